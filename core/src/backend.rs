@@ -1,0 +1,222 @@
+//! What every backend offers, and the loop that drives a session in epochs.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::plan::{Options, Plan};
+use crate::program::Problem;
+use crate::real::Array;
+
+/// A way to run programs on one device.
+pub trait Backend: Send + Sync {
+    /// `cpu`, `wgpu` or `cuda`.
+    fn name(&self) -> &'static str;
+
+    /// The device it runs on.
+    fn device(&self) -> &DeviceSpec;
+
+    /// How it would run a problem; pure, allocates nothing on the device.
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
+
+    /// Compiles, allocates and loads: one array for each field of the program, in order, of the problem's type and size.
+    ///
+    /// The session's own [`Session::plan`] may differ from `plan` where the compiler's report asked for it; its notes say so.
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
+}
+
+/// A problem in progress on a device.
+pub trait Session: Send {
+    /// The plan that runs.
+    fn plan(&self) -> &Plan;
+
+    /// Advances exactly `steps` steps and returns when they are done, with the seconds that the device took.
+    ///
+    /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
+    fn advance(&mut self, steps: u64) -> Result<f64>;
+
+    /// A field's current values.
+    fn read(&mut self, field: usize) -> Result<Array>;
+
+    /// The current values of a field in the box `low..high`, slowest axis first, packed without padding.
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array>;
+
+    /// Replaces a field's values.
+    fn write(&mut self, field: usize, values: &Array) -> Result<()>;
+
+    /// Sets a parameter for the steps that follow.
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
+}
+
+/// Checks the arrays given to [`Backend::open`] against the problem.
+pub fn check_fields(problem: &Problem, fields: &[Array]) -> Result<()> {
+    let names = problem.program.fields();
+    if fields.len() != names.len() {
+        return Err(Error::limit("fields given", fields.len(), names.len(), format!("give one array each for {}", names.join(", "))));
+    }
+    fields.iter().zip(names).try_for_each(|(array, name)| check_field(problem, name, array))
+}
+
+/// Checks one field's array against the problem.
+pub fn check_field(problem: &Problem, name: &str, array: &Array) -> Result<()> {
+    if array.len() != problem.shape.cells() {
+        return Err(Error::invalid(
+            format!("field {name}"),
+            format!("it has {} values, the domain {} has {}", array.len(), problem.shape, problem.shape.cells()),
+            "give one value for each cell",
+        ));
+    }
+    if array.dtype() != problem.dtype {
+        return Err(Error::invalid(
+            format!("field {name}"),
+            format!("it is {}, the run is {}", array.dtype(), problem.dtype),
+            "cast it with Array::cast",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a window against the domain and returns its extents.
+pub fn check_window(problem: &Problem, low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
+    let extents = problem.shape.padded();
+    let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
+    if !fits {
+        return Err(Error::limit("window", format!("{low:?}..{high:?}"), format!("the domain {}", problem.shape), "ask for cells of the domain"));
+    }
+    Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
+}
+
+/// The values of a window of an array of the whole domain.
+pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+    let [nz, ny, nx] = check_window(problem, low, high)?;
+    let shape = problem.shape;
+    let index = |i: usize| shape.index([low[0] + i / (ny * nx), low[1] + i / nx % ny, low[2] + i % nx]);
+    Ok(crate::with_array!(array, v => crate::real::Real::into_array((0..nz * ny * nx).map(|i| v[index(i)]).collect())))
+}
+
+/// The state of a run after an epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Steps done in this run.
+    pub steps: u64,
+    /// Steps asked for.
+    pub total: u64,
+    /// Seconds the device took so far.
+    pub seconds: f64,
+    /// Cells times steps per second so far, in 10⁹.
+    pub gcells_per_s: f64,
+}
+
+/// How long an epoch should take, and when to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The length of an epoch: a run answers its observer this often.
+    pub epoch: Duration,
+    /// The most steps of an epoch, where something must happen at exact steps.
+    pub every: Option<u64>,
+    /// Stop after the epoch in which this much time has passed.
+    pub deadline: Option<Duration>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { epoch: Duration::from_millis(200), every: None, deadline: None }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunReport {
+    /// The backend's name.
+    pub backend: String,
+    /// The device's name.
+    pub device: String,
+    /// Steps done.
+    pub steps: u64,
+    /// Steps asked for; more than `steps` only where the run was stopped.
+    pub steps_asked: u64,
+    /// Cells of the domain.
+    pub cells: u64,
+    /// Seconds the device took, without loading and reading back.
+    pub seconds: f64,
+    /// Cells times steps per second, in 10⁹; every cell of the domain counted once a step.
+    pub gcells_per_s: f64,
+    /// Bytes to and from device memory by the plan's model.
+    pub bytes_moved: f64,
+    /// The least possible: every field read once, every changing field written once, for the whole run.
+    pub bytes_least: f64,
+    /// Rate over the rate that the plan projects as the peak.
+    pub share_of_projected_peak: f64,
+    /// Values of any field that are NaN or infinite, where they were counted.
+    pub non_finite: Option<u64>,
+    /// The plan that ran.
+    pub plan: Plan,
+    /// Where and why the run differs from what was asked.
+    pub notes: Vec<String>,
+}
+
+impl RunReport {
+    /// The report of `steps` steps that took `seconds`.
+    pub fn new(backend: &str, plan: &Plan, steps: u64, steps_asked: u64, seconds: f64) -> Self {
+        let cells = plan.shape.cells() as u64;
+        let rate = if seconds > 0.0 { (cells * steps) as f64 / seconds / 1e9 } else { 0.0 };
+        let projection = plan.project(steps);
+        RunReport {
+            backend: backend.to_owned(),
+            device: plan.device.name.clone(),
+            steps,
+            steps_asked,
+            cells,
+            seconds,
+            gcells_per_s: rate,
+            bytes_moved: projection.memory_bytes,
+            bytes_least: projection.least_bytes,
+            share_of_projected_peak: if seconds > 0.0 { projection.seconds / seconds } else { 0.0 },
+            non_finite: None,
+            plan: plan.clone(),
+            notes: plan.notes.clone(),
+        }
+    }
+}
+
+/// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop the run.
+///
+/// The first epoch is one step long, later ones grow with the measured rate.
+pub fn drive(
+    backend: &str,
+    session: &mut dyn Session,
+    steps: u64,
+    pace: Pace,
+    observe: &mut dyn FnMut(&mut dyn Session, &Progress) -> Result<ControlFlow<()>>,
+) -> Result<RunReport> {
+    let begun = Instant::now();
+    let cells = session.plan().shape.cells() as f64;
+    let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, 1u64);
+    while done < steps {
+        let mut now = epoch.min(steps - done);
+        if let Some(every) = pace.every.filter(|&every| every > 0) {
+            now = now.min(every - done % every);
+        }
+        let wall = Instant::now();
+        seconds += session.advance(now)?;
+        let wall = wall.elapsed().as_secs_f64();
+        done += now;
+        // Grow at most eightfold: the first epochs also pay for warming up.
+        let fitting = (now as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
+        epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
+        let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };
+        let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate };
+        let stop = observe(session, &progress)?.is_break();
+        if stop || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
+            break;
+        }
+    }
+    let mut report = RunReport::new(backend, session.plan(), done, steps, seconds);
+    if done < steps {
+        report.notes.push(format!("stopped after {done} of {steps} steps"));
+    }
+    Ok(report)
+}

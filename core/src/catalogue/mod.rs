@@ -1,0 +1,129 @@
+//! The stencils and models that come with Abide.
+
+mod fdtd;
+mod linear;
+mod models;
+
+use std::ops::RangeInclusive;
+
+pub use fdtd::fdtd_tm;
+pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
+
+use crate::error::{Error, Result};
+use crate::program::Program;
+use crate::stencil::Stencil;
+
+/// One stencil or model of the catalogue.
+pub struct Entry {
+    /// The name under which the command knows it.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+    /// The numbers of axes it can have.
+    pub dimensions: RangeInclusive<usize>,
+    make: fn(usize) -> Result<Made>,
+}
+
+/// What an entry makes: a stencil, or stages in order.
+type Made = Box<dyn IntoProgram>;
+
+trait IntoProgram {
+    fn program(&self) -> Result<Program>;
+}
+
+impl<S: Stencil> IntoProgram for S {
+    fn program(&self) -> Result<Program> {
+        Program::new(self)
+    }
+}
+
+impl IntoProgram for Program {
+    fn program(&self) -> Result<Program> {
+        Ok(self.clone())
+    }
+}
+
+impl Entry {
+    /// The program for a number of axes; an error where the entry has no such form.
+    pub fn program(&self, dimensions: usize) -> Result<Program> {
+        if !self.dimensions.contains(&dimensions) {
+            let (low, high) = (self.dimensions.start(), self.dimensions.end());
+            let limit = if low == high { low.to_string() } else { format!("{low} to {high}") };
+            return Err(Error::limit(format!("axes of {}", self.name), dimensions, limit, "give a size with that many extents"));
+        }
+        (self.make)(dimensions)?.program()
+    }
+}
+
+/// All entries: the linear stencils first, then the models.
+pub fn entries() -> impl Iterator<Item = &'static Entry> {
+    linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES)
+}
+
+/// The entry of a name.
+pub fn find(name: &str) -> Result<&'static Entry> {
+    entries().find(|e| e.name == name).ok_or_else(|| Error::unknown("stencil", name, entries().map(|e| e.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::footprint::Neighbourhood;
+
+    #[test]
+    fn every_entry_makes_a_program_of_its_name_for_all_its_dimensions() {
+        for entry in entries() {
+            for dimensions in entry.dimensions.clone() {
+                let program = entry.program(dimensions).unwrap();
+                assert_eq!(program.name(), entry.name);
+                assert_eq!(program.dimensions(), dimensions);
+            }
+            assert!(entry.program(entry.dimensions.end() + 1).is_err());
+        }
+    }
+
+    /// Points and radii as in table 1 of the PERKS paper.
+    #[test]
+    fn linear_entries_have_the_papers_footprints() {
+        let expected = [
+            ("1d3pt", 3, 1),
+            ("2d5pt", 5, 1),
+            ("2ds9pt", 9, 2),
+            ("2d13pt", 13, 3),
+            ("2d17pt", 17, 4),
+            ("2d21pt", 21, 5),
+            ("2ds25pt", 25, 6),
+            ("2d9pt", 9, 1),
+            ("2d25pt", 25, 2),
+            ("3d7pt", 7, 1),
+            ("3d13pt", 13, 2),
+            ("3d17pt", 17, 1),
+            ("3d27pt", 27, 1),
+            ("poisson", 19, 1),
+        ];
+        for (name, points, radius) in expected {
+            let entry = find(name).unwrap();
+            let program = entry.program(*entry.dimensions.start()).unwrap();
+            let footprint = &program.stages()[0].footprint;
+            assert_eq!((footprint.taps, footprint.radius[2]), (points, radius), "{name}");
+            assert_eq!(footprint.flops, 2 * points - 1, "{name}");
+            assert!(footprint.linear, "{name}");
+            let full = (2 * radius + 1).pow(program.dimensions() as u32);
+            let star = points == 2 * radius * program.dimensions() + 1;
+            assert!(points <= full);
+            assert_eq!(footprint.neighbourhood == Neighbourhood::Star, star, "{name}");
+        }
+    }
+
+    #[test]
+    fn models_are_classified() {
+        let footprint = |name: &str, d| find(name).unwrap().program(d).unwrap().stages()[0].footprint.clone();
+        assert!(footprint("heat", 2).linear);
+        assert!(footprint("wave", 2).linear);
+        assert!(!footprint("gray-scott", 2).linear);
+        assert!(!footprint("heat-conductivity", 2).linear, "a product of two fields");
+        assert!(!footprint("life", 2).linear);
+        assert_eq!(footprint("gray-scott", 2).field_radius, vec![Some([0, 1, 1]); 2]);
+        assert_eq!(footprint("wave", 2).field_radius, vec![Some([0, 1, 1]), Some([0, 0, 0])]);
+    }
+}

@@ -1,0 +1,130 @@
+//! One error type for the whole project: every message names the limit, what was asked and what to change.
+
+use std::path::PathBuf;
+
+/// The result of every fallible call in Abide.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in words a user can act on.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A resource or a rule of the model has a limit, and the request is beyond it.
+    #[error("{what}: {asked} asked, the limit is {limit}; {change}")]
+    Limit {
+        /// The limited quantity.
+        what: String,
+        /// What was asked for.
+        asked: String,
+        /// The limit.
+        limit: String,
+        /// What to change.
+        change: String,
+    },
+    /// A value that cannot be used.
+    #[error("{what}: {reason}; {change}")]
+    Invalid {
+        /// The value or argument.
+        what: String,
+        /// Why it cannot be used.
+        reason: String,
+        /// What to change.
+        change: String,
+    },
+    /// A name that is not known.
+    #[error("no {kind} is named `{asked}`; known: {known}")]
+    Unknown {
+        /// The kind of thing that was looked up.
+        kind: &'static str,
+        /// The name asked for.
+        asked: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// A backend's device, driver or library is not there.
+    #[error("backend {backend} is unavailable: {reason}")]
+    Unavailable {
+        /// The backend.
+        backend: &'static str,
+        /// Why it is unavailable.
+        reason: String,
+    },
+    /// A backend is there but cannot run this problem.
+    #[error("backend {backend} cannot run this: {reason}; {change}")]
+    Unsupported {
+        /// The backend.
+        backend: &'static str,
+        /// The feature or operation that is missing.
+        reason: String,
+        /// What to change.
+        change: String,
+    },
+    /// A call into a driver or a device failed.
+    #[error("backend {backend}: {operation} failed: {message}")]
+    Device {
+        /// The backend.
+        backend: &'static str,
+        /// What was being done.
+        operation: String,
+        /// The driver's own words.
+        message: String,
+    },
+    /// A kernel did not compile.
+    #[error("backend {backend} could not compile a kernel for {target}:\n{log}")]
+    Compile {
+        /// The backend.
+        backend: &'static str,
+        /// The target architecture or language.
+        target: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {message}; {change}", path = .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+        /// What to change.
+        change: String,
+    },
+}
+
+impl Error {
+    /// An [`Error::Limit`].
+    pub fn limit(
+        what: impl Into<String>,
+        asked: impl ToString,
+        limit: impl ToString,
+        change: impl Into<String>,
+    ) -> Self {
+        Error::Limit { what: what.into(), asked: asked.to_string(), limit: limit.to_string(), change: change.into() }
+    }
+
+    /// An [`Error::Invalid`].
+    pub fn invalid(what: impl Into<String>, reason: impl Into<String>, change: impl Into<String>) -> Self {
+        Error::Invalid { what: what.into(), reason: reason.into(), change: change.into() }
+    }
+
+    /// An [`Error::Unknown`], listing the names there are.
+    pub fn unknown<S: AsRef<str>>(
+        kind: &'static str,
+        asked: impl Into<String>,
+        known: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let known: Vec<String> = known.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Error::Unknown { kind, asked: asked.into(), known }
+    }
+
+    /// An [`Error::Device`].
+    pub fn device(backend: &'static str, operation: impl Into<String>, message: impl ToString) -> Self {
+        Error::Device { backend, operation: operation.into(), message: message.to_string() }
+    }
+
+    /// An [`Error::File`].
+    pub fn file(path: impl Into<PathBuf>, message: impl ToString, change: impl Into<String>) -> Self {
+        Error::File { path: path.into(), message: message.to_string(), change: change.into() }
+    }
+}

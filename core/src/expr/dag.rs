@@ -1,0 +1,116 @@
+//! A finished formula: nodes in evaluation order, and its value at a cell.
+
+use super::{Binary, Id, Node, Tap, Unary};
+use crate::real::Real;
+
+/// A formula ready to be evaluated or lowered: every node's operands come before it, and every node is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dag {
+    /// The nodes, operands first.
+    pub nodes: Vec<Node>,
+    /// The numbers of the nodes that are the formula's values.
+    pub outputs: Vec<Id>,
+}
+
+impl Dag {
+    /// The nodes of `all` that `outputs` need, renumbered in the same order.
+    pub(super) fn pruned(all: &[Node], outputs: &[Id]) -> Dag {
+        let mut needed = vec![false; all.len()];
+        for &id in outputs {
+            needed[id as usize] = true;
+        }
+        for id in (0..all.len()).rev() {
+            if needed[id] {
+                for operand in all[id].operands() {
+                    needed[operand as usize] = true;
+                }
+            }
+        }
+        let mut new = vec![0; all.len()];
+        let mut nodes = Vec::new();
+        for (id, node) in all.iter().enumerate() {
+            if needed[id] {
+                new[id] = nodes.len() as Id;
+                nodes.push(node.map(|operand| new[operand as usize]));
+            }
+        }
+        Dag { nodes, outputs: outputs.iter().map(|&id| new[id as usize]).collect() }
+    }
+
+    /// The distinct taps, in the order in which the formula meets them.
+    pub fn taps(&self) -> impl Iterator<Item = Tap> + '_ {
+        self.nodes.iter().filter_map(|node| match node {
+            Node::Tap(tap) => Some(*tap),
+            _ => None,
+        })
+    }
+
+    /// Evaluates all nodes at one cell into `values`, which is resized to the number of nodes.
+    ///
+    /// `coord` is the cell's index along the three axes, slowest first.
+    pub fn evaluate<T: Real>(
+        &self,
+        values: &mut Vec<T>,
+        params: &[T],
+        coord: [usize; 3],
+        mut tap: impl FnMut(Tap) -> T,
+    ) {
+        values.clear();
+        for &node in &self.nodes {
+            let at = |id: Id| values[id as usize];
+            let value = match node {
+                Node::Const(c) => T::from_f64(c.value()),
+                Node::Param(number) => params[number as usize],
+                Node::Tap(t) => tap(t),
+                Node::Coord(axis) => T::from_f64(coord[axis as usize] as f64),
+                Node::Unary(op, a) => unary(op, at(a)),
+                Node::Binary(op, a, b) => binary(op, at(a), at(b)),
+                Node::Fma(a, b, c) => at(a).mul_add(at(b), at(c)),
+                Node::Select(c, yes, no) => {
+                    if at(c) != T::ZERO {
+                        at(yes)
+                    } else {
+                        at(no)
+                    }
+                }
+            };
+            values.push(value);
+        }
+    }
+}
+
+/// The value of a one-operand operator.
+#[inline(always)]
+pub fn unary<T: Real>(op: Unary, a: T) -> T {
+    match op {
+        Unary::Neg => -a,
+        Unary::Abs => a.abs(),
+        Unary::Sqrt => a.sqrt(),
+        Unary::Exp => a.exp(),
+        Unary::Log => a.ln(),
+        Unary::Sin => a.sin(),
+        Unary::Cos => a.cos(),
+        Unary::Tanh => a.tanh(),
+    }
+}
+
+/// The value of a two-operand operator.
+#[inline(always)]
+pub fn binary<T: Real>(op: Binary, a: T, b: T) -> T {
+    let truth = |holds: bool| if holds { T::ONE } else { T::ZERO };
+    match op {
+        Binary::Add => a + b,
+        Binary::Sub => a - b,
+        Binary::Mul => a * b,
+        Binary::Div => a / b,
+        Binary::Min => if a < b { a } else { b },
+        Binary::Max => if a > b { a } else { b },
+        Binary::Pow => a.powf(b),
+        Binary::Less => truth(a < b),
+        Binary::LessEqual => truth(a <= b),
+        Binary::Greater => truth(a > b),
+        Binary::GreaterEqual => truth(a >= b),
+        Binary::Equal => truth(a == b),
+        Binary::NotEqual => truth(a != b),
+    }
+}

@@ -1,0 +1,133 @@
+//! Operators and functions on [`Expr`].
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::{Binary, Expr, Node, Unary};
+
+/// Something that can stand in a formula: an expression or a number.
+pub trait IntoExpr<'g> {
+    /// The operand as an expression of `peer`'s graph.
+    fn beside(self, peer: Expr<'g>) -> Expr<'g>;
+}
+
+impl<'g> IntoExpr<'g> for Expr<'g> {
+    fn beside(self, _: Expr<'g>) -> Expr<'g> {
+        self
+    }
+}
+
+impl<'g> IntoExpr<'g> for f64 {
+    fn beside(self, peer: Expr<'g>) -> Expr<'g> {
+        peer.graph.constant(self)
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:ident),*) => {$(
+        impl<'g, R: IntoExpr<'g>> $trait<R> for Expr<'g> {
+            type Output = Expr<'g>;
+            fn $method(self, right: R) -> Expr<'g> {
+                self.binary(Binary::$op, right)
+            }
+        }
+        impl<'g> $trait<Expr<'g>> for f64 {
+            type Output = Expr<'g>;
+            fn $method(self, right: Expr<'g>) -> Expr<'g> {
+                self.beside(right).binary(Binary::$op, right)
+            }
+        }
+    )*};
+}
+
+operators!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div);
+
+impl<'g> Neg for Expr<'g> {
+    type Output = Expr<'g>;
+    fn neg(self) -> Expr<'g> {
+        self.unary(Unary::Neg)
+    }
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $method:ident $op:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        pub fn $method(self) -> Expr<'g> {
+            self.unary(Unary::$op)
+        }
+    )*};
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $method:ident $op:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        pub fn $method(self, right: impl IntoExpr<'g>) -> Expr<'g> {
+            self.binary(Binary::$op, right)
+        }
+    )*};
+}
+
+impl<'g> Expr<'g> {
+    fn unary(self, op: Unary) -> Expr<'g> {
+        self.graph.add(Node::Unary(op, self.id))
+    }
+
+    fn binary(self, op: Binary, right: impl IntoExpr<'g>) -> Expr<'g> {
+        let right = right.beside(self);
+        self.graph.add(Node::Binary(op, self.id, right.id))
+    }
+
+    /// `self * a + b`, rounded once.
+    pub fn mul_add(self, a: impl IntoExpr<'g>, b: impl IntoExpr<'g>) -> Expr<'g> {
+        let (a, b) = (a.beside(self), b.beside(self));
+        self.graph.add(Node::Fma(self.id, a.id, b.id))
+    }
+
+    /// `yes` where this is not zero (a NaN is not zero), else `no`.
+    pub fn select(self, yes: impl IntoExpr<'g>, no: impl IntoExpr<'g>) -> Expr<'g> {
+        let (yes, no) = (yes.beside(self), no.beside(self));
+        self.graph.add(Node::Select(self.id, yes.id, no.id))
+    }
+
+    /// The square, as one multiplication.
+    pub fn squared(self) -> Expr<'g> {
+        self * self
+    }
+
+    unary! {
+        /// Absolute value.
+        abs Abs,
+        /// Square root, correctly rounded.
+        sqrt Sqrt,
+        /// e to the power of this; backends agree to a few units in the last place only.
+        exp Exp,
+        /// Natural logarithm; backends agree to a few units in the last place only.
+        log Log,
+        /// Sine of radians; backends agree to a few units in the last place only.
+        sin Sin,
+        /// Cosine of radians; backends agree to a few units in the last place only.
+        cos Cos,
+        /// Hyperbolic tangent; backends agree to a few units in the last place only.
+        tanh Tanh,
+    }
+
+    binary! {
+        /// The smaller; `right` where either is NaN.
+        min Min,
+        /// The larger; `right` where either is NaN.
+        max Max,
+        /// This to the power of `right`; backends agree to a few units in the last place only.
+        pow Pow,
+        /// 1 where this is less than `right`, else 0.
+        lt Less,
+        /// 1 where this is at most `right`, else 0.
+        le LessEqual,
+        /// 1 where this is greater than `right`, else 0.
+        gt Greater,
+        /// 1 where this is at least `right`, else 0.
+        ge GreaterEqual,
+        /// 1 where both are equal, else 0.
+        eq Equal,
+        /// 1 where both differ, else 0.
+        ne NotEqual,
+    }
+}

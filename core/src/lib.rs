@@ -1,0 +1,33 @@
+//! What to compute and how to plan it.
+//!
+//! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones; a [`Program`] is one or more of them in
+//! order; a [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says how a device
+//! ([`DeviceSpec`]) will run it, and can be made and printed without any. [`Backend`]s open [`Session`]s that do.
+//!
+//! This crate knows no device, starts no thread and touches no file.
+#![deny(missing_docs)]
+
+pub mod backend;
+pub mod catalogue;
+pub mod device;
+pub mod error;
+pub mod expr;
+pub mod footprint;
+pub mod grid;
+pub mod plan;
+pub mod program;
+pub mod real;
+pub mod start;
+pub mod stencil;
+
+pub use backend::{Backend, Progress, RunReport, Session};
+pub use device::DeviceSpec;
+pub use error::{Error, Result};
+pub use expr::Expr;
+pub use footprint::{Footprint, Neighbourhood};
+pub use grid::{Boundaries, Boundary, Shape};
+pub use plan::{CachePolicy, Depth, Execution, Options, Plan};
+pub use program::{Problem, Program, Stage};
+pub use real::{Array, DType, Real};
+pub use start::Start;
+pub use stencil::{Field, LinearStencil, Parameter, Scope, Stencil};

@@ -1,0 +1,148 @@
+//! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
+//!
+//! Three schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Sweep`] for persistent kernels
+//! that keep planes of their tile on the chip. [`perks`] projects what the hardware would allow at best.
+
+mod explain;
+mod options;
+pub mod perks;
+mod rows;
+mod sweep;
+mod tiles;
+
+use serde::Serialize;
+
+use crate::device::DeviceSpec;
+use crate::error::Result;
+use crate::grid::{Boundaries, Shape};
+use crate::program::Problem;
+use crate::real::DType;
+
+pub use options::{CachePolicy, Depth, Execution, Options};
+pub use rows::{Rows, plan_rows};
+pub use sweep::{Axes, MAX_SWEEP_RADIUS, Place, Sweep, Synchronisation, plan_sweep};
+pub use tiles::{Tiles, plan_tiles, staged_fields};
+
+/// How the cells are divided among threads and places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// Rows of cells, on a CPU.
+    Rows(Rows),
+    /// Tiles, a launch a stage.
+    Tiles(Tiles),
+    /// Tiles that blocks own for the whole run and sweep plane by plane.
+    Sweep(Sweep),
+}
+
+/// What the compiler said of one kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compiled {
+    /// The kernel.
+    pub kernel: String,
+    /// The target, as in `sm_90`.
+    pub target: String,
+    /// Registers a thread.
+    pub registers: usize,
+    /// Bytes a thread stores to and loads from local memory for want of registers.
+    pub spill_bytes: usize,
+}
+
+/// How a device will run a problem.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// The program's name.
+    pub program: String,
+    /// The domain.
+    pub shape: Shape,
+    /// The type of all fields.
+    pub dtype: DType,
+    /// The boundaries.
+    pub boundaries: Boundaries,
+    /// The device planned for.
+    pub device: DeviceSpec,
+    /// Stepwise or persistent.
+    pub execution: Execution,
+    /// Where a persistent run keeps its cells from step to step; `none` for a stepwise one.
+    pub cache: CachePolicy,
+    /// Steps between exchanges with other tiles.
+    pub depth: u32,
+    /// The division among threads.
+    pub schedule: Schedule,
+    /// What a step moves and computes, for [`Plan::project`].
+    pub traffic: perks::Traffic,
+    /// The compiler's report, once there is one.
+    pub compiled: Vec<Compiled>,
+    /// What differs from the request, and why.
+    pub notes: Vec<String>,
+}
+
+impl Plan {
+    /// The share of the domain's cells that stay on the chip between steps, 0 to 1.
+    pub fn cached_share(&self) -> f64 {
+        self.traffic.cached_share()
+    }
+
+    /// The projected peak for a number of steps.
+    pub fn project(&self, steps: u64) -> perks::Projection {
+        perks::project(&self.traffic, &self.device, steps)
+    }
+
+    /// The sweep of a persistent plan.
+    pub fn sweep(&self) -> Option<&Sweep> {
+        match &self.schedule {
+            Schedule::Sweep(sweep) => Some(sweep),
+            _ => None,
+        }
+    }
+
+    /// The tiles of a stepwise plan on a GPU.
+    pub fn tiles(&self) -> Option<&Tiles> {
+        match &self.schedule {
+            Schedule::Tiles(tiles) => Some(tiles),
+            _ => None,
+        }
+    }
+}
+
+/// Plans for a device that can run both schedules: what `options` ask for, or the faster by projection where they leave
+/// it open.
+pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    match options.execution {
+        Execution::Stepwise => plan_tiles(problem, device, options),
+        Execution::Persistent => plan_sweep(problem, device, options),
+        Execution::Auto => {
+            let stepwise = plan_tiles(problem, device, options);
+            let steps = 1000;
+            match (stepwise, plan_sweep(problem, device, options)) {
+                (Ok(stepwise), Ok(sweep)) => {
+                    let faster = sweep.project(steps).seconds <= stepwise.project(steps).seconds;
+                    Ok(if faster || options.cache != CachePolicy::Auto { sweep } else { stepwise })
+                }
+                (Ok(mut stepwise), Err(why)) => {
+                    stepwise.notes.push(format!("stepwise, for the persistent kernel cannot: {why}"));
+                    Ok(stepwise)
+                }
+                (Err(_), sweep) => sweep,
+            }
+        }
+    }
+}
+
+/// The parts of a plan that all schedules share.
+fn base(problem: &Problem, device: &DeviceSpec, execution: Execution, schedule: Schedule, traffic: perks::Traffic) -> Plan {
+    Plan {
+        program: problem.program.name().to_owned(),
+        shape: problem.shape,
+        dtype: problem.dtype,
+        boundaries: problem.boundaries,
+        device: device.clone(),
+        execution,
+        cache: CachePolicy::None,
+        depth: 1,
+        schedule,
+        traffic,
+        compiled: Vec::new(),
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,130 @@
+//! What a user may ask of a plan.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use crate::error::{Error, Result};
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident $kind:literal { $($(#[$variant_doc:meta])* $variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+        pub enum $name {
+            $($(#[$variant_doc])* $variant),*
+        }
+
+        impl $name {
+            /// All values, in the order of their documentation.
+            pub const ALL: &'static [$name] = &[$($name::$variant),*];
+
+            /// The name as the command writes it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $text),*
+                }
+            }
+        }
+
+        impl Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+            fn from_str(text: &str) -> Result<Self> {
+                let found = $name::ALL.iter().find(|value| value.name() == text);
+                found.copied().ok_or_else(|| Error::unknown($kind, text, $name::ALL.iter().map(|value| value.name())))
+            }
+        }
+    };
+}
+
+named! {
+    /// Where the time loop lives.
+    Execution "execution" {
+        /// Whichever is projected to be faster.
+        #[default]
+        Auto = "auto",
+        /// On the host: a launch a stage and step. The baseline.
+        Stepwise = "stepwise",
+        /// Inside the kernel.
+        Persistent = "persistent",
+    }
+}
+
+named! {
+    /// Where a persistent kernel keeps its cells from step to step.
+    CachePolicy "cache policy" {
+        /// The policy that keeps the most.
+        #[default]
+        Auto = "auto",
+        /// Nowhere: every cell goes through device memory each step.
+        None = "none",
+        /// In shared memory.
+        Shared = "shared",
+        /// In registers.
+        Registers = "registers",
+        /// In both.
+        Mixed = "mixed",
+    }
+}
+
+/// Temporal depth: steps that a tile advances between exchanges with its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Depth {
+    /// As the planner finds best.
+    #[default]
+    Auto,
+    /// This many.
+    Steps(u32),
+}
+
+impl FromStr for Depth {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Depth::Auto),
+            (_, Ok(steps)) if steps > 0 => Ok(Depth::Steps(steps)),
+            _ => Err(Error::invalid(format!("depth `{text}`"), "neither `auto` nor a whole number above 0", "write --depth auto or --depth 1")),
+        }
+    }
+}
+
+/// What a user asks of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Where the time loop lives.
+    pub execution: Execution,
+    /// Where a persistent kernel keeps its cells.
+    pub cache: CachePolicy,
+    /// Steps between exchanges.
+    pub depth: Depth,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_others_are_refused() {
+        for &policy in CachePolicy::ALL {
+            assert_eq!(policy.name().parse(), Ok(policy));
+        }
+        let error = "l3".parse::<CachePolicy>().unwrap_err().to_string();
+        assert_eq!(error, "no cache policy is named `l3`; known: auto, none, shared, registers, mixed");
+        assert_eq!("4".parse(), Ok(Depth::Steps(4)));
+        assert!("0".parse::<Depth>().is_err());
+        assert!("-3".parse::<Depth>().is_err());
+    }
+}

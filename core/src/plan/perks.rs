@@ -1,0 +1,178 @@
+//! The projection of PERKS (Zhang et al., ICS'23, §5.2, eq. 4–12): the best that the hardware's bandwidths allow.
+//!
+//! Equation numbers are the paper's. Bytes are generalised from one field read and one written a step to as many as
+//! the program reads and writes.
+
+use serde::Serialize;
+
+use crate::device::DeviceSpec;
+use crate::program::Problem;
+
+/// What the cells of a problem move, and how many of them stay on the chip.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Cells of the domain, D.
+    pub cells: f64,
+    /// Cells that stay in registers between steps, D_cache^reg.
+    pub cached_registers: f64,
+    /// Cells that stay in shared memory between steps, D_cache^sm.
+    pub cached_shared: f64,
+    /// Bytes that an uncached cell loads a step, L_gm.
+    pub load_bytes: f64,
+    /// Bytes that an uncached cell stores a step, S_gm.
+    pub store_bytes: f64,
+    /// Bytes of all fields of a cell: what a cached cell loads once, and takes of its place on the chip.
+    pub cell_bytes: f64,
+    /// Bytes of the fields of a cell that change: what a cached cell stores once.
+    pub changing_bytes: f64,
+    /// Bytes of halo that all tiles load and store a step, A(H(D_cache)).
+    pub halo_bytes: f64,
+    /// Bytes of shared memory that the kernel moves a cell and step whatever is cached, A_sm(KERNEL).
+    pub kernel_shared_bytes: f64,
+    /// Floating-point operations a cell and step.
+    pub flops: f64,
+    /// The rate of those operations on the device.
+    pub flops_per_second: f64,
+    /// Seconds a step spends between launches or at barriers, whatever else it does; not part of the paper's
+    /// projection, which is a bound by bandwidth, and so reported beside it.
+    pub overhead_seconds: f64,
+}
+
+impl Traffic {
+    /// A problem whose cells all go through device memory every step.
+    pub fn uncached(problem: &Problem, device: &DeviceSpec) -> Traffic {
+        let program = &problem.program;
+        let bytes = problem.dtype.bytes();
+        let written = (0..program.fields().len()).filter(|&f| program.is_written(f)).count();
+        let sum = |of: fn(&crate::footprint::Footprint) -> usize| -> usize { program.stages().iter().map(|s| of(&s.footprint)).sum() };
+        Traffic {
+            cells: problem.shape.cells() as f64,
+            cached_registers: 0.0,
+            cached_shared: 0.0,
+            load_bytes: (bytes * sum(|f| f.loads)) as f64,
+            store_bytes: (bytes * sum(|f| f.stores)) as f64,
+            cell_bytes: (bytes * program.fields().len()) as f64,
+            changing_bytes: (bytes * written) as f64,
+            halo_bytes: 0.0,
+            kernel_shared_bytes: 0.0,
+            flops: program.flops() as f64,
+            flops_per_second: device.flops(problem.dtype),
+            overhead_seconds: 0.0,
+        }
+    }
+
+    /// Cells that stay on the chip, D_cache.
+    pub fn cached(&self) -> f64 {
+        self.cached_registers + self.cached_shared
+    }
+
+    /// The share of cells that stay on the chip, 0 to 1.
+    pub fn cached_share(&self) -> f64 {
+        if self.cells > 0.0 { self.cached() / self.cells } else { 0.0 }
+    }
+}
+
+/// What bounds a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// Device memory's bandwidth.
+    Memory,
+    /// Shared memory's bandwidth.
+    Shared,
+    /// Arithmetic.
+    Arithmetic,
+}
+
+/// The projected peak of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Projection {
+    /// Bytes to and from device memory, halos included: A_gm (eq. 5) + A(H).
+    pub memory_bytes: f64,
+    /// The least possible: every field read once, every changing one written once.
+    pub least_bytes: f64,
+    /// Seconds that A_gm takes (eq. 6).
+    pub memory_seconds: f64,
+    /// Seconds that the halos take.
+    pub halo_seconds: f64,
+    /// Seconds that shared memory takes (eq. 8).
+    pub shared_seconds: f64,
+    /// Seconds that the arithmetic takes; not in the paper, whose stencils never reach it.
+    pub arithmetic_seconds: f64,
+    /// The projected time, T_PERKS (eq. 9).
+    pub seconds: f64,
+    /// Cells times steps over that time, P (eq. 10), in 10⁹ per second.
+    pub gcells_per_s: f64,
+    /// The largest term.
+    pub bound: Bound,
+}
+
+/// Projects a run of `steps` steps, N.
+pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection {
+    let n = steps as f64;
+    let uncached = traffic.cells - traffic.cached();
+    // Eq. 5: uncached cells are loaded and stored every step, cached ones once.
+    let a_gm = n * (traffic.load_bytes + traffic.store_bytes) * uncached
+        + (traffic.cell_bytes + traffic.changing_bytes) * traffic.cached();
+    let halo = n * traffic.halo_bytes;
+    // Eq. 7 and 8: cells in shared memory are loaded and stored there each step but the first.
+    let a_sm = 2.0 * (n - 1.0).max(0.0) * traffic.cell_bytes * traffic.cached_shared
+        + n * traffic.kernel_shared_bytes * traffic.cells;
+    let memory_seconds = a_gm / device.memory_bandwidth;
+    let halo_seconds = halo / device.memory_bandwidth;
+    let shared_seconds = if device.shared_bandwidth > 0.0 { a_sm / device.shared_bandwidth } else { 0.0 };
+    let arithmetic_seconds =
+        if traffic.flops_per_second > 0.0 { n * traffic.flops * traffic.cells / traffic.flops_per_second } else { 0.0 };
+    let memory = memory_seconds + halo_seconds;
+    let seconds = memory.max(shared_seconds).max(arithmetic_seconds);
+    let bound = if seconds == memory {
+        Bound::Memory
+    } else if seconds == shared_seconds {
+        Bound::Shared
+    } else {
+        Bound::Arithmetic
+    };
+    Projection {
+        memory_bytes: a_gm + halo,
+        least_bytes: (traffic.cell_bytes + traffic.changing_bytes) * traffic.cells,
+        memory_seconds,
+        halo_seconds,
+        shared_seconds,
+        arithmetic_seconds,
+        seconds,
+        gcells_per_s: if seconds > 0.0 { traffic.cells * n / seconds / 1e9 } else { 0.0 },
+        bound,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// §5.2: "N = 1000 time-steps of a single precision 2D 5-point Jacobi stencil on A100. D = 3072², D_cache = 3072 · 2448,
+    /// T_gm(D) = 9900.70 us. A(H(D_cache)) = 1000 · 2 · 216 · (136·2 + 256·2), T_gm(H) = 871.22 us, P = 876.09 GCells/s."
+    #[test]
+    fn the_papers_worked_example() {
+        let device = DeviceSpec::preset("a100").unwrap();
+        let traffic = Traffic {
+            cells: 3072.0 * 3072.0,
+            cached_registers: 3072.0 * 2448.0,
+            cached_shared: 0.0,
+            load_bytes: 4.0,
+            store_bytes: 4.0,
+            cell_bytes: 4.0,
+            changing_bytes: 4.0,
+            halo_bytes: 2.0 * 216.0 * (136.0 * 2.0 + 256.0 * 2.0) * 4.0,
+            kernel_shared_bytes: 0.0,
+            flops: 9.0,
+            flops_per_second: device.f32_flops,
+            overhead_seconds: 0.0,
+        };
+        let projection = project(&traffic, &device, 1000);
+        let close = |value: f64, paper: f64| assert!((value / paper - 1.0).abs() < 1e-3, "{value} against {paper}");
+        close(projection.memory_seconds * 1e6, 9900.70);
+        close(projection.halo_seconds * 1e6, 871.22);
+        close(projection.gcells_per_s, 876.09);
+        assert_eq!(projection.bound, Bound::Memory);
+    }
+}

@@ -1,0 +1,107 @@
+//! The schedule of a launch a stage: each block stages a tile with its halo in shared memory.
+
+use serde::Serialize;
+
+use super::{Execution, Options, Plan, Schedule, base, perks::Traffic, rows::check_depth};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::{Problem, Stage};
+
+/// Tiles of a launch a stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tiles {
+    /// Cells of a tile along the three axes, slowest first.
+    pub tile: [usize; 3],
+    /// Threads of a block along the three axes, slowest first; each divides the tile.
+    pub threads: [usize; 3],
+    /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from device
+    /// memory instead.
+    pub shared_bytes: Vec<usize>,
+}
+
+impl Tiles {
+    /// Blocks along the three axes for a domain.
+    pub fn blocks(&self, extents: [usize; 3]) -> [usize; 3] {
+        std::array::from_fn(|axis| extents[axis].div_ceil(self.tile[axis]))
+    }
+
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> usize {
+        self.threads.iter().product()
+    }
+}
+
+/// The fields of a stage that a tile must stage: those tapped away from the cell itself.
+pub fn staged_fields(stage: &Stage) -> Vec<usize> {
+    let radii = stage.footprint.field_radius.iter().enumerate();
+    radii.filter(|(_, radius)| radius.is_some_and(|r| r != [0; 3])).map(|(field, _)| field).collect()
+}
+
+/// Plans a launch a stage, within the device's limits of threads and shared memory.
+pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    problem.check()?;
+    check_depth(options.depth)?;
+    let bytes = problem.shape.bytes(problem.dtype) as u64;
+    if bytes > device.buffer_bytes {
+        return Err(Error::limit(
+            format!("bytes of one field on {}", device.name),
+            bytes,
+            device.buffer_bytes,
+            "choose a smaller size, f32 or another backend",
+        ));
+    }
+    let (tile, threads) = tile_of(problem, device);
+    let shared = |stage: &Stage| {
+        let radius = stage.footprint.radius;
+        let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
+        let bytes = staged_fields(stage).len() * cells * problem.dtype.bytes();
+        if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
+    };
+    let shared_bytes: Vec<usize> = problem.program.stages().iter().map(shared).collect();
+    let mut traffic = Traffic::uncached(problem, device);
+    traffic.overhead_seconds = device.launch_seconds * problem.program.stages().len() as f64;
+    let unstaged: Vec<&str> = problem
+        .program
+        .stages()
+        .iter()
+        .zip(&shared_bytes)
+        .filter(|(stage, bytes)| **bytes == 0 && !staged_fields(stage).is_empty())
+        .map(|(stage, _)| stage.name.as_str())
+        .collect();
+    let note = format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
+    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Tiles(Tiles { tile, threads, shared_bytes }), traffic);
+    if !unstaged.is_empty() {
+        plan.notes.push(note);
+    }
+    Ok(plan)
+}
+
+/// The tile and the threads of a block: long in the fastest axis, so that loads are whole lines.
+fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
+    let (mut tile, mut threads) = match problem.shape.dimensions() {
+        1 => ([1, 1, 1024], [1, 1, 256]),
+        2 => ([1, 32, 64], [1, 8, 32]),
+        _ => ([8, 8, 32], [2, 4, 32]),
+    };
+    let limit = device.threads_per_block.max(1);
+    // Halve the longest side until the block is small enough.
+    while threads.iter().product::<usize>() > limit {
+        let axis = (0..3).max_by_key(|&axis| threads[axis]).unwrap_or(2);
+        threads[axis] /= 2;
+    }
+    // A tile with halos that is too large for shared memory shrinks along its longest axis, down to the threads.
+    let fits = |tile: [usize; 3]| {
+        problem.program.stages().iter().all(|stage| {
+            let radius = stage.footprint.radius;
+            let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
+            staged_fields(stage).len() * cells * problem.dtype.bytes() <= device.shared_bytes_per_block
+        })
+    };
+    while !fits(tile) {
+        match (0..3).filter(|&axis| tile[axis] > threads[axis]).max_by_key(|&axis| tile[axis]) {
+            Some(axis) => tile[axis] /= 2,
+            None => break,
+        }
+    }
+    (tile, threads)
+}

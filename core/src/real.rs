@@ -1,0 +1,360 @@
+//! The two number types, and the arrays of either that hold a field.
+
+use std::fmt::{self, Debug, Display};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+
+/// The type of a field's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+impl DType {
+    /// Bytes of one value.
+    pub fn bytes(self) -> usize {
+        match self {
+            DType::F32 => 4,
+            DType::F64 => 8,
+        }
+    }
+
+    /// `f32` or `f64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+        }
+    }
+}
+
+impl Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "f32" => Ok(DType::F32),
+            "f64" => Ok(DType::F64),
+            _ => Err(Error::unknown("dtype", text, ["f32", "f64"])),
+        }
+    }
+}
+
+/// A real number type that the kernels compute in: `f32` or `f64`.
+///
+/// The operations are exactly those of the expression language; each rounds once, to nearest even.
+pub trait Real:
+    Copy
+    + Send
+    + Sync
+    + PartialEq
+    + PartialOrd
+    + Debug
+    + Display
+    + Default
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Neg<Output = Self>
+    + 'static
+{
+    /// The type's tag.
+    const DTYPE: DType;
+    /// 1.
+    const ONE: Self;
+    /// 0.
+    const ZERO: Self;
+    /// Rounds a constant of an expression to this type.
+    fn from_f64(value: f64) -> Self;
+    /// The exact value in f64.
+    fn to_f64(self) -> f64;
+    /// The bits, widened to 64.
+    fn to_bits64(self) -> u64;
+    /// `self * a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Square root, correctly rounded.
+    fn sqrt(self) -> Self;
+    /// Absolute value.
+    fn abs(self) -> Self;
+    /// e to the power of `self`.
+    fn exp(self) -> Self;
+    /// Natural logarithm.
+    fn ln(self) -> Self;
+    /// Sine of radians.
+    fn sin(self) -> Self;
+    /// Cosine of radians.
+    fn cos(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// `self` to the power of `exponent`.
+    fn powf(self, exponent: Self) -> Self;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// An array of this type's values as an [`Array`].
+    fn into_array(values: Vec<Self>) -> Array;
+    /// The values of an array of this type, or nothing where it holds the other.
+    fn slice(array: &Array) -> Option<&[Self]>;
+    /// The values of an array of this type, or nothing where it holds the other.
+    fn slice_mut(array: &mut Array) -> Option<&mut [Self]>;
+}
+
+macro_rules! real {
+    ($real:ident, $tag:ident) => {
+        impl Real for $real {
+            const DTYPE: DType = DType::$tag;
+            const ONE: Self = 1.0;
+            const ZERO: Self = 0.0;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $real
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn to_bits64(self) -> u64 {
+                u64::from(self.to_bits())
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                $real::mul_add(self, a, b)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $real::sqrt(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $real::abs(self)
+            }
+            fn exp(self) -> Self {
+                $real::exp(self)
+            }
+            fn ln(self) -> Self {
+                $real::ln(self)
+            }
+            fn sin(self) -> Self {
+                $real::sin(self)
+            }
+            fn cos(self) -> Self {
+                $real::cos(self)
+            }
+            fn tanh(self) -> Self {
+                $real::tanh(self)
+            }
+            fn powf(self, exponent: Self) -> Self {
+                $real::powf(self, exponent)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $real::is_finite(self)
+            }
+            fn into_array(values: Vec<Self>) -> Array {
+                Array::$tag(values)
+            }
+            fn slice(array: &Array) -> Option<&[Self]> {
+                match array {
+                    Array::$tag(values) => Some(values),
+                    _ => None,
+                }
+            }
+            fn slice_mut(array: &mut Array) -> Option<&mut [Self]> {
+                match array {
+                    Array::$tag(values) => Some(values),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+real!(f32, F32);
+real!(f64, F64);
+
+/// The values of one field, the slowest axis first, without padding.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Array {
+    /// Values in f32.
+    F32(Vec<f32>),
+    /// Values in f64.
+    F64(Vec<f64>),
+}
+
+/// Runs `$body` with `$values` bound to the vector inside an [`Array`], whichever type it holds.
+#[macro_export]
+macro_rules! with_array {
+    ($array:expr, $values:ident => $body:expr) => {
+        match $array {
+            $crate::Array::F32($values) => $body,
+            $crate::Array::F64($values) => $body,
+        }
+    };
+}
+
+impl Array {
+    /// `len` values made by `value(index)`, rounded to `dtype`.
+    pub fn from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Self {
+        match dtype {
+            DType::F32 => Array::F32((0..len).map(|i| value(i) as f32).collect()),
+            DType::F64 => Array::F64((0..len).map(value).collect()),
+        }
+    }
+
+    /// The type of the values.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Array::F32(_) => DType::F32,
+            Array::F64(_) => DType::F64,
+        }
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        with_array!(self, v => v.len())
+    }
+
+    /// No values at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value at `index` in f64, exactly.
+    pub fn get(&self, index: usize) -> Option<f64> {
+        with_array!(self, v => v.get(index).map(|x| x.to_f64()))
+    }
+
+    /// All values in f64, exactly.
+    pub fn to_f64(&self) -> Vec<f64> {
+        with_array!(self, v => v.iter().map(|x| x.to_f64()).collect())
+    }
+
+    /// The same values rounded to `dtype`.
+    pub fn cast(&self, dtype: DType) -> Array {
+        if dtype == self.dtype() {
+            return self.clone();
+        }
+        with_array!(self, v => Array::from_fn(dtype, v.len(), |i| v[i].to_f64()))
+    }
+
+    /// How many values are NaN or infinite.
+    pub fn non_finite(&self) -> usize {
+        with_array!(self, v => v.iter().filter(|x| !x.is_finite()).count())
+    }
+
+    /// The values as bytes, in the machine's order.
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: f32 and f64 have no padding and every byte pattern is a valid u8; the length is the slice's own.
+        with_array!(self, v => unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), std::mem::size_of_val(v.as_slice())) })
+    }
+
+    /// `len` zeros, or an error where the machine has not that much memory.
+    pub fn zeros(dtype: DType, len: usize) -> Result<Array> {
+        fn reserve<T: Real>(len: usize) -> Result<Vec<T>> {
+            let mut values: Vec<T> = Vec::new();
+            values.try_reserve_exact(len).map_err(|_| {
+                Error::limit(
+                    "memory for a field",
+                    format!("{} bytes", len as u128 * T::DTYPE.bytes() as u128),
+                    "what the operating system grants",
+                    "choose a smaller size or f32",
+                )
+            })?;
+            values.resize(len, T::ZERO);
+            Ok(values)
+        }
+        match dtype {
+            DType::F32 => Ok(Array::F32(reserve(len)?)),
+            DType::F64 => Ok(Array::F64(reserve(len)?)),
+        }
+    }
+
+    /// The largest difference from `other` in units in the last place, NaN equal to NaN; `None` where type or length differ.
+    ///
+    /// A NaN against a number, or an infinity against anything else, counts as `u64::MAX`.
+    pub fn ulp_distance(&self, other: &Array) -> Option<u64> {
+        fn distance<T: Real>(a: &[T], b: &[T], sign: u64) -> Option<u64> {
+            if a.len() != b.len() {
+                return None;
+            }
+            let ordered = |x: T| {
+                let bits = x.to_bits64() as i64 as i128;
+                let bits = bits & ((i128::from(sign) << 1) - 1);
+                if bits & i128::from(sign) != 0 { -(bits & (i128::from(sign) - 1)) } else { bits }
+            };
+            let one = |(x, y): (&T, &T)| {
+                if x.to_f64().is_nan() && y.to_f64().is_nan() {
+                    0
+                } else if x.is_finite() && y.is_finite() {
+                    u64::try_from((ordered(*x) - ordered(*y)).unsigned_abs()).unwrap_or(u64::MAX)
+                } else if x == y {
+                    0
+                } else {
+                    u64::MAX
+                }
+            };
+            Some(a.iter().zip(b).map(one).max().unwrap_or(0))
+        }
+        match (self, other) {
+            (Array::F32(a), Array::F32(b)) => distance(a, b, 1 << 31),
+            (Array::F64(a), Array::F64(b)) => distance(a, b, 1 << 63),
+            _ => None,
+        }
+    }
+
+    /// Same type, same length and the same bits everywhere; any NaN equals any NaN.
+    pub fn same_bits(&self, other: &Array) -> bool {
+        fn same<T: Real>(a: &[T], b: &[T]) -> bool {
+            let one = |(x, y): (&T, &T)| {
+                x.to_bits64() == y.to_bits64() || (x.to_f64().is_nan() && y.to_f64().is_nan())
+            };
+            a.len() == b.len() && a.iter().zip(b).all(one)
+        }
+        match (self, other) {
+            (Array::F32(a), Array::F32(b)) => same(a, b),
+            (Array::F64(a), Array::F64(b)) => same(a, b),
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ulp_distance_counts_representable_values_between() {
+        let a = Array::F64(vec![1.0, -0.0, f64::NAN, 2.0]);
+        let b = Array::F64(vec![1.0 + f64::EPSILON, 0.0, f64::NAN, 2.0]);
+        assert_eq!(a.ulp_distance(&b), Some(1));
+        let tiny = f32::from_bits(1);
+        assert_eq!(Array::F32(vec![-tiny]).ulp_distance(&Array::F32(vec![tiny])), Some(2));
+        assert_eq!(Array::F32(vec![f32::INFINITY]).ulp_distance(&Array::F32(vec![f32::MAX])), Some(u64::MAX));
+        assert_eq!(Array::F32(vec![1.0]).ulp_distance(&Array::F64(vec![1.0])), None);
+    }
+
+    #[test]
+    fn signed_zeros_differ_in_bits_and_nans_do_not() {
+        assert!(!Array::F64(vec![0.0]).same_bits(&Array::F64(vec![-0.0])));
+        assert!(Array::F64(vec![f64::NAN]).same_bits(&Array::F64(vec![-f64::NAN])));
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error() {
+        assert!(matches!(Array::zeros(DType::F64, usize::MAX / 16), Err(Error::Limit { .. })));
+    }
+}

@@ -1,0 +1,151 @@
+//! Named initial states.
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::grid::Shape;
+use crate::real::{Array, DType};
+
+/// An initial state of one field.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    /// The same value everywhere.
+    Constant(f64),
+    /// Independent uniform values in `low..high`; the same for the same seed and size on every machine.
+    Random {
+        /// The seed.
+        seed: u64,
+        /// The smallest value.
+        low: f64,
+        /// The bound above.
+        high: f64,
+    },
+    /// A Gaussian of height 1 in the middle, an eighth of the shortest axis of more than one cell wide.
+    Gaussian,
+    /// 1 in the middle cell, 0 elsewhere.
+    Point,
+    /// Squares (cubes) of one value on another: one in the middle and, on a large domain, more at random places.
+    Seeds {
+        /// The value in the squares.
+        inside: f64,
+        /// The value elsewhere.
+        outside: f64,
+        /// The seed of the places; fields of one model that share it share the places.
+        seed: u64,
+    },
+    /// 1 with this probability, else 0, cell by cell.
+    Coin {
+        /// The seed.
+        seed: u64,
+        /// The probability of a 1.
+        probability: f64,
+    },
+}
+
+impl FromStr for Start {
+    type Err = Error;
+
+    /// Reads `random:SEED`, `random`, `gaussian` or `point`.
+    fn from_str(text: &str) -> Result<Self> {
+        let random = |seed| Start::Random { seed, low: 0.0, high: 1.0 };
+        match text {
+            "random" => Ok(random(1)),
+            "gaussian" => Ok(Start::Gaussian),
+            "point" => Ok(Start::Point),
+            _ => match text.strip_prefix("random:").map(str::parse) {
+                Some(Ok(seed)) => Ok(random(seed)),
+                _ => Err(Error::unknown("start", text, ["random:SEED", "gaussian", "point"])),
+            },
+        }
+    }
+}
+
+impl Start {
+    /// The values on a domain; an error where the machine has not that much memory.
+    pub fn fill(&self, shape: &Shape, dtype: DType) -> Result<Array> {
+        let mut array = Array::zeros(dtype, shape.cells())?;
+        let mut write = |value: &mut dyn FnMut(usize) -> f64| match &mut array {
+            Array::F32(v) => v.iter_mut().enumerate().for_each(|(i, x)| *x = value(i) as f32),
+            Array::F64(v) => v.iter_mut().enumerate().for_each(|(i, x)| *x = value(i)),
+        };
+        let middle = shape.padded().map(|n| n / 2);
+        match *self {
+            Start::Constant(value) => write(&mut |_| value),
+            Start::Random { seed, low, high } => {
+                let mut rng = fastrand::Rng::with_seed(seed);
+                write(&mut |_| low + (high - low) * rng.f64());
+            }
+            Start::Coin { seed, probability } => {
+                let mut rng = fastrand::Rng::with_seed(seed);
+                write(&mut |_| f64::from(rng.f64() < probability));
+            }
+            Start::Point => write(&mut |i| f64::from(shape.cell(i) == middle)),
+            Start::Gaussian => {
+                let shortest = shape.extents().iter().filter(|&&n| n > 1).min().map_or(1, |&n| n);
+                let width = (shortest as f64 / 8.0).max(0.5);
+                write(&mut |i| {
+                    let at = shape.cell(i);
+                    let distance = |axis: usize| (at[axis] as f64 - middle[axis] as f64) / width;
+                    (-0.5 * (0..3).map(|axis| distance(axis).powi(2)).sum::<f64>()).exp()
+                });
+            }
+            Start::Seeds { inside, outside, seed } => {
+                let squares = squares(shape, seed);
+                write(&mut |i| {
+                    let at = shape.cell(i);
+                    let within = |(low, high): &([usize; 3], [usize; 3])| (0..3).all(|a| (low[a]..high[a]).contains(&at[a]));
+                    if squares.iter().any(within) { inside } else { outside }
+                });
+            }
+        }
+        Ok(array)
+    }
+}
+
+/// Corners of the squares of [`Start::Seeds`]: one for each 64² cells or so, 12 cells wide at most.
+fn squares(shape: &Shape, seed: u64) -> Vec<([usize; 3], [usize; 3])> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let extents = shape.padded();
+    let count = (shape.cells() / 4096).clamp(1, 400);
+    (0..count)
+        .map(|number| {
+            let mut corners = ([0; 3], [1; 3]);
+            for axis in 0..3 {
+                let half = (extents[axis] / 8).clamp(1, 6);
+                let centre = if number == 0 { extents[axis] / 2 } else { rng.usize(0..extents[axis]) };
+                corners.0[axis] = centre.saturating_sub(half);
+                corners.1[axis] = (centre + half).min(extents[axis]).max(corners.0[axis] + 1);
+            }
+            corners
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_starts_parse() {
+        assert_eq!("random:7".parse::<Start>(), Ok(Start::Random { seed: 7, low: 0.0, high: 1.0 }));
+        assert_eq!("point".parse::<Start>(), Ok(Start::Point));
+        assert!("random:x".parse::<Start>().is_err());
+        assert!("noise".parse::<Start>().is_err());
+    }
+
+    #[test]
+    fn a_point_is_one_cell_in_the_middle() {
+        let shape = Shape::new(&[5, 7]).unwrap();
+        let values = Start::Point.fill(&shape, DType::F64).unwrap().to_f64();
+        assert_eq!(values.iter().sum::<f64>(), 1.0);
+        assert_eq!(values[shape.index([0, 2, 3])], 1.0);
+    }
+
+    #[test]
+    fn random_is_the_same_for_the_same_seed() {
+        let shape = Shape::new(&[33]).unwrap();
+        let fill = |seed| Start::Random { seed, low: -1.0, high: 1.0 }.fill(&shape, DType::F32).unwrap();
+        assert_eq!(fill(3), fill(3));
+        assert_ne!(fill(3), fill(4));
+    }
+}

@@ -1,0 +1,310 @@
+//! Stencils: what a user writes.
+
+use std::cell::RefCell;
+
+use crate::error::{Error, Result};
+use crate::expr::{Expr, Graph, Node, Tap};
+use crate::grid::Boundary;
+use crate::start::Start;
+
+/// A parameter of a stencil: constant in space, settable between steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// The name, as the formula and the command use it.
+    pub name: String,
+    /// The value unless another is given.
+    pub default: f64,
+    /// What it means, with its unit, in a few words.
+    pub about: String,
+}
+
+impl Parameter {
+    /// A parameter with a default and its meaning.
+    pub fn new(name: impl Into<String>, default: f64, about: impl Into<String>) -> Self {
+        Parameter { name: name.into(), default, about: about.into() }
+    }
+}
+
+/// One stage of a computation: the new value of some fields as formulas of old values around the cell.
+///
+/// ```
+/// use abide_core::{Scope, Stencil};
+///
+/// struct Smooth;
+/// impl Stencil for Smooth {
+///     fn name(&self) -> &str { "smooth" }
+///     fn dimensions(&self) -> usize { 1 }
+///     fn define(&self, s: &Scope<'_>) {
+///         let u = s.field("u");
+///         s.set("u", 0.25 * u.at([-1]) + 0.5 * u.here() + 0.25 * u.at([1]));
+///     }
+/// }
+/// let program = abide_core::Program::new(&Smooth)?;
+/// assert_eq!(program.radius(), [0, 0, 1]);
+/// # Ok::<(), abide_core::Error>(())
+/// ```
+pub trait Stencil: Send + Sync {
+    /// The name under which the stencil is listed.
+    fn name(&self) -> &str;
+
+    /// The number of axes, 1 to 3.
+    fn dimensions(&self) -> usize;
+
+    /// The names of the fields it reads or writes, in order; one field `u` unless said otherwise.
+    fn fields(&self) -> Vec<String> {
+        vec!["u".to_owned()]
+    }
+
+    /// The parameters it uses; none unless said otherwise.
+    fn parameters(&self) -> Vec<Parameter> {
+        Vec::new()
+    }
+
+    /// The boundary that suits it; `fixed` unless said otherwise.
+    fn boundary(&self) -> Boundary {
+        Boundary::Fixed
+    }
+
+    /// The field a picture shows: the first unless said otherwise.
+    fn shown(&self) -> usize {
+        0
+    }
+
+    /// The initial state of a field unless another is given.
+    fn start(&self, _field: &str) -> Start {
+        Start::Random { seed: 1, low: 0.0, high: 1.0 }
+    }
+
+    /// Writes the new values: calls [`Scope::set`] for each field that changes.
+    fn define(&self, scope: &Scope<'_>);
+}
+
+/// What a formula may use: fields, parameters, coordinates, and [`Scope::set`] for the results.
+///
+/// A wrong name does not stop the definition; it is reported when the program is made.
+pub struct Scope<'g> {
+    graph: &'g Graph,
+    dimensions: usize,
+    fields: &'g [String],
+    parameters: &'g [Parameter],
+    updates: RefCell<Vec<(u16, Expr<'g>)>>,
+    fault: RefCell<Option<Error>>,
+}
+
+impl<'g> Scope<'g> {
+    pub(crate) fn new(
+        graph: &'g Graph,
+        dimensions: usize,
+        fields: &'g [String],
+        parameters: &'g [Parameter],
+    ) -> Self {
+        Scope {
+            graph,
+            dimensions,
+            fields,
+            parameters,
+            updates: RefCell::new(Vec::new()),
+            fault: RefCell::new(None),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Vec<(u16, Expr<'g>)>> {
+        match self.fault.into_inner() {
+            Some(fault) => Err(fault),
+            None => Ok(self.updates.into_inner()),
+        }
+    }
+
+    fn fail(&self, error: Error) {
+        self.fault.borrow_mut().get_or_insert(error);
+    }
+
+    fn number(&self, field: &str) -> u16 {
+        match self.fields.iter().position(|name| name == field) {
+            Some(number) => number as u16,
+            None => {
+                self.fail(Error::unknown("field", field, self.fields));
+                0
+            }
+        }
+    }
+
+    /// The number of axes.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// A field, to be read at offsets.
+    pub fn field<'s>(&'s self, name: &str) -> Field<'s, 'g> {
+        Field { scope: self, number: self.number(name) }
+    }
+
+    /// A parameter's value.
+    pub fn param(&self, name: &str) -> Expr<'g> {
+        let number = self.parameters.iter().position(|p| p.name == name).unwrap_or_else(|| {
+            self.fail(Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())));
+            0
+        });
+        self.graph.add(Node::Param(number as u16))
+    }
+
+    /// A literal.
+    pub fn constant(&self, value: f64) -> Expr<'g> {
+        self.graph.constant(value)
+    }
+
+    /// The cell's index along an axis as a number, 0 at the low side; axis 0 is the stencil's slowest.
+    pub fn coord(&self, axis: usize) -> Expr<'g> {
+        if axis >= self.dimensions {
+            self.fail(Error::limit("axis of a coordinate", axis, self.dimensions - 1, "use an axis of the stencil"));
+            return self.constant(0.0);
+        }
+        self.graph.add(Node::Coord((3 - self.dimensions + axis) as u8))
+    }
+
+    /// The sum of `term(i)` over a range of components, added in order.
+    pub fn sum(&self, range: std::ops::Range<usize>, term: impl FnMut(usize) -> Expr<'g>) -> Expr<'g> {
+        range.map(term).reduce(|sum, term| sum + term).unwrap_or_else(|| self.constant(0.0))
+    }
+
+    /// The same formula with products fused into the additions around them (see [`Graph::contracted`]).
+    pub fn contracted(&self, expr: Expr<'g>) -> Expr<'g> {
+        self.graph.contracted(expr)
+    }
+
+    /// Sets a field's new value.
+    pub fn set(&self, field: &str, value: Expr<'g>) {
+        let number = self.number(field);
+        let mut updates = self.updates.borrow_mut();
+        if updates.iter().any(|(n, _)| *n == number) {
+            self.fail(Error::invalid(format!("field {field}"), "set twice in one stage", "set each field once a stage"));
+        }
+        updates.push((number, value));
+    }
+}
+
+/// A field inside a formula.
+#[derive(Clone, Copy)]
+pub struct Field<'s, 'g> {
+    scope: &'s Scope<'g>,
+    number: u16,
+}
+
+impl<'g> Field<'_, 'g> {
+    /// The old value at an offset in cells, slowest axis first; as many numbers as the stencil has axes.
+    pub fn at<const D: usize>(&self, offset: [i32; D]) -> Expr<'g> {
+        self.at_slice(&offset)
+    }
+
+    /// [`Field::at`] for an offset whose length is not known when compiling.
+    pub fn at_slice(&self, offset: &[i32]) -> Expr<'g> {
+        let mut padded = [0; 3];
+        if offset.len() == self.scope.dimensions {
+            padded[3 - offset.len()..].copy_from_slice(offset);
+        } else {
+            self.scope.fail(Error::invalid(
+                format!("offset {offset:?}"),
+                format!("it has {} numbers", offset.len()),
+                format!("give one for each of the {} axes", self.scope.dimensions),
+            ));
+        }
+        if let Some(&far) = padded.iter().find(|o| o.unsigned_abs() > MAX_RADIUS) {
+            self.scope.fail(Error::limit("offset of a tap", far, MAX_RADIUS, "use nearer taps"));
+        }
+        self.scope.graph.add(Node::Tap(Tap { field: self.number, offset: padded }))
+    }
+
+    /// The old value at the cell itself.
+    pub fn here(&self) -> Expr<'g> {
+        self.at_slice(&[0; 3][..self.scope.dimensions])
+    }
+
+    /// The old value `distance` cells away along one axis; axis 0 is the stencil's slowest.
+    pub fn along(&self, axis: usize, distance: i32) -> Expr<'g> {
+        let mut offset = vec![0; self.scope.dimensions];
+        match offset.get_mut(axis) {
+            Some(o) => *o = distance,
+            None => self.scope.fail(Error::limit("axis of a tap", axis, self.scope.dimensions - 1, "use an axis of the stencil")),
+        }
+        self.at_slice(&offset)
+    }
+
+    /// The sum of the nearest neighbours along every axis minus as many times the cell: the second-order Laplacian
+    /// times the square of the cell's width. Neighbours are added in the order of their offsets, slowest axis first.
+    pub fn laplacian(&self) -> Expr<'g> {
+        let dimensions = self.scope.dimensions;
+        let low = (0..dimensions).map(|axis| self.along(axis, -1));
+        let high = (0..dimensions).rev().map(|axis| self.along(axis, 1));
+        let sum = low.chain(high).reduce(|sum, term| sum + term).unwrap_or_else(|| self.scope.constant(0.0));
+        self.here().mul_add(-2.0 * dimensions as f64, sum)
+    }
+}
+
+/// The farthest tap a formula may use, in cells; far beyond what any tile holds.
+pub const MAX_RADIUS: u32 = 1024;
+
+/// The shorthand for weights at offsets: a single field `u`, replaced by a weighted sum of its neighbours.
+///
+/// Taps are summed in the order of their offsets, slowest axis first: the first product is a plain
+/// multiplication, every later tap one fused multiply-add onto the sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinearStencil {
+    name: String,
+    dimensions: usize,
+    taps: Vec<([i32; 3], f64)>,
+}
+
+impl LinearStencil {
+    /// A linear stencil from offsets of `D` numbers, slowest axis first, and weights.
+    ///
+    /// An error if there are no taps, an offset stands twice, or a weight is not finite.
+    pub fn new<const D: usize>(name: impl Into<String>, taps: &[([i32; D], f64)]) -> Result<Self> {
+        let name = name.into();
+        if !(1..=3).contains(&D) {
+            return Err(Error::limit("axes of a stencil", D, "1 to 3", "use offsets of 1 to 3 numbers"));
+        }
+        let mut padded: Vec<([i32; 3], f64)> = taps
+            .iter()
+            .map(|(offset, weight)| {
+                let mut three = [0; 3];
+                three[3 - D..].copy_from_slice(offset);
+                (three, *weight)
+            })
+            .collect();
+        padded.sort_by_key(|(offset, _)| *offset);
+        if padded.is_empty() {
+            return Err(Error::invalid(format!("stencil {name}"), "it has no taps", "give at least one"));
+        }
+        if let Some(pair) = padded.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(Error::invalid(format!("stencil {name}"), format!("offset {:?} stands twice", pair[0].0), "add the weights up"));
+        }
+        if let Some((offset, weight)) = padded.iter().find(|(_, weight)| !weight.is_finite()) {
+            return Err(Error::invalid(format!("stencil {name}"), format!("the weight {weight} at {offset:?} is not finite"), "give finite weights"));
+        }
+        Ok(LinearStencil { name, dimensions: D, taps: padded })
+    }
+
+    /// The taps in the order of summation; offsets padded to three axes.
+    pub fn taps(&self) -> &[([i32; 3], f64)] {
+        &self.taps
+    }
+}
+
+impl Stencil for LinearStencil {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let u = s.field("u");
+        let mut terms =
+            self.taps.iter().map(|(offset, weight)| (u.at_slice(&offset[3 - self.dimensions..]), s.constant(*weight)));
+        if let Some((first, weight)) = terms.next() {
+            s.set("u", terms.fold(weight * first, |sum, (tap, weight)| weight.mul_add(tap, sum)));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Expressions as text: one walk over a formula's nodes, two languages.
+
+use std::fmt::Write as _;
+
+use abide_core::DType;
+use abide_core::expr::{Binary, Dag, Id, Node, Tap, Unary};
+
+/// How a language writes what C and WGSL write differently.
+pub trait Language {
+    /// The name of the number type in declarations.
+    fn real(&self, dtype: DType) -> &'static str;
+
+    /// A literal that reads back as exactly this value, which is one of the type's.
+    fn literal(&self, dtype: DType, value: f64) -> String;
+
+    /// The declaration of an immutable local without its semicolon, as in `const real v0 = x`.
+    fn declare(&self, dtype: DType, name: &str, value: &str) -> String;
+
+    /// `condition ? yes : no`.
+    fn choose(&self, condition: &str, yes: &str, no: &str) -> String;
+
+    /// The function of an operator that is neither a sign nor an infix.
+    fn function(&self, op: Unary) -> &'static str;
+
+    /// The cell's coordinate along an axis of the padded three, as a number of the type.
+    fn coordinate(&self, dtype: DType, axis: u8) -> String;
+
+    /// The value of a parameter.
+    fn parameter(&self, number: u16) -> String;
+}
+
+/// A formula as statements that declare locals, and the names of its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Formula {
+    /// One declaration a line, each indented by `indent` spaces.
+    pub statements: String,
+    /// For each output, an expression (a local, tap or literal) that holds its value.
+    pub outputs: Vec<String>,
+}
+
+/// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be simplified for
+/// `dtype` already: constants are then values of the type.
+pub fn formula(dag: &Dag, language: &dyn Language, dtype: DType, indent: usize, mut tap: impl FnMut(Tap) -> String) -> Formula {
+    let mut names: Vec<String> = Vec::with_capacity(dag.nodes.len());
+    let mut statements = String::new();
+    let truth = |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
+    for (number, &node) in dag.nodes.iter().enumerate() {
+        let at = |id: Id| names[id as usize].as_str();
+        let comparison = |id: Id| match dag.nodes[id as usize] {
+            Node::Binary(op, a, b) => op.relation().map(|sign| format!("{} {sign} {}", at(a), at(b))),
+            _ => None,
+        };
+        let value = match node {
+            Node::Const(c) => {
+                names.push(language.literal(dtype, c.value()));
+                continue;
+            }
+            Node::Param(p) => language.parameter(p),
+            Node::Tap(t) => tap(t),
+            Node::Coord(axis) => language.coordinate(dtype, axis),
+            Node::Unary(Unary::Neg, a) => format!("-{}", at(a)),
+            Node::Unary(op, a) => format!("{}({})", language.function(op), at(a)),
+            Node::Binary(op, a, b) => {
+                let (a, b) = (at(a), at(b));
+                match op {
+                    Binary::Add => format!("{a} + {b}"),
+                    Binary::Sub => format!("{a} - {b}"),
+                    Binary::Mul => format!("{a} * {b}"),
+                    Binary::Div => format!("{a} / {b}"),
+                    Binary::Min => language.choose(&format!("{a} < {b}"), a, b),
+                    Binary::Max => language.choose(&format!("{a} > {b}"), a, b),
+                    Binary::Pow => format!("pow({a}, {b})"),
+                    _ => truth(&format!("{a} {} {b}", op.relation().unwrap_or("=="))),
+                }
+            }
+            Node::Fma(a, b, c) => format!("fma({}, {}, {})", at(a), at(b), at(c)),
+            Node::Select(c, yes, no) => {
+                // A comparison stands as the condition itself instead of being turned into 1 or 0 and back.
+                let zero = language.literal(dtype, 0.0);
+                let condition = comparison(c).unwrap_or_else(|| format!("{} != {zero}", at(c)));
+                language.choose(&condition, at(yes), at(no))
+            }
+        };
+        let name = format!("v{number}");
+        // Writing to a string cannot fail.
+        let _ = writeln!(statements, "{:indent$}{};", "", language.declare(dtype, &name, &value));
+        names.push(name);
+    }
+    Formula { statements, outputs: dag.outputs.iter().map(|&id| names[id as usize].clone()).collect() }
+}

@@ -1,0 +1,6 @@
+//! Kernels as text: `.cu` and `.wgsl` files that read like kernels, and the lowering of expressions into both languages.
+#![deny(missing_docs)]
+
+pub mod cuda;
+pub mod emit;
+pub mod wgsl;
