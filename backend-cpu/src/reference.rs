@@ -1,0 +1,66 @@
+//! The definition of a run, in code that reads like it: the oracle of every other path.
+//!
+//! Nothing here is simplified, vectorised or threaded, and nothing is shared with the fast path.
+
+use abide_core::backend::check_fields;
+use abide_core::expr::Tap;
+use abide_core::grid::Source;
+use abide_core::{Array, DType, Problem, Real, Result};
+
+/// Advances the fields of a problem by `steps` steps.
+///
+/// Each step runs the program's stages in order. A stage computes each of its outputs at each computed cell from the
+/// values before the stage, by the formula as it was written. Along an axis whose side is `fixed`, the outermost
+/// cells, as many as the program's radius on that axis, are not computed: they keep their values.
+pub fn advance(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<()> {
+    problem.check()?;
+    check_fields(problem, fields)?;
+    match problem.dtype {
+        DType::F32 => run::<f32>(problem, fields, steps),
+        DType::F64 => run::<f64>(problem, fields, steps),
+    }
+    Ok(())
+}
+
+fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
+    let parameters: Vec<T> = problem.parameters.iter().map(|&value| T::from_f64(value)).collect();
+    let (program, shape) = (&problem.program, problem.shape);
+    let (extents, radius) = (shape.padded(), program.radius());
+    let [zs, ys, xs] = [0, 1, 2].map(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]));
+    let mut now: Vec<Vec<T>> = fields.iter().filter_map(T::slice).map(<[T]>::to_vec).collect();
+    let mut values = Vec::new();
+    for _ in 0..steps {
+        for stage in program.stages() {
+            let old = now.clone();
+            for z in zs.clone() {
+                for y in ys.clone() {
+                    for x in xs.clone() {
+                        let cell = [z, y, x];
+                        stage.dag.evaluate(&mut values, &parameters, cell, |tap| value_at(problem, &old, cell, tap));
+                        for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
+                            now[field][shape.index(cell)] = values[output as usize];
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for (field, values) in fields.iter_mut().zip(now) {
+        *field = T::into_array(values);
+    }
+}
+
+/// The old value that a tap of a cell means. Where it lies beyond the domain along several axes, they are asked from
+/// the slowest on, and the first constant decides.
+fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: Tap) -> T {
+    let extents = problem.shape.padded();
+    let mut at = [0; 3];
+    for axis in 0..3 {
+        let index = cell[axis] as isize + tap.offset[axis] as isize;
+        match problem.boundaries.source(axis, index, extents[axis]) {
+            Source::Cell(index) => at[axis] = index,
+            Source::Value(value) => return T::from_f64(value),
+        }
+    }
+    old[tap.field as usize][problem.shape.index(at)]
+}
