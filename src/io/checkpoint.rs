@@ -1,0 +1,198 @@
+//! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
+
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+use super::{Staged, npy};
+use crate::program::Problem;
+use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
+
+const ABOUT: &str = "abide.json";
+const FORMAT: &str = "abide-checkpoint";
+const VERSION: u32 = 1;
+
+/// What the fields of a checkpoint belong to, as stored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct About {
+    format: String,
+    version: u32,
+    program: String,
+    size: Vec<usize>,
+    dtype: String,
+    /// Per axis from the slowest: the low side and the high.
+    boundaries: Vec<[String; 2]>,
+    parameters: Vec<(String, f64)>,
+    steps: u64,
+    fields: Vec<String>,
+}
+
+/// The state of a run, complete enough to go on from it to the bit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// The program's name.
+    pub program: String,
+    /// The domain.
+    pub shape: Shape,
+    /// The type of all fields.
+    pub dtype: DType,
+    /// The boundaries.
+    pub boundaries: Boundaries,
+    /// The parameters' names and values, in the program's order.
+    pub parameters: Vec<(String, f64)>,
+    /// Steps done since the start.
+    pub steps: u64,
+    /// The fields' names and values, in the program's order.
+    pub fields: Vec<(String, Array)>,
+}
+
+/// Writes a checkpoint of a problem after `steps` steps; `field` reads a field by number.
+pub fn write(path: &Path, problem: &Problem, steps: u64, mut field: impl FnMut(usize) -> Result<Array>) -> Result<Staged> {
+    let shape = problem.shape;
+    let axes = 3 - shape.dimensions()..3;
+    let names = problem.program.parameters().iter().map(|p| p.name.clone());
+    let about = About {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        program: problem.program.name().to_owned(),
+        size: shape.extents().to_vec(),
+        dtype: problem.dtype.to_string(),
+        boundaries: axes.map(|axis| problem.boundaries.0[axis].map(|b| b.to_string())).collect(),
+        parameters: names.zip(problem.parameters.iter().copied()).collect(),
+        steps,
+        fields: problem.program.fields().to_vec(),
+    };
+    let mut fault = None;
+    let staged = Staged::new(path)?.fill(|writer| {
+        let mut zip = ZipWriter::new(writer);
+        let large = shape.bytes(problem.dtype) as u64 >= u64::from(u32::MAX) - (1 << 16);
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
+        zip.start_file(ABOUT, options)?;
+        serde_json::to_writer_pretty(&mut zip, &about)?;
+        for (number, name) in about.fields.iter().enumerate() {
+            let values = match field(number) {
+                Ok(values) => values,
+                Err(error) => {
+                    fault = Some(error);
+                    return Err(std::io::Error::other("a field could not be read"));
+                }
+            };
+            zip.start_file(format!("{name}.npy"), options)?;
+            npy::encode(&mut zip, &shape, &values)?;
+        }
+        zip.finish()?;
+        Ok(())
+    });
+    fault.map_or(staged, Err)
+}
+
+/// Reads a checkpoint.
+pub fn read(path: &Path) -> Result<Checkpoint> {
+    let (reader, length) = super::open(path)?;
+    let foreign = |message: String| Error::file(path, message, "give a checkpoint that `abide run --checkpoint` wrote");
+    let mut zip = ZipArchive::new(reader).map_err(|e| foreign(format!("not a checkpoint: {e}")))?;
+    let mut text = String::new();
+    {
+        let about = zip.by_name(ABOUT).map_err(|e| foreign(format!("not a checkpoint: {ABOUT}: {e}")))?;
+        about.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(format!("{ABOUT}: {e}")))?;
+    }
+    let about: About = serde_json::from_str(&text).map_err(|e| foreign(format!("{ABOUT}: {e}")))?;
+    if about.format != FORMAT || about.version != VERSION {
+        let found = format!("it is {} of version {}", about.format, about.version);
+        return Err(foreign(format!("{found}, this program reads {FORMAT} of version {VERSION}")));
+    }
+    let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(e.to_string()))?;
+    let mut fields = Vec::new();
+    for name in about.fields {
+        let values = field(&mut zip, &name, length, path)?;
+        if values.shape != shape || values.values.dtype() != dtype {
+            let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
+            return Err(foreign(format!("{found}, the checkpoint {shape} {dtype}")));
+        }
+        fields.push((name, values.values));
+    }
+    let About { program, parameters, steps, .. } = about;
+    Ok(Checkpoint { program, shape, dtype, boundaries, parameters, steps, fields })
+}
+
+fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
+    let shape = Shape::new(&about.size)?;
+    let mut boundaries = Boundaries::all(Boundary::default());
+    if about.boundaries.len() != shape.dimensions() {
+        return Err(Error::limit("axes with boundaries", about.boundaries.len(), shape.dimensions(), "give one pair each"));
+    }
+    for (axis, sides) in (3 - shape.dimensions()..3).zip(&about.boundaries) {
+        boundaries.0[axis] = [sides[0].parse()?, sides[1].parse()?];
+    }
+    Ok((shape, about.dtype.parse()?, boundaries))
+}
+
+fn field<R: Read + Seek>(zip: &mut ZipArchive<R>, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
+    let foreign = |e: &dyn ToString| Error::file(path, format!("field {name}: {}", e.to_string()), "give a whole checkpoint");
+    let mut entry = zip.by_name(&format!("{name}.npy")).map_err(|e| foreign(&e))?;
+    // What is stored is no longer than the file, whatever the archive says.
+    let size = entry.size().min(length);
+    npy::decode(&mut entry, size, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn problem() -> Problem {
+        let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();
+        let mut problem = Problem::new(Arc::new(program), Shape::new(&[3, 5]).unwrap(), DType::F64).unwrap();
+        problem.boundaries = Boundaries::parse("y=periodic,x-=constant=0.1,x+=mirror", Boundary::Fixed).unwrap();
+        problem.parameters[2] = 0.1 + 0.2;
+        problem
+    }
+
+    fn values(field: usize) -> Array {
+        Array::from_fn(DType::F64, 15, |i| 1.0 / (3 + i + field) as f64)
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_to_the_bit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.npz");
+        let problem = problem();
+        write(&path, &problem, 37, |n| Ok(values(n))).unwrap().commit().unwrap();
+        let read = read(&path).unwrap();
+        assert_eq!((read.program.as_str(), read.steps, read.dtype), ("gray-scott", 37, DType::F64));
+        assert_eq!(read.shape, problem.shape);
+        assert_eq!(read.boundaries.0[1..], problem.boundaries.0[1..]);
+        assert_eq!(read.parameters.iter().map(|p| p.1).collect::<Vec<_>>(), problem.parameters);
+        assert_eq!(read.fields, [("u".to_owned(), values(0)), ("v".to_owned(), values(1))]);
+    }
+
+    #[test]
+    fn cut_and_spoilt_checkpoints_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.npz");
+        write(&path, &problem(), 37, |n| Ok(values(n))).unwrap().commit().unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        for length in (0..whole.len()).step_by(7) {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(matches!(read(&path), Err(Error::File { .. })), "{length}");
+        }
+        // One byte of the last field's values: the archive's checksum tells.
+        let at = whole.windows(6).rposition(|w| w == b"\x93NUMPY").unwrap() + 140;
+        let mut spoilt = whole.clone();
+        spoilt[at] ^= 1;
+        std::fs::write(&path, &spoilt).unwrap();
+        assert!(matches!(read(&path), Err(Error::File { .. })));
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_read_is_that_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let lost = Error::device("cuda", "reading", "lost");
+        let result = write(&folder.path().join("c.npz"), &problem(), 0, |_| Err(lost.clone()));
+        assert_eq!(result.err(), Some(lost));
+    }
+}

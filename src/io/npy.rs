@@ -1,0 +1,222 @@
+//! NumPy's `.npy`: the exact values of one field.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use ndarray::{ArrayView, IxDyn, ShapeBuilder};
+use ndarray_npy::WriteNpyExt;
+use ndarray_npy::npy::header::{Header, Layout};
+
+use super::{Loaded, Staged};
+use crate::{Array, Error, Real, Result, Shape};
+
+/// The longest header that is read: that of a plain array has some hundred bytes.
+const LONGEST_HEADER: u32 = 1 << 16;
+
+/// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the axes.
+pub fn read(path: &Path) -> Result<Loaded> {
+    let (mut reader, length) = super::open(path)?;
+    decode(&mut reader, length, path)
+}
+
+/// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
+pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
+    let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
+    let (header, used) = header(reader, path)?;
+    let Some(descriptor) = header.type_descriptor.as_string() else {
+        return Err(fault("it holds records, not plain numbers".to_owned()));
+    };
+    let Ok(shape) = Shape::new(&header.shape) else {
+        let extents = format!("{:?}", header.shape);
+        return Err(fault(format!("its extents {extents} are not those of a domain of one to three axes")));
+    };
+    let available = length.saturating_sub(used);
+    let values = match descriptor.as_str() {
+        "<f4" => values(reader, &shape, available, f32::from_le_bytes),
+        ">f4" => values(reader, &shape, available, f32::from_be_bytes),
+        "<f8" => values(reader, &shape, available, f64::from_le_bytes),
+        ">f8" => values(reader, &shape, available, f64::from_be_bytes),
+        other => {
+            let kind = match other.trim_start_matches(['<', '>', '=', '|']).chars().next() {
+                Some('c') => "complex numbers",
+                Some('i' | 'u') => "whole numbers",
+                Some('b' | '?') => "truth values",
+                Some('f') => "numbers of another width",
+                _ => "something else",
+            };
+            return Err(Error::file(
+                path,
+                format!("it holds {kind} (`{other}`), not f32 or f64"),
+                "convert it, as with a.astype('float64')",
+            ));
+        }
+    };
+    let values = values.map_err(|message| fault(message))?;
+    let values = if header.layout == Layout::Fortran { from_fortran(values, &shape) } else { values };
+    Ok(Loaded { values, shape })
+}
+
+/// The header, and the bytes it took. Checked before it is parsed: the parser recurses into whatever is nested.
+fn header(reader: &mut impl Read, path: &Path) -> Result<(Header, u64)> {
+    let foreign = |why: String| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save");
+    let mut bytes = [0; 12];
+    let short = |_| foreign("it ends within its header".to_owned());
+    reader.read_exact(&mut bytes[..10]).map_err(short)?;
+    if &bytes[..6] != b"\x93NUMPY" {
+        return Err(foreign("it does not begin as one".to_owned()));
+    }
+    let mut used = 10;
+    let mut length = u32::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    if bytes[6] > 1 {
+        used = 12;
+        reader.read_exact(&mut bytes[10..]).map_err(short)?;
+        length = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
+    }
+    if length > LONGEST_HEADER {
+        return Err(foreign(format!("its header claims {length} bytes")));
+    }
+    let mut text = vec![0; length as usize];
+    reader.read_exact(&mut text).map_err(short)?;
+    if text.iter().filter(|b| b"([{".contains(b)).count() > 64 {
+        return Err(foreign("its header describes no plain array".to_owned()));
+    }
+    let whole: &[u8] = &[&bytes[..used], &text].concat();
+    let header = Header::from_reader(&mut &*whole).map_err(|e| foreign(e.to_string()))?;
+    Ok((header, whole.len() as u64))
+}
+
+/// Reads as many values as the shape has cells, and no more memory than the stream has bytes.
+fn values<T: Real, const N: usize>(
+    reader: &mut impl Read,
+    shape: &Shape,
+    available: u64,
+    convert: impl Fn([u8; N]) -> T,
+) -> Result<Array, String> {
+    let count = shape.cells();
+    let memory = |_| format!("there is no memory for its {count} values");
+    let promised = count as u64 * N as u64;
+    if promised > available {
+        return Err(format!("its header promises {count} values of {N} bytes, {available} bytes follow"));
+    }
+    let mut values: Vec<T> = Vec::new();
+    if available != u64::MAX {
+        values.try_reserve_exact(count).map_err(memory)?;
+    }
+    let mut buffer = vec![0; (1 << 16).min(promised as usize)];
+    while values.len() < count {
+        let now = buffer.len().min((count - values.len()) * N);
+        reader.read_exact(&mut buffer[..now]).map_err(|e| format!("it ends after {} of {count} values: {e}", values.len()))?;
+        values.try_reserve(now / N).map_err(memory)?;
+        values.extend(buffer[..now].as_chunks::<N>().0.iter().map(|bytes| convert(*bytes)));
+    }
+    // Also brings a checksum that follows the data to be checked.
+    match reader.read(&mut [0]) {
+        Ok(0) => Ok(T::into_array(values)),
+        Ok(_) => Err(format!("it goes on after the {count} values that its header promises")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Values whose first axis varies fastest, put in the order in which the last does.
+fn from_fortran(values: Array, shape: &Shape) -> Array {
+    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Array {
+        match ArrayView::from_shape(shape.extents().f(), &values) {
+            Ok(view) => T::into_array(view.iter().copied().collect()),
+            // Not reached: the shape has as many cells as there are values.
+            Err(_) => T::into_array(values),
+        }
+    }
+    match values {
+        Array::F32(values) => reordered(values, shape),
+        Array::F64(values) => reordered(values, shape),
+    }
+}
+
+/// Writes a field to a `.npy` file.
+pub fn write(path: &Path, shape: &Shape, values: &Array) -> Result<Staged> {
+    Staged::new(path)?.fill(|writer| encode(writer, shape, values))
+}
+
+/// Writes a field to a stream.
+pub(super) fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
+    fn all<T: Real + ndarray_npy::WritableElement>(writer: &mut impl Write, shape: &Shape, v: &[T]) -> std::io::Result<()> {
+        let view = ArrayView::from_shape(IxDyn(shape.extents()), v).map_err(std::io::Error::other)?;
+        view.write_npy(writer).map_err(std::io::Error::other)
+    }
+    abide_core::with_array!(values, v => all(writer, shape, v))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode_bytes(bytes: &[u8]) -> Result<Loaded> {
+        decode(&mut &*bytes, bytes.len() as u64, Path::new("a.npy"))
+    }
+
+    fn file(descriptor: &str, order: &str, extents: &str, data: &[u8]) -> Vec<u8> {
+        let mut header = format!("{{'descr': '{descriptor}', 'fortran_order': {order}, 'shape': {extents}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let length = (header.len() as u16).to_le_bytes();
+        [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+    }
+
+    fn bytes_of(values: &[f64]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn what_is_written_is_read_to_the_bit() {
+        let nan = f64::from_bits(0x7ff8_0000_0000_1234);
+        for values in [Array::F64(vec![1.5, -0.0, nan, f64::MIN_POSITIVE, 5.0, 6.0]), Array::F32(vec![1.0, f32::INFINITY, 3.0, -4.0, 5.0, 6.0])] {
+            for extents in [&[6][..], &[2, 3], &[1, 3, 2]] {
+                let shape = Shape::new(extents).unwrap();
+                let mut bytes = Vec::new();
+                encode(&mut bytes, &shape, &values).unwrap();
+                let loaded = decode_bytes(&bytes).unwrap();
+                assert_eq!(loaded.values.as_bytes(), values.as_bytes());
+                assert_eq!(loaded.shape, shape);
+            }
+        }
+    }
+
+    #[test]
+    fn both_byte_orders_and_both_axis_orders() {
+        let big: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|v| v.to_be_bytes()).collect();
+        assert_eq!(decode_bytes(&file(">f4", "False", "(2,)", &big)).unwrap().values, Array::F32(vec![1.0, 2.0]));
+        let columns = bytes_of(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        let loaded = decode_bytes(&file("<f8", "True", "(2, 3)", &columns)).unwrap();
+        assert_eq!(loaded.values, Array::F64(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    }
+
+    #[test]
+    fn other_numbers_are_refused_by_name() {
+        for (descriptor, words) in [("<c16", "complex"), ("<i8", "whole"), ("|u1", "whole"), ("|b1", "truth"), ("<f2", "width"), ("|O", "else")] {
+            let error = decode_bytes(&file(descriptor, "False", "(2,)", &[0; 32])).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn lies_and_cuts_are_errors_and_take_no_memory() {
+        let good = file("<f8", "False", "(2, 3)", &bytes_of(&[0.0; 6]));
+        assert!(decode_bytes(&good).is_ok());
+        for length in 0..good.len() {
+            assert!(matches!(decode_bytes(&good[..length]), Err(Error::File { .. })), "{length}");
+        }
+        assert!(decode_bytes(&[&good[..], &[0]].concat()).is_err());
+        for extents in ["(2, 4)", "(1000000, 1000000, 100)", "(18446744073709551615,)", "(0,)", "()", "(1,1,1,6)", "(-1,)", "6", "(99999999999999999999999,)"] {
+            assert!(matches!(decode_bytes(&file("<f8", "False", extents, &[0; 48])), Err(Error::File { .. })), "{extents}");
+        }
+        let nested = "(".repeat(60_000);
+        assert!(decode_bytes(&file("<f8", "False", &nested, &[])).is_err());
+        let long = [b"\x93NUMPY\x02\x00\xff\xff\xff\xff", &[b' '; 100][..]].concat();
+        assert!(decode_bytes(&long).is_err());
+        // A stream that does not tell its length.
+        let lie = file("<f8", "False", "(1000000, 1000000, 100)", &[0; 48]);
+        assert!(decode(&mut &*lie, u64::MAX, Path::new("pipe")).is_err());
+    }
+}
