@@ -1,1 +1,41 @@
-fn main() {}
+//! What a developer's day with Abide needs: `cargo xtask test` and `cargo xtask gpu`.
+
+mod cargo;
+mod gpu;
+mod setup;
+mod summary;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "What a developer's day with Abide needs")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
+    Test,
+    /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
+    Gpu,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().task {
+        Task::Test => test::run(),
+        Task::Gpu => gpu::run().map(|()| true),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

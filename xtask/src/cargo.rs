@@ -1,0 +1,92 @@
+//! Running cargo and reading what it says it built.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    let package =
+        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    package.parent().map(Path::to_path_buf).unwrap_or(package)
+}
+
+/// The cargo that runs this task, in the workspace's root.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs a command with its output shown; an error names it where it cannot start.
+pub fn succeeds(command: &mut Command) -> Result<bool> {
+    let status = command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    Ok(status.success())
+}
+
+/// A program that cargo built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The package's folder name; `abide` for the root.
+    pub package: String,
+    /// The target's name, as in `tests/NAME.rs`.
+    pub target: String,
+    /// `bin`, `example`, `test`, `bench` or `lib`.
+    pub kind: String,
+    /// Whether it holds unit tests instead of a plain `main`.
+    pub is_test: bool,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+/// Builds with the given arguments and returns the programs that came of it.
+pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
+    let mut command = cargo(arguments);
+    command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
+    let output = command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
+    if !output.status.success() {
+        bail!("cargo {} failed", arguments.join(" "));
+    }
+    let text = String::from_utf8(output.stdout).context("cargo's messages are not UTF-8")?;
+    text.lines().filter_map(|line| program(line).transpose()).collect()
+}
+
+/// The program of one of cargo's messages, if it names one.
+fn program(line: &str) -> Result<Option<Program>> {
+    let message: serde_json::Value =
+        serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"))?;
+    let Some(path) = message["executable"].as_str() else { return Ok(None) };
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let folder = Path::new(message["manifest_path"].as_str().unwrap_or_default())
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default();
+    let package = match folder.file_name() {
+        Some(name) if folder != root() => name.to_string_lossy().into_owned(),
+        _ => "abide".to_owned(),
+    };
+    Ok(Some(Program {
+        package,
+        target: word(&message["target"]["name"]),
+        kind: word(&message["target"]["kind"][0]),
+        is_test: message["profile"]["test"].as_bool().unwrap_or(false),
+        path: PathBuf::from(path),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_with_an_executable_names_a_program() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/a/backend-cpu/Cargo.toml","target":{"kind":["lib"],"name":"abide_cpu"},
+            "profile":{"test":true},"executable":"/a/target/debug/deps/abide_cpu-1"}"#
+            .replace('\n', "");
+        let found = program(&line).unwrap().unwrap();
+        assert_eq!((found.package.as_str(), found.kind.as_str(), found.is_test), ("backend-cpu", "lib", true));
+        assert_eq!(program(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
+        assert!(program("warning: x").is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask gpu`: the tests and benchmarks as one small folder for a machine with a GPU and without Rust.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{Program, build, root, succeeds};
+
+/// The most bytes that the folder may have: it travels.
+const LIMIT: u64 = 56 << 20;
+
+/// What drives the folder on the other machine.
+const SCRIPT: &str = include_str!("run.sh");
+
+/// Builds, strips and gathers the programs into `gpu/`.
+pub fn run() -> Result<()> {
+    let programs = build(&[
+        "test",
+        "--release",
+        "--no-run",
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--lib",
+        "--bins",
+        "--tests",
+        "--benches",
+    ])?;
+    let folder = root().join("gpu");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
+    }
+    let mut total = 0;
+    for program in &programs {
+        let Some(place) = place(program) else { continue };
+        let to = folder.join(place);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        let bytes = copy_stripped(&program.path, &to)?;
+        println!(
+            "{:>8.1} MiB  {}",
+            bytes as f64 / f64::from(1 << 20),
+            to.strip_prefix(&folder).unwrap_or(&to).display()
+        );
+        total += bytes;
+    }
+    let script = folder.join("run.sh");
+    fs::write(&script, SCRIPT).with_context(|| format!("cannot write {}", script.display()))?;
+    make_executable(&script)?;
+    println!("{:>8.1} MiB  in all, in {}", total as f64 / f64::from(1 << 20), folder.display());
+    if total > LIMIT {
+        bail!("the folder has {total} bytes, the limit is {LIMIT}; leave programs out in xtask/src/gpu.rs");
+    }
+    println!("copy it to the machine with the GPU and run there: gpu/run.sh");
+    Ok(())
+}
+
+/// Where a program goes in the folder, if it is wanted there: what touches a device, and the command.
+fn place(program: &Program) -> Option<String> {
+    let Program { package, target, kind, is_test, .. } = program;
+    match (package.as_str(), kind.as_str(), is_test) {
+        ("abide", "bin", false) => Some(target.clone()),
+        // The command's tests find the command where cargo built it, and need no GPU.
+        ("abide", "test", true) if !target.starts_with("cli") => Some(format!("tests/{target}")),
+        ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}")),
+        ("backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}-{target}")),
+        (_, "bench", _) => Some(format!("benches/{package}-{target}")),
+        _ => None,
+    }
+}
+
+fn copy_stripped(from: &Path, to: &Path) -> Result<u64> {
+    fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    if !succeeds(Command::new("strip").arg(to))? {
+        bail!("strip {} failed; is binutils installed?", to.display());
+    }
+    Ok(fs::metadata(to).with_context(|| format!("cannot read {}", to.display()))?.len())
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot make {} executable", path.display()))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! What the tests need besides Rust: a Vulkan driver, CUDA's run-time compiler, rustfmt and clippy.
+//!
+//! Each is looked for first; only what is missing is installed, and every installation is announced.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{root, succeeds};
+
+/// Mesa's software driver, the loader, and what the loader's other clients look for.
+const VULKAN_PACKAGES: [&str; 5] = ["mesa-vulkan-drivers", "libvulkan1", "libegl1", "libgl1-mesa-dri", "libgles2"];
+
+/// The last release of the compiler that still knows Volta (sm_70).
+const NVRTC_WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.8.93";
+
+/// The environment variable that tells where NVRTC is; the CUDA backend reads it.
+pub const NVRTC_VARIABLE: &str = "ABIDE_NVRTC";
+
+/// Installs rustfmt and clippy if they are missing.
+pub fn rust_components() -> Result<()> {
+    for (tool, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        if answers(tool, &["--version"]) {
+            continue;
+        }
+        println!("installing: the Rust component {component}");
+        if !answers("rustup", &["--version"]) {
+            bail!("{component} is missing and there is no rustup to add it; install {component} with your Rust");
+        }
+        if !succeeds(Command::new("rustup").args(["component", "add", component]).current_dir(root()))? {
+            bail!("rustup component add {component} failed; see its message above");
+        }
+    }
+    Ok(())
+}
+
+/// Installs a software Vulkan driver if there is no driver at all.
+pub fn vulkan() -> Result<()> {
+    if !cfg!(target_os = "linux") || (has_vulkan_loader() && has_vulkan_driver()) {
+        return Ok(());
+    }
+    println!("installing: {} (a software Vulkan driver; none was found)", VULKAN_PACKAGES.join(" "));
+    apt_install(&VULKAN_PACKAGES).context("the tests need a Vulkan driver and none could be installed")
+}
+
+/// The folder of NVRTC: the one that the environment names, else the project's own, filled if it is empty.
+///
+/// `None` on systems that NVIDIA makes no such compiler for.
+pub fn nvrtc() -> Result<Option<PathBuf>> {
+    if let Some(folder) = std::env::var_os(NVRTC_VARIABLE) {
+        return Ok(Some(PathBuf::from(folder)));
+    }
+    if !cfg!(target_os = "linux") {
+        println!("no NVRTC for this system: CUDA kernels are not compiled in the tests");
+        return Ok(None);
+    }
+    let private = root().join(".private").join("nvrtc");
+    let libraries = private.join("nvidia").join("cuda_nvrtc").join("lib");
+    if !libraries.join("libnvrtc.so.12").exists() {
+        println!(
+            "installing: the wheel {NVRTC_WHEEL} into {} (CUDA's run-time compiler; no GPU needed)",
+            private.display()
+        );
+        install_wheel(NVRTC_WHEEL, &private)
+            .context("the tests compile CUDA kernels and NVRTC could not be installed")?;
+    }
+    Ok(Some(libraries))
+}
+
+fn has_vulkan_loader() -> bool {
+    let listed = ["ldconfig", "/sbin/ldconfig"].iter().any(|ldconfig| {
+        let output = Command::new(ldconfig).arg("-p").output();
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libvulkan.so.1"))
+    });
+    let paths = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    listed || std::env::split_paths(&paths).any(|folder| folder.join("libvulkan.so.1").exists())
+}
+
+/// Whether any driver is registered with the loader, in the places that it searches.
+fn has_vulkan_driver() -> bool {
+    let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"];
+    let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+    let holds_driver = |folder: &&str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
+    };
+    named.iter().any(|name| std::env::var_os(name).is_some()) || folders.iter().any(holds_driver)
+}
+
+fn apt_install(packages: &[&str]) -> Result<()> {
+    let by_hand = format!("install by hand what your system calls {}", packages.join(" "));
+    if !answers("apt-get", &["--version"]) {
+        bail!("there is no apt-get on this system; {by_hand}");
+    }
+    let user = Command::new("id").arg("-u").output().context("cannot ask for the user")?;
+    let is_root = user.stdout.trim_ascii() == b"0";
+    if !is_root && !answers("sudo", &["--version"]) {
+        bail!("apt-get needs root and there is no sudo; as root run: apt-get install {}", packages.join(" "));
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = if is_root { Command::new("env") } else { Command::new("sudo") };
+        if !is_root {
+            command.arg("env");
+        }
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-y"]).args(arguments);
+        succeeds(&mut command)
+    };
+    // A stale list may still do: the installation decides.
+    if !apt(&["update"])? {
+        println!("apt-get update failed; trying with the lists there are");
+    }
+    let install: Vec<&str> =
+        ["install", "--no-install-recommends"].into_iter().chain(packages.iter().copied()).collect();
+    if !apt(&install)? {
+        bail!("apt-get {} failed; see its message above, or {by_hand}", install.join(" "));
+    }
+    Ok(())
+}
+
+/// Unpacks a wheel into a folder of its own; nothing of it reaches the system's Python.
+fn install_wheel(wheel: &str, folder: &Path) -> Result<()> {
+    if !answers("python3", &["-m", "pip", "--version"]) {
+        println!("installing: python3 python3-pip (to fetch the wheel; pip was not found)");
+        apt_install(&["python3", "python3-pip"])?;
+    }
+    // A broken download must not look like an installation: fill a folder beside, then rename.
+    let partial = folder.with_extension("partial");
+    for old in [&partial, &folder.to_path_buf()] {
+        if old.exists() {
+            std::fs::remove_dir_all(old).with_context(|| format!("cannot clear {}", old.display()))?;
+        }
+    }
+    std::fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
+    let mut pip = Command::new("python3");
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--disable-pip-version-check",
+        "--root-user-action=ignore",
+    ]);
+    pip.arg("--target").arg(&partial).arg(wheel).current_dir(root());
+    if !succeeds(&mut pip)? {
+        bail!(
+            "pip could not install {wheel}; see its message above, or set {NVRTC_VARIABLE} to a folder with libnvrtc.so.12"
+        );
+    }
+    std::fs::rename(&partial, folder)
+        .with_context(|| format!("cannot rename {} to {}", partial.display(), folder.display()))
+}
+
+/// Whether a program is there and answers.
+fn answers(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(root()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

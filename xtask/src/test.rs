@@ -1,0 +1,92 @@
+//! `cargo xtask test`: everything that must hold before a change is accepted.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo::{build, cargo, root, succeeds};
+use crate::setup;
+use crate::summary::{Counts, Step, summary};
+
+/// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the later ones.
+pub fn run() -> Result<bool> {
+    let mut steps = Steps::default();
+    steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
+    steps.run("Vulkan driver present", |_| setup::vulkan().map(|()| true));
+    let mut nvrtc = None;
+    steps.run("NVRTC present", |_| {
+        nvrtc = setup::nvrtc()?;
+        Ok(true)
+    });
+
+    steps.run("format", |_| succeeds(&mut cargo(&["fmt", "--all", "--check"])));
+    steps.run("lints", |_| succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
+    steps.run("tests", |counts| {
+        let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
+        // What the tests may not skip here: the driver and the compiler are there by now, as is the linker's C compiler.
+        let mut required = vec!["wgpu", "cc"];
+        if let Some(folder) = &nvrtc {
+            required.push("nvrtc");
+            tests.env(setup::NVRTC_VARIABLE, folder);
+        }
+        tests.env("ABIDE_REQUIRE", required.join(","));
+        counted(&mut tests, counts)
+    });
+    steps.run("examples", |_| examples());
+    steps.run("documentation", |_| {
+        succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    });
+
+    print!("{}", summary(&steps.0));
+    Ok(steps.0.iter().all(|step| step.ok))
+}
+
+#[derive(Default)]
+struct Steps(Vec<Step>);
+
+impl Steps {
+    fn run(&mut self, name: &str, work: impl FnOnce(&mut Counts) -> Result<bool>) {
+        println!("\n== {name}");
+        let (begun, mut counts) = (Instant::now(), Counts::default());
+        let ok = work(&mut counts).unwrap_or_else(|error| {
+            println!("{error:#}");
+            false
+        });
+        self.0.push(Step { name: name.to_owned(), ok, time: begun.elapsed(), counts });
+    }
+}
+
+/// Runs a command, shows its output and counts the test results in it.
+fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
+    let Some(output) = child.stdout.take() else { bail!("cargo has no output") };
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read cargo's output")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        counts.read(&line);
+    }
+    Ok(child.wait().context("cargo was interrupted")?.success())
+}
+
+/// Runs each example in an empty folder of its own.
+fn examples() -> Result<bool> {
+    let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let folder = root().join("target").join("examples-run");
+    let mut ok = true;
+    for example in programs.iter().filter(|program| program.kind == "example") {
+        let own = folder.join(&example.target);
+        if own.exists() {
+            std::fs::remove_dir_all(&own).with_context(|| format!("cannot clear {}", own.display()))?;
+        }
+        std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+        println!("\n-- example {}", example.target);
+        if !succeeds(Command::new(&example.path).current_dir(&own))? {
+            println!("example {} failed", example.target);
+            ok = false;
+        }
+    }
+    Ok(ok)
+}
