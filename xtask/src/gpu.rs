@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{Program, build, root, succeeds};
+use crate::setup::clear;
 
 /// The most bytes that the folder may have: it travels.
 const LIMIT: u64 = 56 << 20;
@@ -29,9 +30,7 @@ pub fn run() -> Result<()> {
         "--benches",
     ])?;
     let folder = root().join("gpu");
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot clear {}", folder.display()))?;
-    }
+    clear(&folder)?;
     let mut total = 0;
     for program in &programs {
         let Some(place) = place(program) else { continue };

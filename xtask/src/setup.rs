@@ -56,16 +56,15 @@ pub fn nvrtc() -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let private = root().join(".private").join("nvrtc");
-    let libraries = private.join("nvidia").join("cuda_nvrtc").join("lib");
-    if !libraries.join("libnvrtc.so.12").exists() {
+    if !private.join("libnvrtc.so.12").exists() {
         println!(
             "installing: the wheel {NVRTC_WHEEL} into {} (CUDA's run-time compiler; no GPU needed)",
             private.display()
         );
-        install_wheel(NVRTC_WHEEL, &private)
+        install_wheel(NVRTC_WHEEL, Path::new("nvidia/cuda_nvrtc/lib"), &private)
             .context("the tests compile CUDA kernels and NVRTC could not be installed")?;
     }
-    Ok(Some(libraries))
+    Ok(Some(private))
 }
 
 fn has_vulkan_loader() -> bool {
@@ -118,39 +117,40 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks a wheel into a folder of its own; nothing of it reaches the system's Python.
-fn install_wheel(wheel: &str, folder: &Path) -> Result<()> {
+/// Unpacks one folder of a wheel to a place of its own; nothing of it reaches the system's Python.
+fn install_wheel(wheel: &str, part: &Path, folder: &Path) -> Result<()> {
     if !answers("python3", &["-m", "pip", "--version"]) {
         println!("installing: python3 python3-pip (to fetch the wheel; pip was not found)");
         apt_install(&["python3", "python3-pip"])?;
     }
-    // A broken download must not look like an installation: fill a folder beside, then rename.
+    // A broken download must not look like an installation: unpack beside, then rename.
     let partial = folder.with_extension("partial");
-    for old in [&partial, &folder.to_path_buf()] {
-        if old.exists() {
-            std::fs::remove_dir_all(old).with_context(|| format!("cannot clear {}", old.display()))?;
-        }
-    }
+    clear(&partial)?;
     std::fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
     let mut pip = Command::new("python3");
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-compile",
-        "--disable-pip-version-check",
-        "--root-user-action=ignore",
-    ]);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--disable-pip-version-check"]);
+    pip.env("PIP_ROOT_USER_ACTION", "ignore");
     pip.arg("--target").arg(&partial).arg(wheel).current_dir(root());
     if !succeeds(&mut pip)? {
         bail!(
             "pip could not install {wheel}; see its message above, or set {NVRTC_VARIABLE} to a folder with libnvrtc.so.12"
         );
     }
-    std::fs::rename(&partial, folder)
-        .with_context(|| format!("cannot rename {} to {}", partial.display(), folder.display()))
+    clear(folder)?;
+    let unpacked = partial.join(part);
+    std::fs::rename(&unpacked, folder)
+        .with_context(|| format!("cannot rename {} to {}", unpacked.display(), folder.display()))?;
+    clear(&partial)
+}
+
+/// Removes a folder with all that is in it, if it is there.
+pub fn clear(folder: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot clear {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a program is there and answers.

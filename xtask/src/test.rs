@@ -78,9 +78,7 @@ fn examples() -> Result<bool> {
     let mut ok = true;
     for example in programs.iter().filter(|program| program.kind == "example") {
         let own = folder.join(&example.target);
-        if own.exists() {
-            std::fs::remove_dir_all(&own).with_context(|| format!("cannot clear {}", own.display()))?;
-        }
+        setup::clear(&own)?;
         std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
         println!("\n-- example {}", example.target);
         if !succeeds(Command::new(&example.path).current_dir(&own))? {
