@@ -1,5 +1,37 @@
-//! Persistent kernels for iterative, memory-bound computations.
+//! Persistent kernels for iterative, memory-bound computations: the data stays on the chip from step to step.
+//!
+//! Write a [`Stencil`] or pick one of the [`catalogue`]; a [`Simulation`] runs it on an NVIDIA GPU, on any GPU that
+//! speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the hardware's limit it came.
+//!
+//! ```
+//! use abide::prelude::*;
+//!
+//! let mut spots = Simulation::builder("gray-scott").size(&[64, 64]).param("feed", 0.03).build()?;
+//! let report = spots.run(100)?;
+//! println!("{:.2} GCells/s on {}", report.gcells_per_s, report.device);
+//! let v = spots.field_nd::<f32>("v")?;
+//! assert_eq!(v.shape(), [64, 64]);
+//! # Ok::<(), Error>(())
+//! ```
 #![deny(missing_docs)]
 
-pub use abide_core::*;
+pub mod backend;
+mod builder;
 pub mod io;
+mod memory;
+mod simulation;
+
+pub use abide_core::*;
+pub use backend::Choice;
+pub use builder::{Builder, IntoModel, Model, Values};
+pub use simulation::{Running, Simulation};
+
+/// All that most programs need.
+pub mod prelude {
+    pub use crate::backend::{Choice, Pace};
+    pub use crate::stencil::Scope;
+    pub use crate::{
+        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil, Options, Parameter, Plan,
+        Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
+    };
+}

@@ -1,6 +1,7 @@
 //! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
 
-use std::io::{Read, Seek};
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -30,9 +31,9 @@ struct About {
     fields: Vec<String>,
 }
 
-/// The state of a run, complete enough to go on from it to the bit.
+/// What a checkpoint belongs to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checkpoint {
+pub struct Head {
     /// The program's name.
     pub program: String,
     /// The domain.
@@ -43,10 +44,19 @@ pub struct Checkpoint {
     pub boundaries: Boundaries,
     /// The parameters' names and values, in the program's order.
     pub parameters: Vec<(String, f64)>,
+    /// The fields' names, in the program's order.
+    pub fields: Vec<String>,
     /// Steps done since the start.
     pub steps: u64,
-    /// The fields' names and values, in the program's order.
-    pub fields: Vec<(String, Array)>,
+}
+
+/// The state of a run, complete enough to go on from it to the bit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// What it belongs to.
+    pub head: Head,
+    /// The fields' values, in the program's order.
+    pub fields: Vec<Array>,
 }
 
 /// Writes a checkpoint of a problem after `steps` steps; `field` reads a field by number.
@@ -91,31 +101,49 @@ pub fn write(path: &Path, problem: &Problem, steps: u64, mut field: impl FnMut(u
 
 /// Reads a checkpoint.
 pub fn read(path: &Path) -> Result<Checkpoint> {
-    let (reader, length) = super::open(path)?;
-    let foreign = |message: String| Error::file(path, message, "give a checkpoint that `abide run --checkpoint` wrote");
-    let mut zip = ZipArchive::new(reader).map_err(|e| foreign(format!("not a checkpoint: {e}")))?;
-    let mut text = String::new();
-    {
-        let about = zip.by_name(ABOUT).map_err(|e| foreign(format!("not a checkpoint: {ABOUT}: {e}")))?;
-        about.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(format!("{ABOUT}: {e}")))?;
+    let (mut zip, length) = open(path)?;
+    let head = head(&mut zip, path)?;
+    let mut fields = Vec::new();
+    for name in &head.fields {
+        let values = field(&mut zip, name, length, path)?;
+        if values.shape != head.shape || values.values.dtype() != head.dtype {
+            let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
+            return Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)));
+        }
+        fields.push(values.values);
     }
-    let about: About = serde_json::from_str(&text).map_err(|e| foreign(format!("{ABOUT}: {e}")))?;
+    Ok(Checkpoint { head, fields })
+}
+
+/// Reads what a checkpoint belongs to, and leaves its fields alone.
+pub fn read_head(path: &Path) -> Result<Head> {
+    head(&mut open(path)?.0, path)
+}
+
+type Archive = ZipArchive<BufReader<File>>;
+
+fn foreign(path: &Path, message: String) -> Error {
+    Error::file(path, message, "give a checkpoint that `abide run --checkpoint` wrote")
+}
+
+fn open(path: &Path) -> Result<(Archive, u64)> {
+    let (reader, length) = super::open(path)?;
+    let zip = ZipArchive::new(reader).map_err(|e| foreign(path, format!("not a checkpoint: {e}")))?;
+    Ok((zip, length))
+}
+
+fn head(zip: &mut Archive, path: &Path) -> Result<Head> {
+    let entry = zip.by_name(ABOUT).map_err(|e| foreign(path, format!("not a checkpoint: {ABOUT}: {e}")))?;
+    let mut text = String::new();
+    entry.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
+    let about: About = serde_json::from_str(&text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
     if about.format != FORMAT || about.version != VERSION {
         let found = format!("it is {} of version {}", about.format, about.version);
-        return Err(foreign(format!("{found}, this program reads {FORMAT} of version {VERSION}")));
+        return Err(foreign(path, format!("{found}, this program reads {FORMAT} of version {VERSION}")));
     }
-    let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(e.to_string()))?;
-    let mut fields = Vec::new();
-    for name in about.fields {
-        let values = field(&mut zip, &name, length, path)?;
-        if values.shape != shape || values.values.dtype() != dtype {
-            let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
-            return Err(foreign(format!("{found}, the checkpoint {shape} {dtype}")));
-        }
-        fields.push((name, values.values));
-    }
-    let About { program, parameters, steps, .. } = about;
-    Ok(Checkpoint { program, shape, dtype, boundaries, parameters, steps, fields })
+    let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
+    let About { program, parameters, steps, fields, .. } = about;
+    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps })
 }
 
 fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
@@ -130,9 +158,9 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
     Ok((shape, about.dtype.parse()?, boundaries))
 }
 
-fn field<R: Read + Seek>(zip: &mut ZipArchive<R>, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
-    let foreign = |e: &dyn ToString| Error::file(path, format!("field {name}: {}", e.to_string()), "give a whole checkpoint");
-    let mut entry = zip.by_name(&format!("{name}.npy")).map_err(|e| foreign(&e))?;
+fn field(zip: &mut Archive, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
+    let mut entry =
+        zip.by_name(&format!("{name}.npy")).map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
     // What is stored is no longer than the file, whatever the archive says.
     let size = entry.size().min(length);
     npy::decode(&mut entry, size, path)
@@ -163,11 +191,13 @@ mod tests {
         let problem = problem();
         write(&path, &problem, 37, |n| Ok(values(n))).unwrap().commit().unwrap();
         let read = read(&path).unwrap();
-        assert_eq!((read.program.as_str(), read.steps, read.dtype), ("gray-scott", 37, DType::F64));
-        assert_eq!(read.shape, problem.shape);
-        assert_eq!(read.boundaries.0[1..], problem.boundaries.0[1..]);
-        assert_eq!(read.parameters.iter().map(|p| p.1).collect::<Vec<_>>(), problem.parameters);
-        assert_eq!(read.fields, [("u".to_owned(), values(0)), ("v".to_owned(), values(1))]);
+        assert_eq!(read.head, read_head(&path).unwrap());
+        assert_eq!((read.head.program.as_str(), read.head.steps, read.head.dtype), ("gray-scott", 37, DType::F64));
+        assert_eq!(read.head.shape, problem.shape);
+        assert_eq!(read.head.boundaries.0[1..], problem.boundaries.0[1..]);
+        assert_eq!(read.head.parameters.iter().map(|p| p.1).collect::<Vec<_>>(), problem.parameters);
+        assert_eq!(read.head.fields, ["u", "v"]);
+        assert_eq!(read.fields, [values(0), values(1)]);
     }
 
     #[test]

@@ -17,7 +17,6 @@ use std::path::Path;
 
 use crate::{Array, Error, Result, Shape};
 
-pub use checkpoint::Checkpoint;
 pub use colour::Range;
 pub use movie::Movie;
 pub use staged::{Staged, check_target};

@@ -1,0 +1,229 @@
+//! The backends there are, and the choice among them.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+use std::sync::Arc;
+
+pub use abide_core::backend::*;
+
+use crate::program::Problem;
+use crate::{Array, Error, Options, Result, memory};
+
+/// Every backend, in the order in which `auto` tries them. A new one is a line here.
+const TABLE: &[Entry] = &[Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())) }];
+
+struct Entry {
+    name: &'static str,
+    open: fn() -> Result<Opened>,
+}
+
+/// What a backend's device is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A GPU with its own memory.
+    Gpu,
+    /// A driver that computes on the CPU; slower than the CPU's own backend, so `auto` passes it over.
+    Software,
+    /// The CPU.
+    Cpu,
+}
+
+/// A backend whose device is there.
+#[derive(Clone)]
+pub struct Opened {
+    /// The backend.
+    pub backend: Arc<dyn Backend>,
+    /// What its device is made of.
+    pub kind: Kind,
+}
+
+impl Opened {
+    /// A backend and its kind.
+    pub fn new(kind: Kind, backend: impl Backend + 'static) -> Self {
+        Opened { backend: Arc::new(backend), kind }
+    }
+}
+
+/// The backends' names, in the order in which `auto` tries them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|entry| entry.name)
+}
+
+/// Opens a backend by name; [`Error::Unavailable`] where its device is not there.
+pub fn open(name: &str) -> Result<Opened> {
+    match TABLE.iter().find(|entry| entry.name == name) {
+        Some(entry) => (entry.open)(),
+        None => Err(Error::unknown("backend", name, names())),
+    }
+}
+
+/// Which backend runs a simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// CUDA, else a hardware adapter of wgpu, else the CPU: the first that is there and can run the problem.
+    #[default]
+    Auto,
+    /// This one or an error.
+    Named(&'static str),
+}
+
+impl Choice {
+    /// The CPU.
+    pub const CPU: Choice = Choice::Named("cpu");
+    /// Vulkan, Metal or DX12.
+    pub const WGPU: Choice = Choice::Named("wgpu");
+    /// NVIDIA's CUDA.
+    pub const CUDA: Choice = Choice::Named("cuda");
+}
+
+impl Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Choice::Auto => "auto",
+            Choice::Named(name) => name,
+        })
+    }
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "auto" {
+            return Ok(Choice::Auto);
+        }
+        let named = names().find(|name| *name == text).map(Choice::Named);
+        named.ok_or_else(|| Error::unknown("backend", text, std::iter::once("auto").chain(names())))
+    }
+}
+
+/// A session, the backend that opened it, and why others did not.
+pub(crate) struct Begun {
+    pub(crate) backend: &'static str,
+    pub(crate) session: Box<dyn Session>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Opens a session on the chosen backend.
+pub(crate) fn begin(choice: Choice, problem: &Problem, options: &Options, fields: Vec<Array>) -> Result<Begun> {
+    match choice {
+        Choice::Named(name) => begin_on(&open(name)?, problem, options, fields),
+        Choice::Auto => first_able(TABLE.iter().map(|e| (e.name, e.open)), problem, options, fields),
+    }
+}
+
+/// Opens a session on this backend.
+pub(crate) fn begin_on(opened: &Opened, problem: &Problem, options: &Options, fields: Vec<Array>) -> Result<Begun> {
+    let plan = opened.backend.plan(problem, options)?;
+    if opened.kind != Kind::Gpu {
+        // The fields are there already; a second copy of what changes is to come.
+        let bytes = fields.len() as u128 * problem.shape.bytes(problem.dtype) as u128;
+        memory::check("memory for a second copy of the fields", bytes)?;
+    }
+    let session = opened.backend.open(problem, &plan, fields)?;
+    Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
+}
+
+/// Opens a session on the first candidate that is there, is not [`Kind::Software`] and can run the problem.
+fn first_able(
+    candidates: impl Iterator<Item = (&'static str, impl Fn() -> Result<Opened>)>,
+    problem: &Problem,
+    options: &Options,
+    fields: Vec<Array>,
+) -> Result<Begun> {
+    let mut notes = Vec::new();
+    let mut candidates = candidates.peekable();
+    let mut fields = Some(fields);
+    while let Some((name, open)) = candidates.next() {
+        // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
+        let last = candidates.peek().is_none();
+        let begun = open().and_then(|opened| match opened.kind {
+            Kind::Software => Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() }),
+            _ => {
+                opened.backend.plan(problem, options)?;
+                let given = if last { fields.take() } else { fields.clone() };
+                begin_on(&opened, problem, options, given.unwrap_or_default())
+            }
+        });
+        match begun {
+            Ok(mut begun) => {
+                begun.notes = notes;
+                return Ok(begun);
+            }
+            Err(error @ (Error::Unavailable { .. } | Error::Unsupported { .. } | Error::Limit { .. })) => {
+                notes.push(format!("auto passed over {name}: {error}"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Unsupported {
+        backend: "auto",
+        reason: notes.join("; "),
+        change: "change what they ask to be changed".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DType, DeviceSpec, Plan, Shape};
+
+    /// The CPU's backend under another name, that refuses every problem.
+    struct Refusing(abide_cpu::CpuBackend);
+
+    impl Backend for Refusing {
+        fn name(&self) -> &'static str {
+            "refusing"
+        }
+        fn device(&self) -> &DeviceSpec {
+            self.0.device()
+        }
+        fn plan(&self, _: &Problem, _: &Options) -> Result<Plan> {
+            Err(Error::Unsupported { backend: "refusing", reason: "on principle".to_owned(), change: "ask another".to_owned() })
+        }
+        fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+            self.0.open(problem, plan, fields)
+        }
+    }
+
+    type Candidate = (&'static str, fn() -> Result<Opened>);
+
+    const ABSENT: Candidate = ("absent", || Err(Error::Unavailable { backend: "absent", reason: "no driver".to_owned() }));
+    const SOFTWARE: Candidate = ("software", || Ok(Opened::new(Kind::Software, abide_cpu::CpuBackend::new())));
+    const REFUSING: Candidate = ("refusing", || Ok(Opened::new(Kind::Gpu, Refusing(abide_cpu::CpuBackend::new()))));
+    const BROKEN: Candidate = ("broken", || Err(Error::device("broken", "starting", "lost")));
+    const CPU: Candidate = ("cpu", || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())));
+
+    fn begin_among(candidates: &[Candidate]) -> Result<Begun> {
+        let program = abide_core::catalogue::find("1d3pt")?.program(1)?;
+        let problem = Problem::new(Arc::new(program), Shape::new(&[5])?, DType::F32)?;
+        let fields = vec![Array::F32(vec![1.0; 5])];
+        first_able(candidates.iter().copied(), &problem, &Options::default(), fields)
+    }
+
+    #[test]
+    fn auto_goes_on_to_the_first_that_can_and_says_why() {
+        let begun = begin_among(&[ABSENT, SOFTWARE, REFUSING, CPU]).unwrap();
+        assert_eq!(begun.backend, "cpu");
+        let words = ["absent: backend absent is unavailable: no driver", "software driver", "on principle"];
+        assert_eq!(begun.notes.len(), 3);
+        for (note, words) in begun.notes.iter().zip(words) {
+            assert!(note.contains(words), "{note}");
+        }
+        assert!(begin_among(&[CPU, BROKEN]).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn auto_hides_no_fault_and_names_all_that_refuse() {
+        assert!(matches!(begin_among(&[BROKEN, CPU]), Err(Error::Device { .. })));
+        let error = begin_among(&[ABSENT, REFUSING]).err().unwrap().to_string();
+        assert!(error.contains("no driver") && error.contains("on principle"), "{error}");
+    }
+
+    #[test]
+    fn choices_parse() {
+        assert_eq!("auto".parse(), Ok(Choice::Auto));
+        assert_eq!("cpu".parse(), Ok(Choice::CPU));
+        assert!("tpu".parse::<Choice>().is_err());
+    }
+}

@@ -1,0 +1,397 @@
+//! The description of a simulation, from what to compute to where.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use abide_core::catalogue;
+
+use crate::backend::{self, Choice, Opened};
+use crate::io::checkpoint::{Checkpoint, Head};
+use crate::io::{self, Loaded};
+use crate::program::Problem;
+use crate::{Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start, Stencil};
+use crate::{Simulation, memory};
+
+/// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
+pub trait IntoModel {
+    /// The model.
+    fn into_model(self) -> Result<Model>;
+}
+
+/// A program, or an entry of the catalogue whose number of axes the size decides.
+#[derive(Clone)]
+pub enum Model {
+    /// A program.
+    Program(Arc<Program>),
+    /// An entry of the catalogue.
+    Entry(&'static catalogue::Entry),
+}
+
+impl<S: Stencil> IntoModel for &S {
+    fn into_model(self) -> Result<Model> {
+        Ok(Model::Program(Arc::new(Program::new(self)?)))
+    }
+}
+
+impl IntoModel for Program {
+    fn into_model(self) -> Result<Model> {
+        Ok(Model::Program(Arc::new(self)))
+    }
+}
+
+impl IntoModel for Arc<Program> {
+    fn into_model(self) -> Result<Model> {
+        Ok(Model::Program(self))
+    }
+}
+
+impl IntoModel for &str {
+    fn into_model(self) -> Result<Model> {
+        catalogue::find(self).map(Model::Entry)
+    }
+}
+
+impl Model {
+    /// The numbers of axes that it can have.
+    pub fn dimensions(&self) -> std::ops::RangeInclusive<usize> {
+        match self {
+            Model::Program(program) => program.dimensions()..=program.dimensions(),
+            Model::Entry(entry) => entry.dimensions.clone(),
+        }
+    }
+
+    /// The program for a number of axes.
+    pub fn program(&self, dimensions: usize) -> Result<Arc<Program>> {
+        match self {
+            // A wrong number of axes is told by `Problem::check`, with the size.
+            Model::Program(program) => Ok(program.clone()),
+            Model::Entry(entry) => entry.program(dimensions).map(Arc::new),
+        }
+    }
+
+    /// The size used where none is given and no input implies one: two axes where the model can have them.
+    pub fn default_size(&self) -> Result<Shape> {
+        let range = self.dimensions();
+        Shape::new(match 2.clamp(*range.start(), *range.end()) {
+            1 => &[4096],
+            2 => &[512, 512],
+            _ => &[128; 3],
+        })
+    }
+}
+
+/// Values for a field; those of an `ndarray` also tell the size.
+pub struct Values {
+    values: Array,
+    shape: Result<Option<Shape>>,
+}
+
+impl From<Array> for Values {
+    fn from(values: Array) -> Self {
+        Values { values, shape: Ok(None) }
+    }
+}
+
+impl From<Loaded> for Values {
+    fn from(loaded: Loaded) -> Self {
+        Values { values: loaded.values, shape: Ok(Some(loaded.shape)) }
+    }
+}
+
+impl From<Vec<f32>> for Values {
+    fn from(values: Vec<f32>) -> Self {
+        Array::F32(values).into()
+    }
+}
+
+impl From<Vec<f64>> for Values {
+    fn from(values: Vec<f64>) -> Self {
+        Array::F64(values).into()
+    }
+}
+
+impl<T: crate::Real, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Values {
+    fn from(array: ndarray::Array<T, D>) -> Self {
+        let shape = Shape::new(array.shape()).map(Some);
+        // In the order of the axes, whatever the order in memory.
+        Values { values: T::into_array(array.iter().copied().collect()), shape }
+    }
+}
+
+enum Initial {
+    Values(Values),
+    Start(Start),
+}
+
+/// Describes a simulation; [`Builder::build`] checks all of it and starts it.
+pub struct Builder {
+    model: Result<Model>,
+    size: Option<Vec<usize>>,
+    dtype: Option<DType>,
+    boundaries: Option<Boundaries>,
+    parameters: Vec<(String, f64)>,
+    initial: Vec<(String, Initial)>,
+    choice: Choice,
+    opened: Option<Opened>,
+    options: Options,
+    resume: Option<PathBuf>,
+}
+
+impl Builder {
+    pub(crate) fn new(model: impl IntoModel) -> Self {
+        Builder {
+            model: model.into_model(),
+            size: None,
+            dtype: None,
+            boundaries: None,
+            parameters: Vec::new(),
+            initial: Vec::new(),
+            choice: Choice::Auto,
+            opened: None,
+            options: Options::default(),
+            resume: None,
+        }
+    }
+
+    /// The extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512 × 512 in two
+    /// dimensions, 4096 in one, 128 cubed in three.
+    pub fn size(mut self, extents: &[usize]) -> Self {
+        self.size = Some(extents.to_vec());
+        self
+    }
+
+    /// The type of all fields; f32 unless given.
+    pub fn dtype(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
+    /// The boundary at every side; the program's own unless given.
+    pub fn boundary(self, boundary: Boundary) -> Self {
+        self.boundaries(Boundaries::all(boundary))
+    }
+
+    /// The boundary at each axis and side.
+    pub fn boundaries(mut self, boundaries: Boundaries) -> Self {
+        self.boundaries = Some(boundaries);
+        self
+    }
+
+    /// A parameter's value; the program's default unless given.
+    pub fn param(mut self, name: &str, value: f64) -> Self {
+        self.parameters.push((name.to_owned(), value));
+        self
+    }
+
+    /// A field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the cells, an
+    /// `ndarray`, or what [`io::read`] read.
+    pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
+        self.initial.push((field.to_owned(), Initial::Values(values.into())));
+        self
+    }
+
+    /// A field's named initial state; the program's own unless given.
+    pub fn start(mut self, field: &str, start: Start) -> Self {
+        self.initial.push((field.to_owned(), Initial::Start(start)));
+        self
+    }
+
+    /// The backend that runs it.
+    pub fn backend(mut self, choice: Choice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// A backend that is open already, in place of a choice.
+    pub fn on(mut self, opened: &Opened) -> Self {
+        self.opened = Some(opened.clone());
+        self
+    }
+
+    /// Where the time loop lives.
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.options.execution = execution;
+        self
+    }
+
+    /// Where a persistent run keeps its cells from step to step.
+    pub fn cache(mut self, cache: CachePolicy) -> Self {
+        self.options.cache = cache;
+        self
+    }
+
+    /// Steps that a tile advances between exchanges with its neighbours.
+    pub fn depth(mut self, depth: Depth) -> Self {
+        self.options.depth = depth;
+        self
+    }
+
+    /// Goes on from a checkpoint. Whatever else is given must agree with it.
+    pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
+        self.resume = Some(path.into());
+        self
+    }
+
+    /// The problem alone, checked, without a device.
+    pub fn problem(self) -> Result<Problem> {
+        self.prepare().map(|(_, prepared)| prepared.problem)
+    }
+
+    /// Checks the description, fills the fields and loads them onto the device.
+    pub fn build(self) -> Result<Simulation> {
+        let (builder, prepared) = self.prepare()?;
+        let Prepared { problem, checkpoint } = prepared;
+        let count = problem.program.fields().len() as u128;
+        memory::check("memory for the fields", count * problem.shape.bytes(problem.dtype) as u128)?;
+        let (step, fields, mut notes) = match checkpoint {
+            Some(checkpoint) => (checkpoint.head.steps, checkpoint.fields, Vec::new()),
+            None => {
+                let (fields, notes) = fill(&problem, builder.initial)?;
+                (0, fields, notes)
+            }
+        };
+        let mut begun = match &builder.opened {
+            Some(opened) => backend::begin_on(opened, &problem, &builder.options, fields)?,
+            None => backend::begin(builder.choice, &problem, &builder.options, fields)?,
+        };
+        notes.append(&mut begun.notes);
+        begun.notes = notes;
+        Ok(Simulation::new(problem, begun, step))
+    }
+
+    fn prepare(mut self) -> Result<(Builder, Prepared)> {
+        let model = std::mem::replace(&mut self.model, Err(Error::unknown("model", "", [""; 0])))?;
+        let checkpoint = match &self.resume {
+            Some(path) => Some(io::checkpoint::read(path)?),
+            None => None,
+        };
+        let shape = self.shape(&model, checkpoint.as_ref())?;
+        let program = model.program(shape.dimensions())?;
+        let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(program.boundary()));
+        let parameters = program.parameters().iter().map(|p| p.default).collect();
+        let dtype = self.dtype.unwrap_or(DType::F32);
+        let mut problem = Problem { program, shape, dtype, boundaries, parameters };
+        for (name, value) in &self.parameters {
+            let number = problem.program.parameter(name)?;
+            check_parameter(name, *value, dtype)?;
+            problem.parameters[number] = *value;
+        }
+        for (name, _) in &self.initial {
+            problem.program.field(name)?;
+        }
+        if let Some(checkpoint) = &checkpoint {
+            self.adopt(&checkpoint.head, &mut problem)?;
+        }
+        problem.check()?;
+        Ok((self, Prepared { problem, checkpoint }))
+    }
+
+    /// The size: what is given, else what the checkpoint or an input implies, else the model's default.
+    fn shape(&mut self, model: &Model, checkpoint: Option<&Checkpoint>) -> Result<Shape> {
+        let given = self.size.as_deref().map(Shape::new).transpose()?;
+        let mut implied = None;
+        for (name, initial) in &mut self.initial {
+            let Initial::Values(values) = initial else { continue };
+            let Some(own) = std::mem::replace(&mut values.shape, Ok(None))? else { continue };
+            if let Some(other) = given.or(implied).filter(|other| *other != own) {
+                return Err(Error::invalid(
+                    format!("input of field {name}"),
+                    format!("its size is {own}, the domain's is {other}"),
+                    "give inputs of the domain's size, or leave --size out",
+                ));
+            }
+            implied = Some(own);
+        }
+        match given.or(implied).or(checkpoint.map(|c| c.head.shape)) {
+            Some(shape) => Ok(shape),
+            None => model.default_size(),
+        }
+    }
+
+    /// Takes from a checkpoint what was not given, and refuses what was given otherwise.
+    fn adopt(&self, checkpoint: &Head, problem: &mut Problem) -> Result<()> {
+        let path = self.resume.clone().unwrap_or_default();
+        let differs = |what: &str, stored: String, given: String| {
+            Error::file(path.clone(), format!("{what}: the checkpoint has {stored}, given is {given}"), format!("leave {what} out to go on as before"))
+        };
+        if !self.initial.is_empty() {
+            return Err(Error::file(path, "a checkpoint brings all fields with it", "leave the inputs out"));
+        }
+        let program = &problem.program;
+        if checkpoint.program != program.name() {
+            return Err(differs("the program", checkpoint.program.clone(), program.name().to_owned()));
+        }
+        if checkpoint.fields != program.fields() {
+            return Err(differs("the fields", checkpoint.fields.join(", "), program.fields().join(", ")));
+        }
+        if checkpoint.parameters.iter().map(|p| &p.0).ne(program.parameters().iter().map(|p| &p.name)) {
+            let stored = checkpoint.parameters.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join(", ");
+            let own = program.parameters().iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(differs("the parameters", stored, own));
+        }
+        if checkpoint.shape != problem.shape {
+            return Err(differs("the size", checkpoint.shape.to_string(), problem.shape.to_string()));
+        }
+        if self.dtype.is_some_and(|dtype| dtype != checkpoint.dtype) {
+            return Err(differs("the dtype", checkpoint.dtype.to_string(), problem.dtype.to_string()));
+        }
+        let axes = problem.shape.dimensions();
+        let sides = |b: &Boundaries| b.0[3 - axes..].to_vec();
+        if self.boundaries.as_ref().is_some_and(|given| sides(given) != sides(&checkpoint.boundaries)) {
+            return Err(differs("the boundary", checkpoint.boundaries.describe(axes), problem.boundaries.describe(axes)));
+        }
+        for (name, given) in &self.parameters {
+            let stored = checkpoint.parameters.iter().find(|p| p.0 == *name).map(|p| p.1);
+            if let Some(stored) = stored.filter(|stored| stored != given) {
+                return Err(differs(&format!("parameter {name}"), stored.to_string(), given.to_string()));
+            }
+        }
+        problem.dtype = checkpoint.dtype;
+        problem.boundaries = checkpoint.boundaries;
+        problem.parameters = checkpoint.parameters.iter().map(|p| p.1).collect();
+        Ok(())
+    }
+}
+
+struct Prepared {
+    problem: Problem,
+    checkpoint: Option<Checkpoint>,
+}
+
+/// The initial fields in the program's order, and what was changed to make them fit.
+fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>) -> Result<(Vec<Array>, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut fields = Vec::new();
+    for (number, name) in problem.program.fields().iter().enumerate() {
+        // Of several for one field the last counts.
+        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
+        fields.push(match own {
+            None => problem.program.start(number).fill(&problem.shape, problem.dtype)?,
+            Some(Initial::Start(start)) => start.fill(&problem.shape, problem.dtype)?,
+            Some(Initial::Values(Values { values, .. })) => {
+                if values.dtype() == problem.dtype {
+                    values
+                } else {
+                    if problem.dtype == DType::F32 {
+                        notes.push(format!("field {name}: input in f64 rounded to f32, the run's type"));
+                    }
+                    values.cast(problem.dtype)
+                }
+            }
+        });
+    }
+    backend::check_fields(problem, &fields)?;
+    Ok((fields, notes))
+}
+
+/// Checks that a parameter's value is a number of the run's type.
+pub(crate) fn check_parameter(name: &str, value: f64, dtype: DType) -> Result<()> {
+    let rounded = match dtype {
+        DType::F32 => f64::from(value as f32),
+        DType::F64 => value,
+    };
+    if rounded.is_finite() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("parameter {name}"), format!("{value} is not a finite number in {dtype}"), "give a finite value"))
+}

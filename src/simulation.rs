@@ -1,0 +1,208 @@
+//! A program running on a domain: the library's front door.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::backend::{Pace, Progress, RunReport, Session, drive};
+use crate::builder::{Builder, IntoModel};
+use crate::program::Problem;
+use crate::{Array, Error, Plan, Real, Result, io};
+
+/// A program, its fields on a device, and the steps done so far.
+///
+/// ```
+/// use abide::prelude::*;
+///
+/// let mut heat = Simulation::builder("heat").size(&[33, 65]).param("kappa", 0.2).backend(Choice::CPU).build()?;
+/// let report = heat.run(100)?;
+/// assert_eq!(report.steps, 100);
+/// let u = heat.field("u")?;
+/// assert_eq!(u.len(), 33 * 65);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Simulation {
+    problem: Problem,
+    backend: &'static str,
+    session: Box<dyn Session>,
+    step: u64,
+    notes: Vec<String>,
+}
+
+impl Simulation {
+    /// Begins to describe a simulation of a stencil, of a program, or of an entry of the catalogue by name.
+    pub fn builder(model: impl IntoModel) -> Builder {
+        Builder::new(model)
+    }
+
+    /// Goes on from a checkpoint of an entry of the catalogue, on the best backend. For a program of your own, or
+    /// another backend, use [`Builder::resume`].
+    pub fn resume(path: impl AsRef<Path>) -> Result<Simulation> {
+        let path = path.as_ref();
+        let name = io::checkpoint::read_head(path)?.program;
+        Builder::new(name.as_str()).resume(path).build()
+    }
+
+    pub(crate) fn new(problem: Problem, begun: crate::backend::Begun, step: u64) -> Simulation {
+        Simulation { problem, backend: begun.backend, session: begun.session, step, notes: begun.notes }
+    }
+
+    /// The problem that is solved, with the parameters as they are now.
+    pub fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
+    /// The name of the backend that runs it.
+    pub fn backend(&self) -> &'static str {
+        self.backend
+    }
+
+    /// The plan that runs.
+    pub fn plan(&self) -> &Plan {
+        self.session.plan()
+    }
+
+    /// Steps done since the start, those before a checkpoint included.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// What differs from what was asked, and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Advances and reports.
+    pub fn run(&mut self, steps: u64) -> Result<RunReport> {
+        // Nobody watches: epochs only so long that a device shared with a display stays responsive.
+        let pace = Pace { epoch: Duration::from_secs(1), ..Pace::default() };
+        self.run_with(steps, pace, |_| Ok(ControlFlow::Continue(())))
+    }
+
+    /// Advances in epochs of about `pace.epoch` and reports; after each epoch, `observe` may read and change the
+    /// simulation, and end the run by [`ControlFlow::Break`].
+    pub fn run_with(
+        &mut self,
+        steps: u64,
+        pace: Pace,
+        mut observe: impl FnMut(&mut Running<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<RunReport> {
+        let Simulation { problem, backend, session, step, .. } = self;
+        let begun = *step;
+        let result = drive(backend, session.as_mut(), steps, pace, &mut |session, progress| {
+            *step = begun + progress.steps;
+            observe(&mut Running { problem, session, step: *step, progress: *progress })
+        });
+        let mut report = result?;
+        report.notes.splice(0..0, self.notes.iter().cloned());
+        report.non_finite = Some(self.non_finite()?);
+        Ok(report)
+    }
+
+    /// Advances without a report, and returns the seconds that the device took.
+    pub fn advance(&mut self, steps: u64) -> Result<f64> {
+        let seconds = self.session.advance(steps)?;
+        self.step += steps;
+        Ok(seconds)
+    }
+
+    /// Values of any field that are NaN or infinite.
+    pub fn non_finite(&mut self) -> Result<u64> {
+        (0..self.problem.program.fields().len()).try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
+    }
+
+    /// A field's values.
+    pub fn field(&mut self, name: &str) -> Result<Array> {
+        read(&self.problem, self.session.as_mut(), name)
+    }
+
+    /// A field as an array of its extents, its values rounded to `T` where the run's type is the other.
+    pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
+        let values = self.field(name)?.cast(T::DTYPE);
+        let values = T::slice(&values).unwrap_or_default().to_vec();
+        ndarray::ArrayD::from_shape_vec(self.problem.shape.extents(), values)
+            .map_err(|e| Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field"))
+    }
+
+    /// The values of a field in the box `low..high`, slowest of three axes first.
+    pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.session.read_window(self.problem.program.field(name)?, low, high)
+    }
+
+    /// Replaces a field's values.
+    pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
+        write(&self.problem, self.session.as_mut(), name, values)
+    }
+
+    /// Sets a parameter for the steps that follow.
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        set_parameter(&mut self.problem, self.session.as_mut(), name, value)
+    }
+
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit.
+    pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())
+    }
+}
+
+/// A simulation between two epochs of [`Simulation::run_with`].
+pub struct Running<'a> {
+    problem: &'a mut Problem,
+    session: &'a mut dyn Session,
+    step: u64,
+    progress: Progress,
+}
+
+impl Running<'_> {
+    /// How far the run is.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Steps done since the start, those before a checkpoint included.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// A field's values.
+    pub fn field(&mut self, name: &str) -> Result<Array> {
+        read(self.problem, self.session, name)
+    }
+
+    /// Replaces a field's values.
+    pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
+        write(self.problem, self.session, name, values)
+    }
+
+    /// Sets a parameter for the steps that follow.
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        set_parameter(self.problem, self.session, name, value)
+    }
+
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit.
+    pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        checkpoint(self.problem, self.session, self.step, path.as_ref())
+    }
+}
+
+fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<Array> {
+    session.read(problem.program.field(name)?)
+}
+
+fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &Array) -> Result<()> {
+    let field = problem.program.field(name)?;
+    crate::backend::check_field(problem, name, values)?;
+    session.write(field, values)
+}
+
+fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, value: f64) -> Result<()> {
+    let number = problem.program.parameter(name)?;
+    crate::builder::check_parameter(name, value, problem.dtype)?;
+    session.set_parameter(number, value)?;
+    problem.parameters[number] = value;
+    Ok(())
+}
+
+fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<()> {
+    io::checkpoint::write(path, problem, step, |field| session.read(field))?.commit_durably()
+}
