@@ -16,7 +16,7 @@ mod simplify;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use dag::Dag;
+pub use dag::{Dag, binary, unary};
 
 /// The number of a node in its graph.
 pub type Id = u32;
