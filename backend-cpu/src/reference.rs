@@ -2,10 +2,12 @@
 //!
 //! Nothing here is simplified, vectorised or threaded, and nothing is shared with the fast path.
 
-use abide_core::backend::check_fields;
+use std::time::Instant;
+
+use abide_core::backend::{check_field, check_fields, window_of};
 use abide_core::expr::Tap;
 use abide_core::grid::Source;
-use abide_core::{Array, DType, Problem, Real, Result};
+use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
 /// Advances the fields of a problem by `steps` steps.
 ///
@@ -63,4 +65,56 @@ fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: T
         }
     }
     old[tap.field as usize][problem.shape.index(at)]
+}
+
+/// A session that advances by [`advance`].
+pub(crate) struct Plain {
+    problem: Problem,
+    plan: Plan,
+    fields: Vec<Array>,
+}
+
+impl Plain {
+    /// Takes over the fields, whose number and sizes have been checked.
+    pub(crate) fn open(problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Plain {
+        Plain { problem: problem.clone(), plan: plan.clone(), fields }
+    }
+
+    fn field(&self, field: usize) -> Result<&Array> {
+        self.fields.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), self.problem.program.fields()))
+    }
+}
+
+impl Session for Plain {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        let begun = Instant::now();
+        advance(&self.problem, &mut self.fields, steps)?;
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.field(field).cloned()
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        window_of(&self.problem, self.field(field)?, low, high)
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.field(field)?;
+        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
+        self.fields[field] = values.clone();
+        Ok(())
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        let names = self.problem.program.parameters().iter().map(|p| p.name.as_str());
+        let known = self.problem.parameters.get_mut(parameter);
+        *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
+        Ok(())
+    }
 }

@@ -1,0 +1,129 @@
+//! The backend: plans rows, opens sessions.
+
+use std::sync::{Arc, OnceLock};
+
+use abide_core::backend::check_fields;
+use abide_core::plan::{Rows, Schedule, plan_rows};
+use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::device::machine;
+use crate::reference;
+use crate::session::Threaded;
+use crate::sweep::has_fused_multiply_add;
+
+/// Which code a session runs. Both give the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Path {
+    Threaded,
+    Reference,
+}
+
+/// The CPU of this machine.
+pub struct CpuBackend {
+    path: Path,
+    pool: Option<Arc<ThreadPool>>,
+    device: OnceLock<DeviceSpec>,
+}
+
+impl CpuBackend {
+    /// All threads of rayon's global pool.
+    pub fn new() -> Self {
+        CpuBackend { path: Path::Threaded, pool: None, device: OnceLock::new() }
+    }
+
+    /// A pool of its own with so many threads.
+    pub fn with_threads(threads: usize) -> Result<Self> {
+        if threads == 0 {
+            return Err(Error::limit("threads", threads, "at least 1", "give one thread or more"));
+        }
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| Error::device("cpu", format!("starting {threads} threads"), error))?;
+        Ok(CpuBackend { pool: Some(Arc::new(pool)), ..Self::new() })
+    }
+
+    /// The path that reads like the definition, one cell after the other on one thread: slow, and the oracle.
+    pub fn reference() -> Self {
+        CpuBackend { path: Path::Reference, ..Self::new() }
+    }
+
+    fn threads(&self) -> usize {
+        match (self.path, &self.pool) {
+            (Path::Reference, _) => 1,
+            (Path::Threaded, Some(pool)) => pool.current_num_threads(),
+            (Path::Threaded, None) => rayon::current_num_threads(),
+        }
+    }
+
+    fn session<T: Real>(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        rows: &Rows,
+        fields: Vec<Vec<T>>,
+    ) -> Result<Box<dyn Session>> {
+        let fused = has_fused_multiply_add();
+        Ok(Box::new(Threaded::open(problem, plan, rows, self.pool.clone(), fused, fields)?))
+    }
+}
+
+impl Default for CpuBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn device(&self) -> &DeviceSpec {
+        self.device.get_or_init(|| machine(self.threads()))
+    }
+
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        plan_rows(problem, self.device(), options)
+    }
+
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        problem.check()?;
+        check_fields(problem, &fields)?;
+        let Schedule::Rows(rows) = &plan.schedule else {
+            return Err(Error::Unsupported {
+                backend: "cpu",
+                reason: format!("the plan is for {}, in tiles", plan.device.name),
+                change: "open it with a plan that this backend made".to_owned(),
+            });
+        };
+        if (plan.shape, plan.dtype) != (problem.shape, problem.dtype) || plan.program != problem.program.name() {
+            return Err(Error::invalid(
+                "plan",
+                format!(
+                    "it is for {} on {} {}, the problem is {} on {} {}",
+                    plan.program,
+                    plan.shape,
+                    plan.dtype,
+                    problem.program.name(),
+                    problem.shape,
+                    problem.dtype
+                ),
+                "plan this problem",
+            ));
+        }
+        if self.path == Path::Reference {
+            return Ok(Box::new(reference::Plain::open(problem, plan, fields)));
+        }
+        let (mut singles, mut doubles) = (Vec::new(), Vec::new());
+        for field in fields {
+            match field {
+                Array::F32(values) => singles.push(values),
+                Array::F64(values) => doubles.push(values),
+            }
+        }
+        match problem.dtype {
+            DType::F32 => self.session(problem, plan, rows, singles),
+            DType::F64 => self.session(problem, plan, rows, doubles),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What this machine has, as far as a program can tell.
+
+use std::fs;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use abide_core::DeviceSpec;
+use rayon::prelude::*;
+
+/// The machine with so many threads at work.
+pub fn machine(threads: usize) -> DeviceSpec {
+    let memory_bytes = total_memory();
+    let flops = threads as f64 * peak_per_core();
+    DeviceSpec {
+        name: name(),
+        compute_capability: None,
+        multiprocessors: threads,
+        registers: 0,
+        registers_per_thread: 0,
+        shared_bytes: 0,
+        shared_bytes_per_block: 0,
+        shared_bytes_reserved: 0,
+        threads: 1,
+        threads_per_block: 1,
+        warp: 1,
+        l2_bytes: last_level_cache(),
+        memory_bytes,
+        buffer_bytes: memory_bytes,
+        memory_bandwidth: copy_bandwidth(),
+        l2_bandwidth: 0.0,
+        shared_bandwidth: 0.0,
+        f32_flops: 2.0 * flops,
+        f64_flops: flops,
+        launch_seconds: 5e-6,
+        barrier_seconds: 5e-6,
+    }
+}
+
+/// The first value of a `key : value` line of a file under /proc.
+fn proc_value(file: &str, key: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(name, _)| name.trim() == key).map(|(_, value)| value.trim().to_owned())
+}
+
+fn name() -> String {
+    proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| format!("{} CPU", std::env::consts::ARCH))
+}
+
+/// Bytes of memory; 0 where the system does not tell.
+fn total_memory() -> u64 {
+    let kib = proc_value("/proc/meminfo", "MemTotal").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+/// Bytes of the largest cache; 1 MiB where the system does not tell.
+fn last_level_cache() -> usize {
+    let size = |index: usize| {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
+        let text = text.trim();
+        match text.strip_suffix('K') {
+            Some(kib) => kib.parse::<usize>().ok().map(|kib| kib << 10),
+            None => text.strip_suffix('M')?.parse::<usize>().ok().map(|mib| mib << 20),
+        }
+    };
+    (0..5).filter_map(size).max().unwrap_or(1 << 20)
+}
+
+/// Peak operations a second in f64 of one core: two vector units at the clock that the system reports, 2 GHz where it
+/// reports none.
+fn peak_per_core() -> f64 {
+    let mhz = proc_value("/proc/cpuinfo", "cpu MHz").and_then(|value| value.parse::<f64>().ok()).unwrap_or(2000.0);
+    2.0 * 2.0 * lanes() * mhz * 1e6
+}
+
+/// The f64 lanes of a vector.
+fn lanes() -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            return 8.0;
+        }
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return 4.0;
+        }
+    }
+    2.0
+}
+
+/// Bytes a second, read and written, of the best of a few copies by all threads; measured once a process.
+fn copy_bandwidth() -> f64 {
+    static MEASURED: OnceLock<f64> = OnceLock::new();
+    *MEASURED.get_or_init(|| {
+        const WORDS: usize = 8 << 20;
+        const PIECE: usize = 1 << 16;
+        let from = vec![1u64; WORDS];
+        let mut to = vec![0u64; WORDS];
+        let mut copy = || {
+            let begun = Instant::now();
+            to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| to.copy_from_slice(from));
+            begun.elapsed().as_secs_f64()
+        };
+        let best = (0..4).map(|_| copy()).fold(f64::INFINITY, f64::min);
+        (2 * WORDS * size_of::<u64>()) as f64 / best.max(1e-9)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_a_name_memory_and_rates() {
+        let device = machine(3);
+        assert!(!device.name.is_empty());
+        assert_eq!(device.multiprocessors, 3);
+        assert!(device.memory_bandwidth > 1e8 && device.memory_bandwidth.is_finite(), "{}", device.memory_bandwidth);
+        assert!(device.f64_flops > 1e8);
+        assert_eq!(machine(3).memory_bandwidth, device.memory_bandwidth, "measured once");
+    }
+}

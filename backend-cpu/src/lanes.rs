@@ -1,0 +1,214 @@
+//! Operations on lanes: one loop each, simple enough for the compiler to vectorise.
+//!
+//! Everything is inlined into the row sweep, which is compiled once for each instruction set, so that a fused
+//! multiply-add is one instruction wherever the machine has it.
+
+use abide_core::Real;
+use abide_core::expr::{Binary, Unary, binary, unary};
+
+/// An operand of a chunk: its values, or one value for all of them.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a, T> {
+    /// One value a cell; as long as the chunk.
+    Lanes(&'a [T]),
+    /// The same value everywhere.
+    Scalar(T),
+}
+
+/// Cells whose sums are held in registers together: four vectors of eight f64 or sixteen f32.
+const BLOCK_BYTES: usize = 256;
+
+/// `sum[i] = w0*v0[i]`, then `fma(w, v[i], sum[i])` for each later term. All operands are as long as `sum`.
+#[inline(always)]
+pub fn sum<T: Real>(sum: &mut [T], terms: &[(T, &[T])]) {
+    match BLOCK_BYTES / size_of::<T>() {
+        64 => sum_in_blocks::<T, 64>(sum, terms),
+        _ => sum_in_blocks::<T, 32>(sum, terms),
+    }
+}
+
+#[inline(always)]
+fn sum_in_blocks<T: Real, const BLOCK: usize>(sum: &mut [T], terms: &[(T, &[T])]) {
+    let len = sum.len();
+    let mut start = 0;
+    while start + BLOCK <= len {
+        block::<T, BLOCK>(sum, terms, start);
+        start += BLOCK;
+    }
+    while start + 4 <= len {
+        block::<T, 4>(sum, terms, start);
+        start += 4;
+    }
+    while start < len {
+        block::<T, 1>(sum, terms, start);
+        start += 1;
+    }
+}
+
+/// The sums of `N` cells from `start` on.
+#[inline(always)]
+fn block<T: Real, const N: usize>(sum: &mut [T], terms: &[(T, &[T])], start: usize) {
+    let [(weight, values), rest @ ..] = terms else { return };
+    let (Some(values), Some(sum)) = (values[start..].first_chunk::<N>(), sum[start..].first_chunk_mut::<N>()) else {
+        return;
+    };
+    let mut total = [T::ZERO; N];
+    for i in 0..N {
+        total[i] = *weight * values[i];
+    }
+    for (weight, values) in rest {
+        let Some(values) = values[start..].first_chunk::<N>() else { return };
+        for i in 0..N {
+            total[i] = weight.mul_add(values[i], total[i]);
+        }
+    }
+    *sum = total;
+}
+
+/// `to[i] = from[i]`.
+#[inline(always)]
+pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
+    match from {
+        Source::Lanes(from) => to.copy_from_slice(from),
+        Source::Scalar(value) => to.fill(value),
+    }
+}
+
+/// `to[i] = start + i`, the cell's index along the row.
+#[inline(always)]
+pub fn index<T: Real>(to: &mut [T], start: usize) {
+    for (i, to) in to.iter_mut().enumerate() {
+        *to = T::from_f64((start + i) as f64);
+    }
+}
+
+#[inline(always)]
+fn map1<T: Real>(to: &mut [T], a: Source<'_, T>, f: impl Fn(T) -> T) {
+    match a {
+        Source::Lanes(a) => to.iter_mut().zip(a).for_each(|(to, &a)| *to = f(a)),
+        Source::Scalar(a) => to.fill(f(a)),
+    }
+}
+
+#[inline(always)]
+fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T, T) -> T) {
+    use Source::{Lanes, Scalar};
+    match (a, b) {
+        (Lanes(a), Lanes(b)) => to.iter_mut().zip(a).zip(b).for_each(|((to, &a), &b)| *to = f(a, b)),
+        (Lanes(a), Scalar(b)) => to.iter_mut().zip(a).for_each(|(to, &a)| *to = f(a, b)),
+        (Scalar(a), Lanes(b)) => to.iter_mut().zip(b).for_each(|(to, &b)| *to = f(a, b)),
+        (Scalar(a), Scalar(b)) => to.fill(f(a, b)),
+    }
+}
+
+/// `a * b + c`, rounded once; a scalar among the factors comes first.
+#[inline(always)]
+pub fn fma<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
+    use Source::{Lanes, Scalar};
+    let f = |a: T, b: T, c: T| a.mul_add(b, c);
+    match (a, b, c) {
+        (Lanes(a), Lanes(b), Lanes(c)) => {
+            to.iter_mut().zip(a).zip(b).zip(c).for_each(|(((to, &a), &b), &c)| *to = f(a, b, c));
+        }
+        (Lanes(a), b, c) => map2_beside(to, a, b, c, f),
+        (Scalar(a), b, c) => map2(to, b, c, |b, c| f(a, b, c)),
+    }
+}
+
+/// `yes` where `condition` is not zero, else `no`.
+#[inline(always)]
+pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T>, no: Source<'_, T>) {
+    use Source::{Lanes, Scalar};
+    let f = |condition: T, yes: T, no: T| if condition != T::ZERO { yes } else { no };
+    match (condition, yes, no) {
+        (Scalar(condition), yes, no) => copy(to, if condition != T::ZERO { yes } else { no }),
+        (Lanes(c), Lanes(yes), Lanes(no)) => {
+            to.iter_mut().zip(c).zip(yes).zip(no).for_each(|(((to, &c), &yes), &no)| *to = f(c, yes, no));
+        }
+        (Lanes(c), yes, no) => map2_beside(to, c, yes, no, f),
+    }
+}
+
+/// Three operands of which the first is lanes and one of the others is a scalar.
+#[inline(always)]
+fn map2_beside<T: Real>(to: &mut [T], a: &[T], b: Source<'_, T>, c: Source<'_, T>, f: impl Fn(T, T, T) -> T) {
+    match (b, c) {
+        (Source::Scalar(b), c) => map2(to, Source::Lanes(a), c, |a, c| f(a, b, c)),
+        (b, Source::Scalar(c)) => map2(to, Source::Lanes(a), b, |a, b| f(a, b, c)),
+        (Source::Lanes(b), Source::Lanes(c)) => {
+            to.iter_mut().zip(a).zip(b).zip(c).for_each(|(((to, &a), &b), &c)| *to = f(a, b, c));
+        }
+    }
+}
+
+/// A one-operand operator on lanes.
+#[inline(always)]
+pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
+    macro_rules! each {
+        ($($name:ident)*) => {
+            match op {
+                $(Unary::$name => map1(to, a, |a| unary(Unary::$name, a)),)*
+            }
+        };
+    }
+    each!(Neg Abs Sqrt Exp Log Sin Cos Tanh)
+}
+
+/// A two-operand operator on lanes.
+#[inline(always)]
+pub fn apply2<T: Real>(op: Binary, to: &mut [T], a: Source<'_, T>, b: Source<'_, T>) {
+    macro_rules! each {
+        ($($name:ident)*) => {
+            match op {
+                $(Binary::$name => map2(to, a, b, |a, b| binary(Binary::$name, a, b)),)*
+            }
+        };
+    }
+    each!(Add Sub Mul Div Min Max Pow Less LessEqual Greater GreaterEqual Equal NotEqual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_any_length_is_a_product_and_then_fused_multiply_adds() {
+        fn check<T: Real>() {
+            for len in [0, 1, 3, 4, 31, 32, 33, 64, 67, 131] {
+                let values =
+                    |seed: usize| -> Vec<T> { (0..len).map(|i| T::from_f64(((i * 37 + seed) as f64).sin())).collect() };
+                let (a, b, c) = (values(1), values(2), values(3));
+                let [x, y, z] = [0.1, 0.7, -1.3].map(T::from_f64);
+                let mut total = vec![T::ONE; len];
+                sum(&mut total, &[(x, &a), (y, &b), (z, &c)]);
+                for i in 0..len {
+                    assert_eq!(total[i].to_bits64(), z.mul_add(c[i], y.mul_add(b[i], x * a[i])).to_bits64());
+                }
+            }
+        }
+        check::<f32>();
+        check::<f64>();
+    }
+
+    #[test]
+    fn three_operands_in_every_mix_of_lanes_and_scalars() {
+        let (a, b, c) = ([0.0, 2.0, f64::NAN], [4.0, 5.0, 6.0], [-7.0, 8.0, 9.0]);
+        for mix in 0..8 {
+            let pick = |bit: usize, lanes: &'static [f64; 3]| {
+                if mix >> bit & 1 == 1 { Source::Scalar(lanes[1]) } else { Source::Lanes(lanes) }
+            };
+            let at = |bit: usize, lanes: &[f64; 3], i: usize| lanes[if mix >> bit & 1 == 1 { 1 } else { i }];
+            let (a, b, c) = (Box::leak(Box::new(a)), Box::leak(Box::new(b)), Box::leak(Box::new(c)));
+            let mut to = [0.0; 3];
+            fma(&mut to, pick(0, a), pick(1, b), pick(2, c));
+            for i in 0..3 {
+                let expected = at(0, a, i).mul_add(at(1, b, i), at(2, c, i));
+                assert!(to[i] == expected || expected.is_nan() && to[i].is_nan());
+            }
+            select(&mut to, pick(0, a), pick(1, b), pick(2, c));
+            for i in 0..3 {
+                assert_eq!(to[i], if at(0, a, i) != 0.0 { at(1, b, i) } else { at(2, c, i) });
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The computed cells of a domain as units of work: rows, or segments of rows where there are few.
+
+use std::ops::Range;
+
+use abide_core::grid::{Boundary, Source};
+use abide_core::{Boundaries, Problem, Shape};
+
+/// Fewer cells than this are not worth waking a thread for.
+const CELLS_PER_BAND: usize = 8192;
+
+/// Bands for each thread, so that a thread that falls behind leaves its last bands to others.
+const BANDS_PER_THREAD: usize = 4;
+
+/// The computed cells of a domain, in units numbered in the order of memory.
+#[derive(Debug, Clone)]
+pub struct Region {
+    shape: Shape,
+    boundaries: Boundaries,
+    computed: [Range<usize>; 3],
+    /// Cells of a unit, except the last of a row.
+    segment: usize,
+    /// Units of a row.
+    segments: usize,
+}
+
+/// One unit: a row's place and the cells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// The row's index along the two slower axes.
+    pub row: [usize; 2],
+    /// The cells along the row.
+    pub cells: Range<usize>,
+}
+
+/// The row of old values that lies beside a computed one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// It starts at this index of the array.
+    At(usize),
+    /// It lies beyond the domain and holds the constant of this axis and side.
+    Constant([usize; 2]),
+}
+
+impl Region {
+    /// The region of a problem, cut for so many threads into segments that are multiples of `chunk`.
+    pub fn new(problem: &Problem, threads: usize, chunk: usize) -> Region {
+        let (extents, radius) = (problem.shape.padded(), problem.program.radius());
+        let computed = [0, 1, 2].map(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]));
+        let [rows, width] = [computed[0].len() * computed[1].len(), computed[2].len()];
+        let wanted = (threads * BANDS_PER_THREAD * 4).div_ceil(rows.max(1));
+        let segment = width.div_ceil(wanted).next_multiple_of(chunk);
+        Region {
+            shape: problem.shape,
+            boundaries: problem.boundaries,
+            computed,
+            segment,
+            segments: width.div_ceil(segment.max(1)),
+        }
+    }
+
+    /// How many units there are.
+    pub fn units(&self) -> usize {
+        self.computed[0].len() * self.computed[1].len() * self.segments
+    }
+
+    /// The units as bands of about the same length for so many threads; none where nothing is computed.
+    pub fn bands(&self, threads: usize) -> Vec<Range<usize>> {
+        let units = self.units();
+        let cells: usize = self.computed.iter().map(Range::len).product();
+        let most = if threads > 1 { threads * BANDS_PER_THREAD } else { 1 };
+        let count = (cells / CELLS_PER_BAND).clamp(1, most).min(units);
+        (0..count).map(|i| units * i / count..units * (i + 1) / count).collect()
+    }
+
+    /// The unit of a number.
+    pub fn unit(&self, number: usize) -> Unit {
+        let (row, segment) = (number / self.segments, number % self.segments);
+        let rows = self.computed[1].len();
+        let start = self.computed[2].start + segment * self.segment;
+        let end = (start + self.segment).min(self.computed[2].end);
+        Unit { row: [self.computed[0].start + row / rows, self.computed[1].start + row % rows], cells: start..end }
+    }
+
+    /// The index in an array of the whole domain of the first cell of a unit.
+    pub fn index(&self, unit: &Unit) -> usize {
+        self.shape.index([unit.row[0], unit.row[1], unit.cells.start])
+    }
+
+    /// Cells of a row.
+    pub fn width(&self) -> usize {
+        self.shape.padded()[2]
+    }
+
+    /// The constant beyond a side of an axis, if that is its boundary.
+    pub fn constant(&self, axis: usize, side: usize) -> Option<f64> {
+        match self.boundaries.0[axis][side] {
+            Boundary::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether taps along the row can reach beyond it.
+    pub fn reaches_out(&self) -> bool {
+        self.boundaries.0[2] != [Boundary::Fixed; 2]
+    }
+
+    /// Where the row at an offset from a computed one is found. The slower axis is asked first.
+    pub fn line(&self, row: [usize; 2], offset: [isize; 2]) -> Line {
+        let extents = self.shape.padded();
+        let mut at = [0; 3];
+        for axis in 0..2 {
+            let index = row[axis] as isize + offset[axis];
+            match self.boundaries.source(axis, index, extents[axis]) {
+                Source::Cell(index) => at[axis] = index,
+                Source::Value(_) => return Line::Constant([axis, usize::from(index >= 0)]),
+            }
+        }
+        Line::At(self.shape.index(at))
+    }
+
+    /// Where a cell of a row that may lie beyond its ends is found.
+    pub fn along_row(&self, x: isize) -> Source {
+        self.boundaries.source(2, x, self.width())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use abide_core::{DType, catalogue};
+
+    use super::*;
+
+    #[test]
+    fn units_cover_the_computed_cells_once_in_the_order_of_memory() {
+        for (extents, threads) in
+            [(vec![1], 2), (vec![100_003], 3), (vec![3, 5000], 8), (vec![700, 30], 4), (vec![5, 6, 7], 2)]
+        {
+            for boundary in [Boundary::Fixed, Boundary::Mirror] {
+                let program = catalogue::find("heat").unwrap().program(extents.len()).unwrap();
+                let mut problem = Problem::new(Arc::new(program), Shape::new(&extents).unwrap(), DType::F64).unwrap();
+                problem.boundaries = Boundaries::all(boundary);
+                let region = Region::new(&problem, threads, 512);
+                let bands = region.bands(threads);
+                let units: Vec<usize> = bands.iter().cloned().flatten().collect();
+                assert_eq!(units, (0..region.units()).collect::<Vec<_>>());
+                let seen: Vec<usize> = units
+                    .iter()
+                    .map(|&u| region.unit(u))
+                    .flat_map(|u| (0..u.cells.len()).map(move |i| (u.clone(), i)))
+                    .map(|(u, i)| region.index(&u) + i)
+                    .collect();
+                let width = usize::from(boundary == Boundary::Fixed);
+                let inside = |i: &usize| {
+                    let cell = problem.shape.cell(*i);
+                    (3 - extents.len()..3).all(|a| cell[a] >= width && cell[a] + width < problem.shape.padded()[a])
+                };
+                assert_eq!(seen, (0..problem.shape.cells()).filter(inside).collect::<Vec<_>>());
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a session promises beside its bits: reading, writing, parameters, zero steps, and errors that say what to change.
+
+use std::sync::Arc;
+
+use abide_core::{Array, Backend, CachePolicy, DType, Error, Execution, Options, Problem, Shape, catalogue};
+use abide_cpu::{CpuBackend, reference};
+
+fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
+    let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+}
+
+fn fields(problem: &Problem) -> Vec<Array> {
+    let program = &problem.program;
+    (0..program.fields().len()).map(|f| program.start(f).fill(&problem.shape, problem.dtype).unwrap()).collect()
+}
+
+fn backends() -> [CpuBackend; 3] {
+    [CpuBackend::new(), CpuBackend::with_threads(3).unwrap(), CpuBackend::reference()]
+}
+
+#[test]
+fn sessions_read_write_and_take_parameters() {
+    for backend in backends() {
+        for dtype in [DType::F32, DType::F64] {
+            let mut problem = problem("gray-scott", &[151, 201], dtype);
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut session = backend.open(&problem, &plan, fields(&problem)).unwrap();
+            assert_eq!(session.plan(), &plan);
+            assert!(session.advance(0).unwrap() >= 0.0);
+            assert!(session.read(1).unwrap().same_bits(&fields(&problem)[1]), "zero steps change nothing");
+
+            let mut expected = fields(&problem);
+            session.advance(2).unwrap();
+            reference::advance(&problem, &mut expected, 2).unwrap();
+            let feed = problem.program.parameter("feed").unwrap();
+            session.set_parameter(feed, 0.05).unwrap();
+            problem.parameters[feed] = 0.05;
+            let other = abide_core::Start::Gaussian.fill(&problem.shape, dtype).unwrap();
+            session.write(1, &other).unwrap();
+            expected[1] = other;
+            session.advance(3).unwrap();
+            reference::advance(&problem, &mut expected, 3).unwrap();
+            for (field, expected) in expected.iter().enumerate() {
+                assert!(session.read(field).unwrap().same_bits(expected));
+            }
+            let window = session.read_window(0, [0, 3, 199], [1, 5, 201]).unwrap();
+            let whole = expected[0].to_f64();
+            let at = |y: usize, x: usize| whole[y * 201 + x];
+            assert_eq!(window.to_f64(), [at(3, 199), at(3, 200), at(4, 199), at(4, 200)]);
+        }
+    }
+}
+
+/// Written cells that are not computed must be right whichever of the two arrays is current.
+#[test]
+fn fixed_cells_survive_a_write() {
+    let problem = problem("2ds9pt", &[9, 14], DType::F64);
+    for backend in backends() {
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields(&problem)).unwrap();
+        session.advance(1).unwrap();
+        let other = Array::from_fn(DType::F64, problem.shape.cells(), |i| i as f64);
+        for steps in [1, 2] {
+            session.write(0, &other).unwrap();
+            session.advance(steps).unwrap();
+            let mut expected = vec![other.clone()];
+            reference::advance(&problem, &mut expected, steps).unwrap();
+            assert!(session.read(0).unwrap().same_bits(&expected[0]));
+        }
+    }
+}
+
+#[test]
+fn bad_requests_are_errors() {
+    let small = problem("2d5pt", &[5, 6], DType::F64);
+    for backend in backends() {
+        let plan = backend.plan(&small, &Options::default()).unwrap();
+        assert!(backend.open(&small, &plan, vec![]).is_err());
+        assert!(backend.open(&small, &plan, vec![Array::F64(vec![0.0; 29])]).is_err());
+        assert!(backend.open(&small, &plan, vec![Array::F32(vec![0.0; 30])]).is_err());
+        let mut session = backend.open(&small, &plan, fields(&small)).unwrap();
+        assert!(matches!(session.read(1), Err(Error::Unknown { .. })));
+        assert!(session.write(1, &fields(&small)[0]).is_err());
+        assert!(session.write(0, &Array::F64(vec![0.0; 31])).is_err());
+        assert!(session.write(0, &Array::F32(vec![0.0; 30])).is_err());
+        assert!(matches!(session.set_parameter(0, 1.0), Err(Error::Unknown { .. })));
+        assert!(session.read_window(0, [0, 0, 0], [1, 5, 7]).is_err());
+
+        let other = problem("2d9pt", &[5, 6], DType::F64);
+        assert!(backend.open(&other, &plan, fields(&other)).is_err(), "a plan of another program");
+        let h200 = abide_core::DeviceSpec::preset("h200").unwrap();
+        let tiles = abide_core::plan::plan(&small, &h200, &Options::default()).unwrap();
+        assert!(matches!(backend.open(&small, &tiles, fields(&small)), Err(Error::Unsupported { .. })));
+        let persistent = Options { execution: Execution::Persistent, cache: CachePolicy::Auto, ..Options::default() };
+        assert!(matches!(backend.plan(&small, &persistent), Err(Error::Unsupported { .. })));
+    }
+    assert!(matches!(CpuBackend::with_threads(0), Err(Error::Limit { .. })));
+}
+
+#[test]
+fn the_device_is_this_machine() {
+    let backend = CpuBackend::with_threads(3).unwrap();
+    assert_eq!(backend.device().multiprocessors, 3);
+    assert_eq!(backend.name(), "cpu");
+    let plan = backend.plan(&problem("2d5pt", &[64, 64], DType::F32), &Options::default()).unwrap();
+    assert_eq!(plan.summary(), "stepwise, rows on 3 threads");
+    let p = plan.project(100);
+    assert!(p.seconds > 0.0 && p.gcells_per_s.is_finite());
+}
