@@ -22,6 +22,11 @@ pub trait Language {
     /// The function of an operator that is neither a sign nor an infix.
     fn function(&self, op: Unary) -> &'static str;
 
+    /// The function that raises to a power.
+    fn power(&self) -> &'static str {
+        "pow"
+    }
+
     /// The cell's coordinate along an axis of the padded three, as a number of the type.
     fn coordinate(&self, dtype: DType, axis: u8) -> String;
 
@@ -69,7 +74,7 @@ pub fn formula(dag: &Dag, language: &dyn Language, dtype: DType, indent: usize, 
                     Binary::Div => format!("{a} / {b}"),
                     Binary::Min => language.choose(&format!("{a} < {b}"), a, b),
                     Binary::Max => language.choose(&format!("{a} > {b}"), a, b),
-                    Binary::Pow => format!("pow({a}, {b})"),
+                    Binary::Pow => format!("{}({a}, {b})", language.power()),
                     _ => truth(&format!("{a} {} {b}", op.relation().unwrap_or("=="))),
                 }
             }

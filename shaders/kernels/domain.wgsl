@@ -1,0 +1,50 @@
+// What lies beyond a side of the domain.
+const FIXED: i32 = 0;
+const PERIODIC: i32 = 1;
+const MIRROR: i32 = 2;
+const CONSTANT: i32 = 3;
+
+// Where along an axis the value at `index` is found, for an index at most one extent outside; -1 where a constant stands.
+// Farther out lie only cells that no computed cell taps: they are clamped, so that every access stays inside its array.
+fn source(index: i32, extent: i32, low: i32, high: i32) -> i32 {
+    var at = index;
+    if index < 0 {
+        if low == CONSTANT { return -1; }
+        if low == PERIODIC { at = index + extent; }
+        if low == MIRROR { at = -1 - index; }
+    }
+    if index >= extent {
+        if high == CONSTANT { return -1; }
+        if high == PERIODIC { at = index - extent; }
+        if high == MIRROR { at = extent - 1 - index + extent; }
+    }
+    return clamp(at, 0, extent - 1);
+}
+
+// The index in a field's array of the cell that a tap at (z, y, x) means; -1 where a constant stands.
+fn place(z: i32, y: i32, x: i32) -> i32 {
+    let at_z = source(z, EXTENT_Z, LOW_Z, HIGH_Z);
+    let at_y = source(y, EXTENT_Y, LOW_Y, HIGH_Y);
+    let at_x = source(x, EXTENT_X, LOW_X, HIGH_X);
+    if at_z < 0 || at_y < 0 || at_x < 0 { return -1; }
+    return (at_z * EXTENT_Y + at_y) * EXTENT_X + at_x;
+}
+
+// The constant beyond the domain at (z, y, x): axes are asked from the slowest on.
+fn ghost(z: i32, y: i32, x: i32) -> real {
+    if z < 0 && LOW_Z == CONSTANT { return LOW_VALUE_Z; }
+    if z >= EXTENT_Z && HIGH_Z == CONSTANT { return HIGH_VALUE_Z; }
+    if y < 0 && LOW_Y == CONSTANT { return LOW_VALUE_Y; }
+    if y >= EXTENT_Y && HIGH_Y == CONSTANT { return HIGH_VALUE_Y; }
+    if x < 0 && LOW_X == CONSTANT { return LOW_VALUE_X; }
+    return HIGH_VALUE_X;
+}
+
+fn in_domain(z: i32, y: i32, x: i32) -> bool {
+    return z < EXTENT_Z && y < EXTENT_Y && x < EXTENT_X;
+}
+
+// Whether the cell is computed: the outermost cells at a fixed side keep their values.
+fn computed(z: i32, y: i32, x: i32) -> bool {
+    return z >= FIRST_Z && z < END_Z && y >= FIRST_Y && y < END_Y && x >= FIRST_X && x < END_X;
+}

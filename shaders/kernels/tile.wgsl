@@ -1,0 +1,63 @@
+// A stage on tiles: each workgroup copies its tile with the halo to workgroup memory, then computes the tile's cells.
+//@domain
+
+const SIDE_Z: i32 = TILE_Z + 2 * RADIUS_Z;
+const SIDE_Y: i32 = TILE_Y + 2 * RADIUS_Y;
+const SIDE_X: i32 = TILE_X + 2 * RADIUS_X;
+const VOLUME: i32 = SIDE_Z * SIDE_Y * SIDE_X;
+
+// The staged fields' tiles, one after the other.
+var<workgroup> tile: array<real, STAGED * VOLUME>;
+
+@compute @workgroup_size(THREADS)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    // Tiles are counted through, for a grid of workgroups is limited along each axis.
+    let block = i32(group.y * groups.x + group.x);
+    if block >= BLOCKS { return; }
+    let z0 = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;
+    let y0 = block / BLOCKS_X % BLOCKS_Y * TILE_Y;
+    let x0 = block % BLOCKS_X * TILE_X;
+
+    // A row of threads takes a row of cells, so that neighbours load neighbours.
+    let tx = i32(thread) % THREADS_X;
+    for (var row = i32(thread) / THREADS_X; row < SIDE_Z * SIDE_Y; row += THREADS / THREADS_X) {
+        let z = z0 + row / SIDE_Y - RADIUS_Z;
+        let y = y0 + row % SIDE_Y - RADIUS_Y;
+        for (var column = tx; column < SIDE_X; column += THREADS_X) {
+            let x = x0 + column - RADIUS_X;
+            let at = place(z, y, x);
+            let slot = row * SIDE_X + column;
+            if at >= 0 {
+                //@load
+            } else {
+                let value = ghost(z, y, x);
+                //@fill
+            }
+        }
+    }
+    workgroupBarrier();
+
+    let ty = i32(thread) / THREADS_X % THREADS_Y;
+    let tz = i32(thread) / (THREADS_X * THREADS_Y);
+    for (var dz = tz; dz < TILE_Z; dz += THREADS_Z) {
+        for (var dy = ty; dy < TILE_Y; dy += THREADS_Y) {
+            for (var dx = tx; dx < TILE_X; dx += THREADS_X) {
+                let z = z0 + dz;
+                let y = y0 + dy;
+                let x = x0 + dx;
+                if !in_domain(z, y, x) { continue; }
+                let at = (z * EXTENT_Y + y) * EXTENT_X + x;
+                let here = ((dz + RADIUS_Z) * SIDE_Y + dy + RADIUS_Y) * SIDE_X + dx + RADIUS_X;
+                if computed(z, y, x) {
+                    //@formula
+                } else {
+                    //@keep
+                }
+            }
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! WGSL kernels.

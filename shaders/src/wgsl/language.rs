@@ -1,0 +1,62 @@
+//! WGSL for [`crate::emit`].
+
+use abide_core::DType;
+use abide_core::expr::Unary;
+
+use crate::emit::Language;
+
+/// How WGSL writes a formula.
+pub(super) struct Wgsl;
+
+impl Language for Wgsl {
+    fn real(&self, _: DType) -> &'static str {
+        "real"
+    }
+
+    fn literal(&self, dtype: DType, value: f64) -> String {
+        literal(dtype, value)
+    }
+
+    fn declare(&self, _: DType, name: &str, value: &str) -> String {
+        format!("let {name} = {value}")
+    }
+
+    fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
+        format!("select({no}, {yes}, {condition})")
+    }
+
+    fn function(&self, op: Unary) -> &'static str {
+        match op {
+            Unary::Neg => "-",
+            other => other.name(),
+        }
+    }
+
+    fn power(&self) -> &'static str {
+        "power"
+    }
+
+    fn coordinate(&self, _: DType, axis: u8) -> String {
+        format!("real({})", ["z", "y", "x"][usize::from(axis.min(2))])
+    }
+
+    fn parameter(&self, number: u16) -> String {
+        format!("parameters.p{number}")
+    }
+}
+
+/// A literal that reads back as exactly this value: Rust's shortest decimal that does. WGSL has none for an infinity or
+/// a NaN: they come with the parameters.
+pub(super) fn literal(dtype: DType, value: f64) -> String {
+    if value.is_nan() {
+        return "parameters.nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "parameters.infinity" } else { "(-parameters.infinity)" }.to_owned();
+    }
+    let digits = match dtype {
+        DType::F32 => format!("{:?}f", value as f32),
+        DType::F64 => format!("{value:?}lf"),
+    };
+    if value.is_sign_negative() { format!("({digits})") } else { digits }
+}

@@ -1,0 +1,306 @@
+//! WGSL kernels, one a stage: constants, bindings and formulas from a plan, bodies from `kernels/*.wgsl`.
+//!
+//! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup memory,
+//! `direct.wgsl` one whose taps read device memory. A line `//@name` in them is where the generated part `name` goes.
+
+mod fold;
+mod language;
+
+use std::fmt::Write as _;
+
+use abide_core::expr::{Binary, Node, Tap};
+use abide_core::plan::{Schedule, Tiles, staged_fields};
+use abide_core::{Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
+
+use crate::emit::{Formula, formula};
+use fold::folded;
+use language::Wgsl;
+
+const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
+const TILE: &str = include_str!("../../kernels/tile.wgsl");
+const DIRECT: &str = include_str!("../../kernels/direct.wgsl");
+const POWER: &str = include_str!("../../kernels/power.wgsl");
+
+/// The entry point of every kernel.
+pub const ENTRY: &str = "main";
+
+/// The most cells of a domain: indices are 32-bit and signed, and halos reach beyond the domain.
+pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
+
+/// What a kernel expects at a binding of group 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding {
+    /// The uniform buffer of [`uniforms`].
+    Parameters,
+    /// A field's old values, to be read.
+    Old(usize),
+    /// The place of a field's new values, to be written.
+    New(usize),
+}
+
+/// The kernel of one stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// The stage's name.
+    pub name: String,
+    /// The text of a WGSL module.
+    pub text: String,
+    /// What stands at the bindings 0, 1, … of group 0.
+    pub bindings: Vec<Binding>,
+    /// Threads of a workgroup.
+    pub threads: usize,
+    /// Workgroups: any grid of two axes that holds as many will do, for kernels count through it and stop at the last.
+    pub workgroups: usize,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: usize,
+}
+
+/// The kernels of a plan for a problem, one a stage; a function of both alone.
+pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
+    let stages = prepared(problem)?;
+    let Schedule::Tiles(tiles) = &plan.schedule else {
+        return Err(Error::invalid("plan", "it is not stepwise on tiles", "make a plan for a wgpu device"));
+    };
+    let shared_bytes = tiles.shared_bytes.iter();
+    Ok(stages.iter().zip(shared_bytes).map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0)).collect())
+}
+
+/// Checks that WGSL can express a problem: the number of cells and, in f64, the operators.
+pub fn check(problem: &Problem) -> Result<()> {
+    prepared(problem).map(|_| ())
+}
+
+/// The values of the uniform buffer: the parameters, an infinity and a NaN, which WGSL cannot write as literals.
+pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
+    [parameters, &[f64::INFINITY, f64::NAN]].concat()
+}
+
+/// The stages as they are lowered: simplified, constant parts folded, every operator one that WGSL has for the type.
+fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
+    problem.check()?;
+    let cells = problem.shape.cells();
+    if cells > MAX_CELLS {
+        return Err(Error::limit("cells of a domain on wgpu", cells, MAX_CELLS, "choose a smaller size or another backend"));
+    }
+    let stages = folded(&problem.program, problem.dtype);
+    if problem.dtype == DType::F64 {
+        for node in stages.iter().flat_map(|stage| &stage.dag.nodes) {
+            let name = match node {
+                Node::Unary(op, _) if !op.is_exact() => op.name(),
+                Node::Binary(Binary::Pow, ..) => "pow",
+                _ => continue,
+            };
+            return Err(Error::Unsupported {
+                backend: "wgpu",
+                reason: format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
+                change: "use --dtype f32, or --backend cuda or cpu".to_owned(),
+            });
+        }
+    }
+    Ok(stages)
+}
+
+fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Kernel {
+    let program = &*problem.program;
+    let staged = if in_tile { staged_fields(stage) } else { Vec::new() };
+    let side: [usize; 3] = std::array::from_fn(|axis| tiles.tile[axis] + 2 * stage.footprint.radius[axis]);
+    let staged_bytes = staged.len() * side.iter().product::<usize>() * problem.dtype.bytes();
+    let keeps = keeps(problem, program);
+    let bindings = bindings(program, stage, keeps);
+    let workgroups = tiles.blocks(problem.shape.padded());
+    let body = body(problem, stage, side, &staged);
+
+    let mut text = header(problem, stage);
+    text.push_str(&uniform_struct(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings));
+    text.push_str(&constants(problem, stage, tiles, workgroups, staged.len()));
+    let template = if staged.is_empty() { DIRECT } else { TILE };
+    let each_staged = |line: &dyn Fn(usize, usize) -> String| {
+        staged.iter().enumerate().map(|(slot, &field)| line(slot, field)).collect::<Vec<_>>()
+    };
+    let stores = |value: &dyn Fn(usize) -> String| {
+        let stores = stage.writes.iter().enumerate();
+        stores.map(|(output, &field)| format!("new_{field}[at] = {};", value(output))).collect::<Vec<_>>()
+    };
+    let mut computing: Vec<String> = body.statements.lines().map(str::to_owned).collect();
+    computing.extend(stores(&|output| body.outputs[output].clone()));
+    let keeping = if keeps { stores(&|output| format!("old_{}[at]", stage.writes[output])) } else { Vec::new() };
+    text.push_str(&filled(template, &[
+        ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+        ("taps", tap_functions(stage)),
+        ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
+        ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
+        ("formula", computing),
+        ("keep", keeping),
+    ]));
+    if text.contains("power(") {
+        text.push_str(POWER);
+    }
+    Kernel {
+        name: stage.name.clone(),
+        text,
+        bindings,
+        threads: tiles.threads_per_block(),
+        workgroups: workgroups.iter().product(),
+        workgroup_bytes: staged_bytes.next_multiple_of(16),
+    }
+}
+
+/// A template with each line `//@name` replaced by the part of that name, indented as the line was.
+fn filled(template: &str, parts: &[(&str, Vec<String>)]) -> String {
+    let mut text = String::new();
+    for line in template.lines() {
+        let indent = line.len() - line.trim_start().len();
+        let part = line.trim().strip_prefix("//@").and_then(|name| parts.iter().find(|(part, _)| *part == name));
+        match part {
+            Some((_, lines)) => lines.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", ""))),
+            None => text.push_str(&format!("{line}\n")),
+        }
+    }
+    text
+}
+
+fn volumes(slot: usize) -> String {
+    if slot == 0 { String::new() } else { format!(" + {slot} * VOLUME") }
+}
+
+/// Whether any cell is at a fixed side: then every written field's old values must be at hand.
+fn keeps(problem: &Problem, program: &Program) -> bool {
+    let radius = program.radius();
+    (0..3).any(|axis| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Fixed))
+}
+
+fn bindings(program: &Program, stage: &Stage, keeps: bool) -> Vec<Binding> {
+    let uses_parameters = stage.dag.nodes.iter().any(|node| match node {
+        Node::Param(_) | Node::Binary(Binary::Pow, ..) => true,
+        Node::Const(c) => !c.value().is_finite(),
+        _ => false,
+    });
+    let fields = 0..program.fields().len();
+    let old = |field: &usize| stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field));
+    let parameters = uses_parameters.then_some(Binding::Parameters);
+    let olds = fields.filter(old).map(Binding::Old);
+    parameters.into_iter().chain(olds).chain(stage.writes.iter().map(|&field| Binding::New(field))).collect()
+}
+
+fn header(problem: &Problem, stage: &Stage) -> String {
+    let boundaries = problem.boundaries.describe(problem.shape.dimensions());
+    // Names are quoted, so that none can end the comment.
+    format!(
+        "// {:?}, stage {:?}, on {} {}, boundary {boundaries}\n\nalias real = {};\n\n",
+        problem.program.name(),
+        stage.name,
+        problem.shape,
+        problem.dtype,
+        problem.dtype
+    )
+}
+
+fn uniform_struct(program: &Program, bindings: &[Binding]) -> String {
+    if !bindings.contains(&Binding::Parameters) {
+        return String::new();
+    }
+    let mut text = "struct Parameters {\n".to_owned();
+    for (number, parameter) in program.parameters().iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "    p{number}: real, // {:?}", parameter.name);
+    }
+    text.push_str("    infinity: real,\n    nan: real,\n}\n");
+    text
+}
+
+fn binding_lines(program: &Program, bindings: &[Binding]) -> String {
+    let mut text = String::new();
+    for (number, binding) in bindings.iter().enumerate() {
+        let _ = write!(text, "@group(0) @binding({number}) ");
+        let _ = match binding {
+            Binding::Parameters => writeln!(text, "var<uniform> parameters: Parameters;"),
+            Binding::Old(field) => {
+                writeln!(text, "var<storage, read> old_{field}: array<real>; // {:?}", program.fields()[*field])
+            }
+            Binding::New(field) => writeln!(text, "var<storage, read_write> new_{field}: array<real>;"),
+        };
+    }
+    text.push('\n');
+    text
+}
+
+/// Extents, boundaries, computed cells, and the tile.
+fn constants(problem: &Problem, stage: &Stage, tiles: &Tiles, workgroups: [usize; 3], staged: usize) -> String {
+    let mut text = String::new();
+    let extents = problem.shape.padded();
+    for (axis, letter) in ["Z", "Y", "X"].into_iter().enumerate() {
+        let computed = problem.boundaries.computed(axis, extents[axis], problem.program.radius()[axis]);
+        let numbers = [
+            ("EXTENT", extents[axis]),
+            ("FIRST", computed.start),
+            ("END", computed.end),
+            ("RADIUS", stage.footprint.radius[axis]),
+            ("TILE", tiles.tile[axis]),
+            ("THREADS", tiles.threads[axis]),
+            ("BLOCKS", workgroups[axis]),
+        ];
+        for (name, value) in numbers {
+            let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+        }
+        for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(problem.boundaries.0[axis]) {
+            let (kind, value) = match boundary {
+                Boundary::Fixed => ("FIXED", 0.0),
+                Boundary::Periodic => ("PERIODIC", 0.0),
+                Boundary::Mirror => ("MIRROR", 0.0),
+                Boundary::Constant(value) => ("CONSTANT", value),
+            };
+            let _ = writeln!(text, "const {side}_{letter}: i32 = {kind};");
+            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(problem.dtype, value));
+        }
+    }
+    let _ = writeln!(text, "const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;");
+    let _ = writeln!(text, "const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;");
+    if staged > 0 {
+        let _ = writeln!(text, "const STAGED: i32 = {staged};");
+    }
+    text.push('\n');
+    text
+}
+
+/// The formula with its taps: from the tile, from the cell's own place, or through the boundary.
+fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize]) -> Formula {
+    let tap = |tap: Tap| {
+        let field = tap.field as usize;
+        let [dz, dy, dx] = tap.offset.map(|offset| offset as isize);
+        match staged.iter().position(|&f| f == field) {
+            Some(slot) => {
+                let from_here = (dz * side[1] as isize + dy) * side[2] as isize + dx;
+                format!("tile[here{}{}]", volumes(slot), moved(from_here))
+            }
+            None if tap.offset == [0; 3] => format!("old_{field}[at]"),
+            None => format!("tap_{field}(z{}, y{}, x{})", moved(dz), moved(dy), moved(dx)),
+        }
+    };
+    formula(&stage.dag, &Wgsl, problem.dtype, 0, tap)
+}
+
+fn moved(offset: isize) -> String {
+    match offset {
+        0 => String::new(),
+        1.. => format!(" + {offset}"),
+        _ => format!(" - {}", -offset),
+    }
+}
+
+/// For each field tapped away from the cell, a function that reads it through the boundary.
+fn tap_functions(stage: &Stage) -> Vec<String> {
+    let one = |field: usize| {
+        [
+            format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"),
+            "    let at = place(z, y, x);".to_owned(),
+            "    if at < 0 { return ghost(z, y, x); }".to_owned(),
+            format!("    return old_{field}[at];"),
+            "}".to_owned(),
+        ]
+    };
+    staged_fields(stage).into_iter().flat_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests;

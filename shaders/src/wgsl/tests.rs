@@ -1,0 +1,214 @@
+//! The text of kernels, checked by naga with no device at hand.
+
+use std::sync::Arc;
+
+use abide_core::plan::plan_tiles;
+use abide_core::{Boundaries, DeviceSpec, Expr, Options, Scope, Shape, Stencil, catalogue};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+use super::*;
+
+/// A device of 256 threads a block and this much shared memory.
+fn device(shared_bytes_per_block: usize) -> DeviceSpec {
+    DeviceSpec { shared_bytes_per_block, threads_per_block: 256, ..DeviceSpec::preset("a100").unwrap() }
+}
+
+fn problem(program: Program, extents: &[usize], dtype: DType) -> Problem {
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+}
+
+fn kernels_on(problem: &Problem, shared_bytes: usize) -> Vec<Kernel> {
+    kernels(problem, &plan_tiles(problem, &device(shared_bytes), &Options::default()).unwrap()).unwrap()
+}
+
+fn parsed(text: &str) -> naga::Module {
+    naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)))
+}
+
+fn validate(text: &str) -> naga::Module {
+    let module = parsed(text);
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
+    validator.validate(&module).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
+    module
+}
+
+fn boundaries() -> Vec<Boundaries> {
+    let mixed = "z=periodic,y-=mirror,y+=constant=0.1,x-=fixed,x+=constant=-1e-3";
+    let mut all: Vec<Boundaries> = ["fixed", "periodic", "mirror", "constant=0.5"]
+        .map(|text| Boundaries::parse(text, Boundary::Fixed).unwrap())
+        .to_vec();
+    all.push(Boundaries::parse(mixed, Boundary::Fixed).unwrap());
+    all
+}
+
+#[test]
+fn every_kernel_of_the_catalogue_is_valid() {
+    for entry in catalogue::entries() {
+        for dimensions in entry.dimensions.clone() {
+            for dtype in [DType::F32, DType::F64] {
+                let extents = &[13, 11, 67][3 - dimensions..];
+                let mut problem = problem(entry.program(dimensions).unwrap(), extents, dtype);
+                for boundaries in boundaries() {
+                    problem.boundaries = boundaries;
+                    for shared_bytes in [48 << 10, 0] {
+                        for kernel in kernels_on(&problem, shared_bytes) {
+                            check_against_module(&problem, &kernel, shared_bytes);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The module is valid, and has the bindings, threads and workgroup memory that the kernel's description claims.
+fn check_against_module(problem: &Problem, kernel: &Kernel, shared_bytes: usize) {
+    let module = validate(&kernel.text);
+    let entry = &module.entry_points[0];
+    assert_eq!((entry.name.as_str(), entry.workgroup_size), (ENTRY, [kernel.threads as u32, 1, 1]));
+    let mut layouter = naga::proc::Layouter::default();
+    layouter.update(module.to_ctx()).unwrap();
+    let mut bindings = 0;
+    let mut workgroup_bytes = 0;
+    for (_, global) in module.global_variables.iter() {
+        if global.space == naga::AddressSpace::WorkGroup {
+            workgroup_bytes += layouter[global.ty].size.next_multiple_of(16);
+            continue;
+        }
+        let number = global.binding.unwrap().binding as usize;
+        let name = match kernel.bindings[number] {
+            Binding::Parameters => "parameters".to_owned(),
+            Binding::Old(field) => format!("old_{field}"),
+            Binding::New(field) => format!("new_{field}"),
+        };
+        assert_eq!(global.name.as_ref(), Some(&name));
+        bindings += 1;
+    }
+    assert_eq!(bindings, kernel.bindings.len());
+    assert_eq!(workgroup_bytes as usize, kernel.workgroup_bytes);
+    assert!(kernel.workgroup_bytes <= shared_bytes);
+    assert!(kernel.workgroups >= 1 && problem.shape.cells() <= kernel.workgroups * 4096);
+}
+
+#[test]
+fn literals_read_back_exactly() {
+    let mut values = vec![0.0, -0.0, 1.0, -1.0, 0.1, 1.0 / 3.0, 1e16, 123_456_789.123, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-310];
+    values.extend([f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-40, 0.1, 16_777_217.0].map(f64::from));
+    let mut rng = fastrand::Rng::with_seed(4);
+    values.extend((0..2000).map(|_| f64::from_bits(rng.u64(..))).filter(|value| value.is_finite()));
+    values.extend((0..2000).map(|_| f64::from(f32::from_bits(rng.u32(..)))).filter(|value| value.is_finite()));
+    for value in values {
+        for dtype in [DType::F32, DType::F64] {
+            let rounded = if dtype == DType::F32 { f64::from(value as f32) } else { value };
+            if !rounded.is_finite() {
+                continue;
+            }
+            for value in [rounded, -rounded] {
+                let text = format!("const c: {dtype} = {};", language::literal(dtype, value));
+                let module = parsed(&text);
+                let (_, constant) = module.constants.iter().next().unwrap();
+                let read = match module.global_expressions[constant.init] {
+                    naga::Expression::Literal(naga::Literal::F32(x)) => f64::from(x),
+                    naga::Expression::Literal(naga::Literal::F64(x)) => x,
+                    ref other => panic!("{other:?}"),
+                };
+                assert_eq!(read.to_bits(), value.to_bits(), "{text}");
+            }
+        }
+    }
+}
+
+/// One field and a formula.
+struct Formula1(fn(&Scope<'_>));
+
+impl Stencil for Formula1 {
+    fn name(&self) -> &str {
+        "a \"name\"\nof two lines */"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        (self.0)(s);
+    }
+}
+
+fn line(define: fn(&Scope<'_>), dtype: DType) -> Problem {
+    problem(Program::new(&Formula1(define)).unwrap(), &[100], dtype)
+}
+
+#[test]
+fn every_operator_is_valid_text() {
+    fn all<'g>(s: &Scope<'g>) {
+        let (u, v) = (s.field("u").here(), s.field("u").along(0, 1));
+        let terms: [Expr<'g>; 21] = [
+            u + v,
+            u - v,
+            u * v,
+            u / v,
+            -u,
+            u.abs(),
+            u.sqrt(),
+            u.exp(),
+            u.log(),
+            u.sin(),
+            u.cos(),
+            u.tanh(),
+            u.min(v),
+            u.max(v),
+            u.pow(v),
+            u.mul_add(v, -3.0),
+            u.lt(v).select(u, v) + u.le(v) + u.gt(v),
+            u.ge(v) + u.eq(v) + u.ne(v),
+            (u + v).select(s.coord(0), -0.5),
+            s.constant(1000.0).exp() + s.constant(2.0).pow(0.5),
+            s.constant(1.0) / 0.0 - s.constant(f64::NAN) - 1e-40,
+        ];
+        s.set("u", s.sum(0..terms.len(), |i| terms[i]));
+    }
+    for shared_bytes in [16 << 10, 0] {
+        kernels_on(&line(all, DType::F32), shared_bytes).iter().for_each(|kernel| drop(validate(&kernel.text)));
+    }
+}
+
+#[test]
+fn f64_functions_are_refused_unless_their_operand_is_constant() {
+    let functions: [(fn(&Scope<'_>), &str); 7] = [
+        (|s| s.set("u", s.field("u").here().exp()), "exp"),
+        (|s| s.set("u", s.field("u").here().log()), "log"),
+        (|s| s.set("u", s.field("u").here().sin()), "sin"),
+        (|s| s.set("u", s.field("u").here().cos()), "cos"),
+        (|s| s.set("u", s.field("u").here().tanh()), "tanh"),
+        (|s| s.set("u", s.field("u").here().pow(2.5)), "pow"),
+        (|s| s.set("u", s.coord(0).sin()), "sin"),
+    ];
+    for (define, name) in functions {
+        assert!(check(&line(define, DType::F32)).is_ok(), "{name}");
+        let error = check(&line(define, DType::F64)).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }));
+        let text = error.to_string();
+        assert!(text.contains(name) && text.contains("f64") && text.contains("--dtype f32"), "{text}");
+    }
+    let constant: fn(&Scope<'_>) = |s| s.set("u", s.field("u").here() * s.constant(2.0).sin());
+    for kernel in kernels_on(&line(constant, DType::F64), 16 << 10) {
+        validate(&kernel.text);
+        assert!(kernel.text.contains(&format!("{:?}lf", 2f64.sin())), "{}", kernel.text);
+    }
+}
+
+#[test]
+fn a_domain_beyond_32_bit_indices_is_refused() {
+    let problem = problem(catalogue::find("1d3pt").unwrap().program(1).unwrap(), &[1 << 31], DType::F32);
+    let error = check(&problem).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("2147483648"), "{error}");
+}
+
+#[test]
+fn far_taps_are_read_from_device_memory() {
+    let far: fn(&Scope<'_>) = |s| s.set("u", s.field("u").along(0, 1000) + s.field("u").along(0, -1024));
+    let kernels = kernels_on(&line(far, DType::F64), 16 << 10);
+    assert!(kernels[0].text.contains("tap_0(z, y, x + 1000)") && kernels[0].workgroup_bytes == 0);
+    validate(&kernels[0].text);
+}
