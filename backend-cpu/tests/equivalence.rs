@@ -222,6 +222,30 @@ impl Stencil for Shared {
     }
 }
 
+/// A plain sum over a box of nine by nine cells and one of products, both longer than a sum's registers are asked for at once.
+struct Long;
+
+impl Stencil for Long {
+    fn name(&self) -> &str {
+        "long"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn fields(&self) -> Vec<String> {
+        ["a", "b"].map(str::to_owned).to_vec()
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let at = |field: &str, i: usize| s.field(field).at([i as i32 / 9 - 4, i as i32 % 9 - 4]);
+        s.set("a", s.sum(0..81, |i| at("b", i)) / 81.0);
+        let first = at("a", 0) * 0.01;
+        s.set("b", (1..81).fold(first, |sum, i| at("a", i).mul_add(0.01 + i as f64 / 1e4, sum)));
+    }
+}
+
 #[test]
 fn stencils_of_a_users_own() {
     let backend = CpuBackend::new();
@@ -232,6 +256,7 @@ fn stencils_of_a_users_own() {
     }
     assert!(check_all(&backend, Program::new(&Plain).unwrap(), &[9, 41], 16, 3) >= 12);
     assert!(check_all(&backend, Program::new(&Shared).unwrap(), &[61], 16, 3) >= 12);
+    assert!(check_all(&backend, Program::new(&Long).unwrap(), &[9, 41], 16, 3) >= 12);
     let staged = Program::sequence("staged", &[&Own { dimensions: 2 }, &Own { dimensions: 2 }]).unwrap();
     assert!(check_all(&backend, staged, &[12, 31], 512, 2) >= 12);
 }
