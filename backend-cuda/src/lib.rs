@@ -1,0 +1,84 @@
+//! The CUDA backend: kernels generated from a plan, compiled at run time, cached on disk by content.
+//!
+//! A stepwise session launches one kernel a stage and replays them from a graph: the baseline. A persistent session
+//! launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as the plan says stays in
+//! registers and shared memory from step to step. The kernels are in `abide-shaders`.
+//!
+//! Nothing of CUDA is needed to build or load this crate; without a driver [`CudaBackend::new`] is
+//! [`abide_core::Error::Unavailable`], with the reason. Arithmetic and roots have the bits of the CPU's.
+#![deny(missing_docs)]
+
+mod cache;
+mod driver;
+mod kernels;
+mod memory;
+mod nvrtc;
+mod persistent;
+mod stepwise;
+mod timing;
+
+use std::sync::Arc;
+
+use abide_core::backend::check_fields;
+use abide_core::plan::{CachePolicy, Execution, Options, Schedule};
+use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
+use cudarc::driver::CudaContext;
+
+pub use cache::FOLDER_VARIABLE as CACHE_VARIABLE;
+pub use driver::device_count;
+pub use kernels::{report, target};
+pub use nvrtc::{FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
+
+/// One CUDA device.
+pub struct CudaBackend {
+    context: Arc<CudaContext>,
+    device: DeviceSpec,
+    nvrtc: Nvrtc,
+}
+
+impl CudaBackend {
+    /// The first device; `Unavailable`, with the reason, where driver, device or compiler is missing.
+    pub fn new() -> Result<Self> {
+        Self::with_ordinal(0)
+    }
+
+    /// A device by number, as the driver counts them.
+    pub fn with_ordinal(ordinal: usize) -> Result<Self> {
+        let (context, device) = driver::open(ordinal)?;
+        Ok(CudaBackend { context, device, nvrtc: Nvrtc::open()? })
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn device(&self) -> &DeviceSpec {
+        &self.device
+    }
+
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        abide_core::plan::plan(problem, &self.device, options)
+    }
+
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        check_fields(problem, &fields)?;
+        let (plan, cubin) = kernels::fit(&self.nvrtc, problem, plan, &target(&self.device))?;
+        self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
+        let kernels = kernels::Kernels::load(&self.context, cubin)?;
+        let fields = memory::Fields::new(problem, &self.context, &fields)?;
+        Ok(match plan.schedule {
+            Schedule::Sweep(_) => Box::new(persistent::PersistentSession::new(plan, fields, &kernels)?),
+            _ => Box::new(stepwise::StepwiseSession::new(plan, fields, &kernels)?),
+        })
+    }
+}
+
+/// Every execution and cache policy that this backend runs, for tests that try them all.
+pub fn variants() -> Vec<Options> {
+    let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
+    let policies = CachePolicy::ALL.iter().filter(|policy| **policy != CachePolicy::Auto);
+    let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..Options::default() });
+    std::iter::once(stepwise).chain(persistent).collect()
+}

@@ -1,1 +1,264 @@
-//! CUDA C++ kernels.
+//! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
+
+use std::fmt::Write as _;
+
+use abide_core::expr::{Tap, Unary};
+use abide_core::plan::{Axes, Schedule, Sweep, Synchronisation, Tiles, staged_fields};
+use abide_core::{Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
+
+use crate::emit::{Language, formula};
+
+const COMMON: &str = include_str!("../kernels/common.cuh");
+const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
+const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
+
+/// The name of the persistent kernel.
+pub const PERSISTENT_ENTRY: &str = "persistent";
+
+/// The name of a stage's kernel.
+pub fn stage_entry(stage: usize) -> String {
+    format!("stage_{stage}")
+}
+
+/// The options that make CUDA round as every other backend does: no contraction, no flushing of subnormals, precise
+/// division and root.
+pub const COMPILE_OPTIONS: [&str; 5] =
+    ["--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
+
+/// CUDA C++ for [`crate::emit`].
+struct Cuda;
+
+impl Language for Cuda {
+    fn real(&self, _: DType) -> &'static str {
+        "real"
+    }
+
+    fn literal(&self, dtype: DType, value: f64) -> String {
+        literal(dtype, value)
+    }
+
+    fn declare(&self, _: DType, name: &str, value: &str) -> String {
+        format!("const real {name} = {value}")
+    }
+
+    fn choose(&self, condition: &str, yes: &str, no: &str) -> String {
+        format!("{condition} ? {yes} : {no}")
+    }
+
+    fn function(&self, op: Unary) -> &'static str {
+        match op {
+            Unary::Neg => "-",
+            Unary::Abs => "fabs",
+            other => other.name(),
+        }
+    }
+
+    fn coordinate(&self, _: DType, axis: u8) -> String {
+        format!("u.template coordinate<{axis}>()")
+    }
+
+    fn parameter(&self, number: u16) -> String {
+        format!("u.parameter({number})")
+    }
+}
+
+/// A literal that the compiler reads back as exactly this value.
+fn literal(dtype: DType, value: f64) -> String {
+    let suffix = if dtype == DType::F32 { "f" } else { "" };
+    if value.is_nan() {
+        return match dtype {
+            DType::F32 => "__int_as_float(0x7fc00000)".to_owned(),
+            DType::F64 => "__longlong_as_double(0x7ff8000000000000ll)".to_owned(),
+        };
+    }
+    if value.is_infinite() {
+        let sign = if value < 0.0 { "-" } else { "" };
+        return match dtype {
+            DType::F32 => format!("({sign}__int_as_float(0x7f800000))"),
+            DType::F64 => format!("({sign}__longlong_as_double(0x7ff0000000000000ll))"),
+        };
+    }
+    // Rust's shortest decimal that reads back exactly; the compiler rounds correctly.
+    let digits = match dtype {
+        DType::F32 => format!("{:?}", value as f32),
+        DType::F64 => format!("{value:?}"),
+    };
+    if value.is_sign_negative() { format!("({digits}{suffix})") } else { format!("{digits}{suffix}") }
+}
+
+/// The text of the kernels of a plan for a problem; a function of both alone.
+pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
+    let program = problem.program.simplified(problem.dtype);
+    match &plan.schedule {
+        Schedule::Sweep(sweep) => Ok(persistent(problem, &program, sweep)),
+        Schedule::Tiles(tiles) => Ok(stepwise(problem, &program, tiles)),
+        Schedule::Rows(_) => Err(Error::invalid("plan", "it is a CPU's", "make a plan for a CUDA device")),
+    }
+}
+
+fn persistent(problem: &Problem, program: &Program, sweep: &Sweep) -> String {
+    let mut text = constants(problem, program);
+    let mut define = |name: &str, value: usize| constant(&mut text, name, value);
+    define("THREADS_Y", sweep.threads[0]);
+    define("THREADS_X", sweep.threads[1]);
+    define("OWN_Y", sweep.cells_per_thread[0]);
+    define("OWN_X", sweep.cells_per_thread[1]);
+    define("TILES_S", sweep.tiles[0]);
+    define("TILES_Y", sweep.tiles[1]);
+    define("TILES_X", sweep.tiles[2]);
+    define("BLOCKS", sweep.blocks);
+    define("BLOCKS_PER_MULTIPROCESSOR", sweep.blocks_per_multiprocessor);
+    define("PLANES_LEAST", sweep.planes[0]);
+    define("PLANES_REGISTERS", sweep.planes_registers);
+    define("PLANES_SHARED", sweep.planes_shared);
+    define("CHUNK", sweep.chunk);
+    define("NEIGHBOURS", usize::from(sweep.synchronisation == Synchronisation::Neighbours));
+    text.push_str(COMMON);
+    let stages: String = (0..program.stages().len()).map(|number| stage(problem, program, number, true)).collect();
+    let step: String = (0..program.stages().len())
+        .map(|number| format!("stage<Stage{number}>(block, kept, flags, done);\n        "))
+        .collect();
+    text.push_str(&PERSISTENT.replace("//@stages", &stages).replace("//@step", step.trim_end()));
+    text
+}
+
+fn stepwise(problem: &Problem, program: &Program, tiles: &Tiles) -> String {
+    let mut text = constants(problem, program);
+    let axes = Axes::of(problem.shape.dimensions());
+    for (letter, (cells, threads)) in ["S", "Y", "X"].iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads))) {
+        constant(&mut text, &format!("TILE_{letter}"), *cells);
+        constant(&mut text, &format!("THREADS_{letter}"), threads);
+    }
+    text.push_str(COMMON);
+    text.push_str(STEPWISE);
+    for number in 0..program.stages().len() {
+        text.push_str(&stage(problem, program, number, tiles.shared_bytes[number] > 0));
+        let _ = writeln!(
+            text,
+            "extern \"C\" __global__ void __launch_bounds__(THREADS)\n{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)\n{{\n    stage<Stage{number}>(buffers, parameters);\n}}\n",
+            stage_entry(number),
+        );
+    }
+    text
+}
+
+fn constant(text: &mut String, name: &str, value: usize) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "constexpr int {name} = {value};");
+}
+
+/// Types and constants of the problem: extents, strides, boundaries, fixed zones, and what fields need.
+fn constants(problem: &Problem, program: &Program) -> String {
+    let axes = Axes::of(problem.shape.dimensions());
+    let padded = problem.shape.padded();
+    let strides = [padded[1] * padded[2], padded[2], 1];
+    let (real, vector) = match problem.dtype {
+        DType::F32 => ("float", "float4"),
+        DType::F64 => ("double", "double2"),
+    };
+    // Halos reach beyond the domain; leave room below the limit of 32 bits.
+    let offset = if problem.shape.cells() < (1 << 30) { "int" } else { "long long" };
+    let mut text = format!(
+        "// {} on {} {}, boundary {}\ntypedef {real} real;\ntypedef {vector} DeviceVector;\ntypedef {offset} Offset;\n",
+        program.name(),
+        problem.shape,
+        problem.dtype,
+        problem.boundaries.describe(problem.shape.dimensions()),
+    );
+    let mut line = |what: String| {
+        let _ = writeln!(text, "constexpr {what};");
+    };
+    let (fixed, radius) = (problem.boundaries.0, program.radius());
+    for (letter, axis) in ["S", "Y", "X"].iter().zip(axes.0) {
+        line(format!("int AXIS_{letter} = {axis}"));
+        line(format!("Offset EXTENT_{letter} = {}", padded[axis]));
+        line(format!("Offset STRIDE_{letter} = {}", strides[axis]));
+        line(format!("int FIX_{letter} = {}", radius[axis]));
+        for (side, name) in fixed[axis].iter().zip(["LOW", "HIGH"]) {
+            let (number, value) = match side {
+                Boundary::Fixed => (0, 0.0),
+                Boundary::Periodic => (1, 0.0),
+                Boundary::Mirror => (2, 0.0),
+                Boundary::Constant(value) => (3, *value),
+            };
+            line(format!("int {name}_{letter} = {number}"));
+            line(format!("real {name}_VALUE_{letter} = real({value:?})"));
+        }
+    }
+    let sides = || axes.0.iter().filter(|&&axis| radius[axis] > 0).flat_map(|&axis| fixed[axis]);
+    line(format!("bool HAS_FIXED = {}", sides().any(|b| b == Boundary::Fixed)));
+    line(format!("bool HAS_CONSTANT = {}", sides().any(|b| matches!(b, Boundary::Constant(_)))));
+    line(format!("int FIELDS = {}", program.fields().len()));
+    line(format!("int PARAMETERS = {}", program.parameters().len()));
+    text.push_str("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };\n");
+    text.push_str("// How far any stage taps a field along S, Y and X, and whether any stage writes it.\n");
+    let per_field = |of: &dyn Fn(usize) -> String| -> String {
+        (0..program.fields().len()).map(|f| format!("F == {f} ? {} : ", of(f))).collect()
+    };
+    let reach = |axis: usize| {
+        let of = |f: usize| {
+            let radii = program.stages().iter().filter_map(|s| s.footprint.field_radius[f]);
+            radii.map(|r| axes.order(r)[axis]).max().unwrap_or(0).to_string()
+        };
+        per_field(&of)
+    };
+    let _ = writeln!(
+        text,
+        "template <int F> __device__ constexpr int reach(int axis) {{ return axis == 0 ? ({}0) : axis == 1 ? ({}0) : ({}0); }}",
+        reach(0),
+        reach(1),
+        reach(2)
+    );
+    let written = per_field(&|f| program.is_written(f).to_string());
+    let _ = writeln!(text, "template <int F> __device__ constexpr bool written() {{ return {written}false; }}\n");
+    text
+}
+
+/// The struct of a stage: radii, fields and the formula.
+fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> String {
+    let stage = &program.stages()[number];
+    let axes = Axes::of(problem.shape.dimensions());
+    let [rs, ry, rx] = axes.order(stage.footprint.radius);
+    let wide = staged_fields(stage);
+    let narrow = narrow_fields(stage, &wide);
+    let place = |field: usize, offset: [i32; 3]| {
+        let [s, y, x] = axes.order(offset);
+        match wide.iter().position(|&f| f == field) {
+            Some(w) => format!("u.template wide<{w}, {s}, {y}, {x}>()"),
+            None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
+        }
+    };
+    let body = formula(&stage.dag, &Cuda, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
+    let list = |name: &str, fields: &[usize]| {
+        let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
+        let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
+        format!("    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n")
+    };
+    let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
+    let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
+    let _ = writeln!(text, "    static constexpr int WIDE = {}, NARROW = {}, WRITES = {};", wide.len(), narrow.len(), stage.writes.len());
+    let _ = writeln!(text, "    static constexpr bool STAGED = {staged};");
+    text.push_str("    // Fields tapped around the cell, fields read at the cell alone, fields written.\n");
+    text.push_str(&list("wide", &wide));
+    text.push_str(&list("narrow", &narrow));
+    text.push_str(&list("writes", &stage.writes));
+    text.push_str("    template <class View>\n    __device__ static __forceinline__ void compute(const View& u, real (&value)[WRITES])\n    {\n");
+    text.push_str(&body.statements);
+    for (output, value) in body.outputs.iter().enumerate() {
+        let _ = writeln!(text, "        value[{output}] = {value};");
+    }
+    text.push_str("    }\n    template <class View>\n    __device__ static __forceinline__ void keep(const View& u, real (&value)[WRITES])\n    {\n");
+    for (output, &field) in stage.writes.iter().enumerate() {
+        let _ = writeln!(text, "        value[{output}] = {};", place(field, [0; 3]));
+    }
+    text.push_str("    }\n};\n");
+    text
+}
+
+/// Fields that a stage reads at the cell alone, or writes without reading: where the boundary is fixed their old value is
+/// kept.
+fn narrow_fields(stage: &Stage, wide: &[usize]) -> Vec<usize> {
+    let read = |field: usize| stage.footprint.field_radius[field].is_some();
+    let fields = 0..stage.footprint.field_radius.len();
+    fields.filter(|f| !wide.contains(f) && (read(*f) || stage.writes.contains(f))).collect()
+}

@@ -208,8 +208,21 @@ fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usi
     36 + words * values
 }
 
-/// Plans a persistent kernel for a device with registers and shared memory to plan with.
+/// Plans a persistent kernel for a device with registers and shared memory to plan with: the first of [`sweep_plans`].
 pub fn plan_sweep(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = sweep_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        Error::limit(
+            "shared memory of a block of a persistent kernel",
+            format!("the exchange ring of {} fields of radius {:?}", problem.program.fields().len(), problem.program.radius()),
+            format!("{} bytes", device.shared_bytes_per_block),
+            "use --execution stepwise",
+        )
+    })
+}
+
+/// All plans of persistent kernels that fit a device, the one that the model finds fastest first.
+pub fn sweep_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
     check_depth(options.depth)?;
     if device.registers == 0 || device.multiprocessors == 0 {
@@ -219,24 +232,14 @@ pub fn plan_sweep(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
             change: "use --execution stepwise, or --backend cuda".to_owned(),
         });
     }
-    let radius = problem.program.radius();
-    if let Some(&far) = radius.iter().find(|&&r| r > MAX_SWEEP_RADIUS) {
+    if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_SWEEP_RADIUS) {
         return Err(Error::limit("radius of a stencil in a persistent kernel", far, MAX_SWEEP_RADIUS, "use --execution stepwise"));
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
-    let best = candidates(problem, device, policy).min_by(|a, b| {
-        let cost = |sweep: &Sweep| step_seconds(problem, device, sweep);
-        cost(a).total_cmp(&cost(b))
-    });
-    let Some(sweep) = best else {
-        return Err(Error::limit(
-            "shared memory of a block of a persistent kernel",
-            format!("the exchange ring of {} fields of radius {radius:?}", problem.program.fields().len()),
-            format!("{} bytes", device.shared_bytes_per_block),
-            "use --execution stepwise",
-        ));
-    };
-    Ok(plan_of(problem, device, policy, sweep))
+    let mut sweeps: Vec<(f64, Sweep)> =
+        candidates(problem, device, policy).map(|sweep| (step_seconds(problem, device, &sweep), sweep)).collect();
+    sweeps.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(sweeps.into_iter().map(|(_, sweep)| plan_of(problem, device, policy, sweep)).collect())
 }
 
 /// The plan that runs a sweep.

@@ -1,0 +1,87 @@
+//! The CUDA driver: found when asked for, and what it says of the device.
+
+use std::sync::Arc;
+
+use abide_core::{DeviceSpec, Error, Result};
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+use cudarc::driver::{CudaContext, DriverError};
+
+/// Turns a driver's error into one that says what was being done.
+pub(crate) fn during(operation: &str) -> impl FnOnce(DriverError) -> Error + '_ {
+    move |error| Error::device("cuda", operation, error)
+}
+
+fn unavailable(reason: impl Into<String>) -> Error {
+    Error::Unavailable { backend: "cuda", reason: reason.into() }
+}
+
+/// The number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device.
+pub fn device_count() -> Result<usize> {
+    // SAFETY: opens the vendor's driver library, which runs nothing of consequence when opened. Every other call into
+    // cudarc panics where the library is missing, so this one comes first.
+    if !unsafe { cudarc::driver::sys::is_culib_present() } {
+        return Err(unavailable("the NVIDIA driver's library libcuda.so is not installed"));
+    }
+    match CudaContext::device_count() {
+        Ok(count) if count > 0 => Ok(count as usize),
+        Ok(_) => Err(unavailable("the driver sees no device")),
+        Err(error) => Err(unavailable(format!("the driver does not start: {error}"))),
+    }
+}
+
+/// Opens a device.
+pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
+    let count = device_count()?;
+    if ordinal >= count {
+        return Err(Error::limit("number of a CUDA device", ordinal, count - 1, "choose one of those that `abide devices` lists"));
+    }
+    let context = CudaContext::new(ordinal).map_err(|e| unavailable(format!("device {ordinal} does not open: {e}")))?;
+    // SAFETY: one stream uses each allocation, and it is synchronised before memory is freed.
+    unsafe { context.disable_event_tracking() };
+    let spec = ask(&context).map_err(during("asking for the device's attributes"))?;
+    let (major, _) = spec.compute_capability.unwrap_or((0, 0));
+    if major < 7 {
+        return Err(unavailable(format!("{} has compute capability {major}.x; persistent kernels need 7.0 or newer", spec.name)));
+    }
+    Ok((context, spec))
+}
+
+fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverError> {
+    let number = |attribute| context.attribute(attribute).map(|value| value.max(0) as usize);
+    let (major, minor) = context.compute_capability()?;
+    let multiprocessors = number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    let clock = number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? as f64 * 1e3;
+    let memory_clock = number(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as f64 * 1e3;
+    let bus_bits = number(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as f64;
+    let f64_ratio = number(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?.max(1) as f64;
+    let memory_bytes = context.total_mem()? as u64;
+    // Lanes of f32 a multiprocessor: 128 but for Volta, Turing and A100.
+    let lanes = if matches!((major, minor), (7, _) | (8, 0)) { 64.0 } else { 128.0 };
+    let clocks = clock * multiprocessors as f64;
+    // Double data rate: two transfers a memory clock. The last-level cache is not told; it is taken by generation.
+    let memory_bandwidth = 2.0 * memory_clock * bus_bits / 8.0;
+    let l2_per_clock = if major >= 9 { 21.0 } else { 32.0 };
+    Ok(DeviceSpec {
+        name: context.name()?,
+        compute_capability: Some((major as u32, minor as u32)),
+        multiprocessors,
+        registers: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+        registers_per_thread: 255,
+        shared_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+        shared_bytes_per_block: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        shared_bytes_reserved: number(Attribute::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?,
+        threads: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+        threads_per_block: number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        warp: number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+        l2_bytes: number(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
+        memory_bytes,
+        buffer_bytes: memory_bytes,
+        memory_bandwidth,
+        l2_bandwidth: (l2_per_clock * clocks).max(memory_bandwidth),
+        shared_bandwidth: 128.0 * clocks,
+        f32_flops: 2.0 * lanes * clocks,
+        f64_flops: 2.0 * lanes * clocks / f64_ratio,
+        launch_seconds: 0.54e-6,
+        barrier_seconds: 1.0e-6,
+    })
+}

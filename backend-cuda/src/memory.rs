@@ -1,0 +1,132 @@
+//! The fields of a session in device memory: two buffers each, used by turns.
+
+use std::sync::Arc;
+
+use abide_core::backend::{check_field, check_window, window_of};
+use abide_core::{Array, Error, Problem, Result, with_array};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result, sys};
+
+use crate::driver::during;
+
+/// Fields in device memory and the stream that works on them.
+pub(crate) struct Fields {
+    pub problem: Problem,
+    pub context: Arc<CudaContext>,
+    pub stream: Arc<CudaStream>,
+    buffers: Vec<[Buffer; 2]>,
+    /// Which buffer of each field holds its current values.
+    current: Vec<usize>,
+}
+
+/// One allocation; both halves of a field that is never written are the same.
+type Buffer = Arc<CudaSlice<u8>>;
+
+impl Fields {
+    /// Allocates, and loads the initial values.
+    pub fn new(problem: &Problem, context: &Arc<CudaContext>, values: &[Array]) -> Result<Fields> {
+        let stream = context.new_stream().map_err(during("making a stream"))?;
+        let bytes = problem.shape.bytes(problem.dtype);
+        let fields = problem.program.fields().len();
+        let written = (0..fields).filter(|&f| problem.program.is_written(f)).count();
+        let (free, _) = context.mem_get_info().map_err(during("asking for free memory"))?;
+        let needed = (fields + written) as u128 * bytes as u128;
+        if needed > free as u128 {
+            return Err(Error::limit("bytes of device memory", needed, format!("{free} free"), "choose a smaller size, f32, or another backend"));
+        }
+        let allocate = || {
+            // SAFETY: the buffer is written before it is read: by the load below, or by the first step.
+            unsafe { stream.alloc::<u8>(bytes) }.map(Arc::new).map_err(during("allocating a field"))
+        };
+        let mut buffers = Vec::with_capacity(fields);
+        for field in 0..fields {
+            let first = allocate()?;
+            let second = if problem.program.is_written(field) { allocate()? } else { first.clone() };
+            buffers.push([first, second]);
+        }
+        let mut all = Fields { problem: problem.clone(), context: context.clone(), stream, buffers, current: vec![0; fields] };
+        for (field, array) in values.iter().enumerate() {
+            all.write(field, array)?;
+        }
+        Ok(all)
+    }
+
+    /// The device's addresses of the current and the next buffer of every field, in the order of the kernels' `Buffers`.
+    pub fn pointers(&self, flipped: &[bool]) -> Vec<u64> {
+        let address = |field: usize, next: usize| {
+            let turn = self.current[field] ^ usize::from(flipped[field]) ^ next;
+            self.buffers[field][turn].device_ptr(&self.stream).0
+        };
+        let fields = 0..self.buffers.len();
+        fields.clone().map(|f| address(f, 0)).chain(fields.map(|f| address(f, 1))).collect()
+    }
+
+    /// Which fields have changed buffers after `steps` steps, or after the first `stages` stages of one.
+    pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {
+        let all = self.problem.program.stages();
+        let count = |field: usize, stages: usize| all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64;
+        let odd = |field| (count(field, all.len()) * (steps % 2) + count(field, stages)) % 2 == 1;
+        (0..self.buffers.len()).map(odd).collect()
+    }
+
+    /// Notes that `steps` steps were done.
+    pub fn advanced(&mut self, steps: u64) {
+        let flips = self.flips(steps, 0);
+        for (turn, flipped) in self.current.iter_mut().zip(flips) {
+            *turn ^= usize::from(flipped);
+        }
+    }
+
+    fn pointer(&self, field: usize) -> Result<sys::CUdeviceptr> {
+        match self.buffers.get(field) {
+            Some(pair) => Ok(pair[self.current[field]].device_ptr(&self.stream).0),
+            None => Err(Error::limit("number of a field", field, self.buffers.len() - 1, "use one of the program's fields")),
+        }
+    }
+
+    pub fn read(&self, field: usize) -> Result<Array> {
+        let mut array = Array::zeros(self.problem.dtype, self.problem.shape.cells())?;
+        let from = self.pointer(field)?;
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        with_array!(&mut array, values => {
+            // SAFETY: the buffer holds as many values of this type; the stream is waited for before the slice is used.
+            unsafe { result::memcpy_dtoh_async(values, from, self.stream.cu_stream()) }.map_err(during("reading a field"))?
+        });
+        self.stream.synchronize().map_err(during("reading a field"))?;
+        Ok(array)
+    }
+
+    pub fn read_window(&self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        check_window(&self.problem, low, high)?;
+        window_of(&self.problem, &self.read(field)?, low, high)
+    }
+
+    pub fn write(&mut self, field: usize, array: &Array) -> Result<()> {
+        let to = self.pointer(field)?;
+        check_field(&self.problem, &self.problem.program.fields()[field], array)?;
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        with_array!(array, values => {
+            // SAFETY: the buffer holds as many values of this type; the stream is waited for before the slice can go.
+            unsafe { result::memcpy_htod_async(to, values, self.stream.cu_stream()) }.map_err(during("writing a field"))?
+        });
+        self.stream.synchronize().map_err(during("writing a field"))
+    }
+}
+
+/// The bytes of the kernels' `Parameters`: the values in the run's type, at least one.
+pub(crate) fn parameter_bytes(problem: &Problem) -> Vec<u8> {
+    let count = problem.parameters.len().max(1);
+    let values = Array::from_fn(problem.dtype, count, |i| problem.parameters.get(i).copied().unwrap_or(0.0));
+    values.as_bytes().to_vec()
+}
+
+/// Sets a parameter of a problem, by number.
+pub(crate) fn set_parameter(problem: &mut Problem, parameter: usize, value: f64) -> Result<()> {
+    let count = problem.parameters.len();
+    match problem.parameters.get_mut(parameter) {
+        Some(slot) => {
+            *slot = value;
+            Ok(())
+        }
+        None => Err(Error::limit("number of a parameter", parameter, count.saturating_sub(1), "use one of the program's parameters")),
+    }
+}

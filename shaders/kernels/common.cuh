@@ -1,0 +1,43 @@
+// What both kernels share: where a neighbour's value is found once the boundary has been asked.
+// The generated constants above name the axes S (swept, the slowest there is), Y and X (across, X the fastest).
+
+enum Boundary { FIXED, PERIODIC, MIRROR, CONSTANT };
+
+struct Source {
+    Offset index;    // along the axis
+    bool constant;   // the cell is beyond a side that holds a value ...
+    real value;      // ... this one
+};
+
+// `i` is at most one extent outside 0..n. Under `fixed` no computed cell reaches outside; the nearest cell stands there.
+template <int LOW, int HIGH>
+__device__ __forceinline__ Source source(Offset i, Offset n, real low, real high)
+{
+    Source s = {i, false, real(0)};
+    if (i < 0) {
+        if (LOW == CONSTANT) { s.constant = true; s.value = low; s.index = 0; }
+        else if (LOW == PERIODIC) s.index = i + n;
+        else if (LOW == MIRROR) s.index = -1 - i;
+        else s.index = 0;
+    } else if (i >= n) {
+        if (HIGH == CONSTANT) { s.constant = true; s.value = high; s.index = 0; }
+        else if (HIGH == PERIODIC) s.index = i - n;
+        else if (HIGH == MIRROR) s.index = 2 * n - 1 - i;
+        else s.index = n - 1;
+    }
+    // Far outside a thin domain only cells that are never used are asked for: any cell will do.
+    s.index = s.index < 0 ? 0 : s.index >= n ? n - 1 : s.index;
+    return s;
+}
+
+__device__ __forceinline__ Source source_s(Offset i) { return source<LOW_S, HIGH_S>(i, EXTENT_S, LOW_VALUE_S, HIGH_VALUE_S); }
+__device__ __forceinline__ Source source_y(Offset i) { return source<LOW_Y, HIGH_Y>(i, EXTENT_Y, LOW_VALUE_Y, HIGH_VALUE_Y); }
+__device__ __forceinline__ Source source_x(Offset i) { return source<LOW_X, HIGH_X>(i, EXTENT_X, LOW_VALUE_X, HIGH_VALUE_X); }
+
+// Whether a cell keeps its initial value: one of the outermost `FIX` cells of an axis on a side that is fixed.
+__device__ __forceinline__ bool held_s(Offset i) { return (LOW_S == FIXED && i < FIX_S) || (HIGH_S == FIXED && i >= EXTENT_S - FIX_S); }
+__device__ __forceinline__ bool held_y(Offset i) { return (LOW_Y == FIXED && i < FIX_Y) || (HIGH_Y == FIXED && i >= EXTENT_Y - FIX_Y); }
+__device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i < FIX_X) || (HIGH_X == FIXED && i >= EXTENT_X - FIX_X); }
+
+// Model parameters, in the kernel's arguments, so that a formula reads them from the constant bank.
+struct Parameters { real value[PARAMETERS > 0 ? PARAMETERS : 1]; };

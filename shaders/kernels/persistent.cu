@@ -1,0 +1,607 @@
+// A persistent kernel: the time loop is inside, a block owns a tile of the domain for the whole run.
+//
+// A tile is swept plane by plane along S. Each plane has a place where it stays between steps: registers, shared memory
+// or device memory, and is updated there in place. Around the plane being computed, a window of planes slides along in
+// registers; cells that other threads own reach it through a ring in shared memory, `CHUNK` planes to a barrier. The rim
+// of the tile is also written to device memory at its natural place, in one of two buffers by turns, and that is where
+// neighbouring blocks read their halo. See docs/barrier.md for why that is safe.
+
+constexpr int THREADS = THREADS_Y * THREADS_X;
+constexpr int TILE_Y = THREADS_Y * OWN_Y;            // cells of a tile's plane
+constexpr int TILE_X = THREADS_X * OWN_X;
+constexpr int TILE_COUNT = TILES_S * TILES_Y * TILES_X;
+constexpr int ROUNDS = (TILE_COUNT + BLOCKS - 1) / BLOCKS;
+constexpr int LANES = 16 / sizeof(real);             // cells of a 16-byte access
+constexpr bool RAGGED = EXTENT_Y % TILE_Y != 0 || EXTENT_X % TILE_X != 0;
+constexpr bool VECTORS = OWN_X % LANES == 0;         // a thread's cells of a row are whole 16-byte words in shared memory
+constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;  // ... and in device memory
+constexpr int DYNAMIC = -1000000;                    // a plane number that is not known when compiling
+
+struct alignas(16) Vector { real lane[LANES]; };
+
+template <int I> struct Index { static constexpr int value = I; };
+
+// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index registers.
+template <int N, int I = 0, class F>
+__device__ __forceinline__ void each(const F& f)
+{
+    if constexpr (I < N) { f(Index<I>{}); each<N, I + 1>(f); }
+}
+
+__device__ __forceinline__ unsigned load_acquire(const unsigned* p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release(unsigned* p, unsigned v)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+typedef real Cells[OWN_Y][OWN_X];                    // a thread's own cells of a plane
+
+// What a formula sees: the window around cell (k, y, x) of a chunk, and the fields it reads only at the cell itself.
+template <class S, int K, int Y, int X>
+struct View {
+    const real (&window)[S::WIDE > 0 ? S::WIDE : 1][2 * S::RADIUS_S + CHUNK][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
+    const real (&narrow_cells)[S::NARROW > 0 ? S::NARROW : 1][CHUNK][OWN_Y][OWN_X];
+    const Parameters* parameters;
+    Offset s, y, x;
+
+    template <int F, int DS, int DY, int DX>
+    __device__ __forceinline__ real wide() const { return window[F][K + S::RADIUS_S + DS][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
+    template <int F>
+    __device__ __forceinline__ real narrow() const { return narrow_cells[F][K][Y][X]; }
+    __device__ __forceinline__ real parameter(int i) const { return parameters->value[i]; }
+    template <int AXIS>
+    __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
+};
+
+//@stages
+
+struct Block {
+    real* in[FIELDS];          // current values; complete for tiles in device memory, else the rims
+    real* out[FIELDS];         // the next
+    real* planes;              // [FIELDS][PLANES_SHARED][TILE_Y][TILE_X]
+    real* ring;                // two halves, used by turns
+    unsigned half;             // the ring's half of the next exchange
+    int tid, ty, tx;
+    // The tile at hand.
+    int planes_here;           // its planes
+    Offset s0, y0, x0;         // its first cell
+    int live_y, live_x;        // its cells across that lie in the domain
+    const Parameters* parameters;
+
+    __device__ __forceinline__ void enter(int tile)
+    {
+        const int row = tile / (TILES_Y * TILES_X), y = tile / TILES_X % TILES_Y, x = tile % TILES_X;
+        constexpr int extra = EXTENT_S % TILES_S;
+        planes_here = EXTENT_S / TILES_S + (row < extra ? 1 : 0);
+        s0 = Offset(row) * (EXTENT_S / TILES_S) + (row < extra ? row : extra);
+        y0 = Offset(y) * TILE_Y;
+        x0 = Offset(x) * TILE_X;
+        live_y = EXTENT_Y - y0 < TILE_Y ? int(EXTENT_Y - y0) : TILE_Y;
+        live_x = EXTENT_X - x0 < TILE_X ? int(EXTENT_X - x0) : TILE_X;
+    }
+
+    __device__ __forceinline__ int own_y(int y) const { return ty * OWN_Y + y; }
+    __device__ __forceinline__ int own_x(int x) const { return tx * OWN_X + x; }
+    __device__ __forceinline__ bool live(int y, int x) const { return !RAGGED || (own_y(y) < live_y && own_x(x) < live_x); }
+    __device__ __forceinline__ Offset across(int y, int x) const { return (y0 + own_y(y)) * STRIDE_Y + x0 + own_x(x); }
+
+    // Own cells of a plane of device memory. Loads go past the first-level cache, which does not see other blocks' stores.
+    __device__ __forceinline__ void load_device(const real* plane, Cells& cells) const
+    {
+        each<OWN_Y>([&](auto y) {
+            if constexpr (ALIGNED) {
+                each<OWN_X / LANES>([&](auto v) {
+                    constexpr int X = v.value * LANES;
+                    if (live(y.value, X)) {
+                        const DeviceVector word = __ldcg(reinterpret_cast<const DeviceVector*>(plane + across(y.value, X)));
+                        Vector part;
+                        memcpy(&part, &word, 16);
+                        each<LANES>([&](auto l) { cells[y.value][X + l.value] = part.lane[l.value]; });
+                    }
+                });
+            } else {
+                each<OWN_X>([&](auto x) {
+                    if (live(y.value, x.value)) cells[y.value][x.value] = __ldcg(plane + across(y.value, x.value));
+                });
+            }
+        });
+    }
+
+    __device__ __forceinline__ void store_device(real* plane, const Cells& cells) const
+    {
+        each<OWN_Y>([&](auto y) {
+            if constexpr (ALIGNED) {
+                each<OWN_X / LANES>([&](auto v) {
+                    constexpr int X = v.value * LANES;
+                    if (live(y.value, X)) {
+                        Vector part;
+                        each<LANES>([&](auto l) { part.lane[l.value] = cells[y.value][X + l.value]; });
+                        DeviceVector word;
+                        memcpy(&word, &part, 16);
+                        __stcg(reinterpret_cast<DeviceVector*>(plane + across(y.value, X)), word);
+                    }
+                });
+            } else {
+                each<OWN_X>([&](auto x) {
+                    if (live(y.value, x.value)) __stcg(plane + across(y.value, x.value), cells[y.value][x.value]);
+                });
+            }
+        });
+    }
+
+    // Own cells of a row-major array in shared memory whose rows are `pitch` apart.
+    __device__ __forceinline__ void load_shared(const real* first, int pitch, Cells& cells) const
+    {
+        each<OWN_Y>([&](auto y) {
+            const real* row = first + own_y(y.value) * pitch + own_x(0);
+            if constexpr (VECTORS) {
+                each<OWN_X / LANES>([&](auto v) {
+                    const Vector part = *reinterpret_cast<const Vector*>(row + v.value * LANES);
+                    each<LANES>([&](auto l) { cells[y.value][v.value * LANES + l.value] = part.lane[l.value]; });
+                });
+            } else {
+                each<OWN_X>([&](auto x) { cells[y.value][x.value] = row[x.value]; });
+            }
+        });
+    }
+
+    __device__ __forceinline__ void store_shared(real* first, int pitch, const Cells& cells, bool all) const
+    {
+        each<OWN_Y>([&](auto y) {
+            real* row = first + own_y(y.value) * pitch + own_x(0);
+            if (VECTORS && (!RAGGED || all)) {
+                each<OWN_X / LANES>([&](auto v) {
+                    Vector part;
+                    each<LANES>([&](auto l) { part.lane[l.value] = cells[y.value][v.value * LANES + l.value]; });
+                    *reinterpret_cast<Vector*>(row + v.value * LANES) = part;
+                });
+            } else {
+                each<OWN_X>([&](auto x) { if (all || live(y.value, x.value)) row[x.value] = cells[y.value][x.value]; });
+            }
+        });
+    }
+
+    __device__ __forceinline__ real* shared_plane(int field, int plane) const
+    {
+        return planes + (field * PLANES_SHARED + plane - PLANES_REGISTERS) * (TILE_Y * TILE_X);
+    }
+
+    // Own cells of plane `p` of the tile from wherever it stays; beyond the tile, of its neighbour's rim or the boundary.
+    // `AT` is `p` where that is known when compiling, as it must be for a plane in registers.
+    template <bool CACHED, int AT, class Kept>
+    __device__ __forceinline__ void load_plane(const Kept& kept, int field, const real* from, int p, Cells& cells) const
+    {
+        if constexpr (CACHED && AT >= 0 && AT < PLANES_REGISTERS) {
+            each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { cells[y.value][x.value] = kept[field][AT][y.value][x.value]; }); });
+        } else {
+            const bool within = p >= 0 && (p < PLANES_LEAST || p < planes_here);
+            if (CACHED && within && p < PLANES_REGISTERS + PLANES_SHARED) {
+                load_shared(shared_plane(field, p), TILE_X, cells);
+            } else {
+                Source plane = {s0 + p, false, real(0)};
+                if (!within) plane = source_s(s0 + p);
+                if (plane.constant) {
+                    each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { cells[y.value][x.value] = plane.value; }); });
+                } else {
+                    load_device(from + plane.index * STRIDE_S, cells);
+                }
+            }
+        }
+    }
+
+    // Whether blocks beside the tile need this cell of it, given the reach of their taps.
+    __device__ __forceinline__ bool rim(int reach_y, int reach_x, int y, int x) const
+    {
+        const int a = own_y(y), b = own_x(x);
+        return a < reach_y || a >= live_y - reach_y || b < reach_x || b >= live_x - reach_x;
+    }
+
+    // Keeps the new cells of plane `p` at its place, and publishes its rim.
+    template <bool CACHED, int AT, int FIELD, class Kept>
+    __device__ __forceinline__ void store_plane(Kept& kept, int p, const Cells& cells) const
+    {
+        real* plane = out[FIELD] + (s0 + p) * STRIDE_S;
+        bool on_chip = false;
+        if constexpr (CACHED && AT >= 0 && AT < PLANES_REGISTERS) {
+            each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { kept[FIELD][AT][y.value][x.value] = cells[y.value][x.value]; }); });
+            on_chip = true;
+        } else if (CACHED && p < PLANES_REGISTERS + PLANES_SHARED) {
+            store_shared(shared_plane(FIELD, p), TILE_X, cells, true);
+            on_chip = true;
+        }
+        constexpr int reach_s = reach<FIELD>(0), reach_y = reach<FIELD>(1), reach_x = reach<FIELD>(2);
+        if (!on_chip || p < reach_s || p >= planes_here - reach_s) {
+            store_device(plane, cells);
+        } else if (reach_y > 0 || reach_x > 0) {
+            each<OWN_Y>([&](auto y) {
+                each<OWN_X>([&](auto x) {
+                    // A thread's inner columns are never a rim when its cells are as wide as the reach.
+                    constexpr bool inner = reach_y == 0 && !RAGGED && x.value >= reach_x && x.value < OWN_X - reach_x;
+                    if (!inner && live(y.value, x.value) && rim(reach_y, reach_x, y.value, x.value))
+                        __stcg(plane + across(y.value, x.value), cells[y.value][x.value]);
+                });
+            });
+        }
+    }
+
+    template <bool CACHED, class Kept>
+    __device__ __forceinline__ void load_tile(Kept& kept) const
+    {
+        each<FIELDS>([&](auto field) {
+            constexpr int F = field.value;
+            each<PLANES_REGISTERS>([&](auto p) {
+                Cells cells = {};
+                load_device(in[F] + (s0 + p.value) * STRIDE_S, cells);
+                each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { kept[F][p.value][y.value][x.value] = cells[y.value][x.value]; }); });
+            });
+            for (int p = PLANES_REGISTERS; p < PLANES_REGISTERS + PLANES_SHARED && p < planes_here; ++p) {
+                Cells cells = {};
+                load_device(in[F] + (s0 + p) * STRIDE_S, cells);
+                store_shared(shared_plane(F, p), TILE_X, cells, true);
+            }
+        });
+        __syncthreads();
+    }
+
+    template <class Kept>
+    __device__ __forceinline__ void store_tile(const Kept& kept) const
+    {
+        each<FIELDS>([&](auto field) {
+            constexpr int F = field.value;
+            if constexpr (written<F>()) {
+                each<PLANES_REGISTERS>([&](auto p) {
+                    Cells cells;
+                    each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { cells[y.value][x.value] = kept[F][p.value][y.value][x.value]; }); });
+                    store_device(in[F] + (s0 + p.value) * STRIDE_S, cells);
+                });
+                for (int p = PLANES_REGISTERS; p < PLANES_REGISTERS + PLANES_SHARED && p < planes_here; ++p) {
+                    Cells cells;
+                    load_shared(shared_plane(F, p), TILE_X, cells);
+                    store_device(in[F] + (s0 + p) * STRIDE_S, cells);
+                }
+            }
+        });
+    }
+};
+
+// One stage over one tile.
+template <class S, bool CACHED, class Kept>
+struct Sweep {
+    static constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
+    static constexpr int WIDE = S::WIDE > 0 ? S::WIDE : 1;
+    static constexpr int NARROW = S::NARROW > 0 ? S::NARROW : 1;
+    static constexpr bool LATERAL = S::WIDE > 0 && (RY > 0 || RX > 0);
+    // A row of the ring: RX cells of halo on either side, padded so that own cells stay aligned.
+    static constexpr int PAD = (RX + LANES - 1) / LANES * LANES;
+    static constexpr int PITCH = TILE_X + 2 * PAD;
+    static constexpr int SLOT = (TILE_Y + 2 * RY) * PITCH;
+    // Lateral halo of a plane: rows before and behind with their corners, columns on either side.
+    static constexpr int HALO = 2 * RY * (TILE_X + 2 * RX) + 2 * RX * TILE_Y;
+    static constexpr int HALO_SLOTS = LATERAL ? (CHUNK * HALO + THREADS - 1) / THREADS : 0;
+
+    Block& block;
+    Kept& kept;
+    real window[WIDE][2 * RS + CHUNK][OWN_Y + 2 * RY][OWN_X + 2 * RX];
+    real own[WIDE][CHUNK][OWN_Y][OWN_X];              // arriving planes, own cells
+    real halo[WIDE][HALO_SLOTS > 0 ? HALO_SLOTS : 1]; // arriving planes, this thread's share of the lateral halo
+    int halo_ring[HALO_SLOTS > 0 ? HALO_SLOTS : 1];   // where it goes in the ring; -1: nowhere
+    Offset halo_from[HALO_SLOTS > 0 ? HALO_SLOTS : 1];// where it comes from in a plane; -1: it is halo_value
+    real halo_value[HAS_CONSTANT && HALO_SLOTS > 0 ? HALO_SLOTS : 1];
+    unsigned held;                                    // bit y * OWN_X + x: the own cell keeps its value
+
+    __device__ __forceinline__ Sweep(Block& b, Kept& k) : block(b), kept(k) {}
+
+    __device__ __forceinline__ void locate_halo()
+    {
+        each<HALO_SLOTS>([&](auto i) {
+            const int e = block.tid + i.value * THREADS;
+            const int k = e / HALO, c = e % HALO;
+            constexpr int ROWS = 2 * RY * (TILE_X + 2 * RX);
+            int y, x;                                  // relative to the tile
+            bool used = e < CHUNK * HALO;
+            if (c < ROWS) {
+                const int row = c / (TILE_X + 2 * RX);
+                x = c % (TILE_X + 2 * RX) - RX;
+                y = row < RY ? row - RY : block.live_y + row - RY;
+                used = used && x < block.live_x + RX;
+            } else {
+                const int d = c - ROWS, column = RX > 0 ? d % (2 * (RX > 0 ? RX : 1)) : 0;
+                y = RX > 0 ? d / (2 * (RX > 0 ? RX : 1)) : 0;
+                x = column < RX ? column - RX : block.live_x + column - RX;
+                used = used && y < block.live_y;
+            }
+            const Source sy = source_y(block.y0 + y), sx = source_x(block.x0 + x);
+            halo_ring[i.value] = used ? k * WIDE * SLOT + (y + RY) * PITCH + PAD + x : -1;
+            halo_from[i.value] = sy.constant || sx.constant ? -1 : sy.index * STRIDE_Y + sx.index;
+            if constexpr (HAS_CONSTANT) halo_value[i.value] = sy.constant ? sy.value : sx.value;
+        });
+    }
+
+    // Starts the loads of the lateral halo of planes first … first + CHUNK - 1.
+    __device__ __forceinline__ void fetch_halo(int first)
+    {
+        each<HALO_SLOTS>([&](auto i) {
+            const int p = first + (block.tid + i.value * THREADS) / HALO;
+            if (halo_ring[i.value] >= 0 && p < block.planes_here + RS) {
+                const Source plane = source_s(block.s0 + p);
+                each<S::WIDE>([&](auto f) {
+                    real value = plane.value;
+                    if (!plane.constant) {
+                        if (HAS_CONSTANT && halo_from[i.value] < 0) value = halo_value[HAS_CONSTANT ? i.value : 0];
+                        else value = __ldcg(block.in[S::wide(f.value)] + plane.index * STRIDE_S + halo_from[i.value]);
+                    }
+                    halo[f.value][i.value] = value;
+                });
+            }
+        });
+    }
+
+    // Starts the loads of own cells of planes first … first + COUNT - 1.
+    template <int COUNT, int AT>
+    __device__ __forceinline__ void fetch_own(int first)
+    {
+        each<S::WIDE>([&](auto f) {
+            constexpr int F = S::wide(f.value);
+            if (CACHED && AT == DYNAMIC && first + COUNT <= PLANES_REGISTERS + PLANES_SHARED && first + COUNT <= block.planes_here) {
+                each<COUNT>([&](auto k) { block.load_shared(block.shared_plane(F, first + k.value), TILE_X, own[f.value][k.value]); });
+            } else {
+                each<COUNT>([&](auto k) {
+                    if (AT != DYNAMIC || first + k.value < block.planes_here + RS)
+                        block.template load_plane<CACHED, AT == DYNAMIC ? DYNAMIC : AT + k.value>(
+                            kept, F, block.in[F], first + k.value, own[f.value][k.value]);
+                });
+            }
+        });
+    }
+
+    // Hands fetched planes round: own cells and halo to the ring, a barrier, and from there into the window at `TO`.
+    template <int COUNT, int TO>
+    __device__ __forceinline__ void exchange()
+    {
+        if constexpr (LATERAL) {
+            real* ring = block.ring + block.half * (CHUNK * WIDE * SLOT);
+            block.half ^= 1;
+            each<S::WIDE>([&](auto f) {
+                each<COUNT>([&](auto k) {
+                    block.store_shared(ring + (k.value * WIDE + f.value) * SLOT + RY * PITCH + PAD, PITCH, own[f.value][k.value], false);
+                });
+                each<HALO_SLOTS>([&](auto i) {
+                    const bool now = COUNT == CHUNK || block.tid + i.value * THREADS < COUNT * HALO;
+                    if (halo_ring[i.value] >= 0 && now) ring[halo_ring[i.value] + f.value * SLOT] = halo[f.value][i.value];
+                });
+            });
+            __syncthreads();
+            each<S::WIDE>([&](auto f) {
+                each<COUNT>([&](auto k) {
+                    const real* cell = ring + (k.value * WIDE + f.value) * SLOT + block.own_y(0) * PITCH + PAD + block.own_x(0);
+                    each<OWN_Y + 2 * RY>([&](auto y) {
+                        constexpr int Y = y.value - RY;
+                        each<OWN_X + 2 * RX>([&](auto x) {
+                            constexpr int X = x.value - RX;
+                            constexpr bool mine = Y >= 0 && Y < OWN_Y && X >= 0 && X < OWN_X;
+                            if constexpr (mine && !RAGGED) {
+                                window[f.value][TO + k.value][y.value][x.value] = own[f.value][k.value][Y][X];
+                            } else if constexpr (mine) {
+                                // Beyond the domain's edge an own cell is halo, which another thread fetched.
+                                real value = own[f.value][k.value][Y][X];
+                                if (!block.live(Y, X)) value = cell[y.value * PITCH + X];
+                                window[f.value][TO + k.value][y.value][x.value] = value;
+                            } else {
+                                window[f.value][TO + k.value][y.value][x.value] = cell[y.value * PITCH + X];
+                            }
+                        });
+                    });
+                });
+            });
+        } else {
+            each<S::WIDE>([&](auto f) {
+                each<COUNT>([&](auto k) {
+                    each<OWN_Y>([&](auto y) {
+                        each<OWN_X>([&](auto x) { window[f.value][TO + k.value][y.value][x.value] = own[f.value][k.value][y.value][x.value]; });
+                    });
+                });
+            });
+        }
+    }
+
+    // Computes planes first … first + CHUNK - 1 from the window and keeps them.
+    template <int AT>
+    __device__ __forceinline__ void compute(int first)
+    {
+        real narrow[NARROW][CHUNK][OWN_Y][OWN_X];
+        each<S::NARROW>([&](auto f) {
+            constexpr int F = S::narrow(f.value);
+            each<CHUNK>([&](auto k) {
+                if (first + k.value < PLANES_LEAST || first + k.value < block.planes_here)
+                    block.template load_plane<CACHED, AT == DYNAMIC ? DYNAMIC : AT + k.value>(
+                        kept, F, block.in[F], first + k.value, narrow[f.value][k.value]);
+            });
+        });
+        real fresh[S::WRITES][CHUNK][OWN_Y][OWN_X];
+        each<CHUNK>([&](auto k) {
+            constexpr int K = k.value;
+            const Offset s = block.s0 + first + K;
+            const bool hold_plane = held_s(s);
+            each<OWN_Y>([&](auto y) {
+                constexpr int Y = y.value;
+                each<OWN_X>([&](auto x) {
+                    constexpr int X = x.value;
+                    const View<S, K, Y, X> view = {window, narrow, block.parameters, s, block.y0 + block.own_y(Y), block.x0 + block.own_x(X)};
+                    real value[S::WRITES];
+                    S::compute(view, value);
+                    if constexpr (HAS_FIXED) {
+                        real old[S::WRITES];
+                        S::keep(view, old);
+                        const bool hold = hold_plane || (held >> (Y * OWN_X + X) & 1u);
+                        each<S::WRITES>([&](auto o) { value[o.value] = hold ? old[o.value] : value[o.value]; });
+                    }
+                    each<S::WRITES>([&](auto o) { fresh[o.value][K][Y][X] = value[o.value]; });
+                });
+            });
+        });
+        each<S::WRITES>([&](auto o) {
+            constexpr int F = S::writes(o.value);
+            each<CHUNK>([&](auto k) {
+                const int p = first + k.value;
+                if (p < PLANES_LEAST || p < block.planes_here)
+                    block.template store_plane<CACHED, AT == DYNAMIC ? DYNAMIC : AT + k.value, F>(kept, p, fresh[o.value][k.value]);
+            });
+        });
+        // The window slides along by a chunk.
+        each<S::WIDE>([&](auto f) {
+            each<2 * RS>([&](auto i) {
+                each<OWN_Y + 2 * RY>([&](auto y) {
+                    each<OWN_X + 2 * RX>([&](auto x) { window[f.value][i.value][y.value][x.value] = window[f.value][i.value + CHUNK][y.value][x.value]; });
+                });
+            });
+        });
+    }
+
+    // Planes -RS … RS - 1: what the first computed plane needs before it.
+    template <int DONE>
+    __device__ __forceinline__ void prologue()
+    {
+        if constexpr (DONE < 2 * RS) {
+            constexpr int COUNT = 2 * RS - DONE < CHUNK ? 2 * RS - DONE : CHUNK;
+            fetch_own<COUNT, DONE - RS>(DONE - RS);
+            exchange<COUNT, DONE>();
+            fetch_halo(DONE - RS + COUNT);
+            prologue<DONE + COUNT>();
+        }
+    }
+
+    // The planes in registers: straight-line code, for a register is known by name only.
+    template <int FIRST>
+    __device__ __forceinline__ void unrolled()
+    {
+        if constexpr (FIRST < (CACHED ? PLANES_REGISTERS : 0)) {
+            fetch_own<CHUNK, FIRST + RS>(FIRST + RS);
+            exchange<CHUNK, 2 * RS>();
+            fetch_halo(FIRST + RS + CHUNK);
+            compute<FIRST>(FIRST);
+            unrolled<FIRST + CHUNK>();
+        }
+    }
+
+    __device__ __forceinline__ void run()
+    {
+        held = 0;
+        if constexpr (HAS_FIXED) {
+            each<OWN_Y>([&](auto y) {
+                each<OWN_X>([&](auto x) {
+                    const bool hold = held_y(block.y0 + block.own_y(y.value)) || held_x(block.x0 + block.own_x(x.value));
+                    held |= unsigned(hold) << (y.value * OWN_X + x.value);
+                });
+            });
+        }
+        locate_halo();
+        fetch_halo(-RS);
+        prologue<0>();
+        unrolled<0>();
+        constexpr int FIRST = CACHED ? PLANES_REGISTERS : 0;
+        fetch_own<CHUNK, DYNAMIC>(FIRST + RS);
+        #pragma unroll 1
+        for (int first = FIRST; first < block.planes_here; first += CHUNK) {
+            exchange<CHUNK, 2 * RS>();
+            fetch_halo(first + RS + CHUNK);
+            // The next chunk's own cells are on their way while this one is computed.
+            fetch_own<CHUNK, DYNAMIC>(first + RS + CHUNK);
+            compute<DYNAMIC>(first);
+        }
+    }
+};
+
+// Waits until the blocks that this one exchanges cells with (or all) have finished stage number `done` of the launch.
+__device__ __forceinline__ void wait(unsigned* flags, unsigned done)
+{
+    __syncthreads();
+    if constexpr (BLOCKS == 1) return;
+    if constexpr (NEIGHBOURS) {
+        if (threadIdx.x == 0) store_release(flags + blockIdx.x * 32, done);
+        const int side = threadIdx.x;
+        if (side < 27 && side != 13) {
+            int at[3] = {int(blockIdx.x) / (TILES_Y * TILES_X) + side / 9 - 1,
+                         int(blockIdx.x) / TILES_X % TILES_Y + side / 3 % 3 - 1,
+                         int(blockIdx.x) % TILES_X + side % 3 - 1};
+            const int tiles[3] = {TILES_S, TILES_Y, TILES_X};
+            const bool wraps[3] = {LOW_S == PERIODIC, LOW_Y == PERIODIC, LOW_X == PERIODIC};
+            bool there = true;
+            #pragma unroll
+            for (int axis = 0; axis < 3; ++axis) {
+                if (wraps[axis]) at[axis] = (at[axis] + tiles[axis]) % tiles[axis];
+                there = there && at[axis] >= 0 && at[axis] < tiles[axis];
+            }
+            const int other = (at[0] * TILES_Y + at[1]) * TILES_X + at[2];
+            if (there && other != int(blockIdx.x))
+                while (load_acquire(flags + other * 32) < done) {}
+        }
+    } else if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(flags, 1u);
+        while (load_acquire(flags) < done * unsigned(BLOCKS)) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+template <class S, class Kept>
+__device__ __forceinline__ void stage(Block& block, Kept& kept, unsigned* flags, unsigned& done)
+{
+    if constexpr (ROUNDS > 1) {
+        block.enter(blockIdx.x);
+    }
+    {
+        Sweep<S, true, Kept> sweep(block, kept);
+        sweep.run();
+    }
+    if constexpr (ROUNDS > 1) {
+        // Tiles beyond the resident blocks stay in device memory.
+        #pragma unroll 1
+        for (int tile = blockIdx.x + BLOCKS; tile < TILE_COUNT; tile += BLOCKS) {
+            block.enter(tile);
+            Sweep<S, false, Kept> sweep(block, kept);
+            sweep.run();
+        }
+        block.enter(blockIdx.x);
+    }
+    each<S::WRITES>([&](auto o) {
+        constexpr int F = S::writes(o.value);
+        real* swap = block.in[F];
+        block.in[F] = block.out[F];
+        block.out[F] = swap;
+    });
+    wait(flags, ++done);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
+persistent(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters, unsigned* flags, unsigned steps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    Block block;
+    each<FIELDS>([&](auto f) {
+        block.in[f.value] = buffers.current[f.value];
+        block.out[f.value] = buffers.next[f.value];
+    });
+    block.planes = reinterpret_cast<real*>(shared);
+    block.ring = block.planes + FIELDS * PLANES_SHARED * TILE_Y * TILE_X;
+    block.half = 0;
+    block.tid = threadIdx.x;
+    block.ty = threadIdx.x / THREADS_X;
+    block.tx = threadIdx.x % THREADS_X;
+    block.parameters = &parameters;
+    block.enter(blockIdx.x);
+    real kept[FIELDS][PLANES_REGISTERS > 0 ? PLANES_REGISTERS : 1][OWN_Y][OWN_X];
+    block.load_tile<true>(kept);
+    unsigned done = 0;
+    #pragma unroll 1
+    for (unsigned step = 0; step < steps; ++step) {
+        //@step
+    }
+    block.store_tile(kept);
+}

@@ -1,0 +1,104 @@
+// A launch a stage: each block stages its tile with halo in shared memory, then computes it. The baseline.
+
+constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X;
+constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((EXTENT_X + TILE_X - 1) / TILE_X);
+
+// What a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the rest in device memory.
+template <class S>
+struct View {
+    static constexpr int ROW = TILE_X + 2 * S::RADIUS_X;
+    static constexpr int PLANE = (TILE_Y + 2 * S::RADIUS_Y) * ROW;
+    static constexpr int VOLUME = (TILE_S + 2 * S::RADIUS_S) * PLANE;
+    const Buffers& buffers;
+    const Parameters& parameters;
+    const real* tile;          // the cell's own place in the first staged field
+    Offset s, y, x;            // the cell in the domain
+
+    template <int F, int DS, int DY, int DX>
+    __device__ __forceinline__ real wide() const
+    {
+        if constexpr (S::STAGED) {
+            return tile[F * VOLUME + DS * PLANE + DY * ROW + DX];
+        } else {
+            const Source a = source_s(s + DS), b = source_y(y + DY), c = source_x(x + DX);
+            if (a.constant) return a.value;
+            if (b.constant) return b.value;
+            if (c.constant) return c.value;
+            return buffers.current[S::wide(F)][a.index * STRIDE_S + b.index * STRIDE_Y + c.index];
+        }
+    }
+    template <int F>
+    __device__ __forceinline__ real narrow() const { return buffers.current[S::narrow(F)][s * STRIDE_S + y * STRIDE_Y + x]; }
+    __device__ __forceinline__ real parameter(int i) const { return parameters.value[i]; }
+    template <int AXIS>
+    __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
+};
+
+// Loads the tile with its halo, a row of cells by a row of threads. `INNER`: no cell of it lies outside the domain.
+template <class S, bool INNER>
+__device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset s0, Offset y0, Offset x0)
+{
+    constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
+    constexpr int ROWS_Y = TILE_Y + 2 * RY, ROWS = (TILE_S + 2 * RS) * ROWS_Y, ROW = View<S>::ROW;
+    const int tx = threadIdx.x % THREADS_X, ty = threadIdx.x / THREADS_X;
+    for (int row = ty; row < ROWS; row += THREADS / THREADS_X) {
+        const Offset s = s0 + row / ROWS_Y - RS, y = y0 + row % ROWS_Y - RY;
+        const Source a = source_s(s), b = source_y(y);
+        const Offset from = INNER ? s * STRIDE_S + y * STRIDE_Y : a.index * STRIDE_S + b.index * STRIDE_Y;
+        for (int column = tx; column < ROW; column += THREADS_X) {
+            const Offset x = x0 + column - RX;
+            #pragma unroll
+            for (int f = 0; f < S::WIDE; ++f) {
+                const real* field = buffers.current[S::wide(f)];
+                real value;
+                if (INNER) {
+                    value = field[from + x];
+                } else {
+                    const Source c = source_x(x);
+                    value = a.constant ? a.value : b.constant ? b.value : c.constant ? c.value : field[from + c.index];
+                }
+                tile[f * View<S>::VOLUME + row * ROW + column] = value;
+            }
+        }
+    }
+}
+
+template <class S>
+__device__ __forceinline__ void stage(const Buffers& buffers, const Parameters& parameters)
+{
+    constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
+    extern __shared__ __align__(16) unsigned char shared[];
+    real* tile = reinterpret_cast<real*>(shared);
+    const unsigned block = blockIdx.x;
+    const Offset s0 = Offset(block / (BLOCKS_Y * BLOCKS_X)) * TILE_S;
+    const Offset y0 = Offset(block / BLOCKS_X % BLOCKS_Y) * TILE_Y;
+    const Offset x0 = Offset(block % BLOCKS_X) * TILE_X;
+    if constexpr (S::STAGED && S::WIDE > 0) {
+        const bool inner = s0 >= RS && s0 + TILE_S + RS <= EXTENT_S && y0 >= RY && y0 + TILE_Y + RY <= EXTENT_Y &&
+                           x0 >= RX && x0 + TILE_X + RX <= EXTENT_X;
+        if (inner) load<S, true>(tile, buffers, s0, y0, x0);
+        else load<S, false>(tile, buffers, s0, y0, x0);
+        __syncthreads();
+    }
+    const int tx = threadIdx.x % THREADS_X, ty = threadIdx.x / THREADS_X % THREADS_Y, ts = threadIdx.x / (THREADS_X * THREADS_Y);
+    #pragma unroll
+    for (int ds = 0; ds < TILE_S; ds += THREADS_S) {
+        #pragma unroll
+        for (int dy = 0; dy < TILE_Y; dy += THREADS_Y) {
+            #pragma unroll
+            for (int dx = 0; dx < TILE_X; dx += THREADS_X) {
+                const int cs = ts + ds, cy = ty + dy, cx = tx + dx;
+                const Offset s = s0 + cs, y = y0 + cy, x = x0 + cx;
+                if (s >= EXTENT_S || y >= EXTENT_Y || x >= EXTENT_X) continue;
+                const real* cell = tile + (cs + RS) * View<S>::PLANE + (cy + RY) * View<S>::ROW + cx + RX;
+                const View<S> view = {buffers, parameters, cell, s, y, x};
+                const Offset at = s * STRIDE_S + y * STRIDE_Y + x;
+                real value[S::WRITES];
+                S::compute(view, value);
+                if (HAS_FIXED && (held_s(s) || held_y(y) || held_x(x))) S::keep(view, value);
+                #pragma unroll
+                for (int o = 0; o < S::WRITES; ++o) buffers.next[S::writes(o)][at] = value[o];
+            }
+        }
+    }
+}
