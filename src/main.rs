@@ -1,5 +1,7 @@
 //! The command `abide`.
 
+mod cli;
+
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+    cli::main()
 }

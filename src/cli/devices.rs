@@ -1,0 +1,84 @@
+//! `abide devices`.
+
+use std::fmt::Write as _;
+
+use abide::backend::{self, Kind, Opened};
+use abide::{DeviceSpec, Result};
+use clap::Args;
+use serde_json::json;
+
+use super::{Outcome, bytes};
+
+/// The arguments of `devices`.
+#[derive(Args)]
+pub struct Devices {
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Devices {
+    /// Prints every backend with its device, or why it has none.
+    pub fn execute(&self) -> Result<Outcome> {
+        let all: Vec<(&str, Result<Opened>)> = backend::names().map(|name| (name, backend::open(name))).collect();
+        if self.json {
+            let each = all.iter().map(|(name, opened)| match opened {
+                Ok(opened) => json!({ "backend": name, "kind": kind(opened.kind), "device": opened.backend.device() }),
+                Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
+            });
+            super::print_json(&each.collect::<Vec<_>>())?;
+            return Ok(Outcome::Done);
+        }
+        let mut text = String::new();
+        for (name, opened) in &all {
+            // Writing to a string cannot fail.
+            let _ = match opened {
+                Ok(opened) => write!(text, "{name:<6}{} ({})\n{}", opened.backend.device().name, kind(opened.kind), numbers(opened.backend.device())),
+                Err(error) => writeln!(text, "{name:<6}{error}"),
+            };
+        }
+        let first = all.iter().find(|(_, opened)| opened.as_ref().is_ok_and(|o| o.kind != Kind::Software));
+        if let Some((name, _)) = first {
+            let _ = writeln!(text, "\n--backend auto tries {name} first");
+        }
+        super::print(&text)?;
+        Ok(Outcome::Done)
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Gpu => "GPU",
+        Kind::Software => "software driver: never chosen by auto",
+        Kind::Cpu => "CPU",
+    }
+}
+
+/// What the device tells of itself; what it does not tell is left out.
+fn numbers(d: &DeviceSpec) -> String {
+    let mut parts = Vec::new();
+    if let Some((major, minor)) = d.compute_capability {
+        parts.push(format!("compute capability {major}.{minor}"));
+    }
+    let mut number = |value: f64, text: String| {
+        if value > 0.0 && value.is_finite() {
+            parts.push(text);
+        }
+    };
+    number(d.memory_bytes as f64, format!("{} of memory", bytes(d.memory_bytes as f64)));
+    number(d.memory_bandwidth, format!("{:.0} GB/s", d.memory_bandwidth / 1e9));
+    number(d.multiprocessors as f64, format!("{} {}", d.multiprocessors, if d.registers > 0 { "multiprocessors" } else { "cores" }));
+    if d.registers > 0 {
+        number(d.on_chip_bytes() as f64, format!("{} in registers and shared memory", bytes(d.on_chip_bytes() as f64)));
+    } else {
+        let block = d.shared_bytes_per_block as f64;
+        number(block, format!("{} of workgroup memory", bytes(block)));
+    }
+    number(d.l2_bytes as f64, format!("{} of last-level cache", bytes(d.l2_bytes as f64)));
+    number(d.f32_flops, format!("{:.2} TFlop/s in f32", d.f32_flops / 1e12));
+    number(d.f64_flops, format!("{:.2} TFlop/s in f64", d.f64_flops / 1e12));
+    if d.f64_flops == 0.0 {
+        parts.push("no f64".to_owned());
+    }
+    parts.chunks(4).map(|line| format!("      {}\n", line.join(", "))).collect()
+}

@@ -1,0 +1,106 @@
+//! `abide list`.
+
+use std::fmt::Write as _;
+
+use abide::Result;
+use abide::catalogue::{self, Entry};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Outcome, footprint};
+
+/// The arguments of `list`.
+#[derive(Args)]
+pub struct List {
+    /// Only this stencil or model
+    stencil: Option<String>,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    /// Prints the catalogue.
+    pub fn execute(&self) -> Result<Outcome> {
+        let entries: Vec<&Entry> = match &self.stencil {
+            Some(name) => vec![catalogue::find(name)?],
+            None => catalogue::entries().collect(),
+        };
+        if self.json {
+            super::print_json(&entries.iter().map(|entry| as_json(entry)).collect::<Result<Vec<_>>>()?)?;
+        } else {
+            let mut text = String::new();
+            for entry in entries {
+                describe(&mut text, entry)?;
+            }
+            super::print(&text)?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+/// The form that is shown: two axes where it can have them.
+fn dimensions(entry: &Entry) -> usize {
+    2.clamp(*entry.dimensions.start(), *entry.dimensions.end())
+}
+
+fn describe(text: &mut String, entry: &Entry) -> Result<()> {
+    let program = entry.program(dimensions(entry))?;
+    let (low, high) = (entry.dimensions.start(), entry.dimensions.end());
+    let axes = if low == high { format!("{low}D") } else { format!("{low}D to {high}D") };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{}  ({axes})\n    {}", entry.name, entry.about);
+    let field = |number: usize| {
+        let name = &program.fields()[number];
+        let shown = number == program.shown() && program.fields().len() > 1;
+        match (program.is_written(number), shown) {
+            (false, _) => format!("{name} (given)"),
+            (true, true) => format!("{name} (shown)"),
+            (true, false) => name.clone(),
+        }
+    };
+    let fields: Vec<String> = (0..program.fields().len()).map(field).collect();
+    let _ = writeln!(text, "    fields {}; boundary {}; {} flops a cell", fields.join(", "), program.boundary(), program.flops());
+    for p in program.parameters() {
+        let _ = writeln!(text, "    --param {:<12} {}", format!("{}={}", p.name, p.default), p.about);
+    }
+    for stage in program.stages() {
+        for (names, lines) in footprint::pictures(stage, program.fields()) {
+            let of = if program.stages().len() > 1 { format!("{}: {names}", stage.name) } else { names };
+            let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+            for (number, line) in lines.iter().enumerate() {
+                let padding = " ".repeat(width - line.chars().count());
+                let label = if number == 0 { of.as_str() } else { "" };
+                let _ = writeln!(text, "{}", format!("      {line}{padding}   {label}").trim_end());
+            }
+        }
+    }
+    text.push('\n');
+    Ok(())
+}
+
+fn as_json(entry: &Entry) -> Result<Value> {
+    let program = entry.program(dimensions(entry))?;
+    let parameters: Vec<Value> =
+        program.parameters().iter().map(|p| json!({ "name": p.name, "default": p.default, "about": p.about })).collect();
+    let stages: Vec<Value> = program
+        .stages()
+        .iter()
+        .map(|stage| {
+            let taps: Vec<Value> =
+                stage.dag.taps().map(|tap| json!({ "field": program.fields()[usize::from(tap.field)], "offset": tap.offset })).collect();
+            json!({ "name": stage.name, "footprint": stage.footprint, "taps": taps })
+        })
+        .collect();
+    Ok(json!({
+        "name": entry.name,
+        "about": entry.about,
+        "dimensions": [entry.dimensions.start(), entry.dimensions.end()],
+        "fields": program.fields(),
+        "shown": program.fields()[program.shown()],
+        "boundary": program.boundary().to_string(),
+        "parameters": parameters,
+        "stages": stages,
+    }))
+}

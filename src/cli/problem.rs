@@ -1,0 +1,202 @@
+//! The arguments that say what is computed: the stencil, its domain, its parameters and its initial fields.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use abide::catalogue::{self, Entry};
+use abide::grid::axis_name;
+use abide::io::{self, Loaded};
+use abide::{Boundaries, Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
+use abide::{CachePolicy, Depth, Execution};
+use clap::Args;
+
+/// What is computed, where not from what.
+#[derive(Args)]
+pub struct Domain {
+    /// The stencil or model; `abide list` shows them
+    pub stencil: String,
+
+    /// Extents, slowest axis first, as in 512x512. Unless given: an input's, or 512x512 in two dimensions, 4096 in
+    /// one, 128x128x128 in three
+    #[arg(long, value_name = "NxN")]
+    pub size: Option<Shape>,
+
+    /// The type of all fields, f32 or f64 [default: f32]
+    #[arg(long)]
+    pub dtype: Option<DType>,
+
+    /// fixed, periodic, mirror or constant=C; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed
+    /// [default: the model's own]
+    #[arg(long)]
+    pub boundary: Option<String>,
+
+    /// A parameter of the model; may be given several times
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub parameters: Vec<(String, f64)>,
+}
+
+/// How it is run.
+#[derive(Args)]
+pub struct Manner {
+    /// Where the time loop lives: auto, stepwise or persistent
+    #[arg(long, default_value = "auto")]
+    pub execution: Execution,
+
+    /// Where a persistent run keeps its cells from step to step: auto, none, shared, registers or mixed
+    #[arg(long, default_value = "auto")]
+    pub cache: CachePolicy,
+
+    /// Steps between exchanges with neighbouring tiles: auto or a number
+    #[arg(long, default_value = "auto")]
+    pub depth: Depth,
+}
+
+fn parameter(text: &str) -> Result<(String, f64)> {
+    let parsed = text.split_once('=').and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
+    parsed.ok_or_else(|| Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1"))
+}
+
+/// One `--input`.
+#[derive(Clone)]
+pub struct Input {
+    field: Option<String>,
+    from: From,
+}
+
+#[derive(Clone)]
+enum From {
+    Start(Start),
+    Own,
+    File(PathBuf),
+}
+
+impl FromStr for Input {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Input> {
+        let (field, rest) = super::named(text);
+        let path = Path::new(rest);
+        let from = match rest.parse() {
+            Ok(start) => From::Start(start),
+            Err(_) if rest == "own" => From::Own,
+            Err(_) if io::is_input(path) => From::File(path.to_owned()),
+            Err(error) if path.extension().is_none() => return Err(error),
+            Err(_) => return Err(Error::file(path, "no input format has this extension", "give a .npy, .png or .jpg file, or random:SEED, gaussian, point or own")),
+        };
+        Ok(Input { field: field.map(str::to_owned), from })
+    }
+}
+
+/// A description checked as far as it can be without a device.
+pub struct Described {
+    /// The program.
+    pub program: Program,
+    /// The domain.
+    pub shape: Shape,
+    /// All but the backend.
+    pub builder: Builder,
+}
+
+impl Domain {
+    /// Reads the inputs and describes the simulation; `resumed` is the size of the checkpoint it goes on from.
+    pub fn describe(&self, inputs: &[Input], resumed: Option<Shape>) -> Result<Described> {
+        let entry = self.entry(inputs)?;
+        let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
+        let mut implied = self.size.or(resumed);
+        for input in inputs {
+            let initial = match &input.from {
+                From::Own => continue,
+                From::Start(start) => Initial::Start(start.clone()),
+                From::File(path) => {
+                    let file = io::read(path)?;
+                    let size = *implied.get_or_insert(file.shape);
+                    if file.shape != size {
+                        let message = format!("its size is {}, the domain's is {size}", file.shape);
+                        return Err(Error::file(path, message, "give inputs of one size, and that as --size or none"));
+                    }
+                    Initial::File(file, is_picture(path))
+                }
+            };
+            loaded.push((input.field.as_deref(), initial));
+        }
+        let model = abide::Model::Entry(entry);
+        let shape = implied.map_or_else(|| model.default_size(), Ok)?;
+        let program = entry.program(shape.dimensions())?;
+        let dtype = self.dtype;
+        let mut builder = Simulation::builder(program.clone()).size(shape.extents());
+        if let Some(dtype) = dtype {
+            builder = builder.dtype(dtype);
+        }
+        if let Some(text) = &self.boundary {
+            builder = builder.boundaries(boundaries(text, &program)?);
+        }
+        for (name, value) in &self.parameters {
+            builder = builder.param(name, *value);
+        }
+        for input in inputs {
+            if let Some(name) = &input.field {
+                program.field(name)?;
+            }
+        }
+        for (field, initial) in loaded {
+            // Without a name: every field that the model changes, so that a wave starts at rest.
+            let all = (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
+            let fields: Vec<&str> = field.map_or_else(|| all.collect(), |name| vec![name]);
+            for name in fields {
+                builder = initial.clone().give(builder, name, dtype.unwrap_or(DType::F32));
+            }
+        }
+        Ok(Described { program, shape, builder })
+    }
+
+    /// The entry; heat conduction takes its form with a field where the conductivity is given as one.
+    fn entry(&self, inputs: &[Input]) -> Result<&'static Entry> {
+        let conductivity = self.stencil == "heat" && inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
+        catalogue::find(if conductivity { "heat-conductivity" } else { &self.stencil })
+    }
+}
+
+#[derive(Clone)]
+enum Initial {
+    Start(Start),
+    File(Loaded, bool),
+}
+
+impl Initial {
+    fn give(self, builder: Builder, field: &str, dtype: DType) -> Builder {
+        match self {
+            Initial::Start(start) => builder.start(field, start),
+            // A picture's levels are exact in neither type: casting them loses nothing worth a note.
+            Initial::File(loaded, true) => builder.input(field, loaded.values.cast(dtype)),
+            Initial::File(loaded, false) => builder.input(field, loaded),
+        }
+    }
+}
+
+fn is_picture(path: &Path) -> bool {
+    path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("npy"))
+}
+
+/// Reads boundaries and refuses axes that the program does not have.
+fn boundaries(text: &str, program: &Program) -> Result<Boundaries> {
+    let boundaries = Boundaries::parse(text, program.boundary())?;
+    // An axis that keeps its boundary under two different defaults was named.
+    let other = if program.boundary() == Boundary::Fixed { Boundary::Mirror } else { Boundary::Fixed };
+    let second = Boundaries::parse(text, other)?;
+    let whole = text.parse::<Boundary>().is_ok();
+    for axis in 0..3 - program.dimensions() {
+        let named = (0..2).any(|side| boundaries.0[axis][side] == second.0[axis][side]);
+        if named && !whole {
+            let have: Vec<_> = (3 - program.dimensions()..3).map(axis_name).collect();
+            return Err(Error::unknown("axis", axis_name(axis), have));
+        }
+    }
+    Ok(boundaries)
+}
+
+impl Manner {
+    /// Adds how it is run.
+    pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
+        builder.backend(backend).execution(self.execution).cache(self.cache).depth(self.depth)
+    }
+}

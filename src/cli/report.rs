@@ -1,0 +1,64 @@
+//! The report of a run, for people.
+
+use std::fmt::Write as _;
+
+use abide::RunReport;
+use abide::program::Problem;
+
+use super::bytes;
+
+/// The report as text; `files` are what was written.
+pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<12}{value}");
+    };
+    line(
+        problem.program.name(),
+        format!(
+            " {} {}, boundary {}: {} steps in {}",
+            problem.shape,
+            problem.dtype,
+            problem.boundaries.describe(problem.shape.dimensions()),
+            report.steps,
+            duration(report.seconds),
+        ),
+    );
+    line("backend", format!("{} on {}", report.backend, report.device));
+    line("plan", report.plan.summary());
+    if report.seconds > 0.0 {
+        let rate = report.bytes_moved / report.seconds;
+        line("rate", format!("{:.3} GCells/s, {:.1} GB/s by the plan's model", report.gcells_per_s, rate / 1e9));
+        line(
+            "moved",
+            format!(
+                "{}, {:.1} times the least possible ({}: every field read once and written once)",
+                bytes(report.bytes_moved),
+                report.bytes_moved / report.bytes_least,
+                bytes(report.bytes_least),
+            ),
+        );
+        line("peak", format!("{:.1} % of the projected peak", 100.0 * report.share_of_projected_peak));
+    }
+    if let Some(count) = report.non_finite.filter(|&count| count > 0) {
+        let all = report.cells * problem.program.fields().len() as u64;
+        line("non-finite", format!("{count} of {all} values are NaN or infinite"));
+    }
+    for note in &report.notes {
+        line("note", note.clone());
+    }
+    for file in files {
+        line("wrote", file.clone());
+    }
+    text
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.1} ms", s * 1e3),
+        s if s < 120.0 => format!("{s:.2} s"),
+        s => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
+    }
+}

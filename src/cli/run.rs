@@ -1,0 +1,161 @@
+//! `abide run`.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use abide::backend::Pace;
+use abide::io::{self, Range};
+use abide::{Choice, Error, Result};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::outputs::{Asked, Frames, Output, Writer};
+use super::problem::{Domain, Input, Manner};
+use super::{Outcome, report};
+
+const EXAMPLES: &str = "\
+Examples:
+  abide run gray-scott --steps 5000 --output spots.png
+  abide run heat --input photo.jpg --steps 200 --output blurred.png
+  abide run heat --input kappa=k.npy --steps 1000 --output u.npy
+  abide run gray-scott --input u=a.npy --input v=b.npy --steps 100 --output u=c.npy --output v=d.npy
+  abide run wave --steps 600 --every 4 --output wave.gif
+  abide run life --steps 1000 --frames out_%05d.png --every 10
+  abide run 3d7pt --size 200x200x200 --steps 500 --dtype f64 --output all.vti
+  abide run heat --steps 100000 --checkpoint heat.npz --every 10000
+  abide run heat --resume heat.npz --steps 5000 --output u.npy
+
+Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
+
+/// The arguments of `run`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Run {
+    #[command(flatten)]
+    domain: Domain,
+
+    /// Steps to advance; 0 gives the input back
+    #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
+    steps: u64,
+
+    /// Initial values: a .npy, .png or .jpg file (grey value 0 to 1), or random:SEED, gaussian, point or own (the
+    /// model's). FIELD=… for one field; without a name, for every field that the model changes
+    #[arg(long = "input", value_name = "[FIELD=]SOURCE")]
+    inputs: Vec<Input>,
+
+    /// A file for the result: .npy, .png, .vti, or .gif with --every. FIELD=… for one field; without a name, the field
+    /// that the model shows, in .vti all fields
+    #[arg(long = "output", value_name = "[FIELD=]FILE")]
+    outputs: Vec<Output>,
+
+    /// Numbered files on the way, as out_%05d.png (or .npy, .vti); the number is the step over --every
+    #[arg(long, value_name = "[FIELD=]PATTERN")]
+    frames: Option<Frames>,
+
+    /// Steps between frames and between checkpoints
+    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true)]
+    every: Option<u64>,
+
+    /// The values at the ends of the colour map [default: those of the finite values shown]
+    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    range: Option<Range>,
+
+    /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
+    #[arg(long, default_value = "auto")]
+    backend: Choice,
+
+    #[command(flatten)]
+    manner: Manner,
+
+    /// A file that holds all that is needed to go on; written every --every steps and at the end
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<PathBuf>,
+
+    /// Go on from a checkpoint, for --steps more steps
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn steps(text: &str) -> Result<u64> {
+    let wrong = |_| Error::invalid(format!("steps `{text}`"), "not a whole number of 0 or more", "write it like 1000");
+    text.parse().map_err(wrong)
+}
+
+fn every(text: &str) -> Result<u64> {
+    match text.parse() {
+        Ok(every) if every > 0 => Ok(every),
+        _ => Err(Error::invalid(format!("interval `{text}`"), "not a whole number of 1 or more", "write it like 100")),
+    }
+}
+
+impl Run {
+    /// Runs, writes and reports.
+    pub fn execute(&self) -> Result<Outcome> {
+        let resumed = match &self.resume {
+            Some(path) => Some(io::checkpoint::read_head(path)?.shape),
+            None => None,
+        };
+        let described = self.domain.describe(&self.inputs, resumed)?;
+        let asked = Asked {
+            outputs: &self.outputs,
+            frames: self.frames.as_ref(),
+            checkpoint: self.checkpoint.as_deref(),
+            every: self.every,
+            range: self.range,
+        };
+        let mut writer = Writer::new(asked, &described.program, described.shape)?;
+        let mut builder = self.manner.apply(described.builder, self.backend);
+        if let Some(path) = &self.resume {
+            builder = builder.resume(path);
+        }
+        let mut simulation = builder.build()?;
+
+        let interrupted = Arc::new(AtomicBool::new(false));
+        watch_interrupts(interrupted.clone())?;
+        writer.begin(&mut simulation)?;
+        let bar = progress_bar(self.steps);
+        let pace = Pace { every: self.every, ..Pace::default() };
+        let report = simulation.run_with(self.steps, pace, |running| {
+            let progress = running.progress();
+            bar.set_position(progress.steps);
+            bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
+            writer.observe(running)?;
+            Ok(if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        bar.finish_and_clear();
+        let report = report?;
+        let files = writer.finish(&mut simulation)?;
+        if self.json {
+            super::print_json(&report)?;
+        } else {
+            super::print(&report::text(&report, simulation.problem(), &files))?;
+        }
+        Ok(if report.steps < report.steps_asked { Outcome::Interrupted } else { Outcome::Done })
+    }
+}
+
+/// Ends the run after the epoch in which the user interrupts; at once where that happens twice.
+fn watch_interrupts(flag: Arc<AtomicBool>) -> Result<()> {
+    let handler = move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|e| Error::device("command", "watching for Ctrl-C", e))
+}
+
+/// On a terminal only.
+fn progress_bar(steps: u64) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    let style = ProgressStyle::with_template("{wide_bar} {human_pos}/{human_len} steps  {msg}  {eta} left");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar
+}
