@@ -1,0 +1,182 @@
+//! What every session promises, whatever it computes.
+
+use std::sync::Arc;
+
+use abide::backend::window_of;
+use abide::{Array, Boundary, DType, Error, Options, Result, Shape, Simulation, catalogue};
+
+use crate::subject::{Subject, describe, entry, field, fields, problem};
+
+pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
+    for entry in catalogue::entries() {
+        let axes = *entry.dimensions.start();
+        let extents = &[11, 13, 17][..axes];
+        for dtype in subject.dtypes() {
+            let program = Arc::new(entry.program(axes)?);
+            let boundary = program.boundary();
+            let problem = problem(program, extents, dtype, abide::Boundaries::all(boundary))?;
+            let before = fields(&problem, 5)?;
+            for options in [Options::default(), subject.variants(&problem)[1..].last().copied().unwrap_or_default()] {
+                let after = subject.run(&problem, &options, &before, 0)?;
+                assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{}", describe(&problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn a_fixed_domain_without_interior_stays(subject: &Subject) -> Result<()> {
+    let cases: [(&str, &[usize]); 6] =
+        [("1d3pt", &[2]), ("2d21pt", &[10, 40]), ("2d21pt", &[1, 1]), ("3d13pt", &[4, 9, 9]), ("wave", &[1, 9]), ("fdtd-tm", &[2, 50])];
+    for (name, extents) in cases {
+        for dtype in subject.dtypes() {
+            let problem = entry(name, extents, dtype, Boundary::Fixed)?;
+            let before = fields(&problem, 6)?;
+            for options in subject.variants(&problem) {
+                let after = subject.run(&problem, &options, &before, 7)?;
+                assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{}", describe(&problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn nan_spreads_as_far_as_the_taps_reach(subject: &Subject) -> Result<()> {
+    for (poison, dtype) in [(f64::NAN, DType::F32), (f64::INFINITY, DType::F32), (f64::NAN, DType::F64)] {
+        if !subject.has(dtype) {
+            continue;
+        }
+        let problem = entry("2d5pt", &[31, 37], dtype, Boundary::Fixed)?;
+        let start = field(&problem, |at| if at == [0, 15, 18] { poison } else { 0.5 });
+        let mut run = Simulation::builder("2d5pt").size(&[31, 37]).dtype(dtype).input("u", start).on(&subject.opened).build()?;
+        let report = run.run(5)?;
+        // A star of radius 1 reaches 2n² + 2n + 1 cells in n steps.
+        assert_eq!(report.non_finite, Some(61), "{poison} {dtype}");
+        let end = run.field("u")?.to_f64();
+        for (i, value) in end.iter().enumerate() {
+            let [_, y, x] = problem.shape.cell(i);
+            let reached = y.abs_diff(15) + x.abs_diff(18) <= 5;
+            assert_eq!(!value.is_finite(), reached, "{poison} {dtype} at {y}, {x}: {value}");
+        }
+    }
+    Ok(())
+}
+
+pub fn a_checkpoint_splits_a_run_without_a_trace(subject: &Subject) -> Result<()> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("checkpoint");
+    for (name, extents) in [("gray-scott", &[61, 47][..]), ("wave", &[13, 17, 19]), ("fdtd-tm", &[33, 29]), ("1d3pt", &[101])] {
+        for dtype in subject.dtypes() {
+            let build = || Simulation::builder(name).size(extents).dtype(dtype).on(&subject.opened);
+            let mut whole = build().build()?;
+            whole.advance(100)?;
+            let mut first = build().build()?;
+            first.advance(37)?;
+            first.checkpoint(&file)?;
+            drop(first);
+            let mut second = Simulation::builder(name).resume(&file).on(&subject.opened).build()?;
+            assert_eq!(second.step(), 37);
+            second.advance(63)?;
+            assert_eq!(second.step(), 100);
+            for field in whole.problem().program.clone().fields() {
+                assert!(second.field(field)?.same_bits(&whole.field(field)?), "{name} {dtype} {field}");
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn windows_are_parts_of_the_whole(subject: &Subject) -> Result<()> {
+    for (name, extents) in [("1d3pt", &[97][..]), ("gray-scott", &[31, 43]), ("3d7pt", &[7, 11, 13])] {
+        for dtype in subject.dtypes() {
+            let mut run = Simulation::builder(name).size(extents).dtype(dtype).on(&subject.opened).build()?;
+            run.advance(3)?;
+            let problem = run.problem().clone();
+            let end = problem.shape.padded();
+            for field in problem.program.fields() {
+                let whole = run.field(field)?;
+                let low = end.map(|n| n / 3);
+                let high = end.map(|n| (2 * n).div_ceil(3));
+                for (low, high) in [([0; 3], end), (low, high), (end.map(|n| n - 1), end)] {
+                    let window = run.window(field, low, high)?;
+                    assert!(window.same_bits(&window_of(&problem, &whole, low, high)?), "{} {low:?} {high:?}", describe(&problem));
+                }
+                let beyond = run.window(field, [0; 3], end.map(|n| n + 1));
+                assert!(matches!(beyond, Err(Error::Limit { .. })));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Result<()> {
+    for dtype in subject.dtypes() {
+        let problem = entry("gray-scott", &[37, 53], dtype, Boundary::Periodic)?;
+        let start = fields(&problem, 2)?;
+        let fresh = fields(&problem, 99)?[1].clone();
+        let feed = problem.program.parameter("feed")?;
+
+        let mut expected = start.clone();
+        abide_cpu::reference::advance(&problem, &mut expected, 4)?;
+        let mut changed = problem.clone();
+        changed.parameters[feed] = 0.05;
+        abide_cpu::reference::advance(&changed, &mut expected, 3)?;
+        expected[1] = fresh.clone();
+        abide_cpu::reference::advance(&changed, &mut expected, 4)?;
+
+        for options in subject.variants(&problem) {
+            let plan = subject.opened.backend.plan(&problem, &options)?;
+            let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
+            session.advance(4)?;
+            session.set_parameter(feed, 0.05)?;
+            session.advance(3)?;
+            session.write(1, &fresh)?;
+            session.advance(4)?;
+            for (field, expected) in expected.iter().enumerate() {
+                let fault = subject.disagreement(&problem, 11, &session.read(field)?, expected);
+                assert_eq!(fault, None, "{} {options:?}", describe(&problem));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every mistake is an error that says what to change; none is a panic, and none is passed over.
+pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
+    let problem = entry("heat", &[9, 11], DType::F32, Boundary::Mirror)?;
+    let backend = &subject.opened.backend;
+    let plan = backend.plan(&problem, &Options::default())?;
+    let good = fields(&problem, 1)?;
+    let short = vec![Array::F32(vec![0.0; 98])];
+    let wrong_type = vec![good[0].cast(DType::F64)];
+    for bad in [vec![], short.clone(), wrong_type.clone(), [good.clone(), good.clone()].concat()] {
+        assert!(matches!(backend.open(&problem, &plan, bad), Err(Error::Invalid { .. } | Error::Limit { .. })));
+    }
+    let mut session = backend.open(&problem, &plan, good.clone())?;
+    for number in [1, usize::MAX] {
+        assert!(session.read(number).is_err());
+        assert!(session.write(number, &good[0]).is_err());
+        assert!(session.set_parameter(number, 1.0).is_err());
+    }
+    assert!(session.write(0, &short[0]).is_err());
+    assert!(session.write(0, &wrong_type[0]).is_err());
+    for (low, high) in [([0, 0, 0], [1, 10, 11]), ([0, 5, 5], [1, 5, 6]), ([1, 0, 0], [2, 9, 11]), ([0, 9, 3], [1, 8, 4])] {
+        assert!(session.read_window(0, low, high).is_err(), "{low:?} {high:?}");
+    }
+    // After all that the session still works.
+    session.advance(2)?;
+    let mut expected = good.clone();
+    abide_cpu::reference::advance(&problem, &mut expected, 2)?;
+    assert_eq!(subject.disagreement(&problem, 2, &session.read(0)?, &expected[0]), None);
+
+    let mut thin = problem.clone();
+    thin.shape = Shape::new(&[9])?;
+    assert!(backend.plan(&thin, &Options::default()).is_err());
+    let mut missing = problem.clone();
+    missing.parameters.clear();
+    assert!(backend.plan(&missing, &Options::default()).is_err());
+    for boundary in [Boundary::Periodic, Boundary::Mirror] {
+        assert!(entry("2d21pt", &[4, 40], DType::F32, boundary).is_err());
+    }
+    Ok(())
+}

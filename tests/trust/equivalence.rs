@@ -1,0 +1,142 @@
+//! Same bits as the reference, for every entry of the catalogue, at awkward extents, under every boundary.
+
+use std::sync::Arc;
+
+use abide::catalogue::{self, Entry};
+use abide::{Boundaries, Boundary, Options, Result};
+
+use crate::subject::{Subject, fields, problem};
+
+/// One cell, two, three, primes, thinner than any tile, long and flat.
+const LINES: &[&[usize]] = &[&[1], &[2], &[3], &[31], &[257], &[1021], &[4099]];
+const PLANES: &[&[usize]] = &[&[1, 1], &[1, 37], &[2, 3], &[5, 2], &[29, 1], &[13, 31], &[37, 67], &[7, 1031], &[263, 6]];
+const CUBES: &[&[usize]] = &[&[1, 1, 1], &[1, 1, 9], &[2, 3, 5], &[3, 3, 3], &[7, 5, 67], &[19, 13, 17], &[61, 3, 2], &[5, 37, 35]];
+
+/// Every boundary alone, and mixtures by axis and by side.
+fn boundaries() -> Vec<Boundaries> {
+    use Boundary::{Constant, Fixed, Mirror, Periodic};
+    let mut all: Vec<Boundaries> = [Fixed, Periodic, Mirror, Constant(0.75)].map(Boundaries::all).to_vec();
+    all.push(Boundaries([[Periodic, Periodic], [Mirror, Constant(-0.5)], [Fixed, Mirror]]));
+    all.push(Boundaries([[Constant(0.25), Fixed], [Periodic, Periodic], [Mirror, Fixed]]));
+    all.push(Boundaries([[Mirror, Mirror], [Constant(0.5), Constant(0.0)], [Periodic, Periodic]]));
+    all
+}
+
+/// Runs the entries that have a number of axes at all extents and types. The boundaries take turns, so that each
+/// entry meets each of them several times; every other case also runs in a way that is not the backend's first choice.
+fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[&[usize]]) -> Result<()> {
+    let boundaries = boundaries();
+    let mut turn = 0;
+    let mut cases = 0;
+    for entry in catalogue::entries().filter(|entry| wanted(entry) && entry.dimensions.contains(&axes)) {
+        let program = Arc::new(entry.program(axes)?);
+        for extents in extents {
+            for dtype in subject.dtypes() {
+                for _ in 0..2 {
+                    turn += 1;
+                    let boundary = boundaries[turn % boundaries.len()];
+                    // A domain thinner than the radius has no periodic or mirrored ghosts; `contract` tests the refusal.
+                    let made = problem(program.clone(), extents, dtype, boundary);
+                    let Ok(problem) = made.or_else(|_| problem(program.clone(), extents, dtype, boundaries[3])) else {
+                        continue;
+                    };
+                    let options = match turn % 2 {
+                        0 => Options::default(),
+                        _ => {
+                            let variants = subject.variants(&problem);
+                            variants[turn / 2 % variants.len()]
+                        }
+                    };
+                    subject.compare(&problem, &options, &fields(&problem, turn as u64)?, 5)?;
+                    cases += 1;
+                }
+            }
+        }
+        // The turns must not keep step with the lengths of the lists.
+        turn += 1;
+    }
+    assert!(cases > 0, "nothing was compared");
+    Ok(())
+}
+
+fn is_linear(entry: &Entry) -> bool {
+    let program = entry.program(*entry.dimensions.start());
+    program.is_ok_and(|program| program.parameters().is_empty() && program.stages()[0].footprint.linear)
+}
+
+fn is_model(entry: &Entry) -> bool {
+    !is_linear(entry)
+}
+
+pub fn lines(subject: &Subject) -> Result<()> {
+    sweep(subject, is_linear, 1, LINES)
+}
+
+pub fn planes(subject: &Subject) -> Result<()> {
+    sweep(subject, is_linear, 2, PLANES)
+}
+
+pub fn cubes(subject: &Subject) -> Result<()> {
+    sweep(subject, is_linear, 3, CUBES)
+}
+
+pub fn models_of_one_axis(subject: &Subject) -> Result<()> {
+    sweep(subject, is_model, 1, LINES)
+}
+
+pub fn models_of_two_axes(subject: &Subject) -> Result<()> {
+    sweep(subject, is_model, 2, PLANES)
+}
+
+pub fn models_of_three_axes(subject: &Subject) -> Result<()> {
+    sweep(subject, is_model, 3, CUBES)
+}
+
+/// Every execution, cache policy and depth that the backend has, for every entry.
+pub fn every_policy(subject: &Subject) -> Result<()> {
+    let boundaries = boundaries();
+    for (number, entry) in catalogue::entries().enumerate() {
+        for axes in entry.dimensions.clone() {
+            let program = Arc::new(entry.program(axes)?);
+            let extents: &[usize] = [&[1999][..], &[53, 71], &[17, 19, 37]][axes - 1];
+            for dtype in subject.dtypes() {
+                let boundary = boundaries[(number + axes + dtype.bytes() / 4) % boundaries.len()];
+                let problem = problem(program.clone(), extents, dtype, boundary)?;
+                let fields = fields(&problem, 7)?;
+                let mut expected = fields.clone();
+                abide_cpu::reference::advance(&problem, &mut expected, 4)?;
+                for options in subject.variants(&problem) {
+                    subject.compare_with(&problem, &options, &fields, 4, &expected)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Domains of many tiles, with rests at every edge.
+pub fn many_tiles(subject: &Subject) -> Result<()> {
+    let boundaries = boundaries();
+    let cases: [(&str, &[usize]); 6] = [
+        ("1d3pt", &[300_007]),
+        ("2d5pt", &[509, 1021]),
+        ("2d21pt", &[263, 521]),
+        ("gray-scott", &[257, 509]),
+        ("3d7pt", &[61, 67, 131]),
+        ("3d27pt", &[37, 41, 131]),
+    ];
+    for (number, (name, extents)) in cases.into_iter().enumerate() {
+        let program = Arc::new(catalogue::find(name)?.program(extents.len())?);
+        for dtype in subject.dtypes() {
+            let boundary = boundaries[(2 * number + dtype.bytes() / 4) % boundaries.len()];
+            let problem = problem(program.clone(), extents, dtype, boundary)?;
+            let fields = fields(&problem, 3)?;
+            let mut expected = fields.clone();
+            abide_cpu::reference::advance(&problem, &mut expected, 3)?;
+            for options in subject.variants(&problem) {
+                subject.compare_with(&problem, &options, &fields, 3, &expected)?;
+            }
+        }
+    }
+    Ok(())
+}

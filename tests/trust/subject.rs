@@ -1,0 +1,214 @@
+//! The backends under test, what may be skipped, and how closely each must agree with the reference.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use abide::backend::{Opened, open};
+use abide::catalogue;
+use abide::{
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result, Shape, Start,
+};
+
+/// A backend that is present.
+pub struct Subject {
+    /// Its name.
+    pub name: &'static str,
+    /// The backend.
+    pub opened: Opened,
+}
+
+/// Runs a check on a backend, or reports the backend as skipped.
+pub fn check(name: &'static str, check: fn(&Subject) -> Result<()>) {
+    match open(name) {
+        Ok(opened) => {
+            if let Err(error) = check(&Subject { name, opened }) {
+                panic!("{name}: {error}");
+            }
+        }
+        Err(Error::Unavailable { reason, .. }) => skip(name, &reason),
+        Err(error) => panic!("{name} is there but does not open: {error}"),
+    }
+}
+
+/// Reports something as skipped by name, or fails where `ABIDE_REQUIRE` names it.
+pub fn skip(name: &str, reason: &str) {
+    let required = std::env::var("ABIDE_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|word| word.trim() == name), "{name} is required and absent: {reason}");
+    // Past the test runner's capture, so that it is seen without asking.
+    let _ = writeln!(std::io::stdout().lock(), "skipped: {name}: {reason}");
+}
+
+impl Subject {
+    /// Whether the device computes in a type.
+    pub fn has(&self, dtype: DType) -> bool {
+        self.opened.backend.device().flops(dtype) > 0.0
+    }
+
+    /// The types that the device computes in.
+    pub fn dtypes(&self) -> Vec<DType> {
+        [DType::F32, DType::F64].into_iter().filter(|&dtype| self.has(dtype)).collect()
+    }
+
+    /// Whether it promises the reference's bits for correctly rounded operators.
+    pub fn is_exact(&self) -> bool {
+        self.name != "wgpu"
+    }
+
+    /// Every way to run a problem that the backend has; at least one.
+    pub fn variants(&self, problem: &Problem) -> Vec<Options> {
+        let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
+            let depths = [Depth::Auto, Depth::Steps(2)];
+            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth })
+        });
+        let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
+        let all = [Options::default(), stepwise].into_iter().chain(persistent);
+        let able: Vec<Options> = all.filter(|options| self.plans(problem, options)).collect();
+        assert!(!able.is_empty(), "{}: no way to run {}", self.name, describe(problem));
+        able
+    }
+
+    /// Whether the backend has this way to run a problem. Only a limit of the device or the backend may forbid one.
+    fn plans(&self, problem: &Problem, options: &Options) -> bool {
+        match self.opened.backend.plan(problem, options) {
+            Ok(_) => true,
+            Err(Error::Limit { .. } | Error::Unsupported { .. }) => false,
+            Err(error) => panic!("{}: planning {}: {error}", self.name, describe(problem)),
+        }
+    }
+
+    /// The fields after `steps` steps, run in two unequal parts so that the state between calls counts too.
+    pub fn run(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64) -> Result<Vec<Array>> {
+        let plan = self.opened.backend.plan(problem, options)?;
+        let mut session = self.opened.backend.open(problem, &plan, fields.to_vec())?;
+        let first = steps * 2 / 5;
+        session.advance(first)?;
+        session.advance(steps - first)?;
+        (0..fields.len()).map(|field| session.read(field)).collect()
+    }
+
+    /// Runs a problem and holds the result against the reference.
+    pub fn compare(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64) -> Result<()> {
+        let mut expected = fields.to_vec();
+        abide_cpu::reference::advance(problem, &mut expected, steps)?;
+        self.compare_with(problem, options, fields, steps, &expected)
+    }
+
+    /// Runs a problem and holds the result against what is expected.
+    pub fn compare_with(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64, expected: &[Array]) -> Result<()> {
+        let results = self.run(problem, options, fields, steps)?;
+        for (field, (result, expected)) in results.iter().zip(expected).enumerate() {
+            if let Some(fault) = self.disagreement(problem, steps, result, expected) {
+                let name = &problem.program.fields()[field];
+                panic!(
+                    "{}, execution {}, cache {}, depth {:?}, {}, {steps} steps, field {name}: {fault}",
+                    self.name,
+                    options.execution,
+                    options.cache,
+                    options.depth,
+                    describe(problem)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// How a result differs from what is expected by more than the backend states, if it does.
+    pub fn disagreement(&self, problem: &Problem, steps: u64, result: &Array, expected: &Array) -> Option<String> {
+        if result.same_bits(expected) {
+            return None;
+        }
+        let bound = self.bound(problem, steps);
+        let scale = largest(expected);
+        let step = ulp(scale, problem.dtype);
+        let differs = |i: &usize| {
+            let (a, b) = (result.get(*i).unwrap_or(f64::NAN), expected.get(*i).unwrap_or(f64::NAN));
+            match bound {
+                Some(ulps) => !((a - b).abs() <= ulps * step || a == b || (a.is_nan() && b.is_nan())),
+                None => a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()),
+            }
+        };
+        if result.len() != expected.len() || result.dtype() != expected.dtype() {
+            return Some(format!("{} values of {}, expected {} of {}", result.len(), result.dtype(), expected.len(), expected.dtype()));
+        }
+        let wrong: Vec<usize> = (0..expected.len()).filter(differs).collect();
+        let &first = wrong.first()?;
+        let value = |array: &Array| array.get(first).unwrap_or(f64::NAN);
+        Some(format!(
+            "{} of {} cells, first at {:?}: {:e} instead of {:e}; the bound is {}",
+            wrong.len(),
+            expected.len(),
+            problem.shape.cell(first),
+            value(result),
+            value(expected),
+            bound.map_or("the same bits".to_owned(), |ulps| format!("{ulps} units in the last place of {scale:e}"))
+        ))
+    }
+
+    /// How far results may be from the reference's, in units in the last place of the field's largest value;
+    /// `None`: not a bit.
+    fn bound(&self, problem: &Problem, steps: u64) -> Option<f64> {
+        let _ = (problem, steps);
+        None
+    }
+}
+
+/// The largest finite magnitude of an array.
+fn largest(array: &Array) -> f64 {
+    array.to_f64().into_iter().filter(|x| x.is_finite()).fold(0.0, |most, x| x.abs().max(most))
+}
+
+/// The distance from a value to the next of its type.
+fn ulp(value: f64, dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from((value as f32).next_up()) - f64::from(value as f32),
+        DType::F64 => value.next_up() - value,
+    }
+}
+
+/// A problem in words.
+pub fn describe(problem: &Problem) -> String {
+    let boundaries = problem.boundaries.describe(problem.shape.dimensions());
+    format!("{} {} {} {boundaries}", problem.program.name(), problem.shape, problem.dtype)
+}
+
+/// An entry of the catalogue for as many axes as `extents` has, with a boundary.
+pub fn entry(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Result<Problem> {
+    let program = catalogue::find(name)?.program(extents.len())?;
+    problem(Arc::new(program), extents, dtype, Boundaries::all(boundary))
+}
+
+/// A program on a domain, with its own parameters.
+pub fn problem(program: Arc<Program>, extents: &[usize], dtype: DType, boundaries: Boundaries) -> Result<Problem> {
+    let parameters = program.parameters().iter().map(|p| p.default).collect();
+    let problem = Problem { program, shape: Shape::new(extents)?, dtype, boundaries, parameters };
+    problem.check()?;
+    Ok(problem)
+}
+
+/// Sets a parameter of a problem by name.
+pub fn with(mut problem: Problem, parameter: &str, value: f64) -> Result<Problem> {
+    let number = problem.program.parameter(parameter)?;
+    problem.parameters[number] = value;
+    Ok(problem)
+}
+
+/// Random fields within what the catalogue's models take.
+pub fn fields(problem: &Problem, seed: u64) -> Result<Vec<Array>> {
+    let names = problem.program.fields().iter();
+    let start = |(number, name): (usize, &String)| {
+        let seed = seed + 100 * number as u64;
+        let start = match (problem.program.name(), name.as_str()) {
+            ("life", _) => Start::Coin { seed, probability: 0.4 },
+            // A conductivity beyond 1/6 would grow without bound in 3D.
+            (_, "kappa") => Start::Random { seed, low: 0.01, high: 0.15 },
+            _ => Start::Random { seed, low: -0.4, high: 0.9 },
+        };
+        start.fill(&problem.shape, problem.dtype)
+    };
+    names.enumerate().map(start).collect()
+}
+
+/// A field from a function of the cell.
+pub fn field(problem: &Problem, mut value: impl FnMut([usize; 3]) -> f64) -> Array {
+    Array::from_fn(problem.dtype, problem.shape.cells(), |i| value(problem.shape.cell(i)))
+}
