@@ -90,23 +90,27 @@ impl Start {
                 });
             }
             Start::Seeds { inside, outside, seed } => {
-                let squares = squares(shape, seed);
-                write(&mut |i| {
-                    let at = shape.cell(i);
-                    let within = |(low, high): &([usize; 3], [usize; 3])| (0..3).all(|a| (low[a]..high[a]).contains(&at[a]));
-                    if squares.iter().any(within) { inside } else { outside }
-                });
+                write(&mut |_| outside);
+                for (low, high) in squares(shape, seed) {
+                    for row in (low[0]..high[0]).flat_map(|z| (low[1]..high[1]).map(move |y| [z, y])) {
+                        let cells = [low[2], high[2]].map(|x| shape.index([row[0], row[1], x]));
+                        match &mut array {
+                            Array::F32(v) => v[cells[0]..cells[1]].fill(inside as f32),
+                            Array::F64(v) => v[cells[0]..cells[1]].fill(inside),
+                        }
+                    }
+                }
             }
         }
         Ok(array)
     }
 }
 
-/// Corners of the squares of [`Start::Seeds`]: one for each 64² cells or so, 12 cells wide at most.
+/// Corners of the squares of [`Start::Seeds`]: one for each 48² cells or so, 12 cells wide at most.
 fn squares(shape: &Shape, seed: u64) -> Vec<([usize; 3], [usize; 3])> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let extents = shape.padded();
-    let count = (shape.cells() / 4096).clamp(1, 400);
+    let count = (shape.cells() / (48 * 48)).max(1);
     (0..count)
         .map(|number| {
             let mut corners = ([0; 3], [1; 3]);
@@ -139,6 +143,17 @@ mod tests {
         let values = Start::Point.fill(&shape, DType::F64).unwrap().to_f64();
         assert_eq!(values.iter().sum::<f64>(), 1.0);
         assert_eq!(values[shape.index([0, 2, 3])], 1.0);
+    }
+
+    #[test]
+    fn seeds_lie_in_the_domain_and_share_their_places() {
+        for extents in [&[1][..], &[3, 200], &[96, 96], &[20, 1, 30]] {
+            let shape = Shape::new(extents).unwrap();
+            let fill = |inside, dtype| Start::Seeds { inside, outside: 0.0, seed: 8 }.fill(&shape, dtype).unwrap().to_f64();
+            let (a, b) = (fill(1.0, DType::F32), fill(2.0, DType::F64));
+            assert!(a.iter().zip(&b).all(|(a, b)| 2.0 * a == *b));
+            assert_eq!(a[shape.index(shape.padded().map(|n| n / 2))], 1.0);
+        }
     }
 
     #[test]

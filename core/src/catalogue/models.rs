@@ -126,8 +126,8 @@ impl Stencil for GrayScott {
         vec![
             Parameter::new("du", 0.16, "diffusivity of u · step / width²"),
             Parameter::new("dv", 0.08, "diffusivity of v · step / width²"),
-            Parameter::new("feed", 0.035, "rate at which u is fed, per step"),
-            Parameter::new("kill", 0.065, "rate at which v is removed beyond the feed, per step"),
+            Parameter::new("feed", 0.03, "rate at which u is fed, per step"),
+            Parameter::new("kill", 0.062, "rate at which v is removed beyond the feed, per step"),
         ]
     }
 
