@@ -283,13 +283,17 @@ struct Sweep {
     static constexpr int SLOT = (TILE_Y + 2 * RY) * PITCH;
     // Lateral halo of a plane: rows before and behind with their corners, columns on either side.
     static constexpr int HALO = 2 * RY * (TILE_X + 2 * RX) + 2 * RX * TILE_Y;
-    static constexpr int HALO_SLOTS = LATERAL ? (CHUNK * HALO + THREADS - 1) / THREADS : 0;
+    // It is fetched for a group of chunks at once, as many as keep all threads busy, and a group ahead of its use, so that
+    // the way to the neighbour's rim and back is long over when it is needed.
+    static constexpr int GROUP = LATERAL && CHUNK * HALO < THREADS ? THREADS / (CHUNK * HALO) : 1;
+    static constexpr int HALO_SLOTS = LATERAL ? (GROUP * CHUNK * HALO + THREADS - 1) / THREADS : 0;
+    typedef real Halo[WIDE][HALO_SLOTS > 0 ? HALO_SLOTS : 1];
 
     Block& block;
     Kept& kept;
     real window[WIDE][2 * RS + CHUNK][OWN_Y + 2 * RY][OWN_X + 2 * RX];
     real own[WIDE][CHUNK][OWN_Y][OWN_X];              // arriving planes, own cells
-    real halo[WIDE][HALO_SLOTS > 0 ? HALO_SLOTS : 1]; // arriving planes, this thread's share of the lateral halo
+    Halo halo, halo_next;                             // this thread's share of the lateral halo of two groups
     int halo_ring[HALO_SLOTS > 0 ? HALO_SLOTS : 1];   // where it goes in the ring; -1: nowhere
     Offset halo_from[HALO_SLOTS > 0 ? HALO_SLOTS : 1];// where it comes from in a plane; -1: it is halo_value
     real halo_value[HAS_CONSTANT && HALO_SLOTS > 0 ? HALO_SLOTS : 1];
@@ -304,7 +308,7 @@ struct Sweep {
             const int k = e / HALO, c = e % HALO;
             constexpr int ROWS = 2 * RY * (TILE_X + 2 * RX);
             int y, x;                                  // relative to the tile
-            bool used = e < CHUNK * HALO;
+            bool used = e < GROUP * CHUNK * HALO;
             if (c < ROWS) {
                 const int row = c / (TILE_X + 2 * RX);
                 x = c % (TILE_X + 2 * RX) - RX;
@@ -317,17 +321,19 @@ struct Sweep {
                 used = used && y < block.live_y;
             }
             const Source sy = source_y(block.y0 + y), sx = source_x(block.x0 + x);
-            halo_ring[i.value] = used ? k * WIDE * SLOT + (y + RY) * PITCH + PAD + x : -1;
+            halo_ring[i.value] = used ? k % CHUNK * WIDE * SLOT + (y + RY) * PITCH + PAD + x : -1;
             halo_from[i.value] = sy.constant || sx.constant ? -1 : sy.index * STRIDE_Y + sx.index;
             if constexpr (HAS_CONSTANT) halo_value[i.value] = sy.constant ? sy.value : sx.value;
         });
     }
 
-    // Starts the loads of the lateral halo of planes first … first + CHUNK - 1.
-    __device__ __forceinline__ void fetch_halo(int first)
+    __device__ __forceinline__ int halo_plane(int slot) const { return (block.tid + slot * THREADS) / HALO; }
+
+    // Starts the loads of the lateral halo of a group: planes first … first + GROUP * CHUNK - 1.
+    __device__ __forceinline__ void fetch_halo(int first, Halo& into)
     {
         each<HALO_SLOTS>([&](auto i) {
-            const int p = first + (block.tid + i.value * THREADS) / HALO;
+            const int p = first + halo_plane(i.value);
             if (halo_ring[i.value] >= 0 && p < block.planes_here + RS) {
                 const Source plane = source_s(block.s0 + p);
                 each<S::WIDE>([&](auto f) {
@@ -336,10 +342,19 @@ struct Sweep {
                         if (HAS_CONSTANT && halo_from[i.value] < 0) value = halo_value[HAS_CONSTANT ? i.value : 0];
                         else value = __ldcg(block.in[S::wide(f.value)] + plane.index * STRIDE_S + halo_from[i.value]);
                     }
-                    halo[f.value][i.value] = value;
+                    into[f.value][i.value] = value;
                 });
             }
         });
+    }
+
+    // At the first chunk of a group: its halo has arrived, the next one's sets out.
+    __device__ __forceinline__ void turn_halo(int chunk)
+    {
+        if (chunk % GROUP == 0) {
+            each<S::WIDE>([&](auto f) { each<HALO_SLOTS>([&](auto i) { halo[f.value][i.value] = halo_next[f.value][i.value]; }); });
+            fetch_halo(RS + (chunk + GROUP) * CHUNK, halo_next);
+        }
     }
 
     // Starts the loads of own cells of planes first … first + COUNT - 1.
@@ -360,9 +375,10 @@ struct Sweep {
         });
     }
 
-    // Hands fetched planes round: own cells and halo to the ring, a barrier, and from there into the window at `TO`.
+    // Hands fetched planes round: own cells and the halo of chunk `turn` of its group to the ring, a barrier, and from
+    // there into the window at `TO`.
     template <int COUNT, int TO>
-    __device__ __forceinline__ void exchange()
+    __device__ __forceinline__ void exchange(int turn)
     {
         if constexpr (LATERAL) {
             real* ring = block.ring + block.half * (CHUNK * WIDE * SLOT);
@@ -372,8 +388,8 @@ struct Sweep {
                     block.store_shared(ring + (k.value * WIDE + f.value) * SLOT + RY * PITCH + PAD, PITCH, own[f.value][k.value], false);
                 });
                 each<HALO_SLOTS>([&](auto i) {
-                    const bool now = COUNT == CHUNK || block.tid + i.value * THREADS < COUNT * HALO;
-                    if (halo_ring[i.value] >= 0 && now) ring[halo_ring[i.value] + f.value * SLOT] = halo[f.value][i.value];
+                    const int k = halo_plane(i.value) - turn * CHUNK;
+                    if (halo_ring[i.value] >= 0 && (GROUP == 1 || k >= 0) && k < COUNT) ring[halo_ring[i.value] + f.value * SLOT] = halo[f.value][i.value];
                 });
             });
             __syncthreads();
@@ -469,9 +485,10 @@ struct Sweep {
     {
         if constexpr (DONE < 2 * RS) {
             constexpr int COUNT = 2 * RS - DONE < CHUNK ? 2 * RS - DONE : CHUNK;
+            if (DONE % (GROUP * CHUNK) == 0) fetch_halo(DONE - RS, halo);
             fetch_own<COUNT, DONE - RS>(DONE - RS);
-            exchange<COUNT, DONE>();
-            fetch_halo(DONE - RS + COUNT);
+            if (DONE == 0) fetch_halo(RS, halo_next);
+            exchange<COUNT, DONE>(DONE / CHUNK % GROUP);
             prologue<DONE + COUNT>();
         }
     }
@@ -482,8 +499,8 @@ struct Sweep {
     {
         if constexpr (FIRST < (CACHED ? PLANES_REGISTERS : 0)) {
             fetch_own<CHUNK, FIRST + RS>(FIRST + RS);
-            exchange<CHUNK, 2 * RS>();
-            fetch_halo(FIRST + RS + CHUNK);
+            turn_halo(FIRST / CHUNK);
+            exchange<CHUNK, 2 * RS>(FIRST / CHUNK % GROUP);
             compute<FIRST>(FIRST);
             unrolled<FIRST + CHUNK>();
         }
@@ -501,15 +518,15 @@ struct Sweep {
             });
         }
         locate_halo();
-        fetch_halo(-RS);
+        if (RS == 0) fetch_halo(0, halo_next);
         prologue<0>();
         unrolled<0>();
         constexpr int FIRST = CACHED ? PLANES_REGISTERS : 0;
         fetch_own<CHUNK, DYNAMIC>(FIRST + RS);
         #pragma unroll 1
         for (int first = FIRST; first < block.planes_here; first += CHUNK) {
-            exchange<CHUNK, 2 * RS>();
-            fetch_halo(first + RS + CHUNK);
+            turn_halo(first / CHUNK);
+            exchange<CHUNK, 2 * RS>(first / CHUNK % GROUP);
             // The next chunk's own cells are on their way while this one is computed.
             fetch_own<CHUNK, DYNAMIC>(first + RS + CHUNK);
             compute<DYNAMIC>(first);

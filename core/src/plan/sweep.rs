@@ -236,10 +236,15 @@ pub fn sweep_plans(problem: &Problem, device: &DeviceSpec, options: &Options) ->
         return Err(Error::limit("radius of a stencil in a persistent kernel", far, MAX_SWEEP_RADIUS, "use --execution stepwise"));
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
-    let mut sweeps: Vec<(f64, Sweep)> =
-        candidates(problem, device, policy).map(|sweep| (step_seconds(problem, device, &sweep), sweep)).collect();
-    sweeps.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(sweeps.into_iter().map(|(_, sweep)| plan_of(problem, device, policy, sweep)).collect())
+    // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is too coarse.
+    let mut sweeps: Vec<(bool, f64, Sweep)> = candidates(problem, device, policy)
+        .map(|sweep| {
+            let whole = sweep.cached_cells(problem).iter().sum::<usize>() == problem.shape.cells();
+            (!whole, step_seconds(problem, device, &sweep), sweep)
+        })
+        .collect();
+    sweeps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    Ok(sweeps.into_iter().map(|(_, _, sweep)| plan_of(problem, device, policy, sweep)).collect())
 }
 
 /// The plan that runs a sweep.
@@ -264,16 +269,17 @@ impl Plan {
 /// chip as it can hold.
 fn candidates<'a>(problem: &'a Problem, device: &'a DeviceSpec, policy: CachePolicy) -> impl Iterator<Item = Sweep> + 'a {
     let three = problem.shape.dimensions() == 3;
-    let rows: &[usize] = if three { &[1, 2, 4, 8, 16] } else { &[1] };
-    let columns: &[usize] = if three { &[16, 32, 64, 128] } else { &[32, 64, 128, 256, 512, 1024] };
+    let rows: &[usize] = if three { &[1, 2, 3, 4, 5, 6, 8, 10, 12, 16] } else { &[1] };
+    let columns: Vec<usize> = if three { vec![16, 32, 64, 128] } else { (32..=512).step_by(32).chain([768, 1024]).collect() };
     let vector = 16 / problem.dtype.bytes();
-    let cells: &[[usize; 2]] = if three { &[[1, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 1], [1, 2], [1, 4], [1, 8]] };
+    let cells: &[[usize; 2]] = if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 1], [1, 2], [1, 4], [1, 8]] };
     let cells = cells.iter().filter(move |c| c[1] == 1 || c[1] % vector == 0);
-    let threads = rows.iter().flat_map(move |&y| columns.iter().map(move |&x| [y, x]));
+    let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
     threads
         .flat_map(move |threads| cells.clone().map(move |&cells| (threads, cells)))
         .flat_map(|(threads, cells)| [1, 2, 4].map(|blocks| (threads, cells, blocks)))
-        .filter_map(move |(threads, cells, blocks)| candidate(problem, device, policy, threads, cells, blocks))
+        .flat_map(|(threads, cells, blocks)| [1, 2, 4, 8].map(|chunk| (threads, cells, blocks, chunk)))
+        .filter_map(move |(threads, cells, blocks, chunk)| candidate(problem, device, policy, threads, cells, blocks, chunk))
 }
 
 fn candidate(
@@ -283,10 +289,11 @@ fn candidate(
     threads: [usize; 2],
     cells_per_thread: [usize; 2],
     blocks_per_multiprocessor: usize,
+    chunk: usize,
 ) -> Option<Sweep> {
     let per_block = threads[0] * threads[1];
     let resident_threads = per_block * blocks_per_multiprocessor;
-    if per_block > device.threads_per_block || resident_threads > device.threads.min(1024) || resident_threads < 128 {
+    if per_block > device.threads_per_block || resident_threads > device.threads.min(1024) || resident_threads < 192 || per_block % device.warp != 0 {
         return None;
     }
     let axes = Axes::of(problem.shape.dimensions());
@@ -303,8 +310,10 @@ fn candidate(
     let registers = (device.registers / resident_threads).min(device.registers_per_thread) / 8 * 8;
     let registers = if registers >= 248 { device.registers_per_thread } else { registers };
     let own = cells_per_thread[0] * cells_per_thread[1];
-    // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself.
-    let chunk = [4, 2, 1].into_iter().find(|&k| (k * own <= 8 && k <= planes[0]) || k == 1)?;
+    // Up to sixteen cells a thread between barriers hide the latency of arithmetic and of the barrier itself.
+    if chunk > 1 && (chunk * own > 16 || chunk > planes[0]) {
+        return None;
+    }
     // Tiles at the far side of a plane may be narrower than the radius; then a neighbour's neighbour is needed too.
     let last = |axis: usize| extents[axis] - (tiles[axis] - 1) * plane[axis - 1];
     let touching = (1..3).all(|axis| tiles[axis] == 1 || last(axis) >= radius[axis]) && planes[0] >= radius[0];
@@ -326,7 +335,7 @@ fn candidate(
         return None;
     }
     let working = working_registers(problem, cells_per_thread, chunk);
-    if working > registers && resident_threads > 128 {
+    if working > registers && resident_threads > 256 {
         return None;
     }
     let room = registers.saturating_sub(working) / (problem.program.fields().len() * own * problem.dtype.bytes() / 4);
@@ -391,7 +400,8 @@ fn step_seconds(problem: &Problem, device: &DeviceSpec, sweep: &Sweep) -> f64 {
     let streamed = uncached * (traffic.load_bytes + traffic.store_bytes);
     let in_l2 = 2.0 * uncached * traffic.changing_bytes < device.l2_bytes as f64 * 0.8;
     let bandwidth = if in_l2 { device.l2_bandwidth } else { device.memory_bandwidth };
-    let memory = streamed / bandwidth + traffic.halo_bytes / device.l2_bandwidth;
+    // Few threads keep few loads in flight: measured on an H200, planes in device memory move at half the peak.
+    let memory = 2.0 * streamed / bandwidth + traffic.halo_bytes / device.l2_bandwidth;
     let shared = (2.0 * traffic.cell_bytes * traffic.cached_shared + traffic.kernel_shared_bytes * traffic.cells)
         / device.shared_bandwidth.max(1.0);
     let barrier = match sweep.synchronisation {
