@@ -10,11 +10,23 @@ use crate::program::Problem;
 use crate::{Array, Error, Options, Result, memory};
 
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
-const TABLE: &[Entry] = &[Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())) }];
+#[rustfmt::skip]
+const TABLE: &[Entry] = &[
+    Entry { name: "cuda", open: || Ok(Opened::new(Kind::Gpu, abide_cuda::CudaBackend::new()?)), variants: abide_cuda::variants, bound: |_| 0 },
+    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: plain, bound: |_| 0 },
+];
 
 struct Entry {
     name: &'static str,
     open: fn() -> Result<Opened>,
+    /// Every way in which it can run a problem.
+    variants: fn() -> Vec<Options>,
+    /// The most units in the last place by which a step may differ from the reference's.
+    bound: fn(&Problem) -> u64,
+}
+
+fn plain() -> Vec<Options> {
+    vec![Options::default()]
 }
 
 /// What a backend's device is made of.
@@ -49,12 +61,24 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
 
+fn entry(name: &str) -> Result<&'static Entry> {
+    TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| Error::unknown("backend", name, names()))
+}
+
 /// Opens a backend by name; [`Error::Unavailable`] where its device is not there.
 pub fn open(name: &str) -> Result<Opened> {
-    match TABLE.iter().find(|entry| entry.name == name) {
-        Some(entry) => (entry.open)(),
-        None => Err(Error::unknown("backend", name, names())),
-    }
+    (entry(name)?.open)()
+}
+
+/// Every way in which a backend can run a problem: executions, cache policies.
+pub fn variants(name: &str) -> Result<Vec<Options>> {
+    Ok((entry(name)?.variants)())
+}
+
+/// The most units in the last place by which one step of a backend may differ from the reference's; 0 where it has the
+/// same bits.
+pub fn ulp_bound_per_step(name: &str, problem: &Problem) -> Result<u64> {
+    Ok((entry(name)?.bound)(problem))
 }
 
 /// Which backend runs a simulation.

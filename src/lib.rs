@@ -20,6 +20,7 @@ mod builder;
 pub mod io;
 mod memory;
 mod simulation;
+pub mod verify;
 
 pub use abide_core::*;
 pub use backend::Choice;

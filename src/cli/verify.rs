@@ -1,13 +1,28 @@
 //! `abide verify`.
 
-use abide::Result;
+use std::fmt::Write as _;
+
+use abide::verify::{Finding, Verification, verify};
+use abide::{Choice, DType, Result};
 use clap::Args;
+use indicatif::ProgressBar;
 
 use super::Outcome;
 
+const ABOUT: &str = "\
+Runs every stencil and model at awkward sizes, under every boundary, in both types, on every backend that is here (with \
+every execution and cache policy it has), and compares with the reference: code that reads like the definition. CPU and \
+CUDA must have its bits; for wgpu, whose drivers may fuse operations, the bound in units in the last place (ulp) is \
+stated. Absent backends are skipped by name; ABIDE_REQUIRE=wgpu,cuda makes that a failure.";
+
 /// The arguments of `verify`.
 #[derive(Args)]
+#[command(after_help = ABOUT)]
 pub struct Verify {
+    /// Only this backend: cpu, wgpu or cuda [default: all]
+    #[arg(long, default_value = "auto", hide_default_value = true)]
+    backend: Choice,
+
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -16,7 +31,77 @@ pub struct Verify {
 impl Verify {
     /// Compares and prints the table.
     pub fn execute(&self) -> Result<Outcome> {
-        let _ = self.json;
-        Ok(Outcome::Failed)
+        let bar = ProgressBar::new(0);
+        let verification = verify(self.backend, |done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let verification = verification?;
+        if self.json {
+            super::print_json(&verification)?;
+        } else {
+            super::print(&table(&verification))?;
+        }
+        Ok(if verification.holds() { Outcome::Done } else { Outcome::Failed })
+    }
+}
+
+/// A line for each entry, a column for each backend and type: the largest difference, and the bound where it is not 0.
+fn table(verification: &Verification) -> String {
+    const NAME: usize = 22;
+    let findings = &verification.findings;
+    let mut columns: Vec<(&str, DType)> = Vec::new();
+    let mut entries: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !columns.contains(&(finding.backend, finding.dtype)) {
+            columns.push((finding.backend, finding.dtype));
+        }
+        if !entries.contains(&finding.entry) {
+            entries.push(finding.entry);
+        }
+    }
+    columns.sort_by_key(|(backend, dtype)| (*backend, dtype.bytes()));
+    let mut text = String::from("Largest difference from the reference in ulp, of the bound where that is not 0\n");
+    let row = |text: &mut String, name: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>16}")).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<NAME$}{cells}");
+    };
+    row(&mut text, "", columns.iter().map(|(backend, dtype)| format!("{backend} {dtype}")).collect());
+    for entry in entries {
+        let of = |column: &(&str, DType)| findings.iter().find(|f| f.entry == entry && (f.backend, f.dtype) == *column);
+        row(&mut text, entry, columns.iter().map(|column| of(column).map(cell).unwrap_or_default()).collect());
+    }
+    let mut refused: Vec<&str> = findings.iter().filter_map(|f| f.refused.as_deref()).collect();
+    refused.sort_unstable();
+    refused.dedup();
+    for reason in refused {
+        let _ = writeln!(text, "refused: {reason}");
+    }
+    for finding in findings {
+        if let Some(worst) = &finding.worst {
+            let _ = writeln!(text, "differs: {} by {} ulp, the bound is {}: {worst}", finding.backend, finding.largest, finding.bound);
+        }
+        for error in &finding.errors {
+            let _ = writeln!(text, "failed: {}: {error}", finding.backend);
+        }
+    }
+    for skipped in &verification.skipped {
+        let required = if skipped.required { ", but it is required" } else { "" };
+        let _ = writeln!(text, "skipped: {}{required}: {}", skipped.backend, skipped.reason);
+    }
+    let runs: usize = findings.iter().map(|f| f.runs).sum();
+    let verdict = if verification.holds() { "all within their bounds" } else { "NOT all within their bounds" };
+    let _ = writeln!(text, "{runs} runs compared: {verdict}");
+    text
+}
+
+fn cell(finding: &Finding) -> String {
+    match finding {
+        f if !f.errors.is_empty() => "error".to_owned(),
+        f if f.runs == 0 => "refused".to_owned(),
+        f if f.bound == 0 => f.largest.to_string(),
+        f => format!("{} of {}", f.largest, f.bound),
     }
 }

@@ -1,0 +1,278 @@
+//! Comparison of backends with the reference, as `abide verify` and the tests do it.
+//!
+//! A [`Case`] is a program on an awkward domain; [`cases`] makes those of an entry of the catalogue, so that every
+//! boundary and both types meet odd, thin and tiny domains. What a backend makes of a case is compared with
+//! [`Case::reference`] in units in the last place.
+
+use std::sync::Arc;
+
+use abide_core::catalogue::{self, Entry};
+
+use crate::backend::{self, Choice, Opened};
+use crate::program::Problem;
+use crate::{Array, Backend, Boundaries, Boundary, DType, Error, Options, Program, Result, Shape, Start};
+
+/// Steps of a case: more than one epoch, and odd, so that a swap of buffers too few or too many shows.
+pub const STEPS: u64 = 7;
+
+/// A problem with its initial fields.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The problem.
+    pub problem: Problem,
+    /// The initial fields.
+    pub fields: Vec<Array>,
+    /// Steps to advance.
+    pub steps: u64,
+}
+
+impl Case {
+    /// A case of [`STEPS`] steps whose fields are random between 0 and 1, or the program's own where those are 0 and 1.
+    pub fn new(problem: Problem, seed: u64) -> Result<Case> {
+        problem.check()?;
+        let program = &problem.program;
+        let start = |field: usize| match program.start(field) {
+            coin @ Start::Coin { .. } => coin.clone(),
+            _ => Start::Random { seed: seed + field as u64, low: 0.0, high: 1.0 },
+        };
+        let fields = (0..program.fields().len()).map(|f| start(f).fill(&problem.shape, problem.dtype)).collect::<Result<_>>()?;
+        Ok(Case { problem, fields, steps: STEPS })
+    }
+
+    /// The fields after the steps, by the definition.
+    pub fn reference(&self) -> Result<Vec<Array>> {
+        let mut fields = self.fields.clone();
+        abide_cpu::reference::advance(&self.problem, &mut fields, self.steps)?;
+        Ok(fields)
+    }
+
+    /// The fields after the steps, by a backend, in two epochs.
+    pub fn run(&self, backend: &dyn Backend, options: &Options) -> Result<Vec<Array>> {
+        let plan = backend.plan(&self.problem, options)?;
+        let mut session = backend.open(&self.problem, &plan, self.fields.clone())?;
+        let first = self.steps / 2;
+        session.advance(first)?;
+        session.advance(self.steps - first)?;
+        (0..self.fields.len()).map(|field| session.read(field)).collect()
+    }
+
+    /// The problem in a few words.
+    pub fn describe(&self) -> String {
+        let Problem { program, shape, dtype, boundaries, .. } = &self.problem;
+        format!("{} {shape} {dtype} {}", program.name(), boundaries.describe(shape.dimensions()))
+    }
+}
+
+/// The largest difference of any field in units in the last place; `u64::MAX` where type or length differ.
+pub fn distance(a: &[Array], b: &[Array]) -> u64 {
+    if a.len() != b.len() {
+        return u64::MAX;
+    }
+    a.iter().zip(b).map(|(a, b)| a.ulp_distance(b).unwrap_or(u64::MAX)).max().unwrap_or(0)
+}
+
+/// Awkward domains: a single cell, primes, thinner than any tile, long and flat.
+fn sizes(dimensions: usize) -> &'static [&'static [usize]] {
+    match dimensions {
+        1 => &[&[1], &[61], &[1031], &[2], &[128]],
+        2 => &[&[1, 1], &[67, 61], &[3, 257], &[127, 7], &[32, 64]],
+        _ => &[&[1, 1, 1], &[13, 17, 19], &[3, 5, 67], &[37, 7, 6], &[2, 1, 131]],
+    }
+}
+
+fn boundaries() -> Vec<Boundaries> {
+    let [fixed, periodic, mirror, constant] = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
+    let mut all = [fixed, periodic, mirror, constant].map(Boundaries::all).to_vec();
+    all.push(Boundaries([[mirror, constant], [constant, fixed], [fixed, mirror]]));
+    all.push(Boundaries([[periodic; 2], [mirror; 2], [periodic; 2]]));
+    all
+}
+
+/// The cases of an entry, in all its dimensions: every boundary in turn, the sizes going round, in one type.
+pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for dimensions in entry.dimensions.clone() {
+        let program = Arc::new(entry.program(dimensions)?);
+        cases.append(&mut cases_of(&program, dtype)?);
+    }
+    Ok(cases)
+}
+
+/// The cases of a program.
+pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
+    let sizes = sizes(program.dimensions());
+    let mut cases = Vec::new();
+    let mut turn = program.radius()[2] + program.fields().len();
+    for boundaries in boundaries() {
+        // A domain thinner than the radius has no periodic or mirror boundary: the next size, then.
+        for _ in 0..sizes.len() {
+            turn += 1;
+            let mut problem = Problem::new(program.clone(), Shape::new(&[64; 3][..program.dimensions()])?, dtype)?;
+            problem.shape = Shape::new(sizes[turn % sizes.len()])?;
+            problem.boundaries = boundaries;
+            if problem.check().is_ok() {
+                cases.push(Case::new(problem, turn as u64)?);
+                break;
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// What one backend made of one entry in one type.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Finding {
+    /// The backend.
+    pub backend: &'static str,
+    /// The entry of the catalogue.
+    pub entry: &'static str,
+    /// The type.
+    pub dtype: DType,
+    /// Runs compared.
+    pub runs: usize,
+    /// The largest difference in units in the last place.
+    pub largest: u64,
+    /// The largest difference allowed.
+    pub bound: u64,
+    /// The case of the largest difference, where it is above the bound.
+    pub worst: Option<String>,
+    /// Why the backend refused cases, if it did: a type or an operation that its device does not have.
+    pub refused: Option<String>,
+    /// Errors that no backend should have.
+    pub errors: Vec<String>,
+}
+
+impl Finding {
+    /// Within the bound and without errors.
+    pub fn holds(&self) -> bool {
+        self.largest <= self.bound && self.errors.is_empty()
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Verification {
+    /// One for each backend present, entry and type.
+    pub findings: Vec<Finding>,
+    /// The backends that are absent, why, and whether they had to be there.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A backend that is absent.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Skipped {
+    /// The backend.
+    pub backend: &'static str,
+    /// Why.
+    pub reason: String,
+    /// Whether [`REQUIRE`] names it.
+    pub required: bool,
+}
+
+impl Verification {
+    /// All findings hold and no required backend is absent.
+    pub fn holds(&self) -> bool {
+        self.findings.iter().all(Finding::holds) && !self.skipped.iter().any(|s| s.required)
+    }
+}
+
+/// The environment variable that lists backends, separated by commas, that must not be skipped.
+pub const REQUIRE: &str = "ABIDE_REQUIRE";
+
+/// Whether [`REQUIRE`] names the backend.
+pub fn is_required(backend: &str) -> bool {
+    std::env::var(REQUIRE).is_ok_and(|list| list.split(',').any(|name| name.trim() == backend))
+}
+
+/// The backends that are present, and those that are not.
+pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
+    let mut all = (Vec::new(), Vec::new());
+    for name in backend::names().filter(|name| choice == Choice::Auto || choice == Choice::Named(name)) {
+        match backend::open(name) {
+            Ok(opened) => all.0.push((name, opened)),
+            // Named by the user, it is as if required.
+            Err(error) => {
+                let required = is_required(name) || choice != Choice::Auto;
+                all.1.push(Skipped { backend: name, reason: error.to_string(), required });
+            }
+        }
+    }
+    all
+}
+
+/// Compares every backend present, or one, with the reference for every entry of the catalogue; `observe` is told how
+/// many of all entries are done.
+pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
+    let (present, skipped) = present(choice);
+    let entries: Vec<&Entry> = catalogue::entries().collect();
+    let mut findings = Vec::new();
+    for (number, entry) in entries.iter().enumerate() {
+        for dtype in [DType::F32, DType::F64] {
+            let cases: Vec<(Case, Vec<Array>)> =
+                cases(entry, dtype)?.into_iter().map(|case| case.reference().map(|fields| (case, fields))).collect::<Result<_>>()?;
+            for (name, opened) in &present {
+                findings.push(compare(name, opened, entry, dtype, &cases)?);
+            }
+        }
+        observe(number + 1, entries.len());
+    }
+    Ok(Verification { findings, skipped })
+}
+
+fn compare(name: &'static str, opened: &Opened, entry: &Entry, dtype: DType, cases: &[(Case, Vec<Array>)]) -> Result<Finding> {
+    let mut finding =
+        Finding { backend: name, entry: entry.name, dtype, runs: 0, largest: 0, bound: 0, worst: None, refused: None, errors: Vec::new() };
+    for (case, expected) in cases {
+        let bound = backend::ulp_bound_per_step(name, &case.problem)?.saturating_mul(case.steps);
+        finding.bound = finding.bound.max(bound);
+        for options in backend::variants(name)? {
+            let run = || format!("{}, {} {}", case.describe(), options.execution, options.cache);
+            match case.run(opened.backend.as_ref(), &options) {
+                Ok(fields) => {
+                    finding.runs += 1;
+                    let distance = distance(&fields, expected);
+                    if distance > bound && distance > finding.largest {
+                        finding.worst = Some(run());
+                    }
+                    finding.largest = finding.largest.max(distance);
+                }
+                Err(error @ Error::Unsupported { .. }) => {
+                    finding.refused.get_or_insert(error.to_string());
+                }
+                Err(error) => finding.errors.push(format!("{}: {error}", run())),
+            }
+        }
+    }
+    Ok(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_meets_every_kind_of_boundary() {
+        for entry in catalogue::entries() {
+            for case in cases(entry, DType::F32).unwrap().chunks(boundaries().len()) {
+                assert_eq!(case.len(), boundaries().len(), "{}", entry.name);
+                assert!(case.iter().all(|case| case.problem.check().is_ok()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_a_finding() {
+        let entry = catalogue::find("2d5pt").unwrap();
+        let opened = backend::open("cpu").unwrap();
+        let mut cases: Vec<_> = cases(entry, DType::F64).unwrap().into_iter().map(|c| (c.clone(), c.reference().unwrap())).collect();
+        let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
+        assert!(compared.holds() && compared.runs == cases.len(), "{compared:?}");
+        if let Array::F64(values) = &mut cases[1].1[0] {
+            values[0] = f64::from_bits(values[0].to_bits() + 3);
+        }
+        let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
+        assert!(!compared.holds());
+        assert_eq!(compared.largest, 3);
+        assert!(compared.worst.unwrap().contains("2d5pt"));
+    }
+}
