@@ -316,6 +316,37 @@ impl Array {
         }
     }
 
+    /// The largest absolute value among the finite ones; 0 where there is none.
+    pub fn magnitude(&self) -> f64 {
+        with_array!(self, v => v.iter().filter(|x| x.is_finite()).fold(0.0, |most, x| x.to_f64().abs().max(most)))
+    }
+
+    /// The largest difference from `other` in units of the type's epsilon times `magnitude`: units in the last place
+    /// of the field's largest value, so that values where large ones cancel do not count as wrong. `None` where type
+    /// or length differ.
+    ///
+    /// NaN equals NaN; a NaN against a number, or an infinity against anything else, counts as infinite.
+    pub fn scaled_ulp_distance(&self, other: &Array, magnitude: f64) -> Option<f64> {
+        fn distance<T: Real>(a: &[T], b: &[T], unit: f64) -> Option<f64> {
+            let one = |(x, y): (&T, &T)| {
+                let (x, y) = (x.to_f64(), y.to_f64());
+                if x == y || (x.is_nan() && y.is_nan()) {
+                    0.0
+                } else if x.is_finite() && y.is_finite() {
+                    (x - y).abs() / unit
+                } else {
+                    f64::INFINITY
+                }
+            };
+            (a.len() == b.len()).then(|| a.iter().zip(b).map(one).fold(0.0, f64::max))
+        }
+        match (self, other) {
+            (Array::F32(a), Array::F32(b)) => distance(a, b, magnitude * f64::from(f32::EPSILON)),
+            (Array::F64(a), Array::F64(b)) => distance(a, b, magnitude * f64::EPSILON),
+            _ => None,
+        }
+    }
+
     /// Same type, same length and the same bits everywhere; any NaN equals any NaN.
     pub fn same_bits(&self, other: &Array) -> bool {
         fn same<T: Real>(a: &[T], b: &[T]) -> bool {
@@ -345,6 +376,18 @@ mod tests {
         assert_eq!(Array::F32(vec![-tiny]).ulp_distance(&Array::F32(vec![tiny])), Some(2));
         assert_eq!(Array::F32(vec![f32::INFINITY]).ulp_distance(&Array::F32(vec![f32::MAX])), Some(u64::MAX));
         assert_eq!(Array::F32(vec![1.0]).ulp_distance(&Array::F64(vec![1.0])), None);
+    }
+
+    #[test]
+    fn scaled_distance_counts_at_the_largest_magnitude() {
+        let a = Array::F64(vec![4.0, 1e-30, f64::NAN, f64::INFINITY]);
+        let b = Array::F64(vec![4.0 + 4.0 * f64::EPSILON, 0.0, f64::NAN, f64::INFINITY]);
+        assert_eq!(a.magnitude(), 4.0);
+        assert_eq!(a.scaled_ulp_distance(&b, 4.0), Some(1.0));
+        assert_eq!(a.scaled_ulp_distance(&b, 1.0), Some(4.0));
+        assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F32(vec![-0.0]), 0.0), Some(0.0));
+        assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F32(vec![f32::NAN]), 1.0), Some(f64::INFINITY));
+        assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F64(vec![0.0]), 1.0), None);
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     let Schedule::Tiles(tiles) = &plan.schedule else {
         return Err(Error::invalid("plan", "it is not stepwise on tiles", "make a plan for a wgpu device"));
     };
+    if plan.shape != problem.shape || plan.dtype != problem.dtype || tiles.shared_bytes.len() != stages.len() {
+        return Err(Error::invalid("plan", "it is for another problem", "make a plan for this problem"));
+    }
     let shared_bytes = tiles.shared_bytes.iter();
     Ok(stages.iter().zip(shared_bytes).map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0)).collect())
 }

@@ -1,0 +1,248 @@
+//! How far a step may differ from the reference: a bound derived from the formula, not from experience.
+//!
+//! WGSL promises less than IEEE 754. Its `fma` may round twice, a driver may fuse a multiplication into an addition, and
+//! division, root and the elementary functions have error bounds instead of correct rounding. This walks a program's
+//! formulas with intervals of the values and bounds of the difference between the reference's value and any that
+//! WGSL allows. Assumed, as holds for all drivers known: `+ - *` round to nearest, and sums are not reassociated.
+//! Numbers below the smallest normal one may be flushed to zero, which this leaves out.
+
+mod interval;
+
+use abide_core::expr::{Binary, Dag, Node, Unary};
+use abide_core::{DType, Problem, Program};
+
+use interval::Interval;
+
+/// The most units in the last place, taken at the largest magnitude among the fields' old and new values, by which one
+/// step from the same old values differs from the reference.
+///
+/// For the program's default parameters, fields of magnitude 1 and coordinates below 1024; where those differ and the
+/// program is not linear, ask [`ulp_bound_per_step_of`]. Infinite where WGSL states no bound: a comparison of rounded
+/// values may fall either way, a divisor's interval may contain 0, or `sin` and `cos` may leave −π…π.
+///
+/// Over many steps the differences add up, and change with the program as any disturbance does: where a step
+/// magnifies none (as the catalogue's linear stencils, whose weights are positive and sum to at most 1), `n` steps are
+/// within `n` times the bound.
+pub fn ulp_bound_per_step(program: &Program) -> f64 {
+    let parameters: Vec<f64> = program.parameters().iter().map(|parameter| parameter.default).collect();
+    bound(program, &parameters, [1023.0; 3], 1.0)
+}
+
+/// [`ulp_bound_per_step`] for a problem's own parameters and extents, and fields (boundary constants included) whose
+/// largest magnitude is `magnitude`.
+pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
+    let farthest = problem.shape.padded().map(|extent| extent as f64 - 1.0);
+    bound(&problem.program, &problem.parameters, farthest, magnitude)
+}
+
+fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f64) -> f64 {
+    let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
+    let mut fields = vec![start; program.fields().len()];
+    // Simplification changes no bit; what it removes cannot differ.
+    for stage in program.simplified(DType::F64).stages() {
+        let new = values(&stage.dag, &fields, parameters, farthest);
+        for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
+            let new = new[output as usize];
+            // Cells at a fixed side keep their old values.
+            fields[field] = Value { range: fields[field].range.hull(new.range), error: fields[field].error.max(new.error) };
+        }
+    }
+    let worst = fields.iter().map(|field| field.error).fold(0.0, f64::max);
+    if worst == 0.0 { 0.0 } else { worst / magnitude }
+}
+
+/// What a node's value may be, and by how much two correct implementations may differ in it, in units of the type's
+/// epsilon.
+#[derive(Debug, Clone, Copy)]
+struct Value {
+    range: Interval,
+    error: f64,
+}
+
+impl Value {
+    fn exact(range: Interval) -> Value {
+        Value { range, error: 0.0 }
+    }
+
+    /// An operator that rounds correctly: same operands, same value; operands that differ also land on different
+    /// neighbours.
+    fn rounded(range: Interval, error: f64) -> Value {
+        Value { range, error: if error > 0.0 { error + range.magnitude() } else { 0.0 } }
+    }
+
+    /// The error that operands with errors bring to a product.
+    fn times(self, other: Value) -> f64 {
+        scaled(self.error, other.range.magnitude()) + scaled(other.error, self.range.magnitude())
+    }
+}
+
+/// `error * factor`, where no error stays none however large the factor.
+fn scaled(error: f64, factor: f64) -> f64 {
+    if error == 0.0 || factor == 0.0 { 0.0 } else { error * factor }
+}
+
+fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -> Vec<Value> {
+    let mut values: Vec<Value> = Vec::with_capacity(dag.nodes.len());
+    for &node in &dag.nodes {
+        let at = |id: u32| values[id as usize];
+        // A product whose rounding a driver may skip by fusing it with what follows.
+        let skipped = |id: u32| match dag.nodes[id as usize] {
+            Node::Binary(Binary::Mul, ..) => 0.5 * at(id).range.magnitude(),
+            _ => 0.0,
+        };
+        values.push(match node {
+            Node::Const(c) => Value::exact(Interval::point(c.value())),
+            Node::Param(p) => Value::exact(Interval::point(parameters[p as usize])),
+            Node::Tap(tap) => fields[tap.field as usize],
+            Node::Coord(axis) => Value::exact(Interval { low: 0.0, high: farthest[axis as usize] }),
+            Node::Unary(op, a) => unary(op, at(a)),
+            Node::Binary(op, a, b) => {
+                let (x, y) = (at(a), at(b));
+                match op {
+                    Binary::Add => Value::rounded(x.range + y.range, x.error + y.error + skipped(a).max(skipped(b))),
+                    Binary::Sub => Value::rounded(x.range - y.range, x.error + y.error + skipped(a).max(skipped(b))),
+                    Binary::Mul if a == b => Value::rounded(x.range.square(), x.times(x)),
+                    Binary::Mul => Value::rounded(x.range * y.range, x.times(y)),
+                    _ => binary(op, x, y),
+                }
+            }
+            Node::Fma(a, b, c) => {
+                let product = at(a).range * at(b).range;
+                let unfused = 0.5 * product.magnitude() + skipped(c);
+                Value::rounded(product + at(c).range, at(a).times(at(b)) + at(c).error + unfused)
+            }
+            Node::Select(c, yes, no) => Value {
+                range: at(yes).range.hull(at(no).range),
+                error: if at(c).error > 0.0 { f64::INFINITY } else { at(yes).error.max(at(no).error) },
+            },
+        });
+    }
+    values
+}
+
+/// Error bounds of section 15.7.4 of the WGSL specification, the reference's own half unit added. 2⁻¹¹ and 2⁻²¹ are in
+/// units of the epsilon of f32, the only type that has those functions.
+fn unary(op: Unary, x: Value) -> Value {
+    let Interval { low, high } = x.range;
+    let most = x.range.magnitude();
+    let inexact = |range: Interval, brought: f64, own: f64| Value { range, error: brought + own + 0.5 * range.magnitude() };
+    match op {
+        Unary::Neg => Value { range: -x.range, error: x.error },
+        Unary::Abs => Value { range: x.range.abs(), error: x.error },
+        Unary::Sqrt => {
+            let range = Interval { low: low.max(0.0).sqrt(), high: high.max(0.0).sqrt() };
+            // One over an inverse root of two units, divided within two and a half.
+            inexact(range, scaled(x.error, 0.5 / range.low), 4.5 * range.high)
+        }
+        Unary::Exp => {
+            let range = Interval { low: low.exp(), high: high.exp() };
+            inexact(range, scaled(x.error, range.high), (3.0 + 2.0 * most) * range.high)
+        }
+        Unary::Log => {
+            let range = Interval { low: low.max(0.0).ln(), high: high.max(0.0).ln() };
+            inexact(range, scaled(x.error, 1.0 / low.max(0.0)), (3.0 * range.magnitude()).max(4.0))
+        }
+        Unary::Sin | Unary::Cos => {
+            let own = if most <= std::f64::consts::PI { 4096.0 } else { f64::INFINITY };
+            inexact(Interval::around_zero(1.0), x.error, own)
+        }
+        // sinh over cosh, each of exponentials that matter up to 10.
+        Unary::Tanh => inexact(Interval { low: low.tanh(), high: high.tanh() }, x.error, 2.0 * (3.0 + 2.0 * most.min(10.0)) + 3.5),
+    }
+}
+
+fn binary(op: Binary, x: Value, y: Value) -> Value {
+    match op {
+        Binary::Div => {
+            let range = x.range / y.range;
+            let divisor = y.range.least();
+            let brought = scaled(x.error, 1.0 / divisor) + scaled(y.error, range.magnitude() / divisor);
+            Value { range, error: brought + 3.0 * range.magnitude() }
+        }
+        Binary::Min => Value { range: x.range.min(y.range), error: x.error.max(y.error) },
+        Binary::Max => Value { range: x.range.max(y.range), error: x.error.max(y.error) },
+        Binary::Pow => power(x, y),
+        // A comparison: 0 or 1, and either where the operands are not known exactly.
+        _ => Value {
+            range: Interval { low: 0.0, high: 1.0 },
+            error: if x.error + y.error > 0.0 { f64::INFINITY } else { 0.0 },
+        },
+    }
+}
+
+/// `exp2(y · log2(x))`: two steps whose errors the exponential magnifies; nothing is known of bases that reach 0.
+fn power(x: Value, y: Value) -> Value {
+    if x.range.low <= 0.0 {
+        return Value { range: Interval::around_zero(f64::INFINITY), error: f64::INFINITY };
+    }
+    let logarithm = Interval { low: x.range.low.log2(), high: x.range.high.log2() };
+    let exponent = y.range * logarithm;
+    let range = Interval { low: exponent.low.exp2(), high: exponent.high.exp2() };
+    let (exponent, factor, most) = (exponent.magnitude(), y.range.magnitude(), logarithm.magnitude());
+    let in_exponent = factor * (3.0 * most).max(4.0) + exponent + scaled(y.error, most) + scaled(x.error, factor / x.range.low / std::f64::consts::LN_2);
+    let relative = std::f64::consts::LN_2 * in_exponent + 3.0 + 2.0 * exponent + 0.5;
+    Value { range, error: relative * range.high }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{LinearStencil, Scope, Stencil, catalogue};
+
+    use super::*;
+
+    fn of(name: &str, dimensions: usize) -> f64 {
+        ulp_bound_per_step(&catalogue::find(name).unwrap().program(dimensions).unwrap())
+    }
+
+    #[test]
+    fn every_entry_of_the_catalogue_has_a_finite_bound() {
+        for entry in catalogue::entries() {
+            for dimensions in entry.dimensions.clone() {
+                let bound = of(entry.name, dimensions);
+                assert!(bound.is_finite() && bound < 100.0, "{} {bound}", entry.name);
+            }
+        }
+        assert_eq!(of("life", 2), 0.0, "whole numbers add up exactly");
+    }
+
+    /// By hand: each fused product may be rounded by itself (half a unit of it) and the sum after it once more.
+    #[test]
+    fn a_linear_stencil_by_hand() {
+        let stencil = LinearStencil::new("three", &[([-1], 0.5), ([0], 0.25), ([1], 0.125)]).unwrap();
+        let program = Program::new(&stencil).unwrap();
+        let second = 0.5 * 0.5 + 0.5 * 0.25 + 0.75;
+        let third = second + 0.5 * 0.125 + 0.875;
+        assert_eq!(ulp_bound_per_step(&program), third);
+        let problem = Problem::new(program.into(), abide_core::Shape::new(&[9]).unwrap(), DType::F32).unwrap();
+        assert_eq!(ulp_bound_per_step_of(&problem, 1000.0), third, "a linear stencil's bound has no scale");
+    }
+
+    struct Formula1(fn(&Scope<'_>));
+
+    impl Stencil for Formula1 {
+        fn name(&self) -> &str {
+            "formula"
+        }
+
+        fn dimensions(&self) -> usize {
+            1
+        }
+
+        fn define(&self, s: &Scope<'_>) {
+            (self.0)(s);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_bounded_is_infinite() {
+        let bound = |define: fn(&Scope<'_>)| ulp_bound_per_step(&Program::new(&Formula1(define)).unwrap());
+        assert_eq!(bound(|s| s.set("u", 1.0 / s.field("u").here())), f64::INFINITY);
+        assert!(bound(|s| s.set("u", 1.0 / (1.0 + s.field("u").here().abs()))).is_finite());
+        assert_eq!(bound(|s| s.set("u", (4.0 * s.field("u").here()).sin())), f64::INFINITY);
+        assert!(bound(|s| s.set("u", s.field("u").here().sin())).is_finite());
+        // A comparison of products and sums may fall either way; one of old values may not.
+        assert_eq!(bound(|s| s.set("u", (s.field("u").here() * 0.3 + s.field("u").along(0, 1)).gt(0.1).select(1.0, 0.0))), f64::INFINITY);
+        assert_eq!(bound(|s| s.set("u", s.field("u").here().gt(0.1).select(1.0, 0.0))), 0.0);
+        assert!(bound(|s| s.set("u", (2.0 + s.field("u").here()).pow(1.5).log().exp().sqrt().tanh())).is_finite());
+    }
+}

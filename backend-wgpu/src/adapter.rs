@@ -1,0 +1,174 @@
+//! The adapters there are, and which one to take.
+
+use std::sync::OnceLock;
+
+use abide_core::{Error, Result};
+use serde::Serialize;
+
+use crate::NAME;
+
+/// A device and the interface through which it is reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Adapter {
+    /// The device's name.
+    pub name: String,
+    /// The interface: `vulkan`, `metal`, `dx12` or `gl`.
+    pub interface: String,
+    /// The driver and its version, as far as it tells.
+    pub driver: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub kind: &'static str,
+    /// Whether it computes in f64.
+    pub f64: bool,
+    /// Whether it tells the time at which work began and ended.
+    pub timestamps: bool,
+    /// Bytes of workgroup memory of a workgroup.
+    pub workgroup_bytes: usize,
+    /// The most threads of a workgroup.
+    pub workgroup_threads: usize,
+    /// The most bytes of a buffer that a kernel can address.
+    pub buffer_bytes: u64,
+    /// The most buffers that a kernel can read and write.
+    pub buffers: usize,
+}
+
+impl Adapter {
+    fn of(adapter: &wgpu::Adapter) -> Adapter {
+        let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+        let driver = [info.driver.as_str(), info.driver_info.as_str()].map(str::trim);
+        Adapter {
+            kind: match info.device_type {
+                wgpu::DeviceType::DiscreteGpu => "discrete",
+                wgpu::DeviceType::IntegratedGpu => "integrated",
+                wgpu::DeviceType::VirtualGpu => "virtual",
+                wgpu::DeviceType::Cpu => "software",
+                wgpu::DeviceType::Other => "other",
+            },
+            name: info.name.trim().to_owned(),
+            interface: info.backend.to_str().to_owned(),
+            driver: driver.join(" ").trim().to_owned(),
+            f64: features.contains(wgpu::Features::SHADER_F64),
+            timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
+            workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x) as usize,
+            buffer_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
+            buffers: limits.max_storage_buffers_per_shader_stage as usize,
+        }
+    }
+
+    /// Whether it is a program on the CPU that behaves as a device: right, but slower than Abide's own CPU backend.
+    pub fn is_software(&self) -> bool {
+        let name = self.name.to_ascii_lowercase();
+        let known = ["llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render driver"];
+        self.kind == "software" || known.iter().any(|software| name.contains(software))
+    }
+
+    /// The smaller, the better for a run: hardware before software, direct interfaces before OpenGL, discrete first.
+    fn rank(&self) -> (bool, bool, usize) {
+        let kinds = ["discrete", "integrated", "virtual", "other", "software"];
+        let kind = kinds.iter().position(|&kind| kind == self.kind).unwrap_or(kinds.len());
+        (self.is_software(), self.interface == "gl", kind)
+    }
+
+    /// How the adapter is called where one is chosen by name.
+    fn title(&self) -> String {
+        format!("{} ({})", self.name, self.interface)
+    }
+}
+
+/// All adapters that can compute, the best first: their places in this list are the numbers by which
+/// [`WgpuBackend::on`](crate::WgpuBackend::on) finds them.
+pub fn adapters() -> Vec<Adapter> {
+    found().iter().map(|(adapter, _)| adapter.clone()).collect()
+}
+
+/// The adapters as found once in this process: asking again would load every driver again.
+fn found() -> &'static [(Adapter, wgpu::Adapter)] {
+    static FOUND: OnceLock<Vec<(Adapter, wgpu::Adapter)>> = OnceLock::new();
+    FOUND.get_or_init(search)
+}
+
+fn search() -> Vec<(Adapter, wgpu::Adapter)> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    // The same checks in debug and release builds, and nothing but what the environment asks for.
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    let instance = wgpu::Instance::new(descriptor.with_env());
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let computes = |adapter: &wgpu::Adapter| {
+        adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
+    };
+    let mut list: Vec<(Adapter, wgpu::Adapter)> =
+        all.into_iter().filter(computes).map(|adapter| (Adapter::of(&adapter), adapter)).collect();
+    list.sort_by_key(|(adapter, _)| adapter.rank());
+    list
+}
+
+/// The best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
+pub(crate) fn choose(asked: Option<&str>) -> Result<(Adapter, wgpu::Adapter)> {
+    let all = found();
+    let titles: Vec<String> = all.iter().map(|(adapter, _)| adapter.title()).collect();
+    if all.is_empty() {
+        return Err(Error::Unavailable {
+            backend: NAME,
+            reason: "no adapter that computes was found through Vulkan, Metal, DX12 or OpenGL; a graphics driver brings one, \
+                     or on Debian and Ubuntu `apt-get install mesa-vulkan-drivers` in software"
+                .to_owned(),
+        });
+    }
+    let position = position(&titles, asked)?;
+    Ok(all[position].clone())
+}
+
+fn position(titles: &[String], asked: Option<&str>) -> Result<usize> {
+    let Some(asked) = asked else { return Ok(0) };
+    let by_number = asked.parse::<usize>().ok().filter(|&number| number < titles.len());
+    let lower = asked.to_lowercase();
+    let by_name = || titles.iter().position(|title| title.to_lowercase().contains(&lower));
+    by_number.or_else(by_name).ok_or_else(|| {
+        let known = titles.iter().enumerate().map(|(number, title)| format!("{number}: {title}"));
+        Error::unknown("wgpu adapter", asked, known)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapter(name: &str, interface: &str, kind: &'static str) -> Adapter {
+        Adapter {
+            name: name.to_owned(),
+            interface: interface.to_owned(),
+            driver: String::new(),
+            kind,
+            f64: true,
+            timestamps: true,
+            workgroup_bytes: 32 << 10,
+            workgroup_threads: 256,
+            buffer_bytes: 1 << 27,
+            buffers: 8,
+        }
+    }
+
+    #[test]
+    fn hardware_comes_first_and_software_last() {
+        let mut list = [
+            adapter("llvmpipe (LLVM 15)", "gl", "software"),
+            adapter("Some GPU", "gl", "discrete"),
+            adapter("llvmpipe (LLVM 15)", "vulkan", "software"),
+            adapter("Small GPU", "vulkan", "integrated"),
+            adapter("Some GPU", "vulkan", "discrete"),
+            adapter("SwiftShader Device", "vulkan", "other"),
+        ];
+        list.sort_by_key(Adapter::rank);
+        let titles: Vec<String> = list.iter().map(Adapter::title).collect();
+        assert_eq!(titles[..3], ["Some GPU (vulkan)", "Small GPU (vulkan)", "Some GPU (gl)"].map(str::to_owned));
+        assert!(list[3..].iter().all(Adapter::is_software) && titles[5].contains("(gl)"));
+        assert_eq!(position(&titles, None), Ok(0));
+        assert_eq!(position(&titles, Some("2")), Ok(2));
+        assert_eq!(position(&titles, Some("small gpu")), Ok(1));
+        assert_eq!(position(&titles, Some("some gpu (GL")), Ok(2));
+        let error = position(&titles, Some("Voodoo")).unwrap_err().to_string();
+        assert!(error.contains("1: Small GPU (vulkan)"), "{error}");
+        assert!(position(&titles, Some("17")).is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! The backend: an adapter, what it can hold, and plans for it.
+
+use std::sync::Arc;
+
+use abide_core::backend::Backend;
+use abide_core::plan::{plan, plan_tiles};
+use abide_core::{Array, CachePolicy, DeviceSpec, Error, Execution, Options, Plan, Problem, Result, Session};
+use abide_shaders::wgsl::{self, Binding, Kernel};
+
+use crate::NAME;
+use crate::adapter::{Adapter, choose};
+use crate::bandwidth::bandwidth;
+use crate::gpu::Gpu;
+use crate::session::{WgpuSession, check_type, grid};
+
+/// Seconds from one dispatch to the next in a submission, as measured on data centre GPUs over Vulkan.
+const LAUNCH_SECONDS: f64 = 7e-6;
+
+/// Stencil programs on one wgpu adapter.
+pub struct WgpuBackend {
+    gpu: Arc<Gpu>,
+    spec: DeviceSpec,
+}
+
+impl WgpuBackend {
+    /// The backend on the best adapter: hardware where there is any.
+    pub fn new() -> Result<WgpuBackend> {
+        WgpuBackend::chosen(None)
+    }
+
+    /// The backend on the adapter of this number in [`adapters`](crate::adapters), or whose name contains this text (as in
+    /// `llvmpipe`, `rtx` or `(gl)`).
+    pub fn on(adapter: &str) -> Result<WgpuBackend> {
+        WgpuBackend::chosen(Some(adapter))
+    }
+
+    fn chosen(asked: Option<&str>) -> Result<WgpuBackend> {
+        let (description, adapter) = choose(asked)?;
+        let gpu = Arc::new(Gpu::open(description, &adapter)?);
+        let bandwidth = bandwidth(&gpu)?;
+        let spec = spec(&gpu.adapter, bandwidth);
+        Ok(WgpuBackend { gpu, spec })
+    }
+
+    /// The adapter it runs on.
+    pub fn adapter(&self) -> &Adapter {
+        &self.gpu.adapter
+    }
+
+    /// Whether the adapter is a program on the CPU.
+    pub fn is_software(&self) -> bool {
+        self.gpu.adapter.is_software()
+    }
+
+    /// Checks what wgpu itself does not, or only by a message that names no way out.
+    fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
+        let limits = &self.gpu.limits;
+        let uniform_bytes = (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
+        let within = |what: &str, asked: u64, limit: u64, change: &str| {
+            if asked <= limit { Ok(()) } else { Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change)) }
+        };
+        within("bytes of parameters", uniform_bytes, limits.max_uniform_buffer_binding_size, "use fewer parameters")?;
+        within("bytes of one field", problem.shape.bytes(problem.dtype) as u64, self.spec.buffer_bytes, "choose a smaller size or f32")?;
+        for kernel in kernels {
+            let stage = &kernel.name;
+            let buffers = kernel.bindings.iter().filter(|binding| **binding != Binding::Parameters).count() as u64;
+            let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
+            let smaller = "make the plan for this device";
+            within(&format!("threads of a workgroup of {stage}"), threads, self.spec.threads_per_block as u64, smaller)?;
+            within(&format!("bytes of workgroup memory of {stage}"), bytes, self.spec.shared_bytes_per_block as u64, smaller)?;
+            let change = "use fewer fields a stage, or another backend";
+            within(&format!("fields that {stage} reads and writes"), buffers, limits.max_storage_buffers_per_shader_stage.into(), change)?;
+            grid(kernel.workgroups, limits.max_compute_workgroups_per_dimension)?;
+        }
+        Ok(())
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn device(&self) -> &DeviceSpec {
+        &self.spec
+    }
+
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        check_type(&self.gpu, problem.dtype)?;
+        wgsl::check(problem)?;
+        let plan = match (options.execution, options.cache) {
+            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise, _) => plan_tiles(problem, &self.spec, options)?,
+            // Refuses a persistent kernel, and notes why a cache policy is not followed.
+            _ => plan(problem, &self.spec, options)?,
+        };
+        self.check(problem, &wgsl::kernels(problem, &plan)?)?;
+        Ok(plan)
+    }
+
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        check_type(&self.gpu, problem.dtype)?;
+        self.check(problem, &wgsl::kernels(problem, plan)?)?;
+        Ok(Box::new(WgpuSession::open(self.gpu.clone(), problem, plan, fields)?))
+    }
+}
+
+/// What a plan needs to know. Rates that no interface tells and no short copy measures are 0: unknown.
+fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
+    DeviceSpec {
+        name: adapter.name.clone(),
+        compute_capability: None,
+        multiprocessors: 0,
+        registers: 0,
+        registers_per_thread: 0,
+        shared_bytes: adapter.workgroup_bytes,
+        shared_bytes_per_block: adapter.workgroup_bytes / 16 * 16,
+        shared_bytes_reserved: 0,
+        threads: adapter.workgroup_threads,
+        threads_per_block: adapter.workgroup_threads,
+        warp: 1,
+        l2_bytes: 0,
+        memory_bytes: 0,
+        buffer_bytes: adapter.buffer_bytes,
+        memory_bandwidth: bandwidth,
+        l2_bandwidth: bandwidth,
+        shared_bandwidth: 0.0,
+        f32_flops: 0.0,
+        f64_flops: 0.0,
+        launch_seconds: LAUNCH_SECONDS,
+        barrier_seconds: 0.0,
+    }
+}

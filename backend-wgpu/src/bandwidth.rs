@@ -1,0 +1,59 @@
+//! The bandwidth of device memory, which no interface tells: measured by copying.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use abide_core::Result;
+
+use crate::gpu::Gpu;
+
+/// What was measured in this process, by adapter.
+static MEASURED: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
+
+/// Bytes per second to and from device memory together, measured once a process and adapter.
+pub(crate) fn bandwidth(gpu: &Gpu) -> Result<f64> {
+    let key = format!("{} {} {}", gpu.adapter.name, gpu.adapter.interface, gpu.adapter.driver);
+    let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, rate)) = measured.iter().find(|(known, _)| *known == key) {
+        return Ok(*rate);
+    }
+    let rate = measure(gpu)?;
+    measured.push((key, rate));
+    Ok(rate)
+}
+
+/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room.
+fn measure(gpu: &Gpu) -> Result<f64> {
+    let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let mut bytes: u64 = if gpu.adapter.is_software() { 32 << 20 } else { 256 << 20 };
+    bytes = bytes.min(gpu.limits.max_buffer_size) / 16 * 16;
+    let pair = |bytes| Ok::<_, abide_core::Error>((gpu.buffer("a copy", bytes, usage)?, gpu.buffer("a copy", bytes, usage)?));
+    let (from, to) = loop {
+        match pair(bytes) {
+            Ok(pair) => break pair,
+            Err(_) if bytes > 1 << 20 => bytes /= 2,
+            Err(error) => return Err(error),
+        }
+    };
+    // Several copies a submission, so that its own cost does not count.
+    let copies = if gpu.adapter.is_software() { 1 } else { 8 };
+    let copy = || {
+        let begun = Instant::now();
+        gpu.checked("measuring the memory's bandwidth", || {
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(&from, 0, &to, 0, bytes));
+            gpu.queue.submit([encoder.finish()]);
+        })?;
+        gpu.wait("measuring the memory's bandwidth", None)?;
+        Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64() / f64::from(copies))
+    };
+    // The first also pays for clearing the buffers.
+    copy()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        best = best.min(copy()?);
+    }
+    from.destroy();
+    to.destroy();
+    Ok(2.0 * bytes as f64 / best.max(1e-9))
+}

@@ -1,0 +1,139 @@
+//! A problem's fields on the device: one buffer for a field that never changes, two for one that does.
+
+use abide_core::backend::check_window;
+use abide_core::{Array, DType, Problem, Real, Result};
+
+use crate::gpu::Gpu;
+
+/// The most bytes that move between host and device at once: what a transfer needs beside the field itself.
+const CHUNK: u64 = 32 << 20;
+
+/// Field buffers; which of a pair holds the current values is known from the steps done.
+pub(crate) struct Fields {
+    pairs: Vec<Vec<wgpu::Buffer>>,
+    /// How often a step writes each field.
+    writes: Vec<usize>,
+    /// Where bytes land on their way to the host; made when first needed.
+    staging: Option<wgpu::Buffer>,
+}
+
+impl Fields {
+    /// Allocates a problem's fields.
+    pub fn new(gpu: &Gpu, problem: &Problem) -> Result<Fields> {
+        let program = &problem.program;
+        let bytes = problem.shape.bytes(problem.dtype) as u64;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+        let writes = |field: usize| program.stages().iter().filter(|stage| stage.writes.contains(&field)).count();
+        let writes: Vec<usize> = (0..program.fields().len()).map(writes).collect();
+        let pair = |(name, &writes): (&String, &usize)| {
+            (0..if writes > 0 { 2 } else { 1 }).map(|_| gpu.buffer(&format!("field {name}"), bytes, usage)).collect()
+        };
+        let pairs = program.fields().iter().zip(&writes).map(pair).collect::<Result<_>>()?;
+        Ok(Fields { pairs, writes, staging: None })
+    }
+
+    /// The buffer that holds a field's values after a number of steps and of further writes within the next step.
+    pub fn buffer(&self, field: usize, steps: u64, further: usize) -> &wgpu::Buffer {
+        let flips = (steps % 2) as usize * self.writes[field] + further;
+        let pair = &self.pairs[field];
+        &pair[flips % pair.len()]
+    }
+
+    /// Replaces a field's values.
+    pub fn write(&self, gpu: &Gpu, field: usize, steps: u64, values: &Array) -> Result<()> {
+        let buffer = self.buffer(field, steps, 0);
+        let mut offset = 0;
+        for bytes in values.as_bytes().chunks(CHUNK as usize) {
+            gpu.checked("loading a field", || {
+                gpu.queue.write_buffer(buffer, offset, bytes);
+                gpu.queue.submit([]);
+            })?;
+            offset += bytes.len() as u64;
+            if offset % (4 * CHUNK) == 0 {
+                // What was written waits on the host until the device has taken it.
+                gpu.wait("loading a field", None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A field's values.
+    pub fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, steps: u64) -> Result<Array> {
+        let mut values = Array::zeros(problem.dtype, problem.shape.cells())?;
+        self.fetch(gpu, field, steps, 0, bytes_mut(&mut values))?;
+        Ok(values)
+    }
+
+    /// The values in a box: each plane's rows are fetched in one piece, and the columns picked out here.
+    pub fn read_window(
+        &mut self,
+        gpu: &Gpu,
+        problem: &Problem,
+        field: usize,
+        steps: u64,
+        low: [usize; 3],
+        high: [usize; 3],
+    ) -> Result<Array> {
+        let extents = check_window(problem, low, high)?;
+        let whole = problem.shape.padded();
+        if extents == whole {
+            return self.read(gpu, problem, field, steps);
+        }
+        if extents[1] * extents[2] == whole[1] * whole[2] {
+            let first = problem.shape.index(low) as u64 * problem.dtype.bytes() as u64;
+            let mut values = Array::zeros(problem.dtype, extents.iter().product())?;
+            self.fetch(gpu, field, steps, first, bytes_mut(&mut values))?;
+            return Ok(values);
+        }
+        let mut window = Array::zeros(problem.dtype, extents.iter().product())?;
+        let per_plane = extents[1] * extents[2];
+        let rows = (extents[1] - 1) * whole[2] + extents[2];
+        let mut plane = Array::zeros(problem.dtype, rows)?;
+        for (number, z) in (low[0]..high[0]).enumerate() {
+            let first = problem.shape.index([z, low[1], low[2]]) as u64 * problem.dtype.bytes() as u64;
+            self.fetch(gpu, field, steps, first, bytes_mut(&mut plane))?;
+            match problem.dtype {
+                DType::F32 => pick::<f32>(&plane, whole[2], extents[2], &mut window, number * per_plane),
+                DType::F64 => pick::<f64>(&plane, whole[2], extents[2], &mut window, number * per_plane),
+            }
+        }
+        Ok(window)
+    }
+
+    /// Copies bytes of a field's buffer, from `first` on, to the host.
+    fn fetch(&mut self, gpu: &Gpu, field: usize, steps: u64, first: u64, to: &mut [u8]) -> Result<()> {
+        let room = (to.len() as u64).min(CHUNK);
+        if self.staging.as_ref().is_none_or(|staging| staging.size() < room) {
+            self.staging = None;
+            self.staging = Some(gpu.buffer("reading back", room, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?);
+        }
+        let Some(staging) = &self.staging else { return Ok(()) };
+        let mut offset = first;
+        for part in to.chunks_mut(CHUNK as usize) {
+            let bytes = part.len() as u64;
+            gpu.checked("reading back", || {
+                let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.copy_buffer_to_buffer(self.buffer(field, steps, 0), offset, staging, 0, bytes);
+                gpu.queue.submit([encoder.finish()]);
+            })?;
+            gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped))?;
+            offset += bytes;
+        }
+        Ok(())
+    }
+}
+
+fn bytes_mut(values: &mut Array) -> &mut [u8] {
+    match values {
+        Array::F32(values) => bytemuck::cast_slice_mut(values),
+        Array::F64(values) => bytemuck::cast_slice_mut(values),
+    }
+}
+
+/// Copies the first `width` values of every row of `plane`, whose rows lie `pitch` apart, into `window` from `at` on.
+fn pick<T: Real>(plane: &Array, pitch: usize, width: usize, window: &mut Array, at: usize) {
+    let (Some(from), Some(to)) = (T::slice(plane), T::slice_mut(window)) else { return };
+    for (to, from) in to[at..].chunks_mut(width).zip(from.chunks(pitch)) {
+        to.copy_from_slice(&from[..width]);
+    }
+}
