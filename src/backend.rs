@@ -162,7 +162,9 @@ fn first_able(
         // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
         let last = candidates.peek().is_none();
         let begun = open().and_then(|opened| match opened.kind {
-            Kind::Software => Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() }),
+            Kind::Software => {
+                Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() })
+            }
             _ => {
                 opened.backend.plan(problem, options)?;
                 let given = if last { fields.take() } else { fields.clone() };
@@ -203,7 +205,11 @@ mod tests {
             self.0.device()
         }
         fn plan(&self, _: &Problem, _: &Options) -> Result<Plan> {
-            Err(Error::Unsupported { backend: "refusing", reason: "on principle".to_owned(), change: "ask another".to_owned() })
+            Err(Error::Unsupported {
+                backend: "refusing",
+                reason: "on principle".to_owned(),
+                change: "ask another".to_owned(),
+            })
         }
         fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
             self.0.open(problem, plan, fields)
@@ -212,7 +218,8 @@ mod tests {
 
     type Candidate = (&'static str, fn() -> Result<Opened>);
 
-    const ABSENT: Candidate = ("absent", || Err(Error::Unavailable { backend: "absent", reason: "no driver".to_owned() }));
+    const ABSENT: Candidate =
+        ("absent", || Err(Error::Unavailable { backend: "absent", reason: "no driver".to_owned() }));
     const SOFTWARE: Candidate = ("software", || Ok(Opened::new(Kind::Software, abide_cpu::CpuBackend::new())));
     const REFUSING: Candidate = ("refusing", || Ok(Opened::new(Kind::Gpu, Refusing(abide_cpu::CpuBackend::new()))));
     const BROKEN: Candidate = ("broken", || Err(Error::device("broken", "starting", "lost")));

@@ -9,7 +9,10 @@ use crate::backend::{self, Choice, Opened};
 use crate::io::checkpoint::{Checkpoint, Head};
 use crate::io::{self, Loaded};
 use crate::program::Problem;
-use crate::{Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start, Stencil};
+use crate::{
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start,
+    Stencil,
+};
 use crate::{Simulation, memory};
 
 /// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
@@ -312,7 +315,11 @@ impl Builder {
     fn adopt(&self, checkpoint: &Head, problem: &mut Problem) -> Result<()> {
         let path = self.resume.clone().unwrap_or_default();
         let differs = |what: &str, stored: String, given: String| {
-            Error::file(path.clone(), format!("{what}: the checkpoint has {stored}, given is {given}"), format!("leave {what} out to go on as before"))
+            Error::file(
+                path.clone(),
+                format!("{what}: the checkpoint has {stored}, given is {given}"),
+                format!("leave {what} out to go on as before"),
+            )
         };
         if !self.initial.is_empty() {
             return Err(Error::file(path, "a checkpoint brings all fields with it", "leave the inputs out"));
@@ -338,7 +345,11 @@ impl Builder {
         let axes = problem.shape.dimensions();
         let sides = |b: &Boundaries| b.0[3 - axes..].to_vec();
         if self.boundaries.as_ref().is_some_and(|given| sides(given) != sides(&checkpoint.boundaries)) {
-            return Err(differs("the boundary", checkpoint.boundaries.describe(axes), problem.boundaries.describe(axes)));
+            return Err(differs(
+                "the boundary",
+                checkpoint.boundaries.describe(axes),
+                problem.boundaries.describe(axes),
+            ));
         }
         for (name, given) in &self.parameters {
             let stored = checkpoint.parameters.iter().find(|p| p.0 == *name).map(|p| p.1);
@@ -393,5 +404,9 @@ pub(crate) fn check_parameter(name: &str, value: f64, dtype: DType) -> Result<()
     if rounded.is_finite() {
         return Ok(());
     }
-    Err(Error::invalid(format!("parameter {name}"), format!("{value} is not a finite number in {dtype}"), "give a finite value"))
+    Err(Error::invalid(
+        format!("parameter {name}"),
+        format!("{value} is not a finite number in {dtype}"),
+        "give a finite value",
+    ))
 }

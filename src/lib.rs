@@ -32,7 +32,7 @@ pub mod prelude {
     pub use crate::backend::{Choice, Pace};
     pub use crate::stencil::Scope;
     pub use crate::{
-        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil, Options, Parameter, Plan,
-        Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
+        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil,
+        Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
     };
 }

@@ -108,7 +108,8 @@ impl Simulation {
 
     /// Values of any field that are NaN or infinite.
     pub fn non_finite(&mut self) -> Result<u64> {
-        (0..self.problem.program.fields().len()).try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
+        (0..self.problem.program.fields().len())
+            .try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
     }
 
     /// A field's values.

@@ -35,7 +35,8 @@ impl Case {
             coin @ Start::Coin { .. } => coin.clone(),
             _ => Start::Random { seed: seed + field as u64, low: 0.0, high: 1.0 },
         };
-        let fields = (0..program.fields().len()).map(|f| start(f).fill(&problem.shape, problem.dtype)).collect::<Result<_>>()?;
+        let fields =
+            (0..program.fields().len()).map(|f| start(f).fill(&problem.shape, problem.dtype)).collect::<Result<_>>()?;
         Ok(Case { problem, fields, steps: STEPS })
     }
 
@@ -81,7 +82,8 @@ fn sizes(dimensions: usize) -> &'static [&'static [usize]] {
 }
 
 fn boundaries() -> Vec<Boundaries> {
-    let [fixed, periodic, mirror, constant] = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
+    let [fixed, periodic, mirror, constant] =
+        [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
     let mut all = [fixed, periodic, mirror, constant].map(Boundaries::all).to_vec();
     all.push(Boundaries([[mirror, constant], [constant, fixed], [fixed, mirror]]));
     all.push(Boundaries([[periodic; 2], [mirror; 2], [periodic; 2]]));
@@ -208,8 +210,10 @@ pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<V
     let mut findings = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
-            let cases: Vec<(Case, Vec<Array>)> =
-                cases(entry, dtype)?.into_iter().map(|case| case.reference().map(|fields| (case, fields))).collect::<Result<_>>()?;
+            let cases: Vec<(Case, Vec<Array>)> = cases(entry, dtype)?
+                .into_iter()
+                .map(|case| case.reference().map(|fields| (case, fields)))
+                .collect::<Result<_>>()?;
             for (name, opened) in &present {
                 findings.push(compare(name, opened, entry, dtype, &cases)?);
             }
@@ -219,9 +223,24 @@ pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<V
     Ok(Verification { findings, skipped })
 }
 
-fn compare(name: &'static str, opened: &Opened, entry: &Entry, dtype: DType, cases: &[(Case, Vec<Array>)]) -> Result<Finding> {
-    let mut finding =
-        Finding { backend: name, entry: entry.name, dtype, runs: 0, largest: 0, bound: 0, worst: None, refused: None, errors: Vec::new() };
+fn compare(
+    name: &'static str,
+    opened: &Opened,
+    entry: &Entry,
+    dtype: DType,
+    cases: &[(Case, Vec<Array>)],
+) -> Result<Finding> {
+    let mut finding = Finding {
+        backend: name,
+        entry: entry.name,
+        dtype,
+        runs: 0,
+        largest: 0,
+        bound: 0,
+        worst: None,
+        refused: None,
+        errors: Vec::new(),
+    };
     for (case, expected) in cases {
         let bound = backend::ulp_bound_per_step(name, &case.problem)?.saturating_mul(case.steps);
         finding.bound = finding.bound.max(bound);
@@ -264,7 +283,8 @@ mod tests {
     fn a_wrong_value_is_a_finding() {
         let entry = catalogue::find("2d5pt").unwrap();
         let opened = backend::open("cpu").unwrap();
-        let mut cases: Vec<_> = cases(entry, DType::F64).unwrap().into_iter().map(|c| (c.clone(), c.reference().unwrap())).collect();
+        let mut cases: Vec<_> =
+            cases(entry, DType::F64).unwrap().into_iter().map(|c| (c.clone(), c.reference().unwrap())).collect();
         let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
         assert!(compared.holds() && compared.runs == cases.len(), "{compared:?}");
         if let Array::F64(values) = &mut cases[1].1[0] {

@@ -33,7 +33,13 @@ impl Devices {
         for (name, opened) in &all {
             // Writing to a string cannot fail.
             let _ = match opened {
-                Ok(opened) => write!(text, "{name:<6}{} ({})\n{}", opened.backend.device().name, kind(opened.kind), numbers(opened.backend.device())),
+                Ok(opened) => write!(
+                    text,
+                    "{name:<6}{} ({})\n{}",
+                    opened.backend.device().name,
+                    kind(opened.kind),
+                    numbers(opened.backend.device())
+                ),
                 Err(error) => writeln!(text, "{name:<6}{error}"),
             };
         }
@@ -67,7 +73,10 @@ fn numbers(d: &DeviceSpec) -> String {
     };
     number(d.memory_bytes as f64, format!("{} of memory", bytes(d.memory_bytes as f64)));
     number(d.memory_bandwidth, format!("{:.0} GB/s", d.memory_bandwidth / 1e9));
-    number(d.multiprocessors as f64, format!("{} {}", d.multiprocessors, if d.registers > 0 { "multiprocessors" } else { "cores" }));
+    number(
+        d.multiprocessors as f64,
+        format!("{} {}", d.multiprocessors, if d.registers > 0 { "multiprocessors" } else { "cores" }),
+    );
     if d.registers > 0 {
         number(d.on_chip_bytes() as f64, format!("{} in registers and shared memory", bytes(d.on_chip_bytes() as f64)));
     } else {

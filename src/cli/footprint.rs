@@ -9,7 +9,8 @@ use abide::Stage;
 pub fn pictures(stage: &Stage, fields: &[String]) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(Vec<&str>, BTreeSet<[i32; 3]>)> = Vec::new();
     for (number, name) in fields.iter().enumerate() {
-        let taps: BTreeSet<_> = stage.dag.taps().filter(|tap| usize::from(tap.field) == number).map(|tap| tap.offset).collect();
+        let taps: BTreeSet<_> =
+            stage.dag.taps().filter(|tap| usize::from(tap.field) == number).map(|tap| tap.offset).collect();
         match groups.iter_mut().find(|group| group.1 == taps) {
             _ if taps.is_empty() => {}
             Some(group) => group.0.push(name),
@@ -29,7 +30,9 @@ fn picture(taps: &BTreeSet<[i32; 3]>) -> Vec<String> {
     let width = 2 * reach(2).count() - 1;
     let mut lines = Vec::new();
     if planes.len() > 1 {
-        let heads = planes.iter().map(|z| if *z == 0 { format!("{:<width$}", "z") } else { format!("{:<width$}", format!("z{z:+}")) });
+        let heads = planes
+            .iter()
+            .map(|z| if *z == 0 { format!("{:<width$}", "z") } else { format!("{:<width$}", format!("z{z:+}")) });
         lines.push(heads.collect::<Vec<_>>().join("   ").trim_end().to_owned());
     }
     for y in reach(1) {

@@ -61,7 +61,13 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
         }
     };
     let fields: Vec<String> = (0..program.fields().len()).map(field).collect();
-    let _ = writeln!(text, "    fields {}; boundary {}; {} flops a cell", fields.join(", "), program.boundary(), program.flops());
+    let _ = writeln!(
+        text,
+        "    fields {}; boundary {}; {} flops a cell",
+        fields.join(", "),
+        program.boundary(),
+        program.flops()
+    );
     for p in program.parameters() {
         let _ = writeln!(text, "    --param {:<12} {}", format!("{}={}", p.name, p.default), p.about);
     }
@@ -82,14 +88,20 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
 
 fn as_json(entry: &Entry) -> Result<Value> {
     let program = entry.program(dimensions(entry))?;
-    let parameters: Vec<Value> =
-        program.parameters().iter().map(|p| json!({ "name": p.name, "default": p.default, "about": p.about })).collect();
+    let parameters: Vec<Value> = program
+        .parameters()
+        .iter()
+        .map(|p| json!({ "name": p.name, "default": p.default, "about": p.about }))
+        .collect();
     let stages: Vec<Value> = program
         .stages()
         .iter()
         .map(|stage| {
-            let taps: Vec<Value> =
-                stage.dag.taps().map(|tap| json!({ "field": program.fields()[usize::from(tap.field)], "offset": tap.offset })).collect();
+            let taps: Vec<Value> = stage
+                .dag
+                .taps()
+                .map(|tap| json!({ "field": program.fields()[usize::from(tap.field)], "offset": tap.offset }))
+                .collect();
             json!({ "name": stage.name, "footprint": stage.footprint, "taps": taps })
         })
         .collect();

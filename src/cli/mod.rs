@@ -103,7 +103,13 @@ fn bytes(count: f64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    let digits = if value >= 100.0 || unit == 0 { 0 } else if value >= 10.0 { 1 } else { 2 };
+    let digits = if value >= 100.0 || unit == 0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$} {}", units[unit])
 }
 
@@ -111,7 +117,8 @@ fn bytes(count: f64) -> String {
 fn named(text: &str) -> (Option<&str>, &str) {
     let word = |name: &str| {
         let mut letters = name.chars();
-        letters.next().is_some_and(|c| c.is_alphabetic() || c == '_') && letters.all(|c| c.is_alphanumeric() || c == '_')
+        letters.next().is_some_and(|c| c.is_alphabetic() || c == '_')
+            && letters.all(|c| c.is_alphanumeric() || c == '_')
     };
     match text.split_once('=') {
         Some((name, rest)) if word(name) => (Some(name), rest),

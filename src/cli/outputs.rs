@@ -42,11 +42,16 @@ impl FromStr for Frames {
         let wrong = |reason: &str| Error::invalid(format!("frames `{text}`"), reason, "write them like out_%05d.png");
         let (before, number) = rest.split_once('%').ok_or_else(|| wrong("they have no place for a number"))?;
         let (digits, after) = number.split_once('d').ok_or_else(|| wrong("the number is not written %d"))?;
-        let digits: usize = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| wrong("the number is not written %d or %05d"))? };
+        let digits: usize = if digits.is_empty() {
+            0
+        } else {
+            digits.parse().map_err(|_| wrong("the number is not written %d or %05d"))?
+        };
         if after.contains('%') || digits > 20 {
             return Err(wrong("one number of at most 20 digits has a place"));
         }
-        let frames = Frames { field: field.map(str::to_owned), before: before.to_owned(), digits, after: after.to_owned() };
+        let frames =
+            Frames { field: field.map(str::to_owned), before: before.to_owned(), digits, after: after.to_owned() };
         match Format::of(&frames.path(0))? {
             Format::Gif => Err(wrong("a .gif holds all frames in one file: use --output")),
             _ => Ok(frames),
@@ -105,7 +110,8 @@ impl Writer {
             program.field(field)?;
         }
         let first = frames.map(|f| f.path(0));
-        let mut paths: Vec<&Path> = outputs.iter().map(|o| o.path.as_path()).chain(first.as_deref()).chain(checkpoint).collect();
+        let mut paths: Vec<&Path> =
+            outputs.iter().map(|o| o.path.as_path()).chain(first.as_deref()).chain(checkpoint).collect();
         for path in &paths {
             io::check_target(path)?;
         }

@@ -45,7 +45,8 @@ impl PlanArgs {
     pub fn execute(&self) -> Result<Outcome> {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
         let options = Options { execution: self.manner.execution, cache: self.manner.cache, depth: self.manner.depth };
-        let preset = |name: &str| DeviceSpec::preset(name).and_then(|device| abide::plan::plan(&problem, &device, &options));
+        let preset =
+            |name: &str| DeviceSpec::preset(name).and_then(|device| abide::plan::plan(&problem, &device, &options));
         let mut notes = Vec::new();
         let mut plan: Plan = match (&self.device, self.backend) {
             (Some(name), _) => preset(name)?,
@@ -53,7 +54,11 @@ impl PlanArgs {
             (None, None | Some(Choice::Auto)) => match backend::open("cuda") {
                 Ok(opened) => opened.backend.plan(&problem, &options)?,
                 Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {
-                    notes.push(format!("no CUDA device here: planned for an {}; --device takes {}", DEFAULT.to_uppercase(), PRESETS.join(", ")));
+                    notes.push(format!(
+                        "no CUDA device here: planned for an {}; --device takes {}",
+                        DEFAULT.to_uppercase(),
+                        PRESETS.join(", ")
+                    ));
                     preset(DEFAULT)?
                 }
                 Err(error) => return Err(error),

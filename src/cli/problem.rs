@@ -52,8 +52,11 @@ pub struct Manner {
 }
 
 fn parameter(text: &str) -> Result<(String, f64)> {
-    let parsed = text.split_once('=').and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
-    parsed.ok_or_else(|| Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1"))
+    let parsed =
+        text.split_once('=').and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
+    parsed.ok_or_else(|| {
+        Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1")
+    })
 }
 
 /// One `--input`.
@@ -81,7 +84,13 @@ impl FromStr for Input {
             Err(_) if rest == "own" => From::Own,
             Err(_) if io::is_input(path) => From::File(path.to_owned()),
             Err(error) if path.extension().is_none() => return Err(error),
-            Err(_) => return Err(Error::file(path, "no input format has this extension", "give a .npy, .png or .jpg file, or random:SEED, gaussian, point or own")),
+            Err(_) => {
+                return Err(Error::file(
+                    path,
+                    "no input format has this extension",
+                    "give a .npy, .png or .jpg file, or random:SEED, gaussian, point or own",
+                ));
+            }
         };
         Ok(Input { field: field.map(str::to_owned), from })
     }
@@ -140,7 +149,8 @@ impl Domain {
         }
         for (field, initial) in loaded {
             // Without a name: every field that the model changes, so that a wave starts at rest.
-            let all = (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
+            let all =
+                (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
             let fields: Vec<&str> = field.map_or_else(|| all.collect(), |name| vec![name]);
             for name in fields {
                 builder = initial.clone().give(builder, name, dtype.unwrap_or(DType::F32));

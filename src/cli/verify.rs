@@ -81,7 +81,11 @@ fn table(verification: &Verification) -> String {
     }
     for finding in findings {
         if let Some(worst) = &finding.worst {
-            let _ = writeln!(text, "differs: {} by {} ulp, the bound is {}: {worst}", finding.backend, finding.largest, finding.bound);
+            let _ = writeln!(
+                text,
+                "differs: {} by {} ulp, the bound is {}: {worst}",
+                finding.backend, finding.largest, finding.bound
+            );
         }
         for error in &finding.errors {
             let _ = writeln!(text, "failed: {}: {error}", finding.backend);

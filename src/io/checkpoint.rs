@@ -60,7 +60,12 @@ pub struct Checkpoint {
 }
 
 /// Writes a checkpoint of a problem after `steps` steps; `field` reads a field by number.
-pub fn write(path: &Path, problem: &Problem, steps: u64, mut field: impl FnMut(usize) -> Result<Array>) -> Result<Staged> {
+pub fn write(
+    path: &Path,
+    problem: &Problem,
+    steps: u64,
+    mut field: impl FnMut(usize) -> Result<Array>,
+) -> Result<Staged> {
     let shape = problem.shape;
     let axes = 3 - shape.dimensions()..3;
     let names = problem.program.parameters().iter().map(|p| p.name.clone());
@@ -150,7 +155,12 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
     let shape = Shape::new(&about.size)?;
     let mut boundaries = Boundaries::all(Boundary::default());
     if about.boundaries.len() != shape.dimensions() {
-        return Err(Error::limit("axes with boundaries", about.boundaries.len(), shape.dimensions(), "give one pair each"));
+        return Err(Error::limit(
+            "axes with boundaries",
+            about.boundaries.len(),
+            shape.dimensions(),
+            "give one pair each",
+        ));
     }
     for (axis, sides) in (3 - shape.dimensions()..3).zip(&about.boundaries) {
         boundaries.0[axis] = [sides[0].parse()?, sides[1].parse()?];
@@ -159,8 +169,9 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
 }
 
 fn field(zip: &mut Archive, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
-    let mut entry =
-        zip.by_name(&format!("{name}.npy")).map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
+    let mut entry = zip
+        .by_name(&format!("{name}.npy"))
+        .map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
     // What is stored is no longer than the file, whatever the archive says.
     let size = entry.size().min(length);
     npy::decode(&mut entry, size, path)

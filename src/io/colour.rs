@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use abide_core::with_array;
 
-use crate::{Array, Error, Result, Shape};
+use crate::{Array, Error, Real, Result, Shape};
 
 /// The colour of NaN and infinity; viridis has nothing like it.
 pub(super) const MARK: [u8; 3] = [255, 0, 255];
@@ -26,7 +26,7 @@ impl Range {
             None => Some(Range { low: x, high: x }),
             Some(r) => Some(Range { low: r.low.min(x), high: r.high.max(x) }),
         };
-        with_array!(values, v => v.iter().fold(None, |range, &x| finite(range, f64::from(x))))
+        with_array!(values, v => v.iter().fold(None, |range, &x| finite(range, x.to_f64())))
     }
 
     /// The smallest range that holds both.
@@ -89,7 +89,7 @@ impl Plane {
         })?;
         let rows = if self.strip { 1 } else { self.height };
         let shown = self.offset..self.offset + rows * self.width;
-        with_array!(values, v => pixels.extend(v[shown].iter().map(|&x| pixel(f64::from(x)))));
+        with_array!(values, v => pixels.extend(v[shown].iter().map(|&x| pixel(x.to_f64()))));
         for _ in rows..self.height {
             pixels.extend_from_within(..self.width);
         }

@@ -79,13 +79,7 @@ pub type Named<'a> = (&'a str, &'a Array);
 
 /// Writes fields of one shape, at one step, to a file that [`Staged::commit`] puts in place. Formats of a single field
 /// take the first; `range` are the values at the ends of the colour map, found from the field where there is none.
-pub fn write(
-    path: &Path,
-    shape: &Shape,
-    fields: &[Named<'_>],
-    step: u64,
-    range: Option<Range>,
-) -> Result<Staged> {
+pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64, range: Option<Range>) -> Result<Staged> {
     let Some((_, first)) = fields.first() else {
         return Err(Error::file(path, "there is no field to write", "name a field"));
     };

@@ -105,7 +105,9 @@ fn values<T: Real, const N: usize>(
     let mut buffer = vec![0; (1 << 16).min(promised as usize)];
     while values.len() < count {
         let now = buffer.len().min((count - values.len()) * N);
-        reader.read_exact(&mut buffer[..now]).map_err(|e| format!("it ends after {} of {count} values: {e}", values.len()))?;
+        reader
+            .read_exact(&mut buffer[..now])
+            .map_err(|e| format!("it ends after {} of {count} values: {e}", values.len()))?;
         values.try_reserve(now / N).map_err(memory)?;
         values.extend(buffer[..now].as_chunks::<N>().0.iter().map(|bytes| convert(*bytes)));
     }
@@ -139,7 +141,11 @@ pub fn write(path: &Path, shape: &Shape, values: &Array) -> Result<Staged> {
 
 /// Writes a field to a stream.
 pub(super) fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
-    fn all<T: Real + ndarray_npy::WritableElement>(writer: &mut impl Write, shape: &Shape, v: &[T]) -> std::io::Result<()> {
+    fn all<T: Real + ndarray_npy::WritableElement>(
+        writer: &mut impl Write,
+        shape: &Shape,
+        v: &[T],
+    ) -> std::io::Result<()> {
         let view = ArrayView::from_shape(IxDyn(shape.extents()), v).map_err(std::io::Error::other)?;
         view.write_npy(writer).map_err(std::io::Error::other)
     }
@@ -171,7 +177,10 @@ mod tests {
     #[test]
     fn what_is_written_is_read_to_the_bit() {
         let nan = f64::from_bits(0x7ff8_0000_0000_1234);
-        for values in [Array::F64(vec![1.5, -0.0, nan, f64::MIN_POSITIVE, 5.0, 6.0]), Array::F32(vec![1.0, f32::INFINITY, 3.0, -4.0, 5.0, 6.0])] {
+        for values in [
+            Array::F64(vec![1.5, -0.0, nan, f64::MIN_POSITIVE, 5.0, 6.0]),
+            Array::F32(vec![1.0, f32::INFINITY, 3.0, -4.0, 5.0, 6.0]),
+        ] {
             for extents in [&[6][..], &[2, 3], &[1, 3, 2]] {
                 let shape = Shape::new(extents).unwrap();
                 let mut bytes = Vec::new();
@@ -194,7 +203,14 @@ mod tests {
 
     #[test]
     fn other_numbers_are_refused_by_name() {
-        for (descriptor, words) in [("<c16", "complex"), ("<i8", "whole"), ("|u1", "whole"), ("|b1", "truth"), ("<f2", "width"), ("|O", "else")] {
+        for (descriptor, words) in [
+            ("<c16", "complex"),
+            ("<i8", "whole"),
+            ("|u1", "whole"),
+            ("|b1", "truth"),
+            ("<f2", "width"),
+            ("|O", "else"),
+        ] {
             let error = decode_bytes(&file(descriptor, "False", "(2,)", &[0; 32])).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
@@ -208,8 +224,21 @@ mod tests {
             assert!(matches!(decode_bytes(&good[..length]), Err(Error::File { .. })), "{length}");
         }
         assert!(decode_bytes(&[&good[..], &[0]].concat()).is_err());
-        for extents in ["(2, 4)", "(1000000, 1000000, 100)", "(18446744073709551615,)", "(0,)", "()", "(1,1,1,6)", "(-1,)", "6", "(99999999999999999999999,)"] {
-            assert!(matches!(decode_bytes(&file("<f8", "False", extents, &[0; 48])), Err(Error::File { .. })), "{extents}");
+        for extents in [
+            "(2, 4)",
+            "(1000000, 1000000, 100)",
+            "(18446744073709551615,)",
+            "(0,)",
+            "()",
+            "(1,1,1,6)",
+            "(-1,)",
+            "6",
+            "(99999999999999999999999,)",
+        ] {
+            assert!(
+                matches!(decode_bytes(&file("<f8", "False", extents, &[0; 48])), Err(Error::File { .. })),
+                "{extents}"
+            );
         }
         let nested = "(".repeat(60_000);
         assert!(decode_bytes(&file("<f8", "False", &nested, &[])).is_err());

@@ -24,7 +24,10 @@ fn encode(w: &mut impl Write, shape: &Shape, fields: &[Named<'_>], step: u64) ->
     writeln!(w, r#"<VTKFile type="ImageData" version="1.0" byte_order="{order}" header_type="UInt64">"#)?;
     writeln!(w, r#"  <ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="1 1 1">"#)?;
     writeln!(w, "    <FieldData>")?;
-    writeln!(w, r#"      <DataArray type="Float64" Name="TimeValue" NumberOfTuples="1" format="ascii">{step}</DataArray>"#)?;
+    writeln!(
+        w,
+        r#"      <DataArray type="Float64" Name="TimeValue" NumberOfTuples="1" format="ascii">{step}</DataArray>"#
+    )?;
     writeln!(w, "    </FieldData>")?;
     writeln!(w, r#"    <Piece Extent="{extent}">"#)?;
     writeln!(w, r#"      <PointData Scalars="{}">"#, fields.first().map(|f| escaped(f.0)).unwrap_or_default())?;
@@ -34,7 +37,11 @@ fn encode(w: &mut impl Write, shape: &Shape, fields: &[Named<'_>], step: u64) ->
             DType::F32 => "Float32",
             DType::F64 => "Float64",
         };
-        writeln!(w, r#"        <DataArray type="{kind}" Name="{}" format="appended" offset="{offset}"/>"#, escaped(name))?;
+        writeln!(
+            w,
+            r#"        <DataArray type="{kind}" Name="{}" format="appended" offset="{offset}"/>"#,
+            escaped(name)
+        )?;
         // Four characters for every three bytes begun.
         offset += (values.as_bytes().len() as u64 + 8).div_ceil(3) * 4;
     }
@@ -70,8 +77,10 @@ mod tests {
         assert!(text.contains(r#"WholeExtent="0 2 0 1 0 0""#));
         assert!(text.contains(r#"Name="a&lt;b""#));
         let data = text.split_once("base64\">_").unwrap().1.split_once('\n').unwrap().0;
-        let offsets: Vec<usize> =
-            text.match_indices("offset=\"").map(|(at, m)| text[at + m.len()..].split_once('"').unwrap().0.parse().unwrap()).collect();
+        let offsets: Vec<usize> = text
+            .match_indices("offset=\"")
+            .map(|(at, m)| text[at + m.len()..].split_once('"').unwrap().0.parse().unwrap())
+            .collect();
         for ((from, to), array) in [(offsets[0], offsets[1]), (offsets[1], data.len())].into_iter().zip([&u, &v]) {
             let decoded = STANDARD.decode(&data[from..to]).unwrap();
             assert_eq!(decoded[..8], (array.as_bytes().len() as u64).to_ne_bytes());
