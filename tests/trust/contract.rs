@@ -16,7 +16,7 @@ pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
             let boundary = program.boundary();
             let problem = problem(program, extents, dtype, abide::Boundaries::all(boundary))?;
             let before = fields(&problem, 5)?;
-            for options in [Options::default(), subject.variants(&problem)[1..].last().copied().unwrap_or_default()] {
+            for options in subject.variants(&problem) {
                 let after = subject.run(&problem, &options, &before, 0)?;
                 assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{}", describe(&problem));
             }
@@ -116,10 +116,10 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
         let fresh = fields(&problem, 99)?[1].clone();
         let feed = problem.program.parameter("feed")?;
 
-        let mut expected = start.clone();
-        abide_cpu::reference::advance(&problem, &mut expected, 4)?;
         let mut changed = problem.clone();
         changed.parameters[feed] = 0.05;
+        let mut expected = start.clone();
+        abide_cpu::reference::advance(&problem, &mut expected, 4)?;
         abide_cpu::reference::advance(&changed, &mut expected, 3)?;
         expected[1] = fresh.clone();
         abide_cpu::reference::advance(&changed, &mut expected, 4)?;
@@ -130,11 +130,21 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
             session.advance(4)?;
             session.set_parameter(feed, 0.05)?;
             session.advance(3)?;
+            subject.check_step(&changed, &options, session.as_mut())?;
+
+            let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
+            session.advance(4)?;
+            session.set_parameter(feed, 0.05)?;
+            session.advance(3)?;
             session.write(1, &fresh)?;
+            assert!(session.read(1)?.same_bits(&fresh));
             session.advance(4)?;
             for (field, expected) in expected.iter().enumerate() {
-                let fault = subject.disagreement(&problem, 11, &session.read(field)?, expected);
-                assert_eq!(fault, None, "{} {options:?}", describe(&problem));
+                let (got, expected) = (session.read(field)?, expected.to_f64());
+                // The steps magnify a difference a little; a change that was missed differs in the second digit.
+                let error = got.to_f64().iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                let allowed = if subject.is_exact() { 0.0 } else { 1e-5 };
+                assert!(error <= allowed, "{} {options:?}: off by {error:e}", describe(&problem));
             }
         }
     }
@@ -165,9 +175,7 @@ pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     }
     // After all that the session still works.
     session.advance(2)?;
-    let mut expected = good.clone();
-    abide_cpu::reference::advance(&problem, &mut expected, 2)?;
-    assert_eq!(subject.disagreement(&problem, 2, &session.read(0)?, &expected[0]), None);
+    subject.check_step(&problem, &Options::default(), session.as_mut())?;
 
     let mut thin = problem.clone();
     thin.shape = Shape::new(&[9])?;

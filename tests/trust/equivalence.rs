@@ -47,7 +47,7 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
                             variants[turn / 2 % variants.len()]
                         }
                     };
-                    subject.compare(&problem, &options, &fields(&problem, turn as u64)?, 5)?;
+                    subject.compare(&problem, &[options], &fields(&problem, turn as u64)?, 5)?;
                     cases += 1;
                 }
             }
@@ -102,12 +102,7 @@ pub fn every_policy(subject: &Subject) -> Result<()> {
             for dtype in subject.dtypes() {
                 let boundary = boundaries[(number + axes + dtype.bytes() / 4) % boundaries.len()];
                 let problem = problem(program.clone(), extents, dtype, boundary)?;
-                let fields = fields(&problem, 7)?;
-                let mut expected = fields.clone();
-                abide_cpu::reference::advance(&problem, &mut expected, 4)?;
-                for options in subject.variants(&problem) {
-                    subject.compare_with(&problem, &options, &fields, 4, &expected)?;
-                }
+                subject.compare(&problem, &subject.variants(&problem), &fields(&problem, 7)?, 4)?;
             }
         }
     }
@@ -130,12 +125,7 @@ pub fn many_tiles(subject: &Subject) -> Result<()> {
         for dtype in subject.dtypes() {
             let boundary = boundaries[(2 * number + dtype.bytes() / 4) % boundaries.len()];
             let problem = problem(program.clone(), extents, dtype, boundary)?;
-            let fields = fields(&problem, 3)?;
-            let mut expected = fields.clone();
-            abide_cpu::reference::advance(&problem, &mut expected, 3)?;
-            for options in subject.variants(&problem) {
-                subject.compare_with(&problem, &options, &fields, 3, &expected)?;
-            }
+            subject.compare(&problem, &subject.variants(&problem), &fields(&problem, 3)?, 3)?;
         }
     }
     Ok(())

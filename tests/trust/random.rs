@@ -192,8 +192,8 @@ pub fn exact_formulas(subject: &Subject) -> Result<()> {
         for_cases(48, case(false, subject.dtypes()), |case| {
             let problem = case.problem()?;
             let variants = subject.variants(&problem);
-            let options = variants[case.variant % variants.len()];
-            subject.compare(&problem, &options, &fields(&problem, 31)?, 3)
+            let way = variants[case.variant % variants.len()];
+            subject.compare(&problem, &[way], &fields(&problem, 31)?, 3)
         });
         return Ok(());
     }

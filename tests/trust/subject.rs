@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abide::backend::{Opened, open};
 use abide::catalogue;
 use abide::{
-    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result, Shape, Start,
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result, Session, Shape, Start,
 };
 
 /// A backend that is present.
@@ -83,73 +83,104 @@ impl Subject {
         let first = steps * 2 / 5;
         session.advance(first)?;
         session.advance(steps - first)?;
-        (0..fields.len()).map(|field| session.read(field)).collect()
+        read(session.as_mut(), fields.len())
     }
 
-    /// Runs a problem and holds the result against the reference.
-    pub fn compare(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64) -> Result<()> {
-        let mut expected = fields.to_vec();
-        abide_cpu::reference::advance(problem, &mut expected, steps)?;
-        self.compare_with(problem, options, fields, steps, &expected)
-    }
-
-    /// Runs a problem and holds the result against what is expected.
-    pub fn compare_with(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64, expected: &[Array]) -> Result<()> {
-        let results = self.run(problem, options, fields, steps)?;
-        for (field, (result, expected)) in results.iter().zip(expected).enumerate() {
-            if let Some(fault) = self.disagreement(problem, steps, result, expected) {
-                let name = &problem.program.fields()[field];
-                panic!(
-                    "{}, execution {}, cache {}, depth {:?}, {}, {steps} steps, field {name}: {fault}",
-                    self.name,
-                    options.execution,
-                    options.cache,
-                    options.depth,
-                    describe(problem)
-                );
+    /// Runs a problem in some ways and holds each result against the reference.
+    ///
+    /// A backend that promises the reference's bits must have them at the end. One that promises a bound must keep it
+    /// in every step, from its own values before the step, and must have the same bits at the end of a run in parts.
+    pub fn compare(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64) -> Result<()> {
+        if self.is_exact() {
+            let mut expected = fields.to_vec();
+            abide_cpu::reference::advance(problem, &mut expected, steps)?;
+            return self.compare_with(problem, ways, fields, steps, &expected);
+        }
+        for options in ways {
+            let plan = self.opened.backend.plan(problem, options)?;
+            let mut session = self.opened.backend.open(problem, &plan, fields.to_vec())?;
+            for _ in 0..steps {
+                self.check_step(problem, options, session.as_mut())?;
             }
+            let one_by_one = read(session.as_mut(), fields.len())?;
+            let in_parts = self.run(problem, options, fields, steps)?;
+            let same = in_parts.iter().zip(&one_by_one).all(|(a, b)| a.same_bits(b));
+            assert!(same, "{}: the parts of a run change its bits: {}", self.name, words(problem, options));
         }
         Ok(())
     }
 
-    /// How a result differs from what is expected by more than the backend states, if it does.
-    pub fn disagreement(&self, problem: &Problem, steps: u64, result: &Array, expected: &Array) -> Option<String> {
-        if result.same_bits(expected) {
-            return None;
-        }
-        let bound = self.bound(problem, steps);
-        let scale = largest(expected);
-        let step = ulp(scale, problem.dtype);
-        let differs = |i: &usize| {
-            let (a, b) = (result.get(*i).unwrap_or(f64::NAN), expected.get(*i).unwrap_or(f64::NAN));
-            match bound {
-                Some(ulps) => !((a - b).abs() <= ulps * step || a == b || (a.is_nan() && b.is_nan())),
-                None => a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()),
-            }
-        };
-        if result.len() != expected.len() || result.dtype() != expected.dtype() {
-            return Some(format!("{} values of {}, expected {} of {}", result.len(), result.dtype(), expected.len(), expected.dtype()));
-        }
-        let wrong: Vec<usize> = (0..expected.len()).filter(differs).collect();
-        let &first = wrong.first()?;
-        let value = |array: &Array| array.get(first).unwrap_or(f64::NAN);
-        Some(format!(
-            "{} of {} cells, first at {:?}: {:e} instead of {:e}; the bound is {}",
-            wrong.len(),
-            expected.len(),
-            problem.shape.cell(first),
-            value(result),
-            value(expected),
-            bound.map_or("the same bits".to_owned(), |ulps| format!("{ulps} units in the last place of {scale:e}"))
-        ))
+    /// Advances by one step and holds it against the reference's step from the same values.
+    pub fn check_step(&self, problem: &Problem, options: &Options, session: &mut dyn Session) -> Result<()> {
+        let before = read(session, problem.program.fields().len())?;
+        session.advance(1)?;
+        let after = read(session, before.len())?;
+        let mut expected = before.clone();
+        abide_cpu::reference::advance(problem, &mut expected, 1)?;
+        self.check(problem, options, 1, &before, &after, &expected);
+        Ok(())
     }
 
-    /// How far results may be from the reference's, in units in the last place of the field's largest value;
-    /// `None`: not a bit.
-    fn bound(&self, problem: &Problem, steps: u64) -> Option<f64> {
-        let _ = (problem, steps);
-        None
+    /// Runs a problem in some ways and holds each result against what is expected. Where the backend promises a bound
+    /// a step, the program must magnify no difference.
+    pub fn compare_with(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64, expected: &[Array]) -> Result<()> {
+        for options in ways {
+            let results = self.run(problem, options, fields, steps)?;
+            self.check(problem, options, steps, fields, &results, expected);
+        }
+        Ok(())
     }
+
+    fn check(&self, problem: &Problem, options: &Options, steps: u64, before: &[Array], results: &[Array], expected: &[Array]) {
+        let magnitude = before.iter().chain(expected).map(largest).fold(0.0, f64::max);
+        let allowed = self.bound(problem, magnitude) * steps as f64 * ulp(magnitude, problem.dtype);
+        for (field, (result, expected)) in results.iter().zip(expected).enumerate() {
+            if let Some(fault) = difference(problem, result, expected, allowed) {
+                let name = &problem.program.fields()[field];
+                panic!("{}: {steps} steps of {}, field {name}: {fault}", self.name, words(problem, options));
+            }
+        }
+        assert_eq!(results.len(), expected.len());
+    }
+
+    /// The units in the last place of the largest magnitude by which one step may differ from the reference's; 0: the
+    /// same bits.
+    fn bound(&self, problem: &Problem, magnitude: f64) -> f64 {
+        match self.is_exact() {
+            true => 0.0,
+            false => {
+                let bound = abide_wgpu::ulp_bound_per_step_of(problem, magnitude);
+                assert!(bound.is_finite(), "no bound is stated for {}", describe(problem));
+                bound
+            }
+        }
+    }
+}
+
+/// All fields of a session.
+pub fn read(session: &mut dyn Session, fields: usize) -> Result<Vec<Array>> {
+    (0..fields).map(|field| session.read(field)).collect()
+}
+
+/// Where and how a result differs from what is expected by more than is allowed; 0 allows no bit.
+fn difference(problem: &Problem, result: &Array, expected: &Array, allowed: f64) -> Option<String> {
+    if result.same_bits(expected) {
+        return None;
+    }
+    if result.len() != expected.len() || result.dtype() != expected.dtype() {
+        return Some(format!("{} values of {}, expected {} of {}", result.len(), result.dtype(), expected.len(), expected.dtype()));
+    }
+    let pair = |i: usize| (result.get(i).unwrap_or(f64::NAN), expected.get(i).unwrap_or(f64::NAN));
+    let differs = |&i: &usize| {
+        let (a, b) = pair(i);
+        let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        !(same || (allowed > 0.0 && ((a - b).abs() <= allowed || a == b)))
+    };
+    let wrong: Vec<usize> = (0..expected.len()).filter(differs).collect();
+    let &first = wrong.first()?;
+    let (a, b) = pair(first);
+    let at = problem.shape.cell(first);
+    Some(format!("{} of {} cells, first at {at:?}: {a:e} instead of {b:e}; allowed is {allowed:e}", wrong.len(), expected.len()))
 }
 
 /// The largest finite magnitude of an array.
@@ -163,6 +194,12 @@ fn ulp(value: f64, dtype: DType) -> f64 {
         DType::F32 => f64::from((value as f32).next_up()) - f64::from(value as f32),
         DType::F64 => value.next_up() - value,
     }
+}
+
+/// A problem and a way to run it, in words.
+fn words(problem: &Problem, options: &Options) -> String {
+    let Options { execution, cache, depth } = options;
+    format!("{}, execution {execution}, cache {cache}, depth {depth:?}", describe(problem))
 }
 
 /// A problem in words.
