@@ -6,6 +6,8 @@
 use abide_core::Real;
 use abide_core::expr::{Binary, Unary, binary, unary};
 
+use crate::tape::MAX_TERMS;
+
 /// An operand of a chunk: its values, or one value for all of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a, T> {
@@ -15,54 +17,69 @@ pub enum Source<'a, T> {
     Scalar(T),
 }
 
-/// Cells whose sums are held in registers together: four vectors of eight f64 or sixteen f32.
+/// Bytes of the sums that are held in registers together: four of the widest vectors, so that one's latency is hidden
+/// behind the others.
 const BLOCK_BYTES: usize = 256;
 
-/// `sum[i] = w0*v0[i]`, then `fma(w, v[i], sum[i])` for each later term. All operands are as long as `sum`.
+/// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each of `count` terms `(w, v)`, in order. All are as long as `to`.
 #[inline(always)]
-pub fn sum<T: Real>(sum: &mut [T], terms: &[(T, &[T])]) {
-    match BLOCK_BYTES / size_of::<T>() {
-        64 => sum_in_blocks::<T, 64>(sum, terms),
-        _ => sum_in_blocks::<T, 32>(sum, terms),
+pub fn sum<'a, T: Real>(to: &mut [T], count: usize, term: impl Fn(usize) -> (T, &'a [T])) {
+    macro_rules! unrolled {
+        ($($count:literal)*) => {
+            match count {
+                $($count => sum_of::<T, $count>(to, $count, term),)*
+                _ => sum_of::<T, MAX_TERMS>(to, count, term),
+            }
+        };
+    }
+    unrolled!(2 3 4 5 6 7 9)
+}
+
+/// The sum of `count` terms, `MOST` at most; its loop over the terms vanishes where `count` is a literal.
+#[inline(always)]
+fn sum_of<'a, T: Real, const MOST: usize>(to: &mut [T], count: usize, term: impl Fn(usize) -> (T, &'a [T])) {
+    let (mut weights, mut values): ([T; MOST], [&[T]; MOST]) = ([T::ZERO; MOST], [&[]; MOST]);
+    for k in 0..count {
+        let (weight, from) = term(k);
+        weights[k] = weight;
+        values[k] = &from[..to.len()];
+    }
+    let (weights, values) = (&weights[..count], &values[..count]);
+    match (to.len(), BLOCK_BYTES / size_of::<T>()) {
+        (64.., 64) => sum_in_blocks::<T, 64>(to, weights, values),
+        (32.., 32) => sum_in_blocks::<T, 32>(to, weights, values),
+        (4.., _) => sum_in_blocks::<T, 4>(to, weights, values),
+        _ => sum_in_blocks::<T, 1>(to, weights, values),
     }
 }
 
+/// The sum in blocks of `N` cells, of which there is at least one. The last block may do cells again that the one
+/// before did; that costs less than a loop over single cells.
 #[inline(always)]
-fn sum_in_blocks<T: Real, const BLOCK: usize>(sum: &mut [T], terms: &[(T, &[T])]) {
-    let len = sum.len();
+fn sum_in_blocks<T: Real, const N: usize>(to: &mut [T], weights: &[T], values: &[&[T]]) {
+    let len = to.len();
     let mut start = 0;
-    while start + BLOCK <= len {
-        block::<T, BLOCK>(sum, terms, start);
-        start += BLOCK;
+    while start + N <= len {
+        sum_block::<T, N>(to, weights, values, start);
+        start += N;
     }
-    while start + 4 <= len {
-        block::<T, 4>(sum, terms, start);
-        start += 4;
-    }
-    while start < len {
-        block::<T, 1>(sum, terms, start);
-        start += 1;
+    if start < len && len >= N {
+        sum_block::<T, N>(to, weights, values, len - N);
     }
 }
 
 /// The sums of `N` cells from `start` on.
 #[inline(always)]
-fn block<T: Real, const N: usize>(sum: &mut [T], terms: &[(T, &[T])], start: usize) {
-    let [(weight, values), rest @ ..] = terms else { return };
-    let (Some(values), Some(sum)) = (values[start..].first_chunk::<N>(), sum[start..].first_chunk_mut::<N>()) else {
-        return;
-    };
+fn sum_block<T: Real, const N: usize>(to: &mut [T], weights: &[T], values: &[&[T]], start: usize) {
+    let Some(to) = to[start..].first_chunk_mut::<N>() else { return };
     let mut total = [T::ZERO; N];
-    for i in 0..N {
-        total[i] = *weight * values[i];
-    }
-    for (weight, values) in rest {
+    for (k, (&weight, values)) in weights.iter().zip(values).enumerate() {
         let Some(values) = values[start..].first_chunk::<N>() else { return };
         for i in 0..N {
-            total[i] = weight.mul_add(values[i], total[i]);
+            total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
         }
     }
-    *sum = total;
+    *to = total;
 }
 
 /// `to[i] = from[i]`.
@@ -174,15 +191,18 @@ mod tests {
     #[test]
     fn a_sum_of_any_length_is_a_product_and_then_fused_multiply_adds() {
         fn check<T: Real>() {
-            for len in [0, 1, 3, 4, 31, 32, 33, 64, 67, 131] {
-                let values =
-                    |seed: usize| -> Vec<T> { (0..len).map(|i| T::from_f64(((i * 37 + seed) as f64).sin())).collect() };
-                let (a, b, c) = (values(1), values(2), values(3));
-                let [x, y, z] = [0.1, 0.7, -1.3].map(T::from_f64);
+            for (len, count) in
+                [0, 1, 3, 4, 31, 32, 33, 64, 67, 131].into_iter().flat_map(|len| (1..=MAX_TERMS).map(move |n| (len, n)))
+            {
+                let value = |term: usize, i: usize| T::from_f64(((i * 37 + term) as f64).sin());
+                let weight = |term: usize| T::from_f64((term as f64).cos());
+                let values: Vec<Vec<T>> = (0..count).map(|term| (0..len).map(|i| value(term, i)).collect()).collect();
                 let mut total = vec![T::ONE; len];
-                sum(&mut total, &[(x, &a), (y, &b), (z, &c)]);
-                for i in 0..len {
-                    assert_eq!(total[i].to_bits64(), z.mul_add(c[i], y.mul_add(b[i], x * a[i])).to_bits64());
+                sum(&mut total, count, |term| (weight(term), &values[term]));
+                for (i, total) in total.iter().enumerate() {
+                    let first = weight(0) * value(0, i);
+                    let expected = (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));
+                    assert_eq!(total.to_bits64(), expected.to_bits64());
                 }
             }
         }

@@ -13,7 +13,7 @@ use multiversion::multiversion;
 
 use crate::lanes::{self, Source};
 use crate::region::{Line, Region};
-use crate::tape::{MAX_TERMS, Op, Operand, Place, Tape};
+use crate::tape::{Op, Operand, Place, Tape, Term};
 
 /// What all bands of a stage share.
 pub struct Stage<'a, T> {
@@ -119,6 +119,8 @@ pub fn has_fused_multiply_add() -> bool {
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
     let Stage { region, tape, parameters, .. } = *stage;
+    // Where nothing is kept in slots, a chunk may be as long as no tap of it reaches beyond an end of the row.
+    let reach = [-1, 1].map(|side| tape.taps.iter().map(|tap| side * tap.shift).max().unwrap_or(0).max(0) as usize);
     for number in band.units.clone() {
         let unit = region.unit(number);
         let [z, y] = unit.row;
@@ -127,10 +129,16 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
         }
         band.lines.clear();
         band.lines.extend(tape.lines.iter().map(|&offset| region.line(unit.row, offset)));
+        let all_at_hand = band.lines.iter().all(|line| matches!(line, Line::At(_)));
+        let long =
+            (tape.slots == 0 && all_at_hand).then(|| unit.cells.end.min(region.width().saturating_sub(reach[1])));
         let mut to = region.index(&unit) - outputs.origin;
         let mut start = unit.cells.start;
         while start < unit.cells.end {
-            let len = stage.chunk.min(unit.cells.end - start);
+            let len = match long {
+                Some(end) if start >= reach[0] && end > start => end - start,
+                _ => stage.chunk.min(unit.cells.end - start),
+            };
             chunk(stage, band, &mut outputs.values, start..start + len, to);
             start += len;
             to += len;
@@ -166,15 +174,14 @@ fn chunk<T: Real>(
             Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
             Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
             Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
-            Op::Sum(ref terms) => {
-                let mut list: [(T, &[T]); MAX_TERMS] = [(T::ZERO, &[]); MAX_TERMS];
-                for (entry, term) in list.iter_mut().zip(terms) {
-                    if let Source::Lanes(values) = at(term.operand) {
-                        *entry = (band.scalars[term.weight], values);
-                    }
+            Op::Sum(ref terms) => lanes::sum(place, terms.len(), |number| {
+                let Term { weight, operand } = terms[number];
+                match at(operand) {
+                    Source::Lanes(values) => (band.scalars[weight], values),
+                    // The tape puts no scalar here.
+                    Source::Scalar(_) => (band.scalars[weight], &[]),
                 }
-                lanes::sum(place, &list[..terms.len().min(MAX_TERMS)]);
-            }
+            }),
         }
         if let Place::Slot(slot) = step.place {
             band.slots[slot] = taken;
