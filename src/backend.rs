@@ -12,8 +12,9 @@ use crate::{Array, Error, Options, Result, memory};
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
 #[rustfmt::skip]
 const TABLE: &[Entry] = &[
-    Entry { name: "cuda", open: || Ok(Opened::new(Kind::Gpu, abide_cuda::CudaBackend::new()?)), variants: abide_cuda::variants, bound: |_| 0 },
-    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: plain, bound: |_| 0 },
+    Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), variants: abide_cuda::variants, bound: exact },
+    Entry { name: "wgpu", open: wgpu, variants: plain, bound: abide_wgpu::ulp_bound_per_step_of },
+    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: plain, bound: exact },
 ];
 
 struct Entry {
@@ -21,8 +22,18 @@ struct Entry {
     open: fn() -> Result<Opened>,
     /// Every way in which it can run a problem.
     variants: fn() -> Vec<Options>,
-    /// The most units in the last place by which a step may differ from the reference's.
-    bound: fn(&Problem) -> u64,
+    /// See [`ulp_bound_per_step`].
+    bound: fn(&Problem, f64) -> f64,
+}
+
+fn wgpu() -> Result<Opened> {
+    let backend = abide_wgpu::WgpuBackend::new()?;
+    let kind = if backend.is_software() { Kind::Software } else { Kind::Gpu };
+    Ok(Opened::new(kind, backend))
+}
+
+fn exact(_: &Problem, _: f64) -> f64 {
+    0.0
 }
 
 fn plain() -> Vec<Options> {
@@ -75,10 +86,10 @@ pub fn variants(name: &str) -> Result<Vec<Options>> {
     Ok((entry(name)?.variants)())
 }
 
-/// The most units in the last place by which one step of a backend may differ from the reference's; 0 where it has the
-/// same bits.
-pub fn ulp_bound_per_step(name: &str, problem: &Problem) -> Result<u64> {
-    Ok((entry(name)?.bound)(problem))
+/// The most by which one step of a backend may differ from the reference's from the same values, in units in the last
+/// place of the largest `magnitude` of any field; 0 where it has the same bits.
+pub fn ulp_bound_per_step(name: &str, problem: &Problem, magnitude: f64) -> Result<f64> {
+    Ok((entry(name)?.bound)(problem, magnitude))
 }
 
 /// Which backend runs a simulation.

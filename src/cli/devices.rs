@@ -86,7 +86,7 @@ fn numbers(d: &DeviceSpec) -> String {
     number(d.l2_bytes as f64, format!("{} of last-level cache", bytes(d.l2_bytes as f64)));
     number(d.f32_flops, format!("{:.2} TFlop/s in f32", d.f32_flops / 1e12));
     number(d.f64_flops, format!("{:.2} TFlop/s in f64", d.f64_flops / 1e12));
-    if d.f64_flops == 0.0 {
+    if d.f64_flops == 0.0 && d.f32_flops > 0.0 {
         parts.push("no f64".to_owned());
     }
     parts.chunks(4).map(|line| format!("      {}\n", line.join(", "))).collect()

@@ -62,7 +62,9 @@ fn table(verification: &Verification) -> String {
         }
     }
     columns.sort_by_key(|(backend, dtype)| (*backend, dtype.bytes()));
-    let mut text = String::from("Largest difference from the reference in ulp, of the bound where that is not 0\n");
+    let mut text = String::from(
+        "Largest difference from the reference in ulp: after 7 steps, where the bound is 0; \"1.5 of 4.0\" where it is not,\nof any one step, in ulp of the fields' largest magnitude\n\n",
+    );
     let row = |text: &mut String, name: &str, cells: Vec<String>| {
         let cells: String = cells.iter().map(|cell| format!("{cell:>16}")).collect();
         // Writing to a string cannot fail.
@@ -105,7 +107,7 @@ fn cell(finding: &Finding) -> String {
     match finding {
         f if !f.errors.is_empty() => "error".to_owned(),
         f if f.runs == 0 => "refused".to_owned(),
-        f if f.bound == 0 => f.largest.to_string(),
-        f => format!("{} of {}", f.largest, f.bound),
+        f if f.bound == 0.0 => f.largest.to_string(),
+        f => format!("{:.1} of {:.1}", f.largest, f.bound),
     }
 }
