@@ -50,7 +50,8 @@ impl Adapter {
             f64: features.contains(wgpu::Features::SHADER_F64),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
-            workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x) as usize,
+            workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
+                as usize,
             buffer_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             buffers: limits.max_storage_buffers_per_shader_stage as usize,
         }

@@ -55,21 +55,46 @@ impl WgpuBackend {
     /// Checks what wgpu itself does not, or only by a message that names no way out.
     fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
         let limits = &self.gpu.limits;
-        let uniform_bytes = (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
+        let uniform_bytes =
+            (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
         let within = |what: &str, asked: u64, limit: u64, change: &str| {
-            if asked <= limit { Ok(()) } else { Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change)) }
+            if asked <= limit {
+                Ok(())
+            } else {
+                Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change))
+            }
         };
         within("bytes of parameters", uniform_bytes, limits.max_uniform_buffer_binding_size, "use fewer parameters")?;
-        within("bytes of one field", problem.shape.bytes(problem.dtype) as u64, self.spec.buffer_bytes, "choose a smaller size or f32")?;
+        within(
+            "bytes of one field",
+            problem.shape.bytes(problem.dtype) as u64,
+            self.spec.buffer_bytes,
+            "choose a smaller size or f32",
+        )?;
         for kernel in kernels {
             let stage = &kernel.name;
             let buffers = kernel.bindings.iter().filter(|binding| **binding != Binding::Parameters).count() as u64;
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
-            within(&format!("threads of a workgroup of {stage}"), threads, self.spec.threads_per_block as u64, smaller)?;
-            within(&format!("bytes of workgroup memory of {stage}"), bytes, self.spec.shared_bytes_per_block as u64, smaller)?;
+            within(
+                &format!("threads of a workgroup of {stage}"),
+                threads,
+                self.spec.threads_per_block as u64,
+                smaller,
+            )?;
+            within(
+                &format!("bytes of workgroup memory of {stage}"),
+                bytes,
+                self.spec.shared_bytes_per_block as u64,
+                smaller,
+            )?;
             let change = "use fewer fields a stage, or another backend";
-            within(&format!("fields that {stage} reads and writes"), buffers, limits.max_storage_buffers_per_shader_stage.into(), change)?;
+            within(
+                &format!("fields that {stage} reads and writes"),
+                buffers,
+                limits.max_storage_buffers_per_shader_stage.into(),
+                change,
+            )?;
             grid(kernel.workgroups, limits.max_compute_workgroups_per_dimension)?;
         }
         Ok(())
@@ -89,7 +114,9 @@ impl Backend for WgpuBackend {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
         let plan = match (options.execution, options.cache) {
-            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise, _) => plan_tiles(problem, &self.spec, options)?,
+            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise, _) => {
+                plan_tiles(problem, &self.spec, options)?
+            }
             // Refuses a persistent kernel, and notes why a cache policy is not followed.
             _ => plan(problem, &self.spec, options)?,
         };
@@ -128,5 +155,42 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         f64_flops: 0.0,
         launch_seconds: LAUNCH_SECONDS,
         barrier_seconds: 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{DType, Shape, catalogue};
+
+    use super::*;
+
+    #[test]
+    fn a_device_that_goes_away_is_an_error() {
+        let Ok(backend) = WgpuBackend::new() else {
+            return println!("skipped: wgpu: no adapter");
+        };
+        let program = catalogue::find("heat").and_then(|entry| entry.program(2)).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(&[32, 32]).unwrap(), DType::F32).unwrap();
+        let field = vec![Array::F32(vec![0.5; 1024])];
+        let plan = Backend::plan(&backend, &problem, &Options::default()).unwrap();
+        let mut session = Backend::open(&backend, &problem, &plan, field.clone()).unwrap();
+        session.advance(3).unwrap();
+        backend.gpu.device.destroy();
+        let error = session.advance(3).unwrap_err();
+        assert!(matches!(error, Error::Device { .. }), "{error}");
+        assert!(session.read(0).is_err());
+        assert!(session.write(0, &field[0]).is_err());
+        assert!(matches!(session.set_parameter(0, 0.2), Err(Error::Device { .. })));
+        assert!(Backend::open(&backend, &problem, &plan, field).is_err());
+    }
+
+    #[test]
+    fn too_large_an_allocation_is_an_error() {
+        let Ok(backend) = WgpuBackend::new() else {
+            return println!("skipped: wgpu: no adapter");
+        };
+        let error = backend.gpu.buffer("too much", 1 << 46, wgpu::BufferUsages::STORAGE).unwrap_err();
+        assert!(error.to_string().contains("for too much"), "{error}");
+        backend.gpu.buffer("a little", 64, wgpu::BufferUsages::STORAGE).unwrap();
     }
 }

@@ -27,7 +27,8 @@ fn measure(gpu: &Gpu) -> Result<f64> {
     let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let mut bytes: u64 = if gpu.adapter.is_software() { 32 << 20 } else { 256 << 20 };
     bytes = bytes.min(gpu.limits.max_buffer_size) / 16 * 16;
-    let pair = |bytes| Ok::<_, abide_core::Error>((gpu.buffer("a copy", bytes, usage)?, gpu.buffer("a copy", bytes, usage)?));
+    let pair =
+        |bytes| Ok::<_, abide_core::Error>((gpu.buffer("a copy", bytes, usage)?, gpu.buffer("a copy", bytes, usage)?));
     let (from, to) = loop {
         match pair(bytes) {
             Ok(pair) => break pair,

@@ -49,10 +49,8 @@ impl Fields {
                 gpu.queue.submit([]);
             })?;
             offset += bytes.len() as u64;
-            if offset % (4 * CHUNK) == 0 {
-                // What was written waits on the host until the device has taken it.
-                gpu.wait("loading a field", None)?;
-            }
+            // What was written waits on the host until the device has taken it.
+            gpu.wait("loading a field", None)?;
         }
         Ok(())
     }
@@ -105,7 +103,8 @@ impl Fields {
         let room = (to.len() as u64).min(CHUNK);
         if self.staging.as_ref().is_none_or(|staging| staging.size() < room) {
             self.staging = None;
-            self.staging = Some(gpu.buffer("reading back", room, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?);
+            self.staging =
+                Some(gpu.buffer("reading back", room, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?);
         }
         let Some(staging) = &self.staging else { return Ok(()) };
         let mut offset = first;

@@ -38,11 +38,7 @@ impl Gpu {
         let uncaught = fault.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| report(&uncaught, error.to_string())));
         let lost = fault.clone();
-        device.set_device_lost_callback(move |reason, message| {
-            if reason != wgpu::DeviceLostReason::Destroyed {
-                report(&lost, format!("the device was lost: {message}"));
-            }
-        });
+        device.set_device_lost_callback(move |_, message| report(&lost, format!("the device was lost: {message}")));
         Ok(Gpu { adapter: description, device, queue, limits, fault })
     }
 
@@ -58,7 +54,7 @@ impl Gpu {
         match caused {
             Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::limit(
                 format!("memory of {}", self.adapter.name),
-                format!("{operation} did not fit; more than is free"),
+                operation,
                 "what the device has free",
                 "choose a smaller size, f32 or another backend",
             )),
@@ -86,8 +82,13 @@ impl Gpu {
     /// A buffer of at least `bytes`, rounded up to what copies need.
     pub fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let size = bytes.next_multiple_of(16);
-        self.checked(&format!("a buffer of {size} bytes for {label}"), || {
-            self.device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
+        self.checked(&format!("{size} bytes for {label}"), || {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
         })
     }
 
@@ -121,7 +122,8 @@ fn report(fault: &Mutex<Option<String>>, message: String) {
 fn quiet<T>(operation: &str, call: impl FnOnce() -> T) -> Result<T> {
     // What the call leaves behind is wgpu's own state, which it guards by itself; the device counts as lost.
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let message =
+            panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         Error::device(NAME, operation, message.unwrap_or("the driver's interface panicked"))
     })
 }

@@ -8,7 +8,6 @@
 //! [`Error::Unavailable`](abide_core::Error::Unavailable).
 #![deny(missing_docs)]
 
-
 mod accuracy;
 mod adapter;
 mod backend;
@@ -17,7 +16,6 @@ mod fields;
 mod gpu;
 mod session;
 mod timing;
-
 
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};
 pub use adapter::{Adapter, adapters};

@@ -49,7 +49,8 @@ impl WgpuSession {
         let kernels = wgsl::kernels(problem, plan)?;
         let buffers = Fields::new(&gpu, problem)?;
         let bytes = wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes();
-        let parameters = gpu.buffer("parameters", bytes as u64, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST)?;
+        let parameters =
+            gpu.buffer("parameters", bytes as u64, wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST)?;
         let mut writes = vec![0; problem.program.fields().len()];
         let mut passes = Vec::with_capacity(kernels.len());
         for (kernel, stage) in kernels.iter().zip(problem.program.stages()) {
@@ -58,19 +59,24 @@ impl WgpuSession {
         }
         let clock = Clock::new(&gpu)?;
         let (problem, plan) = (problem.clone(), plan.clone());
-        let session = WgpuSession { gpu, problem, plan, fields: buffers, parameters, passes, clock, steps: 0, batch: 1 };
+        let session =
+            WgpuSession { gpu, problem, plan, fields: buffers, parameters, passes, clock, steps: 0, batch: 1 };
         session.load_parameters()?;
         for (field, values) in fields.iter().enumerate() {
             session.fields.write(&session.gpu, field, 0, values)?;
         }
-        session.gpu.wait("loading the fields", None)?;
         Ok(session)
     }
 
     fn load_parameters(&self) -> Result<()> {
         let values = wgsl::uniforms(&self.problem.parameters);
         let array = Array::from_fn(self.problem.dtype, values.len(), |i| values[i]);
-        self.gpu.checked("setting the parameters", || self.gpu.queue.write_buffer(&self.parameters, 0, array.as_bytes()))
+        let operation = "setting the parameters";
+        self.gpu.checked(operation, || {
+            self.gpu.queue.write_buffer(&self.parameters, 0, array.as_bytes());
+            self.gpu.queue.submit([]);
+        })?;
+        self.gpu.wait(operation, None)
     }
 
     /// Records and submits a number of steps; `first` and `last` of a call note the time.
@@ -166,7 +172,12 @@ fn check_number(what: &str, number: usize, count: usize) -> Result<()> {
     if number < count {
         return Ok(());
     }
-    Err(Error::limit(format!("number of a {what}, counted from 0"), number, format!("below {count}"), format!("name a {what} of the program")))
+    Err(Error::limit(
+        format!("number of a {what}, counted from 0"),
+        number,
+        format!("below {count}"),
+        format!("name a {what} of the program"),
+    ))
 }
 
 /// Compiles a stage's kernel and binds its buffers; `writes` counts the earlier stages that write each field.
@@ -250,7 +261,12 @@ pub(crate) fn grid(workgroups: usize, most: u32) -> Result<[u32; 2]> {
     let most = most.max(1) as usize;
     let rows = workgroups.div_ceil(most).max(1);
     if rows > most {
-        return Err(Error::limit("workgroups of a dispatch", workgroups, most * most, "choose a smaller size or another backend"));
+        return Err(Error::limit(
+            "workgroups of a dispatch",
+            workgroups,
+            most * most,
+            "choose a smaller size or another backend",
+        ));
     }
     Ok([workgroups.div_ceil(rows) as u32, rows as u32])
 }

@@ -48,7 +48,7 @@ impl Clock {
     /// Seconds between the two points, once the work is done; the wall's since `begun` where the clock makes no sense.
     pub fn seconds(&self, gpu: &Gpu, begun: Instant) -> Result<f64> {
         let wall = begun.elapsed().as_secs_f64();
-        let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, |bytes| bytemuck::pod_collect_to_vec(bytes))?;
+        let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, bytemuck::pod_collect_to_vec)?;
         let seconds = match ticks[..] {
             [begin, end] => end.wrapping_sub(begin) as f64 * self.nanoseconds * 1e-9,
             _ => wall,

@@ -44,7 +44,8 @@ fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f
         for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
             let new = new[output as usize];
             // Cells at a fixed side keep their old values.
-            fields[field] = Value { range: fields[field].range.hull(new.range), error: fields[field].error.max(new.error) };
+            fields[field] =
+                Value { range: fields[field].range.hull(new.range), error: fields[field].error.max(new.error) };
         }
     }
     let worst = fields.iter().map(|field| field.error).fold(0.0, f64::max);
@@ -94,7 +95,11 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
             Node::Const(c) => Value::exact(Interval::point(c.value())),
             Node::Param(p) => Value::exact(Interval::point(parameters[p as usize])),
             Node::Tap(tap) => fields[tap.field as usize],
-            Node::Coord(axis) => Value::exact(Interval { low: 0.0, high: farthest[axis as usize] }),
+            Node::Coord(axis) => {
+                let high = farthest[axis as usize];
+                // Beyond 2²⁴ not every index is a number of f32.
+                Value { range: Interval { low: 0.0, high }, error: if high > 16_777_216.0 { high } else { 0.0 } }
+            }
             Node::Unary(op, a) => unary(op, at(a)),
             Node::Binary(op, a, b) => {
                 let (x, y) = (at(a), at(b));
@@ -125,7 +130,8 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
 fn unary(op: Unary, x: Value) -> Value {
     let Interval { low, high } = x.range;
     let most = x.range.magnitude();
-    let inexact = |range: Interval, brought: f64, own: f64| Value { range, error: brought + own + 0.5 * range.magnitude() };
+    let inexact =
+        |range: Interval, brought: f64, own: f64| Value { range, error: brought + own + 0.5 * range.magnitude() };
     match op {
         Unary::Neg => Value { range: -x.range, error: x.error },
         Unary::Abs => Value { range: x.range.abs(), error: x.error },
@@ -147,7 +153,9 @@ fn unary(op: Unary, x: Value) -> Value {
             inexact(Interval::around_zero(1.0), x.error, own)
         }
         // sinh over cosh, each of exponentials that matter up to 10.
-        Unary::Tanh => inexact(Interval { low: low.tanh(), high: high.tanh() }, x.error, 2.0 * (3.0 + 2.0 * most.min(10.0)) + 3.5),
+        Unary::Tanh => {
+            inexact(Interval { low: low.tanh(), high: high.tanh() }, x.error, 2.0 * (3.0 + 2.0 * most.min(10.0)) + 3.5)
+        }
     }
 }
 
@@ -179,7 +187,10 @@ fn power(x: Value, y: Value) -> Value {
     let exponent = y.range * logarithm;
     let range = Interval { low: exponent.low.exp2(), high: exponent.high.exp2() };
     let (exponent, factor, most) = (exponent.magnitude(), y.range.magnitude(), logarithm.magnitude());
-    let in_exponent = factor * (3.0 * most).max(4.0) + exponent + scaled(y.error, most) + scaled(x.error, factor / x.range.low / std::f64::consts::LN_2);
+    let in_exponent = factor * (3.0 * most).max(4.0)
+        + exponent
+        + scaled(y.error, most)
+        + scaled(x.error, factor / x.range.low / std::f64::consts::LN_2);
     let relative = std::f64::consts::LN_2 * in_exponent + 3.0 + 2.0 * exponent + 0.5;
     Value { range, error: relative * range.high }
 }
@@ -241,7 +252,10 @@ mod tests {
         assert_eq!(bound(|s| s.set("u", (4.0 * s.field("u").here()).sin())), f64::INFINITY);
         assert!(bound(|s| s.set("u", s.field("u").here().sin())).is_finite());
         // A comparison of products and sums may fall either way; one of old values may not.
-        assert_eq!(bound(|s| s.set("u", (s.field("u").here() * 0.3 + s.field("u").along(0, 1)).gt(0.1).select(1.0, 0.0))), f64::INFINITY);
+        assert_eq!(
+            bound(|s| s.set("u", (s.field("u").here() * 0.3 + s.field("u").along(0, 1)).gt(0.1).select(1.0, 0.0))),
+            f64::INFINITY
+        );
         assert_eq!(bound(|s| s.set("u", s.field("u").here().gt(0.1).select(1.0, 0.0))), 0.0);
         assert!(bound(|s| s.set("u", (2.0 + s.field("u").here()).pow(1.5).log().exp().sqrt().tanh())).is_finite());
     }

@@ -83,7 +83,12 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
     let cells = problem.shape.cells();
     if cells > MAX_CELLS {
-        return Err(Error::limit("cells of a domain on wgpu", cells, MAX_CELLS, "choose a smaller size or another backend"));
+        return Err(Error::limit(
+            "cells of a domain on wgpu",
+            cells,
+            MAX_CELLS,
+            "choose a smaller size or another backend",
+        ));
     }
     let stages = folded(&problem.program, problem.dtype);
     if problem.dtype == DType::F64 {
@@ -128,14 +133,17 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     let mut computing: Vec<String> = body.statements.lines().map(str::to_owned).collect();
     computing.extend(stores(&|output| body.outputs[output].clone()));
     let keeping = if keeps { stores(&|output| format!("old_{}[at]", stage.writes[output])) } else { Vec::new() };
-    text.push_str(&filled(template, &[
-        ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
-        ("taps", tap_functions(stage)),
-        ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
-        ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
-        ("formula", computing),
-        ("keep", keeping),
-    ]));
+    text.push_str(&filled(
+        template,
+        &[
+            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("taps", tap_functions(stage)),
+            ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
+            ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
+            ("formula", computing),
+            ("keep", keeping),
+        ],
+    ));
     if text.contains("power(") {
         text.push_str(POWER);
     }

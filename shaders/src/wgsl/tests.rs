@@ -92,7 +92,8 @@ fn check_against_module(problem: &Problem, kernel: &Kernel, shared_bytes: usize)
 
 #[test]
 fn literals_read_back_exactly() {
-    let mut values = vec![0.0, -0.0, 1.0, -1.0, 0.1, 1.0 / 3.0, 1e16, 123_456_789.123, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-310];
+    let mut values =
+        vec![0.0, -0.0, 1.0, -1.0, 0.1, 1.0 / 3.0, 1e16, 123_456_789.123, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-310];
     values.extend([f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-40, 0.1, 16_777_217.0].map(f64::from));
     let mut rng = fastrand::Rng::with_seed(4);
     values.extend((0..2000).map(|_| f64::from_bits(rng.u64(..))).filter(|value| value.is_finite()));
@@ -119,7 +120,9 @@ fn literals_read_back_exactly() {
 }
 
 /// One field and a formula.
-struct Formula1(fn(&Scope<'_>));
+struct Formula1(Define);
+
+type Define = fn(&Scope<'_>);
 
 impl Stencil for Formula1 {
     fn name(&self) -> &str {
@@ -135,7 +138,7 @@ impl Stencil for Formula1 {
     }
 }
 
-fn line(define: fn(&Scope<'_>), dtype: DType) -> Problem {
+fn line(define: Define, dtype: DType) -> Problem {
     problem(Program::new(&Formula1(define)).unwrap(), &[100], dtype)
 }
 
@@ -175,7 +178,7 @@ fn every_operator_is_valid_text() {
 
 #[test]
 fn f64_functions_are_refused_unless_their_operand_is_constant() {
-    let functions: [(fn(&Scope<'_>), &str); 7] = [
+    let functions: [(Define, &str); 7] = [
         (|s| s.set("u", s.field("u").here().exp()), "exp"),
         (|s| s.set("u", s.field("u").here().log()), "log"),
         (|s| s.set("u", s.field("u").here().sin()), "sin"),
@@ -191,7 +194,7 @@ fn f64_functions_are_refused_unless_their_operand_is_constant() {
         let text = error.to_string();
         assert!(text.contains(name) && text.contains("f64") && text.contains("--dtype f32"), "{text}");
     }
-    let constant: fn(&Scope<'_>) = |s| s.set("u", s.field("u").here() * s.constant(2.0).sin());
+    let constant: Define = |s| s.set("u", s.field("u").here() * s.constant(2.0).sin());
     for kernel in kernels_on(&line(constant, DType::F64), 16 << 10) {
         validate(&kernel.text);
         assert!(kernel.text.contains(&format!("{:?}lf", 2f64.sin())), "{}", kernel.text);
@@ -207,7 +210,7 @@ fn a_domain_beyond_32_bit_indices_is_refused() {
 
 #[test]
 fn far_taps_are_read_from_device_memory() {
-    let far: fn(&Scope<'_>) = |s| s.set("u", s.field("u").along(0, 1000) + s.field("u").along(0, -1024));
+    let far: Define = |s| s.set("u", s.field("u").along(0, 1000) + s.field("u").along(0, -1024));
     let kernels = kernels_on(&line(far, DType::F64), 16 << 10);
     assert!(kernels[0].text.contains("tap_0(z, y, x + 1000)") && kernels[0].workgroup_bytes == 0);
     validate(&kernels[0].text);

@@ -1,0 +1,415 @@
+//! What a session does beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters, refusals.
+
+mod common;
+
+use std::sync::Arc;
+
+use abide_core::backend::{Backend, window_of};
+use abide_core::plan::Schedule;
+use abide_core::{
+    Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope,
+    Shape, Stencil, catalogue,
+};
+use abide_wgpu::{WgpuBackend, adapters, ulp_bound_per_step};
+use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
+
+type Define = fn(&Scope<'_>);
+
+/// A name of the catalogue, extents, tiles.
+type Tiled = (&'static str, &'static [usize], &'static [[usize; 3]]);
+
+fn entry(name: &str, dimensions: usize) -> Program {
+    catalogue::find(name).unwrap().program(dimensions).unwrap()
+}
+
+/// A plan with other tiles.
+fn tiled(backend: &WgpuBackend, problem: &Problem, tile: [usize; 3], threads: [usize; 3], staged: bool) -> Plan {
+    let mut plan = backend.plan(problem, &Options::default()).unwrap();
+    if let Schedule::Tiles(tiles) = &mut plan.schedule {
+        (tiles.tile, tiles.threads) = (tile, threads);
+        tiles.shared_bytes.fill(usize::from(staged));
+    }
+    plan
+}
+
+#[test]
+fn any_tile_gives_the_same_bits() {
+    let Some(backend) = backend() else { return };
+    let cases: [Tiled; 3] = [
+        ("1d3pt", &[1019], &[[1, 1, 64], [1, 1, 7]]),
+        ("2d13pt", &[67, 129], &[[1, 16, 16], [1, 5, 64], [1, 64, 1]]),
+        ("3d27pt", &[9, 14, 35], &[[2, 4, 8], [1, 1, 32], [3, 3, 3]]),
+    ];
+    for (name, extents, tiles) in cases {
+        for boundary in ["fixed", "periodic", "mirror", "constant=-2.5"] {
+            let problem = problem(entry(name, extents.len()), extents, DType::F32, boundary).unwrap();
+            let fields = values(&problem, 9);
+            let run = |plan: &Plan| {
+                let mut session = backend.open(&problem, plan, fields.clone()).unwrap();
+                session.advance(5).unwrap();
+                read_all(session.as_mut(), &problem)
+            };
+            let expected = run(&backend.plan(&problem, &Options::default()).unwrap());
+            for &tile in tiles {
+                for staged in [true, false] {
+                    let threads = tile.map(|side| if side % 2 == 0 { side / 2 } else { side });
+                    let got = run(&tiled(&backend, &problem, tile, threads, staged));
+                    assert!(got[0].same_bits(&expected[0]), "{name} {boundary} {tile:?} {staged}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_workgroups_than_one_axis_of_a_grid_holds() {
+    let Some(backend) = backend() else { return };
+    let line = problem(entry("1d3pt", 1), &[300_007], DType::F32, "periodic").unwrap();
+    let plan = tiled(&backend, &line, [1, 1, 4], [1, 1, 4], true);
+    check_plan(&backend, &line, &plan, &values(&line, 1), 2);
+}
+
+#[test]
+fn long_and_flat_domains() {
+    let Some(backend) = backend() else { return };
+    for (name, extents) in [
+        ("1d3pt", vec![1_000_003]),
+        ("2d5pt", vec![1, 200_003]),
+        ("2d5pt", vec![200_003, 2]),
+        ("3d7pt", vec![2, 1, 65_537]),
+    ] {
+        for boundary in ["periodic", "fixed"] {
+            let problem = problem(entry(name, extents.len()), &extents, DType::F32, boundary).unwrap();
+            check(&backend, &problem, &values(&problem, 2), 2);
+        }
+    }
+}
+
+#[test]
+fn taps_beyond_any_tile_read_device_memory() {
+    let Some(backend) = backend() else { return };
+    let line = LinearStencil::new("line", &[([-1000], 0.25), ([0], 0.5), ([777], 0.25)]).unwrap();
+    let cube = LinearStencil::new("cube", &[([-9, 9, 8], 0.25), ([0, 0, 0], 0.5), ([9, -9, 9], 0.25)]).unwrap();
+    for dtype in [DType::F32, DType::F64] {
+        for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
+            let line = problem(Program::new(&line).unwrap(), &[3001], dtype, boundary).unwrap();
+            check(&backend, &line, &values(&line, 3), 2);
+            let cube = problem(Program::new(&cube).unwrap(), &[19, 23, 21], dtype, boundary).unwrap();
+            check(&backend, &cube, &values(&cube, 3), 2);
+        }
+    }
+}
+
+/// A formula of two fields along an axis, with a parameter.
+struct Own(Define);
+
+impl Stencil for Own {
+    fn name(&self) -> &str {
+        "own \"formula\""
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn fields(&self) -> Vec<String> {
+        vec!["u".to_owned(), "naïve field".to_owned()]
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        vec![Parameter::new("c", 0.25, "a factor")]
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        (self.0)(s);
+    }
+}
+
+fn own(define: Define, dtype: DType, boundary: &str) -> Problem {
+    problem(Program::new(&Own(define)).unwrap(), &[23, 41], dtype, boundary).unwrap()
+}
+
+#[test]
+fn own_formulas_of_every_exact_operator() {
+    let Some(backend) = backend() else { return };
+    let formulas: [Define; 6] = [
+        |s| s.set("u", (s.field("u").along(0, 1) - s.field("naïve field").here()).abs().sqrt()),
+        |s| s.set("naïve field", s.field("u").along(1, 2) / (1.0 + s.field("u").here().abs())),
+        |s| {
+            let (u, v) = (s.field("u"), s.field("naïve field"));
+            s.set("u", u.here().min(v.along(0, -1)).max(s.param("c")));
+            s.set("naïve field", u.along(0, 1).le(v.here()).select(v.here(), -u.here()));
+        },
+        |s| s.set("u", 1e-3 * s.coord(0) + s.param("c") * s.coord(1) - s.field("naïve field").here()),
+        // Constants that WGSL has no literals for, and one that only f64 holds.
+        |s| s.set("u", s.field("u").along(0, 1).min(s.constant(1.0) / 0.0).max(s.constant(-1.0) / 0.0) + 1e-300),
+        |s| s.set("u", s.constant(0.0) / 0.0 * s.field("u").here()),
+    ];
+    for dtype in [DType::F32, DType::F64] {
+        for define in formulas {
+            for boundary in ["fixed", "mirror"] {
+                let problem = own(define, dtype, boundary);
+                check(&backend, &problem, &values(&problem, 5), 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_functions_stay_within_their_stated_errors() {
+    let Some(backend) = backend() else { return };
+    let formulas: [(&str, Define); 8] = [
+        ("exp", |s| s.set("u", s.field("u").here().exp() * 0.3)),
+        ("log", |s| s.set("u", (s.field("u").here() + 1.5).log())),
+        ("sin", |s| s.set("u", s.field("u").along(0, 1).sin())),
+        ("cos", |s| s.set("u", s.field("u").along(0, 1).cos())),
+        ("tanh", |s| s.set("u", s.field("u").along(0, 1).tanh())),
+        ("pow", |s| s.set("u", (s.field("u").here() + 1.5).pow(1.7) * 0.1)),
+        ("constants", |s| s.set("u", s.field("u").here() * s.constant(2.0).log() + s.constant(-0.7).exp())),
+        ("tanh of much", |s| s.set("u", (1e6 * s.field("u").here()).tanh())),
+    ];
+    for (name, define) in formulas {
+        let [off, bound] = {
+            let problem = own(define, DType::F32, "periodic");
+            check(&backend, &problem, &values(&problem, 6), 2)
+        };
+        println!("{name}: off by {off:.1} a step, bound {bound:.1}");
+    }
+}
+
+#[test]
+fn pow_takes_zeros_and_negative_bases() {
+    let Some(backend) = backend() else { return };
+    let problem = own(|s| s.set("u", s.field("u").here().pow(s.field("naïve field").here())), DType::F32, "periodic");
+    let cells = problem.shape.cells();
+    let bases = [-2.0, -1.5, 0.0, 1.0, 3.0, 0.25];
+    let exponents = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 7.0];
+    let fields = vec![
+        Array::from_fn(DType::F32, cells, |i| bases[i % bases.len()]),
+        Array::from_fn(DType::F32, cells, |i| exponents[i / bases.len() % exponents.len()]),
+    ];
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+    session.advance(1).unwrap();
+    let got = session.read(0).unwrap();
+    for i in 0..cells {
+        let (base, exponent) = (fields[0].get(i).unwrap() as f32, fields[1].get(i).unwrap() as f32);
+        let (got, expected) = (got.get(i).unwrap(), f64::from(base.powf(exponent)));
+        let same =
+            got == expected || (got.is_nan() && expected.is_nan()) || (got - expected).abs() <= 1e-4 * expected.abs();
+        assert!(same, "{base}^{exponent}: {got}, not {expected}");
+    }
+}
+
+#[test]
+fn not_a_number_is_carried_as_arithmetic_carries_it() {
+    let Some(backend) = backend() else { return };
+    for dtype in [DType::F32, DType::F64] {
+        let problem = problem(entry("2d5pt", 2), &[33, 47], dtype, "fixed").unwrap();
+        let mut fields = values(&problem, 7);
+        let poison = |values: &mut Array, at: usize, value: f64| match values {
+            Array::F32(v) => v[at] = value as f32,
+            Array::F64(v) => v[at] = value,
+        };
+        poison(&mut fields[0], 20 * 47 + 20, f64::NAN);
+        poison(&mut fields[0], 5 * 47 + 9, f64::INFINITY);
+        check(&backend, &problem, &fields, 3);
+    }
+}
+
+#[test]
+fn many_steps_in_many_submissions() {
+    let Some(backend) = backend() else { return };
+    let problem = problem(entry("2d5pt", 2), &[19, 23], DType::F64, "periodic").unwrap();
+    let mut expected = values(&problem, 8);
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, expected.clone()).unwrap();
+    assert_eq!(session.advance(0).unwrap(), 0.0);
+    assert!(read_all(session.as_mut(), &problem)[0].same_bits(&expected[0]));
+    let steps = 701;
+    let scale = magnitude(&expected);
+    assert!(session.advance(steps).unwrap() > 0.0);
+    abide_cpu::reference::advance(&problem, &mut expected, steps).unwrap();
+    // Positive weights that sum to 1 magnify nothing: the bound of many steps is the sum of theirs.
+    let off = distance(&read_all(session.as_mut(), &problem), &expected, scale);
+    assert!(off <= steps as f64 * ulp_bound_per_step(&problem.program), "{off}");
+}
+
+#[test]
+fn parameters_and_fields_can_change_between_steps() {
+    let Some(backend) = backend() else { return };
+    let mut problem = problem(entry("heat", 2), &[21, 34], DType::F32, "mirror").unwrap();
+    let mut expected = values(&problem, 10);
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, expected.clone()).unwrap();
+    for (kappa, steps) in [(0.1, 3), (0.2, 1), (0.05, 2)] {
+        session.set_parameter(0, kappa).unwrap();
+        problem.parameters[0] = kappa;
+        session.advance(steps).unwrap();
+        abide_cpu::reference::advance(&problem, &mut expected, steps).unwrap();
+        let off = distance(&read_all(session.as_mut(), &problem), &expected, 1.0);
+        assert!(off <= 40.0, "{off}");
+        expected = values(&problem, steps);
+        session.write(0, &expected[0]).unwrap();
+    }
+    assert!(session.set_parameter(1, 0.0).is_err());
+    assert!(session.read(1).is_err());
+    assert!(session.write(0, &Array::F64(vec![0.0; 21 * 34])).is_err());
+    assert!(session.write(0, &Array::F32(vec![0.0; 7])).is_err());
+}
+
+#[test]
+fn windows_of_every_kind() {
+    let Some(backend) = backend() else { return };
+    for dtype in [DType::F32, DType::F64] {
+        let problem = problem(entry("3d7pt", 3), &[7, 11, 13], dtype, "periodic").unwrap();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, values(&problem, 11)).unwrap();
+        session.advance(1).unwrap();
+        let whole = session.read(0).unwrap();
+        for (low, high) in [
+            ([0, 0, 0], [7, 11, 13]),
+            ([2, 0, 0], [5, 11, 13]),
+            ([3, 4, 0], [4, 9, 13]),
+            ([1, 2, 3], [6, 10, 12]),
+            ([6, 10, 12], [7, 11, 13]),
+            ([0, 3, 5], [7, 4, 6]),
+        ] {
+            let window = session.read_window(0, low, high).unwrap();
+            assert!(window.same_bits(&window_of(&problem, &whole, low, high).unwrap()), "{low:?} {high:?}");
+        }
+        for (low, high) in [([0, 0, 0], [7, 11, 14]), ([3, 3, 3], [3, 4, 4]), ([5, 0, 0], [4, 1, 1])] {
+            assert!(matches!(session.read_window(0, low, high), Err(Error::Limit { .. })));
+        }
+    }
+}
+
+#[test]
+fn a_field_larger_than_a_transfer() {
+    let Some(backend) = backend() else { return };
+    let problem = problem(entry("2d5pt", 2), &[3001, 3001], DType::F64, "fixed").unwrap();
+    if problem.shape.bytes(DType::F64) as u64 > backend.device().buffer_bytes {
+        return;
+    }
+    let fields = values(&problem, 12);
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+    assert!(session.read(0).unwrap().same_bits(&fields[0]));
+    let window = session.read_window(0, [0, 2990, 17], [1, 3001, 3000]).unwrap();
+    assert!(window.same_bits(&window_of(&problem, &fields[0], [0, 2990, 17], [1, 3001, 3000]).unwrap()));
+}
+
+#[test]
+fn sessions_of_one_backend_run_side_by_side() {
+    let Some(backend) = backend() else { return };
+    let backend = Arc::new(backend);
+    std::thread::scope(|scope| {
+        for seed in 0..3 {
+            let backend = backend.clone();
+            scope.spawn(move || {
+                let problem = problem(entry("gray-scott", 2), &[31, 43 + seed], DType::F32, "periodic").unwrap();
+                check(&backend, &problem, &values(&problem, seed as u64), 6);
+            });
+        }
+    });
+}
+
+/// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
+#[test]
+fn every_adapter() {
+    if backend().is_none() {
+        return;
+    }
+    for (number, adapter) in adapters().iter().enumerate() {
+        println!("{adapter:?}");
+        let backend = WgpuBackend::on(&number.to_string()).unwrap();
+        assert_eq!(backend.adapter(), adapter);
+        for (name, extents) in [
+            ("1d3pt", vec![2053]),
+            ("2d9pt", vec![37, 131]),
+            ("3d13pt", vec![11, 13, 37]),
+            ("fdtd-tm", vec![37, 41]),
+            ("gray-scott", vec![29, 31]),
+        ] {
+            for dtype in [DType::F32, DType::F64] {
+                let problem = problem(
+                    entry(name, extents.len()),
+                    &extents,
+                    dtype,
+                    "z=mirror,y-=fixed,y+=constant=0.25,x=periodic",
+                )
+                .unwrap();
+                if dtype == DType::F64 && !adapter.f64 {
+                    let error = backend.plan(&problem, &Options::default()).unwrap_err();
+                    assert!(
+                        matches!(error, Error::Unsupported { .. }) && error.to_string().contains("--dtype f32"),
+                        "{error}"
+                    );
+                    continue;
+                }
+                check(&backend, &problem, &values(&problem, 13), 3);
+            }
+        }
+    }
+    assert!(matches!(WgpuBackend::on("no such device"), Err(Error::Unknown { .. })));
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused_in_words() {
+    let Some(backend) = backend() else { return };
+    let refusal = |problem: &Problem, options: &Options| backend.plan(problem, options).unwrap_err();
+    let small = problem(entry("2d5pt", 2), &[64, 64], DType::F32, "fixed").unwrap();
+    let persistent = Options { execution: Execution::Persistent, ..Options::default() };
+    assert!(matches!(refusal(&small, &persistent), Error::Unsupported { .. }));
+    let shared = Options { cache: CachePolicy::Shared, ..Options::default() };
+    assert!(!backend.plan(&small, &shared).unwrap().notes.is_empty());
+    assert!(backend.plan(&small, &Options::default()).unwrap().notes.is_empty());
+
+    let sine = own(|s| s.set("u", s.field("u").here().sin()), DType::F64, "fixed");
+    assert!(refusal(&sine, &Options::default()).to_string().contains("sin in f64"));
+
+    let cells = backend.device().buffer_bytes as usize / 4 + 1;
+    if cells < 1 << 31 {
+        let large = Problem::new(Arc::new(entry("1d3pt", 1)), Shape::new(&[cells]).unwrap(), DType::F32).unwrap();
+        assert!(matches!(refusal(&large, &Options::default()), Error::Limit { .. }));
+    }
+
+    // More buffers than a kernel can bind.
+    struct Many;
+    impl Stencil for Many {
+        fn name(&self) -> &str {
+            "many"
+        }
+        fn dimensions(&self) -> usize {
+            1
+        }
+        fn fields(&self) -> Vec<String> {
+            (0..60).map(|i| format!("f{i}")).collect()
+        }
+        fn define(&self, s: &Scope<'_>) {
+            for field in self.fields() {
+                s.set(&field, 0.5 * s.field(&field).along(0, 1));
+            }
+        }
+    }
+    let many = problem(Program::new(&Many).unwrap(), &[100], DType::F32, "fixed").unwrap();
+    if backend.adapter().buffers < 120 {
+        let error = refusal(&many, &Options::default());
+        assert!(
+            matches!(error, Error::Limit { .. }) && error.to_string().contains("fields that many reads"),
+            "{error}"
+        );
+    } else {
+        check(&backend, &many, &values(&many, 1), 2);
+    }
+
+    // A plan that is not this device's, and one for another problem.
+    let wide = tiled(&backend, &small, [1, 1, 4096], [1, 1, 4096], true);
+    assert!(matches!(backend.open(&small, &wide, values(&small, 1)), Err(Error::Limit { .. })));
+    let deep = tiled(&backend, &small, [1, 256, 256], [1, 8, 8], true);
+    assert!(matches!(backend.open(&small, &deep, values(&small, 1)), Err(Error::Limit { .. })));
+    let other = problem(entry("2d5pt", 2), &[64, 63], DType::F32, "fixed").unwrap();
+    let plan = backend.plan(&small, &Options::default()).unwrap();
+    assert!(backend.open(&other, &plan, values(&other, 1)).is_err());
+    assert!(backend.open(&small, &plan, Vec::new()).is_err());
+}

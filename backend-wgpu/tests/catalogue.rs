@@ -1,0 +1,54 @@
+//! Every entry of the catalogue against the reference: all boundaries, both types, awkward extents.
+
+mod common;
+
+use abide_core::{DType, Error, catalogue};
+use common::{backend, check, problem, values};
+
+const BOUNDARIES: [&str; 5] =
+    ["fixed", "periodic", "mirror", "constant=0.5", "z=mirror,y-=fixed,y+=constant=0.25,x=periodic"];
+
+fn extents(dimensions: usize) -> (&'static [usize], [&'static [usize]; 5]) {
+    match dimensions {
+        1 => (&[2053], [&[1], &[2], &[3], &[7], &[1031]]),
+        2 => (&[37, 131], [&[1, 1], &[3, 2], &[1, 257], &[263, 1], &[13, 7]]),
+        _ => (&[11, 13, 37], [&[1, 1, 1], &[2, 3, 5], &[1, 1, 67], &[5, 1, 3], &[17, 9, 2]]),
+    }
+}
+
+fn run(dtype: DType) {
+    let Some(backend) = backend() else { return };
+    let mut refused = 0;
+    for entry in catalogue::entries() {
+        for dimensions in entry.dimensions.clone() {
+            let (main, small) = extents(dimensions);
+            let rotated = small.iter().enumerate().map(|(i, &extents)| (extents, BOUNDARIES[i % 5]));
+            let shifted = small.iter().enumerate().map(|(i, &extents)| (extents, BOUNDARIES[(i + 2) % 5]));
+            let cases = BOUNDARIES.iter().map(|&boundary| (main, boundary)).chain(rotated).chain(shifted);
+            let mut most = [0.0f64; 2];
+            for (number, (extents, boundary)) in cases.enumerate() {
+                match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {
+                    Ok(problem) => {
+                        let [off, bound] = check(&backend, &problem, &values(&problem, number as u64), 3);
+                        most = [most[0].max(off), most[1].max(bound)];
+                    }
+                    // Thinner than the radius under a boundary that reflects.
+                    Err(Error::Limit { .. }) => refused += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            println!("{:20} {dimensions}D {dtype}  off by {:6.2} a step, bound {:6.2}", entry.name, most[0], most[1]);
+        }
+    }
+    assert!(refused < 60, "{refused}");
+}
+
+#[test]
+fn every_entry_in_f32() {
+    run(DType::F32);
+}
+
+#[test]
+fn every_entry_in_f64() {
+    run(DType::F64);
+}
