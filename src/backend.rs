@@ -188,7 +188,7 @@ fn first_able(
                 return Ok(begun);
             }
             Err(error @ (Error::Unavailable { .. } | Error::Unsupported { .. } | Error::Limit { .. })) => {
-                notes.push(format!("auto passed over {name}: {error}"));
+                notes.push(format!("auto: {error}"));
             }
             Err(error) => return Err(error),
         }
@@ -247,7 +247,7 @@ mod tests {
     fn auto_goes_on_to_the_first_that_can_and_says_why() {
         let begun = begin_among(&[ABSENT, SOFTWARE, REFUSING, CPU]).unwrap();
         assert_eq!(begun.backend, "cpu");
-        let words = ["absent: backend absent is unavailable: no driver", "software driver", "on principle"];
+        let words = ["auto: backend absent is unavailable: no driver", "software driver", "on principle"];
         assert_eq!(begun.notes.len(), 3);
         for (note, words) in begun.notes.iter().zip(words) {
             assert!(note.contains(words), "{note}");

@@ -114,7 +114,7 @@ impl Domain {
         let mut implied = self.size.or(resumed);
         for input in inputs {
             let initial = match &input.from {
-                From::Own => continue,
+                From::Own => Initial::Own,
                 From::Start(start) => Initial::Start(start.clone()),
                 From::File(path) => {
                     let file = io::read(path)?;
@@ -153,7 +153,7 @@ impl Domain {
                 (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
             let fields: Vec<&str> = field.map_or_else(|| all.collect(), |name| vec![name]);
             for name in fields {
-                builder = initial.clone().give(builder, name, dtype.unwrap_or(DType::F32));
+                builder = initial.clone().give(builder, &program, name, dtype.unwrap_or(DType::F32))?;
             }
         }
         Ok(Described { program, shape, builder })
@@ -168,18 +168,20 @@ impl Domain {
 
 #[derive(Clone)]
 enum Initial {
+    Own,
     Start(Start),
     File(Loaded, bool),
 }
 
 impl Initial {
-    fn give(self, builder: Builder, field: &str, dtype: DType) -> Builder {
-        match self {
+    fn give(self, builder: Builder, program: &Program, field: &str, dtype: DType) -> Result<Builder> {
+        Ok(match self {
+            Initial::Own => builder.start(field, program.start(program.field(field)?).clone()),
             Initial::Start(start) => builder.start(field, start),
             // A picture's levels are exact in neither type: casting them loses nothing worth a note.
             Initial::File(loaded, true) => builder.input(field, loaded.values.cast(dtype)),
             Initial::File(loaded, false) => builder.input(field, loaded),
-        }
+        })
     }
 }
 

@@ -1,0 +1,118 @@
+//! `abide run`: what it writes besides arrays.
+
+use super::{Place, exists, json};
+
+#[test]
+fn pictures_in_and_out() {
+    let place = Place::new();
+    let grey = image::GrayImage::from_fn(7, 5, |x, y| image::Luma([(x * 30 + y) as u8]));
+    grey.save(place.path("in.png")).unwrap();
+    place.works("run heat --steps 0 --input in.png --output out.npy --output out.png --backend cpu");
+    let out = place.read("out.npy");
+    assert_eq!(out.shape.extents(), [5, 7]);
+    assert_eq!(out.values.get(8), Some(f64::from(31.0f32 / 255.0)));
+    assert_eq!(image::open(place.path("out.png")).unwrap().into_rgb8().dimensions(), (7, 5));
+    grey.save(place.path("in.jpg")).unwrap();
+    place.works("run life --steps 1 --input in.jpg --backend cpu");
+}
+
+#[test]
+fn a_line_and_a_box_have_pictures_too() {
+    let place = Place::new();
+    place.works("run heat --size 40 --steps 3 --output line.png --backend cpu");
+    assert_eq!(image::open(place.path("line.png")).unwrap().width(), 40);
+    place.works("run heat --size 3x4x5 --steps 3 --output box.png --backend cpu");
+    assert_eq!(image::open(place.path("box.png")).unwrap().into_rgb8().dimensions(), (5, 4));
+}
+
+#[test]
+fn frames_are_numbered_by_the_step_over_every() {
+    let place = Place::new();
+    place.works("run gray-scott --size 16x16 --steps 25 --frames out_%03d.png --every 10 --backend cpu");
+    assert_eq!(place.names(), ["out_000.png", "out_001.png", "out_002.png"]);
+    place.works("run gray-scott --size 16x16 --steps 20 --frames u=u%d.npy --every 10 --backend cpu");
+    place.works("run gray-scott --size 16x16 --steps 10 --output u=at10.npy --backend cpu");
+    assert_eq!(place.read("u1.npy"), place.read("at10.npy"));
+}
+
+#[test]
+fn a_movie_has_the_start_and_every_frame() {
+    let place = Place::new();
+    place.works("run wave --size 20x30 --steps 35 --output w.gif --every 10 --range -1:1 --backend cpu");
+    let file = std::fs::File::open(place.path("w.gif")).unwrap();
+    let mut decoder = gif::DecodeOptions::new().read_info(file).unwrap();
+    assert_eq!((decoder.width(), decoder.height()), (30, 20));
+    let mut frames = 0;
+    while decoder.read_next_frame().unwrap().is_some() {
+        frames += 1;
+    }
+    assert_eq!(frames, 4);
+}
+
+#[test]
+fn vti_holds_all_fields_or_the_named() {
+    let place = Place::new();
+    place.works("run fdtd-tm --size 6x8 --steps 3 --dtype f64 --output all.vti --output hx=one.vti --backend cpu");
+    let text = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    for part in [
+        r#"Name="ez""#,
+        r#"Name="hx""#,
+        r#"Name="hy""#,
+        r#"type="Float64""#,
+        r#"WholeExtent="0 7 0 5 0 0""#,
+        ">3</DataArray>",
+    ] {
+        assert!(text("all.vti").contains(part), "{part}");
+    }
+    assert!(text("one.vti").contains(r#"Name="hx""#) && !text("one.vti").contains(r#"Name="ez""#));
+}
+
+#[test]
+fn a_checkpoint_splits_a_run_without_a_trace() {
+    let place = Place::new();
+    let model = "run gray-scott --backend cpu";
+    let problem = "--size 19x23 --dtype f64 --boundary y=periodic,x=mirror --param feed=0.04 --input random:3";
+    place.works(&format!("{model} {problem} --steps 100 --output u=whole.npy --output v=whole_v.npy"));
+    place.works(&format!("{model} {problem} --steps 37 --checkpoint c.npz --every 20"));
+    place.works(&format!("{model} --resume c.npz --steps 63 --output u=parts.npy --output v=parts_v.npy"));
+    assert!(place.read("whole.npy").values.same_bits(&place.read("parts.npy").values));
+    assert!(place.read("whole_v.npy").values.same_bits(&place.read("parts_v.npy").values));
+    // What agrees may be given again; frames go on counting.
+    place.works(&format!(
+        "{model} --resume c.npz --size 19x23 --dtype f64 --param feed=0.04 --steps 20 --frames f%d.png --every 10"
+    ));
+    assert!(exists(&place.path("f3.png")) && exists(&place.path("f5.png")) && !exists(&place.path("f0.png")));
+}
+
+#[test]
+fn outputs_replace_what_was_there_and_leave_nothing_else() {
+    let place = Place::new();
+    for name in ["a.png", "b.npy", "c.vti", "d.gif", "e.npz"] {
+        std::fs::write(place.path(name), "old").unwrap();
+    }
+    place.works(
+        "run heat --size 8x8 --steps 4 --output a.png --output b.npy --output c.vti --output d.gif --checkpoint e.npz --every 2 --backend cpu",
+    );
+    assert_eq!(place.names(), ["a.png", "b.npy", "c.vti", "d.gif", "e.npz"]);
+    assert!(place.contents().iter().all(|(_, contents)| contents != b"old"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_still_reports_and_writes() {
+    let place = Place::new();
+    let mut command = place.command("run heat --size 64x64 --steps 1000000000000 --output y.npy --checkpoint c.npz --every 1000 --backend cpu --json");
+    let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let begun = std::time::Instant::now();
+    while !exists(&place.path("c.npz")) && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let report = json(&String::from_utf8(output.stdout).unwrap());
+    assert!(report["steps"].as_u64().unwrap() > 0);
+    assert!(report["notes"].to_string().contains("stopped after"), "{report}");
+    assert_eq!(place.read("y.npy").shape.extents(), [64, 64]);
+}

@@ -1,0 +1,84 @@
+//! `abide list`, `devices`, `plan` and `verify`.
+
+use abide::catalogue;
+
+use super::{Place, json, words};
+
+#[test]
+fn list_shows_every_entry_with_its_parameters_and_footprint() {
+    let place = Place::new();
+    let text = place.works("list");
+    for entry in catalogue::entries() {
+        assert!(text.contains(&format!("{}  (", entry.name)), "{}", entry.name);
+        for parameter in entry.program(*entry.dimensions.start()).unwrap().parameters() {
+            assert!(text.contains(&format!("--param {}=", parameter.name)), "{} {}", entry.name, parameter.name);
+        }
+    }
+    let one = place.works("list 2d5pt");
+    assert!(one.contains("· ● ·   u") && one.contains("● ◉ ●") && !one.contains("2d9pt"), "{one}");
+    let all = json(&place.works("list --json"));
+    assert_eq!(all.as_array().unwrap().len(), catalogue::entries().count());
+    assert_eq!(json(&place.works("list heat --json"))[0]["parameters"][0]["name"], "kappa");
+    place.fails("list nothing", &["no stencil is named `nothing`"]);
+}
+
+#[test]
+fn devices_names_every_backend() {
+    let place = Place::new();
+    let text = place.works("devices");
+    for name in abide::backend::names() {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{text}");
+    }
+    let all = json(&place.works("devices --json"));
+    let cpu = all.as_array().unwrap().iter().find(|d| d["backend"] == "cpu").unwrap();
+    assert!(cpu["device"]["multiprocessors"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn plan_needs_no_device() {
+    let place = Place::new();
+    let text = place.works("plan 2d5pt --size 3072x3072 --device a100");
+    for words in
+        ["2d5pt on 3072x3072 f32", "A100: 1555 GB/s", "persistent", "of the domain stays on the chip", "GCells/s"]
+    {
+        assert!(text.contains(words), "{text} does not say {words}");
+    }
+    let plan = json(&place.works("plan 2d5pt --size 3072x3072 --device a100 --execution stepwise --json"));
+    assert_eq!(plan["execution"], "stepwise");
+    assert_eq!(plan["device"]["name"], "A100");
+    let text = place.works("plan heat --size 64x64 --backend cpu");
+    assert!(text.contains("rows"), "{text}");
+    let text = place.works("plan gray-scott");
+    assert!(text.contains("no CUDA device here: planned for an A100") || text.contains("GB/s"), "{text}");
+    place.fails("plan 2d5pt --device b300", &["no device preset is named `b300`", "v100, a100, h100, h200"]);
+    place.fails("plan 2d5pt --device a100 --backend cpu", &["--device"]);
+    place.fails("plan 2d5pt --size 5x5x5", &["axes of 2d5pt"]);
+}
+
+#[test]
+fn verify_compares_and_says_what_is_absent() {
+    let place = Place::new();
+    let text = place.works("verify --backend cpu");
+    assert!(text.contains("2d5pt") && text.contains("all within their bounds"), "{text}");
+    let verification = json(&place.works("verify --backend cpu --json"));
+    assert!(
+        verification["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|f| f["largest"] == 0.0 && f["runs"].as_u64() > Some(0))
+    );
+    if abide::backend::open("cuda").is_err() {
+        let output = place.command("verify --backend cuda").output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", words(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("skipped: cuda, but it is required"));
+    }
+}
+
+#[test]
+fn help_has_examples() {
+    let place = Place::new();
+    assert!(place.works("--help").contains("abide run gray-scott --steps 5000 --output spots.png"));
+    assert!(place.works("run --help").contains("Examples:"));
+    assert!(place.works("--version").contains(env!("CARGO_PKG_VERSION")));
+}

@@ -1,0 +1,170 @@
+//! `abide run`: what it computes.
+
+use abide::Array;
+
+use super::{Place, json, noise};
+
+/// Five points, the outermost cells kept, written down once more: the catalogue's 2d5pt.
+fn five_points(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
+    let mut new = u.to_vec();
+    for y in 1..rows - 1 {
+        for x in 1..columns - 1 {
+            let at = |dy: isize, dx: isize| u[(y as isize + dy) as usize * columns + (x as isize + dx) as usize];
+            let mut sum = 0.1 * at(-1, 0);
+            for (weight, value) in [(0.102, at(0, -1)), (0.588, at(0, 0)), (0.104, at(0, 1)), (0.106, at(1, 0))] {
+                sum = f64::mul_add(weight, value, sum);
+            }
+            new[y * columns + x] = sum;
+        }
+    }
+    new
+}
+
+#[test]
+fn a_file_in_and_a_file_out_to_the_bit() {
+    let place = Place::new();
+    let mut expected = noise(13 * 17, 1);
+    place.write("x.npy", &[13, 17], &Array::F64(expected.clone()));
+    let out = place.works("run 2d5pt --size 13x17 --steps 9 --dtype f64 --input x.npy --output y.npy --backend cpu");
+    for _ in 0..9 {
+        expected = five_points(&expected, 13, 17);
+    }
+    let y = place.read("y.npy");
+    assert!(y.values.same_bits(&Array::F64(expected)));
+    assert_eq!(y.shape.extents(), [13, 17]);
+    for words in [
+        "2d5pt",
+        "13x17 f64",
+        "boundary fixed",
+        "9 steps",
+        "cpu on ",
+        "GCells/s",
+        "least possible",
+        "projected peak",
+        "y.npy (u)",
+    ] {
+        assert!(out.contains(words), "{out} does not say {words}");
+    }
+    assert_eq!(place.names(), ["x.npy", "y.npy"]);
+}
+
+#[test]
+fn the_size_is_the_inputs_and_zero_steps_give_it_back() {
+    let place = Place::new();
+    let input = Array::F32(noise(2 * 3 * 5, 2).into_iter().map(|x| x as f32).collect());
+    place.write("x.npy", &[2, 3, 5], &input);
+    place.works("run heat --steps 0 --input x.npy --output y.npy --backend cpu");
+    assert_eq!(place.read("y.npy"), place.read("x.npy"));
+}
+
+#[test]
+fn several_fields_by_name() {
+    let place = Place::new();
+    let (u, v) = (noise(77, 3), noise(77, 4));
+    place.write("a.npy", &[7, 11], &Array::F64(u.clone()));
+    place.write("b.npy", &[7, 11], &Array::F64(v.clone()));
+    let line = "run gray-scott --dtype f64 --input u=a.npy --input v=b.npy --output u=c.npy --output v=d.npy --output shown.npy --backend cpu";
+    place.works(&format!("{line} --steps 1 --param du=0.125 --param dv=0 --param feed=0.5 --param kill=0.25"));
+    let wrap = |values: &[f64], y: usize, x: usize| values[y % 7 * 11 + x % 11];
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-14;
+    let (c, d) = (place.read("c.npy").values.to_f64(), place.read("d.npy").values.to_f64());
+    for (y, x) in [(0, 0), (3, 5), (6, 10)] {
+        let (here, reaction) = (wrap(&u, y, x), wrap(&u, y, x) * wrap(&v, y, x).powi(2));
+        let around = wrap(&u, y + 6, x) + wrap(&u, y + 1, x) + wrap(&u, y, x + 10) + wrap(&u, y, x + 1) - 4.0 * here;
+        assert!(close(wrap(&c, y, x), here + 0.125 * around - reaction + 0.5 * (1.0 - here)));
+        assert!(close(wrap(&d, y, x), wrap(&v, y, x) + reaction - 0.75 * wrap(&v, y, x)));
+    }
+    assert_eq!(place.read("shown.npy"), place.read("d.npy"), "the model shows v");
+}
+
+#[test]
+fn a_conductivity_field_changes_the_model() {
+    let place = Place::new();
+    place.write("k.npy", &[6, 6], &Array::F64(vec![0.1; 36]));
+    let out = place
+        .works("run heat --dtype f64 --steps 20 --input kappa=k.npy --input random:5 --output u.npy --backend cpu");
+    assert!(out.contains("heat-conductivity"), "{out}");
+    place.works("run heat --dtype f64 --steps 20 --size 6x6 --input random:5 --output w.npy --backend cpu");
+    let pair = |name: &str| place.read(name).values.to_f64();
+    assert!(pair("u.npy").iter().zip(pair("w.npy")).all(|(a, b)| (a - b).abs() < 1e-12));
+}
+
+#[test]
+fn named_starts_are_for_all_fields_that_change_or_for_one() {
+    let place = Place::new();
+    place.works("run wave --size 9x9 --steps 0 --input point --output u=u.npy --output w=w.npy --backend cpu");
+    assert_eq!(place.read("u.npy"), place.read("w.npy"));
+    assert_eq!(place.read("u.npy").values.get(40), Some(1.0));
+    place.works(
+        "run gray-scott --size 9x9 --steps 0 --input v=random:7 --output u=u.npy --output v=v.npy --backend cpu",
+    );
+    place.works("run gray-scott --size 9x9 --steps 0 --input own --output u=own.npy --backend cpu");
+    assert_eq!(place.read("u.npy"), place.read("own.npy"));
+    place.works("run heat --size 9x9 --steps 0 --input random:7 --output h.npy --backend cpu");
+    assert_eq!(place.read("v.npy").values.len(), 81);
+    assert_ne!(place.read("v.npy"), place.read("own.npy"));
+}
+
+#[test]
+fn boundaries_are_read_per_axis_and_side() {
+    let place = Place::new();
+    let out =
+        place.works("run heat --size 8x9 --steps 2 --boundary y=periodic,x-=mirror,x+=constant=1.5 --backend cpu");
+    assert!(out.contains("boundary y=periodic,x-=mirror,x+=constant=1.5"), "{out}");
+    let out = place.works("run heat --size 8x9 --steps 2 --boundary x=fixed --backend cpu");
+    assert!(out.contains("boundary y=mirror,x=fixed"), "an axis that is not named keeps the model's own: {out}");
+}
+
+#[test]
+fn the_report_as_json() {
+    let place = Place::new();
+    let report = json(&place.works("run 3d7pt --size 5x6x7 --steps 11 --dtype f64 --backend cpu --json"));
+    assert_eq!(report["backend"], "cpu");
+    assert_eq!(report["steps"], 11);
+    assert_eq!(report["cells"], 210);
+    assert_eq!(report["non_finite"], 0);
+    assert_eq!(report["plan"]["dtype"], "f64");
+    assert_eq!(report["plan"]["shape"], serde_json::json!([5, 6, 7]));
+    assert!(report["gcells_per_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn defaults_are_f32_and_two_dimensions() {
+    let place = Place::new();
+    let shape = |line: &str| json(&place.works(line))["plan"]["shape"].clone();
+    assert_eq!(shape("run heat --steps 0 --backend cpu --json"), serde_json::json!([512, 512]));
+    assert_eq!(shape("run 1d3pt --steps 0 --backend cpu --json"), serde_json::json!([4096]));
+    assert_eq!(shape("run 3d7pt --steps 0 --backend cpu --json"), serde_json::json!([128, 128, 128]));
+    assert_eq!(json(&place.works("run heat --steps 0 --backend cpu --json"))["plan"]["dtype"], "f32");
+}
+
+#[test]
+fn what_is_not_finite_is_carried_and_counted() {
+    let place = Place::new();
+    let mut values = vec![1.0; 25];
+    (values[0], values[12]) = (f64::INFINITY, f64::NAN);
+    place.write("x.npy", &[5, 5], &Array::F64(values));
+    let out = place.works("run 2d5pt --dtype f64 --steps 1 --input x.npy --output y.npy --backend cpu");
+    assert!(out.contains("6 of 25 values are NaN or infinite"), "{out}");
+    let y = place.read("y.npy").values.to_f64();
+    assert!([6, 8, 16, 18].iter().all(|&at| y[at].is_finite()) && y[12].is_nan() && y[0] == f64::INFINITY);
+}
+
+#[test]
+fn rounding_an_input_to_f32_is_noted() {
+    let place = Place::new();
+    place.write("x.npy", &[4], &Array::F64(vec![0.1; 4]));
+    let out = place.works("run 1d3pt --steps 0 --input x.npy --output y.npy --backend cpu");
+    assert!(out.contains("input in f64 rounded to f32"), "{out}");
+    assert_eq!(place.read("y.npy").values, Array::F32(vec![0.1; 4]));
+}
+
+#[test]
+fn auto_says_what_it_passed_over() {
+    let place = Place::new();
+    let report = json(&place.works("run heat --size 8x8 --steps 1 --json"));
+    if report["backend"] == "cpu" {
+        let notes = report["notes"].to_string();
+        assert!(notes.contains("auto: backend cuda") && notes.contains("auto: backend wgpu"), "{notes}");
+    }
+}
