@@ -56,7 +56,7 @@ fn give_up_registers(problem: &Problem, plan: &Plan, spilled: usize) -> Option<P
     }
     let cells = sweep.cells_per_thread[0] * sweep.cells_per_thread[1];
     let plane = problem.program.fields().len() * cells * problem.dtype.bytes();
-    let chunks = (spilled / 2).div_ceil(plane * sweep.chunk).clamp(1, 4);
+    let chunks = (spilled / 2).div_ceil(plane * sweep.chunk).clamp(1, 2);
     (0..chunks).try_fold(plan.clone(), |plan, _| plan.with_fewer_registers(problem)).or_else(|| plan.with_fewer_registers(problem))
 }
 

@@ -26,8 +26,8 @@ use cudarc::driver::CudaContext;
 
 pub use cache::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use driver::device_count;
-pub use kernels::{report, target};
-pub use nvrtc::{FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
+pub use kernels::{fit, report, target};
+pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
 
 /// One CUDA device.
 pub struct CudaBackend {

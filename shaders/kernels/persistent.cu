@@ -42,21 +42,28 @@ __device__ __forceinline__ void store_release(unsigned* p, unsigned v)
 
 typedef real Cells[OWN_Y][OWN_X];                    // a thread's own cells of a plane
 
-// What a formula sees: the window around cell (k, y, x) of a chunk, and the fields it reads only at the cell itself.
-template <class S, int K, int Y, int X>
+// What a formula sees of cell (k, y, x) of a chunk: planes of the sweep, and the fields it reads only at the cell itself.
+template <class S, class Sweep, int K, int Y, int X>
 struct View {
-    const real (&window)[S::WIDE > 0 ? S::WIDE : 1][2 * S::RADIUS_S + CHUNK][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
-    const real (&narrow_cells)[S::NARROW > 0 ? S::NARROW : 1][CHUNK][OWN_Y][OWN_X];
-    const Parameters* parameters;
-    Offset s, y, x;
+    const Sweep& sweep;
+    const real (&narrow_cells)[Sweep::NARROW][CHUNK][OWN_Y][OWN_X];
+    Offset s;
 
     template <int F, int DS, int DY, int DX>
-    __device__ __forceinline__ real wide() const { return window[F][K + S::RADIUS_S + DS][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
+    __device__ __forceinline__ real wide() const
+    {
+        if constexpr (S::BOX) return sweep.wide[F][K + S::RADIUS_S + DS][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX];
+        else if constexpr (DS == 0) return sweep.wide[F][K][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX];
+        else return sweep.window[F][K + S::RADIUS_S + DS][Y][X];
+    }
     template <int F>
     __device__ __forceinline__ real narrow() const { return narrow_cells[F][K][Y][X]; }
-    __device__ __forceinline__ real parameter(int i) const { return parameters->value[i]; }
+    __device__ __forceinline__ real parameter(int i) const { return sweep.block.parameters->value[i]; }
     template <int AXIS>
-    __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
+    __device__ __forceinline__ real coordinate() const
+    {
+        return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? sweep.block.y0 + sweep.block.own_y(Y) : sweep.block.x0 + sweep.block.own_x(X));
+    }
 };
 
 //@stages
@@ -135,41 +142,61 @@ struct Block {
         });
     }
 
-    // Own cells of a row-major array in shared memory whose rows are `pitch` apart.
-    __device__ __forceinline__ void load_shared(const real* first, int pitch, Cells& cells) const
-    {
-        each<OWN_Y>([&](auto y) {
-            const real* row = first + own_y(y.value) * pitch + own_x(0);
-            if constexpr (VECTORS) {
-                each<OWN_X / LANES>([&](auto v) {
-                    const Vector part = *reinterpret_cast<const Vector*>(row + v.value * LANES);
-                    each<LANES>([&](auto l) { cells[y.value][v.value * LANES + l.value] = part.lane[l.value]; });
-                });
-            } else {
-                each<OWN_X>([&](auto x) { cells[y.value][x.value] = row[x.value]; });
-            }
-        });
-    }
-
-    __device__ __forceinline__ void store_shared(real* first, int pitch, const Cells& cells, bool all) const
+    // Own cells into a plane of the ring, whose rows are `pitch` apart.
+    __device__ __forceinline__ void store_ring(real* first, int pitch, const Cells& cells) const
     {
         each<OWN_Y>([&](auto y) {
             real* row = first + own_y(y.value) * pitch + own_x(0);
-            if (VECTORS && (!RAGGED || all)) {
+            if constexpr (VECTORS && !RAGGED) {
                 each<OWN_X / LANES>([&](auto v) {
                     Vector part;
                     each<LANES>([&](auto l) { part.lane[l.value] = cells[y.value][v.value * LANES + l.value]; });
                     *reinterpret_cast<Vector*>(row + v.value * LANES) = part;
                 });
             } else {
-                each<OWN_X>([&](auto x) { if (all || live(y.value, x.value)) row[x.value] = cells[y.value][x.value]; });
+                each<OWN_X>([&](auto x) { if (live(y.value, x.value)) row[x.value] = cells[y.value][x.value]; });
             }
         });
     }
 
-    __device__ __forceinline__ real* shared_plane(int field, int plane) const
+    // A plane in shared memory, where only the owner of a cell touches it: word by word of all threads in a row, so that
+    // neighbouring threads use neighbouring banks.
+    __device__ __forceinline__ real* kept_plane(int field, int plane) const
     {
         return planes + (field * PLANES_SHARED + plane - PLANES_REGISTERS) * (TILE_Y * TILE_X);
+    }
+
+    __device__ __forceinline__ void load_kept(int field, int plane, Cells& cells) const
+    {
+        const real* from = kept_plane(field, plane);
+        each<OWN_Y>([&](auto y) {
+            if constexpr (VECTORS) {
+                each<OWN_X / LANES>([&](auto v) {
+                    const int word = (y.value * (OWN_X / LANES) + v.value) * THREADS + tid;
+                    const Vector part = reinterpret_cast<const Vector*>(from)[word];
+                    each<LANES>([&](auto l) { cells[y.value][v.value * LANES + l.value] = part.lane[l.value]; });
+                });
+            } else {
+                each<OWN_X>([&](auto x) { cells[y.value][x.value] = from[(y.value * OWN_X + x.value) * THREADS + tid]; });
+            }
+        });
+    }
+
+    __device__ __forceinline__ void store_kept(int field, int plane, const Cells& cells) const
+    {
+        real* to = kept_plane(field, plane);
+        each<OWN_Y>([&](auto y) {
+            if constexpr (VECTORS) {
+                each<OWN_X / LANES>([&](auto v) {
+                    const int word = (y.value * (OWN_X / LANES) + v.value) * THREADS + tid;
+                    Vector part;
+                    each<LANES>([&](auto l) { part.lane[l.value] = cells[y.value][v.value * LANES + l.value]; });
+                    reinterpret_cast<Vector*>(to)[word] = part;
+                });
+            } else {
+                each<OWN_X>([&](auto x) { to[(y.value * OWN_X + x.value) * THREADS + tid] = cells[y.value][x.value]; });
+            }
+        });
     }
 
     // Own cells of plane `p` of the tile from wherever it stays; beyond the tile, of its neighbour's rim or the boundary.
@@ -182,7 +209,7 @@ struct Block {
         } else {
             const bool within = p >= 0 && (p < PLANES_LEAST || p < planes_here);
             if (CACHED && within && p < PLANES_REGISTERS + PLANES_SHARED) {
-                load_shared(shared_plane(field, p), TILE_X, cells);
+                load_kept(field, p, cells);
             } else {
                 Source plane = {s0 + p, false, real(0)};
                 if (!within) plane = source_s(s0 + p);
@@ -212,7 +239,7 @@ struct Block {
             each<OWN_Y>([&](auto y) { each<OWN_X>([&](auto x) { kept[FIELD][AT][y.value][x.value] = cells[y.value][x.value]; }); });
             on_chip = true;
         } else if (CACHED && p < PLANES_REGISTERS + PLANES_SHARED) {
-            store_shared(shared_plane(FIELD, p), TILE_X, cells, true);
+            store_kept(FIELD, p, cells);
             on_chip = true;
         }
         constexpr int reach_s = reach<FIELD>(0), reach_y = reach<FIELD>(1), reach_x = reach<FIELD>(2);
@@ -243,7 +270,7 @@ struct Block {
             for (int p = PLANES_REGISTERS; p < PLANES_REGISTERS + PLANES_SHARED && p < planes_here; ++p) {
                 Cells cells = {};
                 load_device(in[F] + (s0 + p) * STRIDE_S, cells);
-                store_shared(shared_plane(F, p), TILE_X, cells, true);
+                store_kept(F, p, cells);
             }
         });
         __syncthreads();
@@ -262,7 +289,7 @@ struct Block {
                 });
                 for (int p = PLANES_REGISTERS; p < PLANES_REGISTERS + PLANES_SHARED && p < planes_here; ++p) {
                     Cells cells;
-                    load_shared(shared_plane(F, p), TILE_X, cells);
+                    load_kept(F, p, cells);
                     store_device(in[F] + (s0 + p) * STRIDE_S, cells);
                 }
             }
@@ -271,33 +298,42 @@ struct Block {
 };
 
 // One stage over one tile.
+//
+// A star's lateral taps lie in the plane being computed, so that only this plane's cells are handed round among threads
+// ("widened"), just before it is computed. A box taps all planes of the window beside the cell: its planes are widened as
+// they arrive.
 template <class S, bool CACHED, class Kept>
 struct Sweep {
     static constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
     static constexpr int WIDE = S::WIDE > 0 ? S::WIDE : 1;
     static constexpr int NARROW = S::NARROW > 0 ? S::NARROW : 1;
     static constexpr bool LATERAL = S::WIDE > 0 && (RY > 0 || RX > 0);
+    static constexpr int WINDOW = 2 * RS + CHUNK;      // planes of the window
+    static constexpr int WIDENED = S::BOX ? WINDOW : CHUNK;
+    // Cells of a row pass between the threads of a warp by shuffles, else through the ring.
+    static constexpr int SEGMENT = THREADS_X < 32 ? THREADS_X : 32;
     // A row of the ring: RX cells of halo on either side, padded so that own cells stay aligned.
     static constexpr int PAD = (RX + LANES - 1) / LANES * LANES;
     static constexpr int PITCH = TILE_X + 2 * PAD;
     static constexpr int SLOT = (TILE_Y + 2 * RY) * PITCH;
-    // Lateral halo of a plane: rows before and behind with their corners, columns on either side.
+    // Lateral halo of a plane: rows before and behind with their corners, columns on either side. It is fetched for a
+    // group of chunks at once, a group ahead of its use.
     static constexpr int HALO = 2 * RY * (TILE_X + 2 * RX) + 2 * RX * TILE_Y;
-    // It is fetched for a group of chunks at once, as many as keep all threads busy, and a group ahead of its use, so that
-    // the way to the neighbour's rim and back is long over when it is needed.
-    static constexpr int GROUP = LATERAL && CHUNK * HALO < THREADS ? THREADS / (CHUNK * HALO) : 1;
+    static constexpr int GROUP = HALO_AHEAD;
     static constexpr int HALO_SLOTS = LATERAL ? (GROUP * CHUNK * HALO + THREADS - 1) / THREADS : 0;
-    typedef real Halo[WIDE][HALO_SLOTS > 0 ? HALO_SLOTS : 1];
+    static constexpr int SLOTS = HALO_SLOTS > 0 ? HALO_SLOTS : 1;
+    typedef real Halo[WIDE][SLOTS];
 
     Block& block;
     Kept& kept;
-    real window[WIDE][2 * RS + CHUNK][OWN_Y + 2 * RY][OWN_X + 2 * RX];
-    real own[WIDE][CHUNK][OWN_Y][OWN_X];              // arriving planes, own cells
-    Halo halo, halo_next;                             // this thread's share of the lateral halo of two groups
-    int halo_ring[HALO_SLOTS > 0 ? HALO_SLOTS : 1];   // where it goes in the ring; -1: nowhere
-    Offset halo_from[HALO_SLOTS > 0 ? HALO_SLOTS : 1];// where it comes from in a plane; -1: it is halo_value
-    real halo_value[HAS_CONSTANT && HALO_SLOTS > 0 ? HALO_SLOTS : 1];
-    unsigned held;                                    // bit y * OWN_X + x: the own cell keeps its value
+    real window[WIDE][WINDOW][OWN_Y][OWN_X];           // own cells of the planes around the one computed
+    real wide[WIDE][WIDENED][OWN_Y + 2 * RY][OWN_X + 2 * RX]; // planes with the cells beside the own ones
+    real own[WIDE][CHUNK][OWN_Y][OWN_X];               // planes on their way
+    Halo halo, halo_next;                              // this thread's share of the lateral halo of two groups
+    int halo_ring[SLOTS];                              // where it goes in the ring; -1: nowhere
+    Offset halo_from[SLOTS];                           // where it comes from in a plane; -1: it is halo_value
+    real halo_value[HAS_CONSTANT ? SLOTS : 1];
+    unsigned held;                                     // bit y * OWN_X + x: the own cell keeps its value
 
     __device__ __forceinline__ Sweep(Block& b, Kept& k) : block(b), kept(k) {}
 
@@ -306,7 +342,7 @@ struct Sweep {
         each<HALO_SLOTS>([&](auto i) {
             const int e = block.tid + i.value * THREADS;
             const int k = e / HALO, c = e % HALO;
-            constexpr int ROWS = 2 * RY * (TILE_X + 2 * RX);
+            constexpr int ROWS = 2 * RY * (TILE_X + 2 * RX), SIDES = RX > 0 ? 2 * RX : 1;
             int y, x;                                  // relative to the tile
             bool used = e < GROUP * CHUNK * HALO;
             if (c < ROWS) {
@@ -315,8 +351,8 @@ struct Sweep {
                 y = row < RY ? row - RY : block.live_y + row - RY;
                 used = used && x < block.live_x + RX;
             } else {
-                const int d = c - ROWS, column = RX > 0 ? d % (2 * (RX > 0 ? RX : 1)) : 0;
-                y = RX > 0 ? d / (2 * (RX > 0 ? RX : 1)) : 0;
+                const int column = (c - ROWS) % SIDES;
+                y = (c - ROWS) / SIDES;
                 x = column < RX ? column - RX : block.live_x + column - RX;
                 used = used && y < block.live_y;
             }
@@ -334,7 +370,7 @@ struct Sweep {
     {
         each<HALO_SLOTS>([&](auto i) {
             const int p = first + halo_plane(i.value);
-            if (halo_ring[i.value] >= 0 && p < block.planes_here + RS) {
+            if (halo_ring[i.value] >= 0 && p < block.planes_here + (S::BOX ? RS : 0)) {
                 const Source plane = source_s(block.s0 + p);
                 each<S::WIDE>([&](auto f) {
                     real value = plane.value;
@@ -353,7 +389,7 @@ struct Sweep {
     {
         if (chunk % GROUP == 0) {
             each<S::WIDE>([&](auto f) { each<HALO_SLOTS>([&](auto i) { halo[f.value][i.value] = halo_next[f.value][i.value]; }); });
-            fetch_halo(RS + (chunk + GROUP) * CHUNK, halo_next);
+            fetch_halo((S::BOX ? RS : 0) + (chunk + GROUP) * CHUNK, halo_next);
         }
     }
 
@@ -364,7 +400,7 @@ struct Sweep {
         each<S::WIDE>([&](auto f) {
             constexpr int F = S::wide(f.value);
             if (CACHED && AT == DYNAMIC && first + COUNT <= PLANES_REGISTERS + PLANES_SHARED && first + COUNT <= block.planes_here) {
-                each<COUNT>([&](auto k) { block.load_shared(block.shared_plane(F, first + k.value), TILE_X, own[f.value][k.value]); });
+                each<COUNT>([&](auto k) { block.load_kept(F, first + k.value, own[f.value][k.value]); });
             } else {
                 each<COUNT>([&](auto k) {
                     if (AT != DYNAMIC || first + k.value < block.planes_here + RS)
@@ -375,58 +411,111 @@ struct Sweep {
         });
     }
 
-    // Hands fetched planes round: own cells and the halo of chunk `turn` of its group to the ring, a barrier, and from
-    // there into the window at `TO`.
+    // Fetched planes enter the window at `TO`.
     template <int COUNT, int TO>
-    __device__ __forceinline__ void exchange(int turn)
+    __device__ __forceinline__ void admit()
     {
-        if constexpr (LATERAL) {
+        each<S::WIDE>([&](auto f) {
+            each<COUNT>([&](auto k) {
+                each<OWN_Y>([&](auto y) {
+                    each<OWN_X>([&](auto x) { window[f.value][TO + k.value][y.value][x.value] = own[f.value][k.value][y.value][x.value]; });
+                });
+            });
+        });
+    }
+
+    // Gives planes FROM … FROM + COUNT - 1 of the window the cells beside the own ones, as planes TO … of `wide`. `turn` is
+    // their chunk's number in the group whose halo is at hand.
+    template <int COUNT, int FROM, int TO>
+    __device__ __forceinline__ void widen(int turn)
+    {
+        if constexpr (!LATERAL) {
+            each<S::WIDE>([&](auto f) {
+                each<COUNT>([&](auto k) {
+                    each<OWN_Y>([&](auto y) {
+                        each<OWN_X>([&](auto x) { wide[f.value][TO + k.value][y.value][x.value] = window[f.value][FROM + k.value][y.value][x.value]; });
+                    });
+                });
+            });
+        } else {
             real* ring = block.ring + block.half * (CHUNK * WIDE * SLOT);
             block.half ^= 1;
             each<S::WIDE>([&](auto f) {
                 each<COUNT>([&](auto k) {
-                    block.store_shared(ring + (k.value * WIDE + f.value) * SLOT + RY * PITCH + PAD, PITCH, own[f.value][k.value], false);
+                    real* slot = ring + (k.value * WIDE + f.value) * SLOT + RY * PITCH + PAD;
+                    if constexpr (RY > 0) block.store_ring(slot, PITCH, window[f.value][FROM + k.value]);
+                    else if constexpr (THREADS_X > SEGMENT) store_ends(slot, window[f.value][FROM + k.value]);
                 });
                 each<HALO_SLOTS>([&](auto i) {
                     const int k = halo_plane(i.value) - turn * CHUNK;
                     if (halo_ring[i.value] >= 0 && (GROUP == 1 || k >= 0) && k < COUNT) ring[halo_ring[i.value] + f.value * SLOT] = halo[f.value][i.value];
                 });
             });
-            __syncthreads();
+            if constexpr (THREADS == 32) __syncwarp();
+            else __syncthreads();
             each<S::WIDE>([&](auto f) {
                 each<COUNT>([&](auto k) {
+                    constexpr int PLANE = TO + k.value;
                     const real* cell = ring + (k.value * WIDE + f.value) * SLOT + block.own_y(0) * PITCH + PAD + block.own_x(0);
                     each<OWN_Y + 2 * RY>([&](auto y) {
-                        constexpr int Y = y.value - RY;
-                        each<OWN_X + 2 * RX>([&](auto x) {
-                            constexpr int X = x.value - RX;
-                            constexpr bool mine = Y >= 0 && Y < OWN_Y && X >= 0 && X < OWN_X;
-                            if constexpr (mine && !RAGGED) {
-                                window[f.value][TO + k.value][y.value][x.value] = own[f.value][k.value][Y][X];
-                            } else if constexpr (mine) {
-                                // Beyond the domain's edge an own cell is halo, which another thread fetched.
-                                real value = own[f.value][k.value][Y][X];
-                                if (!block.live(Y, X)) value = cell[y.value * PITCH + X];
-                                window[f.value][TO + k.value][y.value][x.value] = value;
-                            } else {
-                                window[f.value][TO + k.value][y.value][x.value] = cell[y.value * PITCH + X];
-                            }
-                        });
-                    });
-                });
-            });
-        } else {
-            each<S::WIDE>([&](auto f) {
-                each<COUNT>([&](auto k) {
-                    each<OWN_Y>([&](auto y) {
-                        each<OWN_X>([&](auto x) { window[f.value][TO + k.value][y.value][x.value] = own[f.value][k.value][y.value][x.value]; });
+                        widen_row<PLANE, y.value>(f.value, window[f.value][FROM + k.value], cell + y.value * PITCH);
                     });
                 });
             });
         }
     }
 
-    // Computes planes first … first + CHUNK - 1 from the window and keeps them.
+    // The cells that threads of another warp beside this one tap: those near the ends of its row.
+    __device__ __forceinline__ void store_ends(real* slot, const Cells& cells) const
+    {
+        const int lane = block.tx % SEGMENT;
+        each<OWN_Y>([&](auto y) {
+            each<OWN_X>([&](auto x) {
+                const int column = lane * OWN_X + x.value;
+                if ((column < RX || column >= SEGMENT * OWN_X - RX) && block.live(y.value, x.value))
+                    slot[block.own_y(y.value) * PITCH + block.own_x(x.value)] = cells[y.value][x.value];
+            });
+        });
+    }
+
+    // Row `Y` of a widened plane, counted from RY rows before the own ones; `cell` is the ring's cell under the first own.
+    template <int TO, int Y>
+    __device__ __forceinline__ void widen_row(int f, const Cells& cells, const real* cell)
+    {
+        constexpr bool OWN = Y >= RY && Y < RY + OWN_Y;
+        real (&row)[OWN_X + 2 * RX] = wide[f][TO][Y];
+        if constexpr (OWN) {
+            each<OWN_X>([&](auto x) {
+                real value = cells[Y - RY][x.value];
+                // Beyond the domain's edge an own cell is halo, which another thread fetched.
+                if (RAGGED && !block.live(Y - RY, x.value)) value = cell[x.value];
+                row[RX + x.value] = value;
+            });
+        } else if constexpr (VECTORS && PITCH % LANES == 0) {
+            each<OWN_X / LANES>([&](auto v) {
+                const Vector part = *reinterpret_cast<const Vector*>(cell + v.value * LANES);
+                each<LANES>([&](auto l) { row[RX + v.value * LANES + l.value] = part.lane[l.value]; });
+            });
+        } else {
+            each<OWN_X>([&](auto x) { row[RX + x.value] = cell[x.value]; });
+        }
+        if constexpr (OWN || S::BOX) {
+            const int lane = block.tx % SEGMENT;
+            each<2 * RX>([&](auto i) {
+                // Column X beside the own ones is column INDEX of the thread STEP further on.
+                constexpr int X = i.value < RX ? i.value - RX : OWN_X + i.value - RX;
+                constexpr int STEP = X < 0 ? -((-X - 1) / OWN_X + 1) : X / OWN_X, INDEX = X - STEP * OWN_X;
+                const bool other_warp = X < 0 ? lane < -STEP : lane >= SEGMENT - STEP;
+                real value;
+                if constexpr (STEP < 0) value = __shfl_up_sync(~0u, row[RX + INDEX], -STEP < SEGMENT ? -STEP : 0, SEGMENT);
+                else value = __shfl_down_sync(~0u, row[RX + INDEX], STEP < SEGMENT ? STEP : 0, SEGMENT);
+                if (other_warp) value = cell[X];
+                row[RX + X] = value;
+            });
+        }
+    }
+
+    // Computes planes first … first + CHUNK - 1 and keeps them.
     template <int AT>
     __device__ __forceinline__ void compute(int first)
     {
@@ -448,7 +537,7 @@ struct Sweep {
                 constexpr int Y = y.value;
                 each<OWN_X>([&](auto x) {
                     constexpr int X = x.value;
-                    const View<S, K, Y, X> view = {window, narrow, block.parameters, s, block.y0 + block.own_y(Y), block.x0 + block.own_x(X)};
+                    const View<S, Sweep, K, Y, X> view = {*this, narrow, s};
                     real value[S::WRITES];
                     S::compute(view, value);
                     if constexpr (HAS_FIXED) {
@@ -469,12 +558,22 @@ struct Sweep {
                     block.template store_plane<CACHED, AT == DYNAMIC ? DYNAMIC : AT + k.value, F>(kept, p, fresh[o.value][k.value]);
             });
         });
-        // The window slides along by a chunk.
+        slide();
+    }
+
+    // The window moves on by a chunk.
+    __device__ __forceinline__ void slide()
+    {
         each<S::WIDE>([&](auto f) {
             each<2 * RS>([&](auto i) {
-                each<OWN_Y + 2 * RY>([&](auto y) {
-                    each<OWN_X + 2 * RX>([&](auto x) { window[f.value][i.value][y.value][x.value] = window[f.value][i.value + CHUNK][y.value][x.value]; });
+                each<OWN_Y>([&](auto y) {
+                    each<OWN_X>([&](auto x) { window[f.value][i.value][y.value][x.value] = window[f.value][i.value + CHUNK][y.value][x.value]; });
                 });
+                if constexpr (S::BOX) {
+                    each<OWN_Y + 2 * RY>([&](auto y) {
+                        each<OWN_X + 2 * RX>([&](auto x) { wide[f.value][i.value][y.value][x.value] = wide[f.value][i.value + CHUNK][y.value][x.value]; });
+                    });
+                }
             });
         });
     }
@@ -485,12 +584,20 @@ struct Sweep {
     {
         if constexpr (DONE < 2 * RS) {
             constexpr int COUNT = 2 * RS - DONE < CHUNK ? 2 * RS - DONE : CHUNK;
-            if (DONE % (GROUP * CHUNK) == 0) fetch_halo(DONE - RS, halo);
+            if (S::BOX && DONE % (GROUP * CHUNK) == 0) fetch_halo(DONE - RS, halo);
             fetch_own<COUNT, DONE - RS>(DONE - RS);
-            if (DONE == 0) fetch_halo(RS, halo_next);
-            exchange<COUNT, DONE>(DONE / CHUNK % GROUP);
+            admit<COUNT, DONE>();
+            if constexpr (S::BOX) widen<COUNT, DONE, DONE>(DONE / CHUNK % GROUP);
             prologue<DONE + COUNT>();
         }
+    }
+
+    __device__ __forceinline__ void arrive(int chunk)
+    {
+        admit<CHUNK, 2 * RS>();
+        turn_halo(chunk);
+        if constexpr (S::BOX) widen<CHUNK, 2 * RS, 2 * RS>(chunk % GROUP);
+        else widen<CHUNK, RS, 0>(chunk % GROUP);
     }
 
     // The planes in registers: straight-line code, for a register is known by name only.
@@ -499,8 +606,7 @@ struct Sweep {
     {
         if constexpr (FIRST < (CACHED ? PLANES_REGISTERS : 0)) {
             fetch_own<CHUNK, FIRST + RS>(FIRST + RS);
-            turn_halo(FIRST / CHUNK);
-            exchange<CHUNK, 2 * RS>(FIRST / CHUNK % GROUP);
+            arrive(FIRST / CHUNK);
             compute<FIRST>(FIRST);
             unrolled<FIRST + CHUNK>();
         }
@@ -518,15 +624,14 @@ struct Sweep {
             });
         }
         locate_halo();
-        if (RS == 0) fetch_halo(0, halo_next);
+        fetch_halo(S::BOX ? RS : 0, halo_next);
         prologue<0>();
         unrolled<0>();
         constexpr int FIRST = CACHED ? PLANES_REGISTERS : 0;
         fetch_own<CHUNK, DYNAMIC>(FIRST + RS);
         #pragma unroll 1
         for (int first = FIRST; first < block.planes_here; first += CHUNK) {
-            turn_halo(first / CHUNK);
-            exchange<CHUNK, 2 * RS>(first / CHUNK % GROUP);
+            arrive(first / CHUNK);
             // The next chunk's own cells are on their way while this one is computed.
             fetch_own<CHUNK, DYNAMIC>(first + RS + CHUNK);
             compute<DYNAMIC>(first);

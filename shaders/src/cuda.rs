@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use abide_core::expr::{Tap, Unary};
 use abide_core::plan::{Axes, Schedule, Sweep, Synchronisation, Tiles, staged_fields};
-use abide_core::{Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
+use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::emit::{Language, formula};
 
@@ -112,6 +112,7 @@ fn persistent(problem: &Problem, program: &Program, sweep: &Sweep) -> String {
     define("PLANES_REGISTERS", sweep.planes_registers);
     define("PLANES_SHARED", sweep.planes_shared);
     define("CHUNK", sweep.chunk);
+    define("HALO_AHEAD", sweep.halo_ahead);
     define("NEIGHBOURS", usize::from(sweep.synchronisation == Synchronisation::Neighbours));
     text.push_str(COMMON);
     let stages: String = (0..program.stages().len()).map(|number| stage(problem, program, number, true)).collect();
@@ -237,7 +238,8 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
     let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
     let _ = writeln!(text, "    static constexpr int WIDE = {}, NARROW = {}, WRITES = {};", wide.len(), narrow.len(), stage.writes.len());
-    let _ = writeln!(text, "    static constexpr bool STAGED = {staged};");
+    let boxed = stage.footprint.neighbourhood == Neighbourhood::Box;
+    let _ = writeln!(text, "    static constexpr bool STAGED = {staged}, BOX = {boxed};");
     text.push_str("    // Fields tapped around the cell, fields read at the cell alone, fields written.\n");
     text.push_str(&list("wide", &wide));
     text.push_str(&list("narrow", &narrow));

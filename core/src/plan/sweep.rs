@@ -72,6 +72,8 @@ pub struct Sweep {
     pub planes_shared: usize,
     /// Planes that arrive and are computed between two barriers of the block.
     pub chunk: usize,
+    /// Chunks whose lateral halo is fetched at once, ahead of its use.
+    pub halo_ahead: usize,
     /// Blocks launched: one for each tile, or as many as can be resident.
     pub blocks: usize,
     /// Blocks resident on one multiprocessor.
@@ -272,13 +274,13 @@ fn candidates<'a>(problem: &'a Problem, device: &'a DeviceSpec, policy: CachePol
     let rows: &[usize] = if three { &[1, 2, 3, 4, 5, 6, 8, 10, 12, 16] } else { &[1] };
     let columns: Vec<usize> = if three { vec![16, 32, 64, 128] } else { (32..=512).step_by(32).chain([768, 1024]).collect() };
     let vector = 16 / problem.dtype.bytes();
-    let cells: &[[usize; 2]] = if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 1], [1, 2], [1, 4], [1, 8]] };
-    let cells = cells.iter().filter(move |c| c[1] == 1 || c[1] % vector == 0);
+    let cells: &[[usize; 2]] = if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 2], [1, 4], [1, 8]] };
+    let cells = cells.iter().filter(move |c| c[1] == 1 || c[1] % vector == 0 || c[1] < vector);
     let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
     threads
         .flat_map(move |threads| cells.clone().map(move |&cells| (threads, cells)))
-        .flat_map(|(threads, cells)| [1, 2, 4].map(|blocks| (threads, cells, blocks)))
-        .flat_map(|(threads, cells, blocks)| [1, 2, 4, 8].map(|chunk| (threads, cells, blocks, chunk)))
+        .flat_map(|(threads, cells)| [1, 2, 4, 8].map(|blocks| (threads, cells, blocks)))
+        .flat_map(|(threads, cells, blocks)| [1, 2, 4].map(|chunk| (threads, cells, blocks, chunk)))
         .filter_map(move |(threads, cells, blocks, chunk)| candidate(problem, device, policy, threads, cells, blocks, chunk))
 }
 
@@ -310,8 +312,9 @@ fn candidate(
     let registers = (device.registers / resident_threads).min(device.registers_per_thread) / 8 * 8;
     let registers = if registers >= 248 { device.registers_per_thread } else { registers };
     let own = cells_per_thread[0] * cells_per_thread[1];
-    // Up to sixteen cells a thread between barriers hide the latency of arithmetic and of the barrier itself.
-    if chunk > 1 && (chunk * own > 16 || chunk > planes[0]) {
+    // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself; more only
+    // take registers.
+    if chunk > 1 && (chunk * own > 8 || chunk > planes[0]) {
         return None;
     }
     // Tiles at the far side of a plane may be narrower than the radius; then a neighbour's neighbour is needed too.
@@ -325,6 +328,7 @@ fn candidate(
         planes_registers: 0,
         planes_shared: 0,
         chunk,
+        halo_ahead: 1,
         blocks: tile_count.min(resident),
         blocks_per_multiprocessor,
         synchronisation: if tile_count <= resident && touching { Synchronisation::Neighbours } else { Synchronisation::Grid },
