@@ -17,9 +17,8 @@ pub enum Source<'a, T> {
     Scalar(T),
 }
 
-/// Bytes of the sums that are held in registers together: four of the widest vectors, so that one's latency is hidden
-/// behind the others.
-const BLOCK_BYTES: usize = 256;
+/// Bytes of the widest vector of any machine that we know.
+const VECTOR_BYTES: usize = 64;
 
 /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each of `count` terms `(w, v)`, in order. All are as long as `to`.
 #[inline(always)]
@@ -45,26 +44,30 @@ fn sum_of<'a, T: Real, const MOST: usize>(to: &mut [T], count: usize, term: impl
         values[k] = &from[..to.len()];
     }
     let (weights, values) = (&weights[..count], &values[..count]);
-    match (to.len(), BLOCK_BYTES / size_of::<T>()) {
-        (64.., 64) => sum_in_blocks::<T, 64>(to, weights, values),
-        (32.., 32) => sum_in_blocks::<T, 32>(to, weights, values),
-        (4.., _) => sum_in_blocks::<T, 4>(to, weights, values),
-        _ => sum_in_blocks::<T, 1>(to, weights, values),
+    // Vectors of the longest kind, in values: the end of a row is done by one at a time.
+    match VECTOR_BYTES / size_of::<T>() {
+        16 => sum_in_blocks::<T, 64, 16>(to, weights, values),
+        _ => sum_in_blocks::<T, 32, 8>(to, weights, values),
     }
 }
 
-/// The sum in blocks of `N` cells, of which there is at least one. The last block may do cells again that the one
-/// before did; that costs less than a loop over single cells.
+/// The sum in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last block does cells
+/// again that the one before did: that costs less than single cells.
 #[inline(always)]
-fn sum_in_blocks<T: Real, const N: usize>(to: &mut [T], weights: &[T], values: &[&[T]]) {
+fn sum_in_blocks<T: Real, const N: usize, const V: usize>(to: &mut [T], weights: &[T], values: &[&[T]]) {
     let len = to.len();
     let mut start = 0;
     while start + N <= len {
         sum_block::<T, N>(to, weights, values, start);
         start += N;
     }
-    if start < len && len >= N {
-        sum_block::<T, N>(to, weights, values, len - N);
+    while start < len && len >= V {
+        sum_block::<T, V>(to, weights, values, start.min(len - V));
+        start += V;
+    }
+    while start < len {
+        sum_block::<T, 1>(to, weights, values, start);
+        start += 1;
     }
 }
 
@@ -221,13 +224,13 @@ mod tests {
             let (a, b, c) = (Box::leak(Box::new(a)), Box::leak(Box::new(b)), Box::leak(Box::new(c)));
             let mut to = [0.0; 3];
             fma(&mut to, pick(0, a), pick(1, b), pick(2, c));
-            for i in 0..3 {
+            for (i, found) in to.iter().enumerate() {
                 let expected = at(0, a, i).mul_add(at(1, b, i), at(2, c, i));
-                assert!(to[i] == expected || expected.is_nan() && to[i].is_nan());
+                assert!(*found == expected || expected.is_nan() && found.is_nan());
             }
             select(&mut to, pick(0, a), pick(1, b), pick(2, c));
-            for i in 0..3 {
-                assert_eq!(to[i], if at(0, a, i) != 0.0 { at(1, b, i) } else { at(2, c, i) });
+            for (i, found) in to.iter().enumerate() {
+                assert_eq!(*found, if at(0, a, i) != 0.0 { at(1, b, i) } else { at(2, c, i) });
             }
         }
     }

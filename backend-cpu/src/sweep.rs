@@ -176,7 +176,7 @@ fn chunk<T: Real>(
             Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
             Op::Sum(ref terms) => lanes::sum(place, terms.len(), |number| {
                 let Term { weight, operand } = terms[number];
-                match at(operand) {
+                match operand_of(stage, band, &cells, operand) {
                     Source::Lanes(values) => (band.scalars[weight], values),
                     // The tape puts no scalar here.
                     Source::Scalar(_) => (band.scalars[weight], &[]),

@@ -373,3 +373,43 @@ fn place(mut drafts: Vec<Draft>, outputs: &[Operand]) -> (Vec<Step>, usize) {
     }
     (steps, slots)
 }
+#[cfg(test)]
+mod tests {
+    use abide_core::{DType, catalogue};
+
+    use super::*;
+
+    fn tapes(name: &str, dimensions: usize) -> Vec<Tape> {
+        let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
+        program.stages().iter().flat_map(|stage| [true, false].map(|fused| Tape::new(&stage.dag, fused))).collect()
+    }
+
+    #[test]
+    fn a_linear_stencil_is_one_sum_into_its_output() {
+        for (name, dimensions, taps) in [("1d3pt", 1, 3), ("2d5pt", 2, 5), ("3d27pt", 3, 27)] {
+            for tape in tapes(name, dimensions) {
+                assert_eq!(tape.slots, 0);
+                let [Step { place: Place::Output(0), op: Op::Sum(terms) }] = &tape.steps[..] else {
+                    panic!("{:?}", tape.steps)
+                };
+                assert!(terms.iter().map(|term| term.operand).eq((0..taps).map(Operand::Tap)));
+            }
+        }
+    }
+
+    #[test]
+    fn additions_join_sums_only_where_they_are_fused() {
+        let lengths: Vec<usize> = tapes("gray-scott", 2).iter().map(|tape| tape.steps.len()).collect();
+        assert!(lengths[0] * 3 < lengths[1] * 2, "{lengths:?}");
+    }
+
+    #[test]
+    fn no_step_reads_the_slot_it_writes() {
+        for entry in catalogue::entries() {
+            for mut step in tapes(entry.name, *entry.dimensions.end()).into_iter().flat_map(|tape| tape.steps) {
+                let Place::Slot(slot) = step.place else { continue };
+                step.op.each_operand(|operand| assert_ne!(*operand, Operand::Slot(slot), "{}", entry.name));
+            }
+        }
+    }
+}
