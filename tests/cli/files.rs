@@ -85,6 +85,13 @@ fn a_checkpoint_splits_a_run_without_a_trace() {
 }
 
 #[test]
+fn heat_goes_on_with_its_conductivity_field() {
+    let place = Place::new();
+    place.works("run heat --size 9x9 --input kappa=gaussian --steps 2 --checkpoint c.npz --every 2 --backend cpu");
+    assert!(place.works("run heat --resume c.npz --steps 2 --backend cpu").contains("heat-conductivity"));
+}
+
+#[test]
 fn outputs_replace_what_was_there_and_leave_nothing_else() {
     let place = Place::new();
     for name in ["a.png", "b.npy", "c.vti", "d.gif", "e.npz"] {

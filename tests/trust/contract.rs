@@ -26,8 +26,14 @@ pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
 }
 
 pub fn a_fixed_domain_without_interior_stays(subject: &Subject) -> Result<()> {
-    let cases: [(&str, &[usize]); 6] =
-        [("1d3pt", &[2]), ("2d21pt", &[10, 40]), ("2d21pt", &[1, 1]), ("3d13pt", &[4, 9, 9]), ("wave", &[1, 9]), ("fdtd-tm", &[2, 50])];
+    let cases: [(&str, &[usize]); 6] = [
+        ("1d3pt", &[2]),
+        ("2d21pt", &[10, 40]),
+        ("2d21pt", &[1, 1]),
+        ("3d13pt", &[4, 9, 9]),
+        ("wave", &[1, 9]),
+        ("fdtd-tm", &[2, 50]),
+    ];
     for (name, extents) in cases {
         for dtype in subject.dtypes() {
             let problem = entry(name, extents, dtype, Boundary::Fixed)?;
@@ -48,7 +54,8 @@ pub fn nan_spreads_as_far_as_the_taps_reach(subject: &Subject) -> Result<()> {
         }
         let problem = entry("2d5pt", &[31, 37], dtype, Boundary::Fixed)?;
         let start = field(&problem, |at| if at == [0, 15, 18] { poison } else { 0.5 });
-        let mut run = Simulation::builder("2d5pt").size(&[31, 37]).dtype(dtype).input("u", start).on(&subject.opened).build()?;
+        let mut run =
+            Simulation::builder("2d5pt").size(&[31, 37]).dtype(dtype).input("u", start).on(&subject.opened).build()?;
         let report = run.run(5)?;
         // A star of radius 1 reaches 2n² + 2n + 1 cells in n steps.
         assert_eq!(report.non_finite, Some(61), "{poison} {dtype}");
@@ -65,7 +72,9 @@ pub fn nan_spreads_as_far_as_the_taps_reach(subject: &Subject) -> Result<()> {
 pub fn a_checkpoint_splits_a_run_without_a_trace(subject: &Subject) -> Result<()> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("checkpoint");
-    for (name, extents) in [("gray-scott", &[61, 47][..]), ("wave", &[13, 17, 19]), ("fdtd-tm", &[33, 29]), ("1d3pt", &[101])] {
+    for (name, extents) in
+        [("gray-scott", &[61, 47][..]), ("wave", &[13, 17, 19]), ("fdtd-tm", &[33, 29]), ("1d3pt", &[101])]
+    {
         for dtype in subject.dtypes() {
             let build = || Simulation::builder(name).size(extents).dtype(dtype).on(&subject.opened);
             let mut whole = build().build()?;
@@ -99,7 +108,11 @@ pub fn windows_are_parts_of_the_whole(subject: &Subject) -> Result<()> {
                 let high = end.map(|n| (2 * n).div_ceil(3));
                 for (low, high) in [([0; 3], end), (low, high), (end.map(|n| n - 1), end)] {
                     let window = run.window(field, low, high)?;
-                    assert!(window.same_bits(&window_of(&problem, &whole, low, high)?), "{} {low:?} {high:?}", describe(&problem));
+                    assert!(
+                        window.same_bits(&window_of(&problem, &whole, low, high)?),
+                        "{} {low:?} {high:?}",
+                        describe(&problem)
+                    );
                 }
                 let beyond = run.window(field, [0; 3], end.map(|n| n + 1));
                 assert!(matches!(beyond, Err(Error::Limit { .. })));
@@ -170,7 +183,9 @@ pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     }
     assert!(session.write(0, &short[0]).is_err());
     assert!(session.write(0, &wrong_type[0]).is_err());
-    for (low, high) in [([0, 0, 0], [1, 10, 11]), ([0, 5, 5], [1, 5, 6]), ([1, 0, 0], [2, 9, 11]), ([0, 9, 3], [1, 8, 4])] {
+    for (low, high) in
+        [([0, 0, 0], [1, 10, 11]), ([0, 5, 5], [1, 5, 6]), ([1, 0, 0], [2, 9, 11]), ([0, 9, 3], [1, 8, 4])]
+    {
         assert!(session.read_window(0, low, high).is_err(), "{low:?} {high:?}");
     }
     // After all that the session still works.

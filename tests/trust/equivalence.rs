@@ -9,8 +9,10 @@ use crate::subject::{Subject, fields, problem};
 
 /// One cell, two, three, primes, thinner than any tile, long and flat.
 const LINES: &[&[usize]] = &[&[1], &[2], &[3], &[31], &[257], &[1021], &[4099]];
-const PLANES: &[&[usize]] = &[&[1, 1], &[1, 37], &[2, 3], &[5, 2], &[29, 1], &[13, 31], &[37, 67], &[7, 1031], &[263, 6]];
-const CUBES: &[&[usize]] = &[&[1, 1, 1], &[1, 1, 9], &[2, 3, 5], &[3, 3, 3], &[7, 5, 67], &[19, 13, 17], &[61, 3, 2], &[5, 37, 35]];
+const PLANES: &[&[usize]] =
+    &[&[1, 1], &[1, 37], &[2, 3], &[5, 2], &[29, 1], &[13, 31], &[37, 67], &[7, 1031], &[263, 6]];
+const CUBES: &[&[usize]] =
+    &[&[1, 1, 1], &[1, 1, 9], &[2, 3, 5], &[3, 3, 3], &[7, 5, 67], &[19, 13, 17], &[61, 3, 2], &[5, 37, 35]];
 
 /// Every boundary alone, and mixtures by axis and by side.
 fn boundaries() -> Vec<Boundaries> {

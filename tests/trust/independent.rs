@@ -44,7 +44,8 @@ fn table() -> Vec<Stencil> {
 
 /// The C program, compiled once; `None` where there is no C compiler.
 fn program() -> Option<&'static Path> {
-    static PROGRAM_FILE: OnceLock<std::result::Result<(tempfile::TempDir, std::path::PathBuf), String>> = OnceLock::new();
+    static PROGRAM_FILE: OnceLock<std::result::Result<(tempfile::TempDir, std::path::PathBuf), String>> =
+        OnceLock::new();
     let compiled = PROGRAM_FILE.get_or_init(|| {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let (source, program) = (folder.path().join("linear.c"), folder.path().join("linear"));
@@ -80,8 +81,12 @@ fn by_c(program: &Path, stencil: &Stencil, shape: Shape, input: &Array, steps: u
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::read(file("output")).expect("output read");
     match input.dtype() {
-        DType::F32 => Array::F32(bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().expect("4 bytes"))).collect()),
-        DType::F64 => Array::F64(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect()),
+        DType::F32 => {
+            Array::F32(bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().expect("4 bytes"))).collect())
+        }
+        DType::F64 => {
+            Array::F64(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect())
+        }
     }
 }
 
@@ -160,7 +165,11 @@ impl<T: Real> Padded<T> {
                 (Boundary::Fixed | Boundary::Constant(_), _) => ghost,
             };
             for index in 0..self.values.len() {
-                let mut at = [index / (self.extents[1] * self.extents[2]), index / self.extents[2] % self.extents[1], index % self.extents[2]];
+                let mut at = [
+                    index / (self.extents[1] * self.extents[2]),
+                    index / self.extents[2] % self.extents[1],
+                    index % self.extents[2],
+                ];
                 if at[axis] == ghost {
                     self.values[index] = match boundary {
                         Boundary::Constant(value) => T::from_f64(value),
@@ -184,7 +193,8 @@ fn by_padding<T: Real>(stencil: &Stencil, problem: &Problem, input: &[T], steps:
     let kept = |at: [usize; 3]| {
         (0..3).any(|a| {
             let [low, high] = problem.boundaries.0[a];
-            (low == Boundary::Fixed && at[a] < radius[a]) || (high == Boundary::Fixed && at[a] + radius[a] >= extents[a])
+            (low == Boundary::Fixed && at[a] < radius[a])
+                || (high == Boundary::Fixed && at[a] + radius[a] >= extents[a])
         })
     };
     let mut now = input.to_vec();
@@ -195,7 +205,9 @@ fn by_padding<T: Real>(stencil: &Stencil, problem: &Problem, input: &[T], steps:
             if kept(at) {
                 continue;
             }
-            let tap = |o: [i64; 3]| padded.values[padded.index([0, 1, 2].map(|a| (at[a] + radius[a]).wrapping_add_signed(o[a] as isize)))];
+            let tap = |o: [i64; 3]| {
+                padded.values[padded.index([0, 1, 2].map(|a| (at[a] + radius[a]).wrapping_add_signed(o[a] as isize)))]
+            };
             let first = T::from_f64(taps[0].1) * tap(taps[0].0);
             *value = taps[1..].iter().fold(first, |sum, (o, weight)| T::from_f64(*weight).mul_add(tap(*o), sum));
         }
@@ -233,7 +245,9 @@ pub fn all_boundaries_equal_padded_arrays(subject: &Subject) -> Result<()> {
 fn the_table_and_the_catalogue_name_the_same_linear_stencils() {
     let mut catalogued = Vec::new();
     for entry in abide::catalogue::entries() {
-        let linear = entry.program(*entry.dimensions.start()).is_ok_and(|p| p.parameters().is_empty() && p.stages()[0].footprint.linear);
+        let linear = entry
+            .program(*entry.dimensions.start())
+            .is_ok_and(|p| p.parameters().is_empty() && p.stages()[0].footprint.linear);
         if linear {
             catalogued.push(entry.name.to_owned());
         }

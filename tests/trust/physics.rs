@@ -19,7 +19,12 @@ fn epsilon(dtype: DType) -> f64 {
 
 /// The largest difference from a function of the cell.
 fn error(problem: &Problem, values: &Array, exact: impl Fn([usize; 3]) -> f64) -> f64 {
-    values.to_f64().iter().enumerate().map(|(i, value)| (value - exact(problem.shape.cell(i))).abs()).fold(0.0, f64::max)
+    values
+        .to_f64()
+        .iter()
+        .enumerate()
+        .map(|(i, value)| (value - exact(problem.shape.cell(i))).abs())
+        .fold(0.0, f64::max)
 }
 
 const EXTENTS: [&[usize]; 3] = [&[61], &[31, 23], &[11, 13, 7]];
@@ -146,7 +151,8 @@ pub fn heat_converges_with_second_order(subject: &Subject) -> Result<()> {
                     // The unit square after the time 1/40, for a diffusivity of 1.
                     let steps = (n * n) / 4;
                     let time = steps as f64 * kappa / (n * n) as f64;
-                    let wave = |at: [usize; 3]| (3 - axes..3).map(|a| (TAU * at[a] as f64 / n as f64).sin()).product::<f64>();
+                    let wave =
+                        |at: [usize; 3]| (3 - axes..3).map(|a| (TAU * at[a] as f64 / n as f64).sin()).product::<f64>();
                     let end = run(subject, &problem, &[field(&problem, wave)], steps as u64)?;
                     let decay = (-TAU * TAU * axes as f64 * time).exp();
                     Ok(error(&problem, &end[0], |at| decay * wave(at)))
@@ -260,7 +266,11 @@ pub fn steady_states_stay(subject: &Subject) -> Result<()> {
         }
     }
     // Different values at the two sides: the profile between them that no longer changes is a line.
-    let boundaries = Boundaries([[Boundary::Mirror; 2], [Boundary::Mirror; 2], [Boundary::Constant(-0.5), Boundary::Constant(10.5)]]);
+    let boundaries = Boundaries([
+        [Boundary::Mirror; 2],
+        [Boundary::Mirror; 2],
+        [Boundary::Constant(-0.5), Boundary::Constant(10.5)],
+    ]);
     let mut problem = entry("heat", &[3, 10], DType::F32, Boundary::Mirror)?;
     problem.boundaries = boundaries;
     let line = |at: [usize; 3]| at[2] as f64 + 0.5;

@@ -50,7 +50,9 @@ impl Formula {
             Formula::Constant(value) => Formula::Constant(value.abs()),
             Formula::Parameter | Formula::Coordinate(_) | Formula::Tap(..) => self.clone(),
             Formula::Unary(_, a) => a.majorant(),
-            Formula::Binary(Binary::Mul, ab) => Formula::Binary(Binary::Mul, Box::new([ab[0].majorant(), ab[1].majorant()])),
+            Formula::Binary(Binary::Mul, ab) => {
+                Formula::Binary(Binary::Mul, Box::new([ab[0].majorant(), ab[1].majorant()]))
+            }
             Formula::Binary(_, ab) => sum(ab.as_slice()),
             Formula::Fma(abc) => Formula::Fma(Box::new([abc[0].majorant(), abc[1].majorant(), abc[2].majorant()])),
             Formula::Select(abc) => sum(&abc[1..]),
@@ -141,7 +143,11 @@ impl Case {
 
     /// The problem whose values bound this one's.
     fn majorant(&self) -> Result<Problem> {
-        let stage = |stage: &Random| Random { a: stage.a.majorant(), b: stage.b.as_ref().map(Formula::majorant), ..stage.clone() };
+        let stage = |stage: &Random| Random {
+            a: stage.a.majorant(),
+            b: stage.b.as_ref().map(Formula::majorant),
+            ..stage.clone()
+        };
         let mut problem = self.problem_of(&self.stages.iter().map(stage).collect::<Vec<_>>())?;
         for side in problem.boundaries.0.iter_mut().flatten() {
             if let Boundary::Constant(value) = side {
@@ -153,25 +159,23 @@ impl Case {
 }
 
 fn boundaries() -> impl Strategy<Value = Boundaries> {
-    let side = || prop_oneof![Just(Boundary::Fixed), Just(Boundary::Mirror), (-1.0..1.0f64).prop_map(Boundary::Constant)];
+    let side =
+        || prop_oneof![Just(Boundary::Fixed), Just(Boundary::Mirror), (-1.0..1.0f64).prop_map(Boundary::Constant)];
     let axis = || prop_oneof![1 => Just([Boundary::Periodic; 2]), 3 => [side(), side()]];
     [axis(), axis(), axis()].prop_map(Boundaries)
 }
 
 fn case(tame: bool, dtypes: Vec<DType>) -> impl Strategy<Value = Case> {
-    let stage = move |axes| (formula(tame), proptest::option::of(formula(tame))).prop_map(move |(a, b)| Random { axes, a, b });
+    let stage =
+        move |axes| (formula(tame), proptest::option::of(formula(tame))).prop_map(move |(a, b)| Random { axes, a, b });
     // Extents from 2, for periodic and mirrored axes must hold the radius.
     let extents = [2..9usize, 2..24, 2..80usize];
     (1..=3usize).prop_flat_map(move |axes| {
         let stages = proptest::collection::vec(stage(axes), 1..=2);
         let dtype = proptest::sample::select(dtypes.clone());
-        (stages, extents.clone(), boundaries(), dtype, 0..64usize).prop_map(|(stages, extents, boundaries, dtype, variant)| Case {
-            stages,
-            extents,
-            boundaries,
-            dtype,
-            variant,
-        })
+        (stages, extents.clone(), boundaries(), dtype, 0..64usize).prop_map(
+            |(stages, extents, boundaries, dtype, variant)| Case { stages, extents, boundaries, dtype, variant },
+        )
     })
 }
 
@@ -189,7 +193,7 @@ fn for_cases<S: Strategy>(count: u32, strategy: S, check: impl Fn(S::Value) -> R
 /// than the rounding of the formula's largest intermediate values.
 pub fn exact_formulas(subject: &Subject) -> Result<()> {
     if subject.is_exact() {
-        for_cases(48, case(false, subject.dtypes()), |case| {
+        for_cases(64, case(false, subject.dtypes()), |case| {
             let problem = case.problem()?;
             let variants = subject.variants(&problem);
             let way = variants[case.variant % variants.len()];
@@ -197,19 +201,22 @@ pub fn exact_formulas(subject: &Subject) -> Result<()> {
         });
         return Ok(());
     }
-    for_cases(48, case(true, subject.dtypes()), |case| {
+    for_cases(64, case(true, subject.dtypes()), |case| {
         let problem = case.problem()?;
         let start = fields(&problem, 31)?;
         let mut expected = start.clone();
         abide_cpu::reference::advance(&problem, &mut expected, 1)?;
-        let mut largest: Vec<Array> =
-            start.iter().map(|array| Array::from_fn(case.dtype, array.len(), |i| array.get(i).map_or(0.0, f64::abs))).collect();
+        let mut largest: Vec<Array> = start
+            .iter()
+            .map(|array| Array::from_fn(case.dtype, array.len(), |i| array.get(i).map_or(0.0, f64::abs)))
+            .collect();
         abide_cpu::reference::advance(&case.majorant()?, &mut largest, 1)?;
         let epsilon = if case.dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let results = subject.run(&problem, &Options::default(), &start, 1)?;
         for (field, result) in results.iter().enumerate() {
             for i in 0..result.len() {
-                let [got, expected, most] = [result, &expected[field], &largest[field]].map(|array| array.get(i).unwrap_or(f64::NAN));
+                let [got, expected, most] =
+                    [result, &expected[field], &largest[field]].map(|array| array.get(i).unwrap_or(f64::NAN));
                 let bound = 1000.0 * epsilon * most;
                 assert!(
                     (got - expected).abs() <= bound || got == expected,
@@ -263,8 +270,13 @@ pub fn every_function(subject: &Subject) -> Result<()> {
                     (false, _) => 2e-3,
                 };
                 for i in 0..expected[0].len() {
-                    let (got, expected) = (result[0].get(i).unwrap_or(f64::NAN), expected[0].get(i).unwrap_or(f64::NAN));
-                    assert!((got - expected).abs() <= tolerance, "{} at {i}: {got} instead of {expected}", describe(&problem));
+                    let (got, expected) =
+                        (result[0].get(i).unwrap_or(f64::NAN), expected[0].get(i).unwrap_or(f64::NAN));
+                    assert!(
+                        (got - expected).abs() <= tolerance,
+                        "{} at {i}: {got} instead of {expected}",
+                        describe(&problem)
+                    );
                 }
             }
             Err(Error::Unsupported { .. }) => {
@@ -274,8 +286,15 @@ pub fn every_function(subject: &Subject) -> Result<()> {
         }
     }
     // Each alone: a wrong one must not hide behind another.
-    let alone: [fn(Expr<'_>) -> Expr<'_>; 7] =
-        [|x| x.exp(), |x| (x + 1.5).log(), |x| x.sin(), |x| x.cos(), |x| x.tanh(), |x| (x + 1.5).pow(2.5), |x| x.abs().sqrt()];
+    let alone: [fn(Expr<'_>) -> Expr<'_>; 7] = [
+        |x| x.exp(),
+        |x| (x + 1.5).log(),
+        |x| x.sin(),
+        |x| x.cos(),
+        |x| x.tanh(),
+        |x| (x + 1.5).pow(2.5),
+        |x| x.abs().sqrt(),
+    ];
     for (number, function) in alone.into_iter().enumerate() {
         let program = Arc::new(Program::new(&Pointwise(function))?);
         let problem = problem(program, &[101], DType::F32, Boundaries::all(Boundary::Mirror))?;

@@ -1,12 +1,15 @@
 //! The backends under test, what may be skipped, and how closely each must agree with the reference.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use abide::backend::{Opened, open};
 use abide::catalogue;
 use abide::{
-    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result, Session, Shape, Start,
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result,
+    Session, Shape, Start,
 };
 
 /// A backend that is present.
@@ -15,13 +18,15 @@ pub struct Subject {
     pub name: &'static str,
     /// The backend.
     pub opened: Opened,
+    /// Whether the device computes in f64, once that was tried.
+    f64: OnceCell<bool>,
 }
 
 /// Runs a check on a backend, or reports the backend as skipped.
 pub fn check(name: &'static str, check: fn(&Subject) -> Result<()>) {
     match open(name) {
         Ok(opened) => {
-            if let Err(error) = check(&Subject { name, opened }) {
+            if let Err(error) = check(&Subject { name, opened, f64: OnceCell::new() }) {
                 panic!("{name}: {error}");
             }
         }
@@ -30,18 +35,36 @@ pub fn check(name: &'static str, check: fn(&Subject) -> Result<()>) {
     }
 }
 
-/// Reports something as skipped by name, or fails where `ABIDE_REQUIRE` names it.
+/// Reports something as skipped by name, once, or fails where `ABIDE_REQUIRE` names it.
 pub fn skip(name: &str, reason: &str) {
+    static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let required = std::env::var("ABIDE_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|word| word.trim() == name), "{name} is required and absent: {reason}");
-    // Past the test runner's capture, so that it is seen without asking.
-    let _ = writeln!(std::io::stdout().lock(), "skipped: {name}: {reason}");
+    if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
+        // Past the test runner's capture, so that it is seen without asking.
+        let _ = writeln!(std::io::stdout().lock(), "skipped: {name}: {reason}");
+    }
 }
 
 impl Subject {
-    /// Whether the device computes in a type.
+    /// Whether the device computes in a type. All do in f32; what lacks f64 must say so.
     pub fn has(&self, dtype: DType) -> bool {
-        self.opened.backend.device().flops(dtype) > 0.0
+        dtype == DType::F32 || *self.f64.get_or_init(|| self.computes_in_f64())
+    }
+
+    fn computes_in_f64(&self) -> bool {
+        let probe = entry("1d3pt", &[64], DType::F64, Boundary::Fixed).and_then(|problem| {
+            let plan = self.opened.backend.plan(&problem, &Options::default())?;
+            self.opened.backend.open(&problem, &plan, fields(&problem, 1)?).map(drop)
+        });
+        match probe {
+            Ok(()) => true,
+            Err(Error::Unsupported { reason, .. }) => {
+                skip(&format!("{} in f64", self.name), &reason);
+                false
+            }
+            Err(error) => panic!("{} in f64: {error}", self.name),
+        }
     }
 
     /// The types that the device computes in.
@@ -123,7 +146,14 @@ impl Subject {
 
     /// Runs a problem in some ways and holds each result against what is expected. Where the backend promises a bound
     /// a step, the program must magnify no difference.
-    pub fn compare_with(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64, expected: &[Array]) -> Result<()> {
+    pub fn compare_with(
+        &self,
+        problem: &Problem,
+        ways: &[Options],
+        fields: &[Array],
+        steps: u64,
+        expected: &[Array],
+    ) -> Result<()> {
         for options in ways {
             let results = self.run(problem, options, fields, steps)?;
             self.check(problem, options, steps, fields, &results, expected);
@@ -131,7 +161,15 @@ impl Subject {
         Ok(())
     }
 
-    fn check(&self, problem: &Problem, options: &Options, steps: u64, before: &[Array], results: &[Array], expected: &[Array]) {
+    fn check(
+        &self,
+        problem: &Problem,
+        options: &Options,
+        steps: u64,
+        before: &[Array],
+        results: &[Array],
+        expected: &[Array],
+    ) {
         let magnitude = before.iter().chain(expected).map(largest).fold(0.0, f64::max);
         let allowed = self.bound(problem, magnitude) * steps as f64 * ulp(magnitude, problem.dtype);
         for (field, (result, expected)) in results.iter().zip(expected).enumerate() {
@@ -168,7 +206,13 @@ fn difference(problem: &Problem, result: &Array, expected: &Array, allowed: f64)
         return None;
     }
     if result.len() != expected.len() || result.dtype() != expected.dtype() {
-        return Some(format!("{} values of {}, expected {} of {}", result.len(), result.dtype(), expected.len(), expected.dtype()));
+        return Some(format!(
+            "{} values of {}, expected {} of {}",
+            result.len(),
+            result.dtype(),
+            expected.len(),
+            expected.dtype()
+        ));
     }
     let pair = |i: usize| (result.get(i).unwrap_or(f64::NAN), expected.get(i).unwrap_or(f64::NAN));
     let differs = |&i: &usize| {
@@ -180,7 +224,11 @@ fn difference(problem: &Problem, result: &Array, expected: &Array, allowed: f64)
     let &first = wrong.first()?;
     let (a, b) = pair(first);
     let at = problem.shape.cell(first);
-    Some(format!("{} of {} cells, first at {at:?}: {a:e} instead of {b:e}; allowed is {allowed:e}", wrong.len(), expected.len()))
+    Some(format!(
+        "{} of {} cells, first at {at:?}: {a:e} instead of {b:e}; allowed is {allowed:e}",
+        wrong.len(),
+        expected.len()
+    ))
 }
 
 /// The largest finite magnitude of an array.
