@@ -36,3 +36,13 @@ pub mod prelude {
         Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
     };
 }
+
+/// The programs in the README and in the guide, compiled and run as documentation tests.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../docs/guide.md")]
+    struct Guide;
+}
