@@ -169,7 +169,8 @@ fn constants(problem: &Problem, program: &Program) -> String {
     let mut line = |what: String| {
         let _ = writeln!(text, "constexpr {what};");
     };
-    let (fixed, radius) = (problem.boundaries.0, program.radius());
+    // The program as it was written says how many cells are fixed, even if simplification dropped its farthest tap.
+    let (fixed, radius) = (problem.boundaries.0, problem.program.radius());
     for (letter, axis) in ["S", "Y", "X"].iter().zip(axes.0) {
         line(format!("int AXIS_{letter} = {axis}"));
         line(format!("Offset EXTENT_{letter} = {}", padded[axis]));
