@@ -74,6 +74,8 @@ pub struct Writer {
     range: Option<Range>,
     /// The values that frames showed so far, where no range was given: one scale for all of them.
     seen: Option<Range>,
+    /// The fields and files of movies that have not begun.
+    asked_movies: Vec<(String, PathBuf)>,
     movies: Vec<(String, PathBuf, Movie)>,
     shape: Shape,
     names: Vec<String>,
@@ -128,19 +130,26 @@ impl Writer {
             range,
             seen: None,
             movies: Vec::new(),
+            asked_movies: Vec::new(),
             shape,
             names: program.fields().to_vec(),
             shown,
         };
         for output in outputs.iter().filter(|o| o.format == Format::Gif) {
+            Movie::new(&output.path, &shape, range)?;
             let field = output.field.clone().unwrap_or_else(|| writer.shown.clone());
-            writer.movies.push((field, output.path.clone(), Movie::new(&output.path, &shape, range)?));
+            writer.asked_movies.push((field, output.path.clone()));
         }
         Ok(writer)
     }
 
     /// Writes what is due before the first step.
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<()> {
+        // Not earlier: what ends the command while a device is being prepared then leaves no unfinished file.
+        for (field, path) in std::mem::take(&mut self.asked_movies) {
+            let movie = Movie::new(&path, &self.shape, self.range)?;
+            self.movies.push((field, path, movie));
+        }
         let step = simulation.step();
         self.add_frames(step, &mut |field| simulation.field(field))
     }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use abide::catalogue::{self, Entry};
 use abide::grid::axis_name;
+use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
 use abide::{Boundaries, Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
 use abide::{CachePolicy, Depth, Execution};
@@ -107,11 +108,11 @@ pub struct Described {
 }
 
 impl Domain {
-    /// Reads the inputs and describes the simulation; `resumed` is the size of the checkpoint it goes on from.
-    pub fn describe(&self, inputs: &[Input], resumed: Option<Shape>) -> Result<Described> {
-        let entry = self.entry(inputs)?;
+    /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that it goes on from.
+    pub fn describe(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Described> {
+        let entry = self.entry(inputs, resumed)?;
         let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
-        let mut implied = self.size.or(resumed);
+        let mut implied = self.size.or(resumed.map(|head| head.shape));
         for input in inputs {
             let initial = match &input.from {
                 From::Own => Initial::Own,
@@ -160,9 +161,11 @@ impl Domain {
     }
 
     /// The entry; heat conduction takes its form with a field where the conductivity is given as one.
-    fn entry(&self, inputs: &[Input]) -> Result<&'static Entry> {
-        let conductivity = self.stencil == "heat" && inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
-        catalogue::find(if conductivity { "heat-conductivity" } else { &self.stencil })
+    fn entry(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<&'static Entry> {
+        const CONDUCTIVITY: &str = "heat-conductivity";
+        let given = inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
+        let stored = resumed.is_some_and(|head| head.program == CONDUCTIVITY);
+        catalogue::find(if self.stencil == "heat" && (given || stored) { CONDUCTIVITY } else { &self.stencil })
     }
 }
 

@@ -27,6 +27,9 @@ Examples:
   abide run heat --steps 100000 --checkpoint heat.npz --every 10000
   abide run heat --resume heat.npz --steps 5000 --output u.npy
 
+Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
+status is 130.
+
 Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
 
 /// The arguments of `run`.
@@ -98,10 +101,10 @@ impl Run {
     /// Runs, writes and reports.
     pub fn execute(&self) -> Result<Outcome> {
         let resumed = match &self.resume {
-            Some(path) => Some(io::checkpoint::read_head(path)?.shape),
+            Some(path) => Some(io::checkpoint::read_head(path)?),
             None => None,
         };
-        let described = self.domain.describe(&self.inputs, resumed)?;
+        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let asked = Asked {
             outputs: &self.outputs,
             frames: self.frames.as_ref(),
@@ -140,14 +143,15 @@ impl Run {
     }
 }
 
-/// Ends the run after the epoch in which the user interrupts; at once where that happens twice.
+/// Ends the run after the epoch in which the user interrupts it, or a system that shuts down or a batch queue whose
+/// time is up asks it to end; at once where that happens twice.
 fn watch_interrupts(flag: Arc<AtomicBool>) -> Result<()> {
     let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     };
-    ctrlc::set_handler(handler).map_err(|e| Error::device("command", "watching for Ctrl-C", e))
+    ctrlc::set_handler(handler).map_err(|e| Error::device("command", "watching for interrupts", e))
 }
 
 /// On a terminal only.

@@ -51,7 +51,7 @@ pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result
             ));
         }
     };
-    let values = values.map_err(|message| fault(message))?;
+    let values = values.map_err(fault)?;
     let values = if header.layout == Layout::Fortran { from_fortran(values, &shape) } else { values };
     Ok(Loaded { values, shape })
 }
