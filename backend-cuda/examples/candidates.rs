@@ -30,8 +30,14 @@ fn main() -> Result<()> {
         let mut seconds: Vec<f64> = (0..5).map(|_| session.advance(steps)).collect::<Result<_>>()?;
         seconds.sort_by(f64::total_cmp);
         let compiled = session.plan().compiled.first().map(|c| (c.registers, c.spill_bytes));
-        let threads = session.plan().sweep().map(|s| (s.threads, s.cells_per_thread, s.tiles, s.chunk, s.blocks_per_multiprocessor));
-        Ok(((shape.cells() as u64 * steps) as f64 / seconds[2] / 1e9, format!("{} {compiled:?} {threads:?}", session.plan().summary())))
+        let threads = session
+            .plan()
+            .sweep()
+            .map(|s| (s.threads, s.cells_per_thread, s.tiles, s.chunk, s.blocks_per_multiprocessor));
+        Ok((
+            (shape.cells() as u64 * steps) as f64 / seconds[2] / 1e9,
+            format!("{} {compiled:?} {threads:?}", session.plan().summary()),
+        ))
     };
     let stepwise = backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
     match time(&stepwise) {

@@ -33,7 +33,12 @@ pub fn device_count() -> Result<usize> {
 pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     let count = device_count()?;
     if ordinal >= count {
-        return Err(Error::limit("number of a CUDA device", ordinal, count - 1, "choose one of those that `abide devices` lists"));
+        return Err(Error::limit(
+            "number of a CUDA device",
+            ordinal,
+            count - 1,
+            "choose one of those that `abide devices` lists",
+        ));
     }
     let context = CudaContext::new(ordinal).map_err(|e| unavailable(format!("device {ordinal} does not open: {e}")))?;
     // SAFETY: one stream uses each allocation, and it is synchronised before memory is freed.
@@ -41,7 +46,10 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     let spec = ask(&context).map_err(during("asking for the device's attributes"))?;
     let (major, _) = spec.compute_capability.unwrap_or((0, 0));
     if major < 7 {
-        return Err(unavailable(format!("{} has compute capability {major}.x; persistent kernels need 7.0 or newer", spec.name)));
+        return Err(unavailable(format!(
+            "{} has compute capability {major}.x; persistent kernels need 7.0 or newer",
+            spec.name
+        )));
     }
     Ok((context, spec))
 }

@@ -32,12 +32,15 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         let fewer = if spilled > 0 { give_up_registers(problem, &plan, spilled) } else { None };
         match fewer {
             Some(fewer) => {
-                given_up += plan.sweep().map_or(0, |s| s.planes_registers) - fewer.sweep().map_or(0, |s| s.planes_registers);
+                given_up +=
+                    plan.sweep().map_or(0, |s| s.planes_registers) - fewer.sweep().map_or(0, |s| s.planes_registers);
                 plan = fewer;
             }
             None => {
                 if given_up > 0 {
-                    plan.notes.push(format!("{given_up} planes fewer in registers than modelled, for the compiler's report showed spills"));
+                    plan.notes.push(format!(
+                        "{given_up} planes fewer in registers than modelled, for the compiler's report showed spills"
+                    ));
                 }
                 if spilled > 0 {
                     plan.notes.push(format!("the kernel spills {spilled} bytes a thread to local memory: the formula needs more registers than a thread has"));
@@ -57,7 +60,9 @@ fn give_up_registers(problem: &Problem, plan: &Plan, spilled: usize) -> Option<P
     let cells = sweep.cells_per_thread[0] * sweep.cells_per_thread[1];
     let plane = problem.program.fields().len() * cells * problem.dtype.bytes();
     let chunks = (spilled / 2).div_ceil(plane * sweep.chunk).clamp(1, 2);
-    (0..chunks).try_fold(plan.clone(), |plan, _| plan.with_fewer_registers(problem)).or_else(|| plan.with_fewer_registers(problem))
+    (0..chunks)
+        .try_fold(plan.clone(), |plan, _| plan.with_fewer_registers(problem))
+        .or_else(|| plan.with_fewer_registers(problem))
 }
 
 /// Kernels on the device.
@@ -76,7 +81,12 @@ impl Kernels {
         let function = self.module.load_function(name).map_err(during("finding a kernel"))?;
         let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         function.set_attribute(attribute, shared_bytes as i32).map_err(|e| {
-            Error::limit("bytes of shared memory of a block", shared_bytes, format!("what the device grants ({e})"), "choose another cache policy")
+            Error::limit(
+                "bytes of shared memory of a block",
+                shared_bytes,
+                format!("what the device grants ({e})"),
+                "choose another cache policy",
+            )
         })?;
         Ok(function)
     }

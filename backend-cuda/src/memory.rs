@@ -31,7 +31,12 @@ impl Fields {
         let (free, _) = context.mem_get_info().map_err(during("asking for free memory"))?;
         let needed = (fields + written) as u128 * bytes as u128;
         if needed > free as u128 {
-            return Err(Error::limit("bytes of device memory", needed, format!("{free} free"), "choose a smaller size, f32, or another backend"));
+            return Err(Error::limit(
+                "bytes of device memory",
+                needed,
+                format!("{free} free"),
+                "choose a smaller size, f32, or another backend",
+            ));
         }
         let allocate = || {
             // SAFETY: the buffer is written before it is read: by the load below, or by the first step.
@@ -43,7 +48,8 @@ impl Fields {
             let second = if problem.program.is_written(field) { allocate()? } else { first.clone() };
             buffers.push([first, second]);
         }
-        let mut all = Fields { problem: problem.clone(), context: context.clone(), stream, buffers, current: vec![0; fields] };
+        let mut all =
+            Fields { problem: problem.clone(), context: context.clone(), stream, buffers, current: vec![0; fields] };
         for (field, array) in values.iter().enumerate() {
             all.write(field, array)?;
         }
@@ -63,7 +69,8 @@ impl Fields {
     /// Which fields have changed buffers after `steps` steps, or after the first `stages` stages of one.
     pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {
         let all = self.problem.program.stages();
-        let count = |field: usize, stages: usize| all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64;
+        let count =
+            |field: usize, stages: usize| all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64;
         let odd = |field| (count(field, all.len()) * (steps % 2) + count(field, stages)) % 2 == 1;
         (0..self.buffers.len()).map(odd).collect()
     }
@@ -79,7 +86,9 @@ impl Fields {
     fn pointer(&self, field: usize) -> Result<sys::CUdeviceptr> {
         match self.buffers.get(field) {
             Some(pair) => Ok(pair[self.current[field]].device_ptr(&self.stream).0),
-            None => Err(Error::limit("number of a field", field, self.buffers.len() - 1, "use one of the program's fields")),
+            None => {
+                Err(Error::limit("number of a field", field, self.buffers.len() - 1, "use one of the program's fields"))
+            }
         }
     }
 
@@ -127,6 +136,11 @@ pub(crate) fn set_parameter(problem: &mut Problem, parameter: usize, value: f64)
             *slot = value;
             Ok(())
         }
-        None => Err(Error::limit("number of a parameter", parameter, count.saturating_sub(1), "use one of the program's parameters")),
+        None => Err(Error::limit(
+            "number of a parameter",
+            parameter,
+            count.saturating_sub(1),
+            "use one of the program's parameters",
+        )),
     }
 }

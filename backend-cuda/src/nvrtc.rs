@@ -16,7 +16,9 @@ type Status = c_int;
 
 /// The compiler's functions, with the signatures of `nvrtc.h`.
 struct Api {
-    create: Symbol<unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, *const c_void, *const c_void) -> Status>,
+    create: Symbol<
+        unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, *const c_void, *const c_void) -> Status,
+    >,
     compile: Symbol<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status>,
     log_size: Symbol<unsafe extern "C" fn(Program, *mut usize) -> Status>,
     log: Symbol<unsafe extern "C" fn(Program, *mut c_char) -> Status>,
@@ -58,7 +60,9 @@ impl Nvrtc {
     /// Compiles CUDA C++ for a target such as `sm_90`.
     pub fn compile(&self, text: &str, target: &str, options: &[&str]) -> Result<Cubin> {
         let c_string = |text: &str| {
-            CString::new(text).map_err(|_| Error::invalid("kernel text", "it contains a zero byte", "report this as a fault of Abide"))
+            CString::new(text).map_err(|_| {
+                Error::invalid("kernel text", "it contains a zero byte", "report this as a fault of Abide")
+            })
         };
         let source = c_string(text)?;
         let architecture = format!("--gpu-architecture={target}");
@@ -68,7 +72,14 @@ impl Nvrtc {
         let mut program = Handle { api: self.0, program: std::ptr::null_mut() };
         // SAFETY: the strings outlive the call, there are no headers, and the handle is destroyed by its owner.
         let status = unsafe {
-            (self.0.create)(&mut program.program, source.as_ptr(), c"abide.cu".as_ptr(), 0, std::ptr::null(), std::ptr::null())
+            (self.0.create)(
+                &mut program.program,
+                source.as_ptr(),
+                c"abide.cu".as_ptr(),
+                0,
+                std::ptr::null(),
+                std::ptr::null(),
+            )
         };
         self.check("making a program", status)?;
         // SAFETY: the program was made above; the options' strings outlive the call.
@@ -77,7 +88,11 @@ impl Nvrtc {
         let log = unsafe { program.bytes(&self.0.log_size, &self.0.log) }?;
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
         if status != 0 {
-            return Err(Error::Compile { backend: "cuda", target: target.to_owned(), log: log.chars().take(8000).collect() });
+            return Err(Error::Compile {
+                backend: "cuda",
+                target: target.to_owned(),
+                log: log.chars().take(8000).collect(),
+            });
         }
         // SAFETY: as above; a cubin exists because the target is a real architecture.
         let image = unsafe { program.bytes(&self.0.cubin_size, &self.0.cubin) }?;
@@ -231,7 +246,8 @@ mod tests {
             ptxas info    : Function properties for stage_0\n    \
             520 bytes stack frame, 516 bytes spill stores, 644 bytes spill loads\n\
             ptxas info    : Used 168 registers, used 1 barriers, 384 bytes cmem[0]\n";
-        let expected = Compiled { kernel: "stage_0".to_owned(), target: "sm_90".to_owned(), registers: 168, spill_bytes: 644 };
+        let expected =
+            Compiled { kernel: "stage_0".to_owned(), target: "sm_90".to_owned(), registers: 168, spill_bytes: 644 };
         assert_eq!(read_report(log, "sm_90"), vec![expected]);
     }
 }

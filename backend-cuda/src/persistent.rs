@@ -48,7 +48,8 @@ impl PersistentSession {
             ));
         }
         let flags = fields.stream.alloc_zeros::<u8>(sweep.blocks * FLAG_BYTES).map_err(during("allocating flags"))?;
-        let counts = plan_stages(&fields) * if sweep.synchronisation == Synchronisation::Grid { sweep.blocks as u64 } else { 1 };
+        let counts =
+            plan_stages(&fields) * if sweep.synchronisation == Synchronisation::Grid { sweep.blocks as u64 } else { 1 };
         let timer = Timer::new(&fields)?;
         let parameters = parameter_bytes(&fields.problem);
         let most_steps = u64::from(u32::MAX / 2) / counts.max(1);
@@ -59,7 +60,8 @@ impl PersistentSession {
         let stream = self.fields.stream.cu_stream();
         let flags = self.flags.device_ptr(&self.fields.stream).0;
         // SAFETY: the flags are as long as allocated; the stream orders this before the launch.
-        unsafe { result::memset_d8_async(flags, 0, self.sweep.blocks * FLAG_BYTES, stream) }.map_err(during("clearing flags"))?;
+        unsafe { result::memset_d8_async(flags, 0, self.sweep.blocks * FLAG_BYTES, stream) }
+            .map_err(during("clearing flags"))?;
         let mut buffers = self.fields.pointers(&self.fields.flips(0, 0));
         let (mut flags, mut steps) = (flags, steps);
         let mut arguments: [*mut c_void; 4] = [

@@ -36,9 +36,10 @@ impl StepwiseSession {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_tiles"));
         };
         let blocks: usize = tiles.blocks(plan.shape.padded()).iter().product();
-        let blocks = u32::try_from(blocks).ok().filter(|&b| b <= i32::MAX as u32).ok_or_else(|| {
-            Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size")
-        })?;
+        let blocks = u32::try_from(blocks)
+            .ok()
+            .filter(|&b| b <= i32::MAX as u32)
+            .ok_or_else(|| Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"))?;
         let functions = tiles.shared_bytes.iter().enumerate();
         let stages = functions
             .map(|(stage, &bytes)| Ok((kernels.function(&cuda::stage_entry(stage), bytes)?, bytes)))
@@ -55,7 +56,8 @@ impl StepwiseSession {
             for stage in 0..self.stages.len() {
                 let mut buffers = self.fields.pointers(&self.fields.flips(step, stage));
                 let (function, shared) = &self.stages[stage];
-                let mut arguments: [*mut c_void; 2] = [buffers.as_mut_ptr().cast(), self.parameters.as_mut_ptr().cast()];
+                let mut arguments: [*mut c_void; 2] =
+                    [buffers.as_mut_ptr().cast(), self.parameters.as_mut_ptr().cast()];
                 // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have their layout and
                 // are copied by the call. The grid covers the domain and the kernel checks its bounds.
                 unsafe {

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use abide_core::{Array, Backend, Boundaries, Boundary, DType, Error, Problem, Program, Result, Shape, Start, catalogue};
+use abide_core::{
+    Array, Backend, Boundaries, Boundary, DType, Error, Problem, Program, Result, Shape, Start, catalogue,
+};
 use abide_cuda::{CudaBackend, variants};
 
 /// The backend, or nothing where there is no device; `ABIDE_REQUIRE=cuda` makes that a failure.
@@ -11,7 +13,8 @@ fn backend() -> Option<CudaBackend> {
     match CudaBackend::new() {
         Ok(backend) => Some(backend),
         Err(reason) => {
-            let required = std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "cuda"));
+            let required =
+                std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "cuda"));
             assert!(!required, "cuda is required: {reason}");
             println!("skipped: cuda: {reason}");
             None

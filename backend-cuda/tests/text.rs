@@ -11,7 +11,8 @@ fn nvrtc() -> Option<Nvrtc> {
     match Nvrtc::open() {
         Ok(nvrtc) => Some(nvrtc),
         Err(reason) => {
-            let required = std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "nvrtc"));
+            let required =
+                std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "nvrtc"));
             assert!(!required, "nvrtc is required: {reason}");
             println!("skipped: nvrtc: {reason}");
             None
@@ -64,8 +65,13 @@ fn every_entry_compiles_for_every_architecture() {
 #[test]
 fn planes_in_registers_do_not_spill() {
     let Some(nvrtc) = nvrtc() else { return };
-    let domains: [(&str, &[usize]); 5] =
-        [("2d5pt", &[2304, 2304]), ("2d25pt", &[1536, 2048]), ("2ds25pt", &[1536, 2048]), ("3d7pt", &[128, 192, 256]), ("gray-scott", &[1024, 1024])];
+    let domains: [(&str, &[usize]); 5] = [
+        ("2d5pt", &[2304, 2304]),
+        ("2d25pt", &[1536, 2048]),
+        ("2ds25pt", &[1536, 2048]),
+        ("3d7pt", &[128, 192, 256]),
+        ("gray-scott", &[1024, 1024]),
+    ];
     for (number, (name, extents)) in domains.into_iter().enumerate() {
         for device in devices(&nvrtc) {
             let dtype = if number % 2 == 0 { DType::F64 } else { DType::F32 };

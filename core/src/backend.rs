@@ -55,7 +55,12 @@ pub trait Session: Send {
 pub fn check_fields(problem: &Problem, fields: &[Array]) -> Result<()> {
     let names = problem.program.fields();
     if fields.len() != names.len() {
-        return Err(Error::limit("fields given", fields.len(), names.len(), format!("give one array each for {}", names.join(", "))));
+        return Err(Error::limit(
+            "fields given",
+            fields.len(),
+            names.len(),
+            format!("give one array each for {}", names.join(", ")),
+        ));
     }
     fields.iter().zip(names).try_for_each(|(array, name)| check_field(problem, name, array))
 }
@@ -84,7 +89,12 @@ pub fn check_window(problem: &Problem, low: [usize; 3], high: [usize; 3]) -> Res
     let extents = problem.shape.padded();
     let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
     if !fits {
-        return Err(Error::limit("window", format!("{low:?}..{high:?}"), format!("the domain {}", problem.shape), "ask for cells of the domain"));
+        return Err(Error::limit(
+            "window",
+            format!("{low:?}..{high:?}"),
+            format!("the domain {}", problem.shape),
+            "ask for cells of the domain",
+        ));
     }
     Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
 }

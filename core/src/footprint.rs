@@ -107,7 +107,13 @@ fn is_linear(dag: &Dag) -> bool {
             Node::Binary(Binary::Mul, a, b) => product(of(a), of(b)),
             Node::Binary(Binary::Div, a, b) if of(b) == 0 => of(a),
             Node::Fma(a, b, c) => product(of(a), of(b)).max(of(c)),
-            other => if other.operands().all(|o| of(o) == 0) { 0 } else { OTHER },
+            other => {
+                if other.operands().all(|o| of(o) == 0) {
+                    0
+                } else {
+                    OTHER
+                }
+            }
         });
     }
     dag.outputs.iter().all(|&o| degree[o as usize] < OTHER)

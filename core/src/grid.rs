@@ -20,10 +20,19 @@ impl Shape {
     pub fn new(extents: &[usize]) -> Result<Self> {
         let dimensions = extents.len();
         if !(1..=3).contains(&dimensions) {
-            return Err(Error::limit("axes of a domain", dimensions, "1 to 3", "give as many extents as the stencil has axes"));
+            return Err(Error::limit(
+                "axes of a domain",
+                dimensions,
+                "1 to 3",
+                "give as many extents as the stencil has axes",
+            ));
         }
         if extents.contains(&0) {
-            return Err(Error::invalid(format!("size {}", join(extents)), "an extent is zero", "give each axis one cell or more"));
+            return Err(Error::invalid(
+                format!("size {}", join(extents)),
+                "an extent is zero",
+                "give each axis one cell or more",
+            ));
         }
         let mut padded = [1; 3];
         padded[3 - dimensions..].copy_from_slice(extents);
@@ -31,7 +40,12 @@ impl Shape {
         let bytes = extents.iter().try_fold(16usize, |product, &n| product.checked_mul(n));
         match bytes {
             Some(bytes) if bytes <= isize::MAX as usize => Ok(shape),
-            _ => Err(Error::limit("cells of a domain", join(extents), format!("{} bytes a field", isize::MAX), "choose a smaller size")),
+            _ => Err(Error::limit(
+                "cells of a domain",
+                join(extents),
+                format!("{} bytes a field", isize::MAX),
+                "choose a smaller size",
+            )),
         }
     }
 
@@ -215,7 +229,11 @@ impl Boundaries {
                 if let Boundary::Constant(value) = boundary
                     && !value.is_finite()
                 {
-                    return Err(Error::invalid(format!("boundary of axis {name}"), format!("the constant {value} is not finite"), "give a finite value"));
+                    return Err(Error::invalid(
+                        format!("boundary of axis {name}"),
+                        format!("the constant {value} is not finite"),
+                        "give a finite value",
+                    ));
                 }
             }
             let reflects = |b: Boundary| matches!(b, Boundary::Periodic | Boundary::Mirror);

@@ -51,7 +51,12 @@ impl Program {
         };
         let dimensions = first.dimensions();
         if !(1..=3).contains(&dimensions) {
-            return Err(Error::limit(format!("axes of stencil {}", first.name()), dimensions, "1 to 3", "use 1 to 3 axes"));
+            return Err(Error::limit(
+                format!("axes of stencil {}", first.name()),
+                dimensions,
+                "1 to 3",
+                "use 1 to 3 axes",
+            ));
         }
         let mut fields: Vec<String> = Vec::new();
         let mut parameters: Vec<Parameter> = Vec::new();
@@ -77,7 +82,12 @@ impl Program {
             }
         }
         if fields.is_empty() || fields.len() > MAX_FIELDS {
-            return Err(Error::limit("fields of a program", fields.len(), format!("1 to {MAX_FIELDS}"), "split the program"));
+            return Err(Error::limit(
+                "fields of a program",
+                fields.len(),
+                format!("1 to {MAX_FIELDS}"),
+                "split the program",
+            ));
         }
         let stages = stencils
             .iter()
@@ -194,11 +204,19 @@ fn stage(stencil: &dyn Stencil, dimensions: usize, fields: &[String], parameters
     stencil.define(&scope);
     let updates = scope.finish()?;
     if updates.is_empty() {
-        return Err(Error::invalid(format!("stencil {}", stencil.name()), "it sets no field", "call Scope::set for each field that changes"));
+        return Err(Error::invalid(
+            format!("stencil {}", stencil.name()),
+            "it sets no field",
+            "call Scope::set for each field that changes",
+        ));
     }
     let values: Vec<_> = updates.iter().map(|(_, value)| *value).collect();
     if values.iter().any(|value| !std::ptr::eq(value.graph(), &graph)) {
-        return Err(Error::invalid(format!("stencil {}", stencil.name()), "a value was made in another scope", "build formulas from the scope given"));
+        return Err(Error::invalid(
+            format!("stencil {}", stencil.name()),
+            "a value was made in another scope",
+            "build formulas from the scope given",
+        ));
     }
     let dag = graph.dag(&values);
     let footprint = Footprint::of(&dag, fields.len());
@@ -241,7 +259,12 @@ impl Problem {
             ));
         }
         if self.parameters.len() != self.program.parameters().len() {
-            return Err(Error::limit("parameters", self.parameters.len(), self.program.parameters().len(), "give one value each"));
+            return Err(Error::limit(
+                "parameters",
+                self.parameters.len(),
+                self.program.parameters().len(),
+                "give one value each",
+            ));
         }
         self.boundaries.check(&self.shape, self.program.radius())
     }

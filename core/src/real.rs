@@ -350,9 +350,7 @@ impl Array {
     /// Same type, same length and the same bits everywhere; any NaN equals any NaN.
     pub fn same_bits(&self, other: &Array) -> bool {
         fn same<T: Real>(a: &[T], b: &[T]) -> bool {
-            let one = |(x, y): (&T, &T)| {
-                x.to_bits64() == y.to_bits64() || (x.to_f64().is_nan() && y.to_f64().is_nan())
-            };
+            let one = |(x, y): (&T, &T)| x.to_bits64() == y.to_bits64() || (x.to_f64().is_nan() && y.to_f64().is_nan());
             a.len() == b.len() && a.iter().zip(b).all(one)
         }
         match (self, other) {

@@ -92,20 +92,8 @@ pub struct Scope<'g> {
 }
 
 impl<'g> Scope<'g> {
-    pub(crate) fn new(
-        graph: &'g Graph,
-        dimensions: usize,
-        fields: &'g [String],
-        parameters: &'g [Parameter],
-    ) -> Self {
-        Scope {
-            graph,
-            dimensions,
-            fields,
-            parameters,
-            updates: RefCell::new(Vec::new()),
-            fault: RefCell::new(None),
-        }
+    pub(crate) fn new(graph: &'g Graph, dimensions: usize, fields: &'g [String], parameters: &'g [Parameter]) -> Self {
+        Scope { graph, dimensions, fields, parameters, updates: RefCell::new(Vec::new()), fault: RefCell::new(None) }
     }
 
     pub(crate) fn finish(self) -> Result<Vec<(u16, Expr<'g>)>> {
@@ -177,7 +165,11 @@ impl<'g> Scope<'g> {
         let number = self.number(field);
         let mut updates = self.updates.borrow_mut();
         if updates.iter().any(|(n, _)| *n == number) {
-            self.fail(Error::invalid(format!("field {field}"), "set twice in one stage", "set each field once a stage"));
+            self.fail(Error::invalid(
+                format!("field {field}"),
+                "set twice in one stage",
+                "set each field once a stage",
+            ));
         }
         updates.push((number, value));
     }
@@ -224,7 +216,12 @@ impl<'g> Field<'_, 'g> {
         let mut offset = vec![0; self.scope.dimensions];
         match offset.get_mut(axis) {
             Some(o) => *o = distance,
-            None => self.scope.fail(Error::limit("axis of a tap", axis, self.scope.dimensions - 1, "use an axis of the stencil")),
+            None => self.scope.fail(Error::limit(
+                "axis of a tap",
+                axis,
+                self.scope.dimensions - 1,
+                "use an axis of the stencil",
+            )),
         }
         self.at_slice(&offset)
     }
@@ -276,10 +273,18 @@ impl LinearStencil {
             return Err(Error::invalid(format!("stencil {name}"), "it has no taps", "give at least one"));
         }
         if let Some(pair) = padded.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(Error::invalid(format!("stencil {name}"), format!("offset {:?} stands twice", pair[0].0), "add the weights up"));
+            return Err(Error::invalid(
+                format!("stencil {name}"),
+                format!("offset {:?} stands twice", pair[0].0),
+                "add the weights up",
+            ));
         }
         if let Some((offset, weight)) = padded.iter().find(|(_, weight)| !weight.is_finite()) {
-            return Err(Error::invalid(format!("stencil {name}"), format!("the weight {weight} at {offset:?} is not finite"), "give finite weights"));
+            return Err(Error::invalid(
+                format!("stencil {name}"),
+                format!("the weight {weight} at {offset:?} is not finite"),
+                "give finite weights",
+            ));
         }
         Ok(LinearStencil { name, dimensions: D, taps: padded })
     }

@@ -9,6 +9,8 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 use crate::emit::{Language, formula};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
+const BLOCK: &str = include_str!("../kernels/block.cuh");
+const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");
 const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 
@@ -115,18 +117,25 @@ fn persistent(problem: &Problem, program: &Program, sweep: &Sweep) -> String {
     define("HALO_AHEAD", sweep.halo_ahead);
     define("NEIGHBOURS", usize::from(sweep.synchronisation == Synchronisation::Neighbours));
     text.push_str(COMMON);
-    let stages: String = (0..program.stages().len()).map(|number| stage(problem, program, number, true)).collect();
+    for number in 0..program.stages().len() {
+        text.push_str(&stage(problem, program, number, true));
+    }
     let step: String = (0..program.stages().len())
         .map(|number| format!("stage<Stage{number}>(block, kept, flags, done);\n        "))
         .collect();
-    text.push_str(&PERSISTENT.replace("//@stages", &stages).replace("//@step", step.trim_end()));
+    for part in [BLOCK, SWEEP, &PERSISTENT.replace("//@step", step.trim_end())] {
+        text.push('\n');
+        text.push_str(part);
+    }
     text
 }
 
 fn stepwise(problem: &Problem, program: &Program, tiles: &Tiles) -> String {
     let mut text = constants(problem, program);
     let axes = Axes::of(problem.shape.dimensions());
-    for (letter, (cells, threads)) in ["S", "Y", "X"].iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads))) {
+    for (letter, (cells, threads)) in
+        ["S", "Y", "X"].iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads)))
+    {
         constant(&mut text, &format!("TILE_{letter}"), *cells);
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
@@ -234,11 +243,19 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
     let list = |name: &str, fields: &[usize]| {
         let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
         let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
-        format!("    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n")
+        format!(
+            "    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n"
+        )
     };
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
     let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
-    let _ = writeln!(text, "    static constexpr int WIDE = {}, NARROW = {}, WRITES = {};", wide.len(), narrow.len(), stage.writes.len());
+    let _ = writeln!(
+        text,
+        "    static constexpr int WIDE = {}, NARROW = {}, WRITES = {};",
+        wide.len(),
+        narrow.len(),
+        stage.writes.len()
+    );
     let boxed = stage.footprint.neighbourhood == Neighbourhood::Box;
     let _ = writeln!(text, "    static constexpr bool STAGED = {staged}, BOX = {boxed};");
     text.push_str("    // Fields tapped around the cell, fields read at the cell alone, fields written.\n");

@@ -45,7 +45,13 @@ pub struct Formula {
 
 /// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be simplified for
 /// `dtype` already: constants are then values of the type.
-pub fn formula(dag: &Dag, language: &dyn Language, dtype: DType, indent: usize, mut tap: impl FnMut(Tap) -> String) -> Formula {
+pub fn formula(
+    dag: &Dag,
+    language: &dyn Language,
+    dtype: DType,
+    indent: usize,
+    mut tap: impl FnMut(Tap) -> String,
+) -> Formula {
     let mut names: Vec<String> = Vec::with_capacity(dag.nodes.len());
     let mut statements = String::new();
     let truth = |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));

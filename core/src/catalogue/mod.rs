@@ -49,7 +49,12 @@ impl Entry {
         if !self.dimensions.contains(&dimensions) {
             let (low, high) = (self.dimensions.start(), self.dimensions.end());
             let limit = if low == high { low.to_string() } else { format!("{low} to {high}") };
-            return Err(Error::limit(format!("axes of {}", self.name), dimensions, limit, "give a size with that many extents"));
+            return Err(Error::limit(
+                format!("axes of {}", self.name),
+                dimensions,
+                limit,
+                "give a size with that many extents",
+            ));
         }
         (self.make)(dimensions)?.program()
     }

@@ -224,8 +224,10 @@ impl Stencil for AdvectionDiffusion {
 
     fn parameters(&self) -> Vec<Parameter> {
         let wind = WIND[3 - self.dimensions..].iter().rev();
-        let mut list: Vec<Parameter> =
-            wind.zip([0.3, 0.1, 0.05]).map(|(name, value)| Parameter::new(*name, value, "wind · step / width along the axis")).collect();
+        let mut list: Vec<Parameter> = wind
+            .zip([0.3, 0.1, 0.05])
+            .map(|(name, value)| Parameter::new(*name, value, "wind · step / width along the axis"))
+            .collect();
         list.push(Parameter::new("kappa", 0.05, "diffusivity · step / width²; stable while Σ|c| + 2·axes·kappa ≤ 1"));
         list
     }
@@ -305,7 +307,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         dimensions: 1..=3,
         make: |dimensions| Ok(Box::new(GrayScott { dimensions })),
     },
-    Entry { name: "burgers", about: "viscous Burgers flow of two components", dimensions: 2..=2, make: |_| Ok(Box::new(Burgers)) },
+    Entry {
+        name: "burgers",
+        about: "viscous Burgers flow of two components",
+        dimensions: 2..=2,
+        make: |_| Ok(Box::new(Burgers)),
+    },
     Entry {
         name: "advection-diffusion",
         about: "transport by a constant wind, with diffusion",

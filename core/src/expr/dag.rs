@@ -103,8 +103,20 @@ pub fn binary<T: Real>(op: Binary, a: T, b: T) -> T {
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
-        Binary::Min => if a < b { a } else { b },
-        Binary::Max => if a > b { a } else { b },
+        Binary::Min => {
+            if a < b {
+                a
+            } else {
+                b
+            }
+        }
+        Binary::Max => {
+            if a > b {
+                a
+            } else {
+                b
+            }
+        }
         Binary::Pow => a.powf(b),
         Binary::Less => truth(a < b),
         Binary::LessEqual => truth(a <= b),

@@ -102,7 +102,13 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             put(node)
         }
         Node::Select(c, yes, no) => match constant(c) {
-            Some(x) => if x != T::ZERO { yes } else { no },
+            Some(x) => {
+                if x != T::ZERO {
+                    yes
+                } else {
+                    no
+                }
+            }
             None if yes == no => yes,
             None => put(node),
         },

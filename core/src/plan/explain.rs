@@ -9,7 +9,9 @@ impl Plan {
     pub fn summary(&self) -> String {
         match &self.schedule {
             Schedule::Rows(rows) => format!("stepwise, rows on {} threads", rows.threads),
-            Schedule::Tiles(tiles) => format!("stepwise, tiles of {}, {} threads", times(&tiles.tile), tiles.threads_per_block()),
+            Schedule::Tiles(tiles) => {
+                format!("stepwise, tiles of {}, {} threads", times(&tiles.tile), tiles.threads_per_block())
+            }
             Schedule::Sweep(sweep) => format!(
                 "persistent, cache {}, {:.1} % on the chip, {} blocks of {} threads, {} + {} of {} planes in registers + shared memory",
                 self.cache,
@@ -31,14 +33,18 @@ impl Plan {
             let _ = writeln!(text, "{name:<14}{value}");
         };
         let t = &self.traffic;
-        line(&mut text, "problem", &format!(
-            "{} on {} {}, boundary {}, {:.1} MB a cell's fields together",
-            self.program,
-            self.shape,
-            self.dtype,
-            self.boundaries.describe(self.shape.dimensions()),
-            t.cells * t.cell_bytes / 1e6,
-        ));
+        line(
+            &mut text,
+            "problem",
+            &format!(
+                "{} on {} {}, boundary {}, {:.1} MB a cell's fields together",
+                self.program,
+                self.shape,
+                self.dtype,
+                self.boundaries.describe(self.shape.dimensions()),
+                t.cells * t.cell_bytes / 1e6,
+            ),
+        );
         let d = &self.device;
         let mut device = format!("{}: {:.0} GB/s", d.name, d.memory_bandwidth / 1e9);
         if d.on_chip_bytes() > 0 && d.registers > 0 {
@@ -53,42 +59,64 @@ impl Plan {
             );
         }
         line(&mut text, "device", &device);
-        line(&mut text, "execution", match self.execution {
-            Execution::Persistent => "persistent: the time loop lives in the kernel",
-            _ => "stepwise: a launch a stage and step",
-        });
+        line(
+            &mut text,
+            "execution",
+            match self.execution {
+                Execution::Persistent => "persistent: the time loop lives in the kernel",
+                _ => "stepwise: a launch a stage and step",
+            },
+        );
         match &self.schedule {
-            Schedule::Rows(rows) => line(&mut text, "rows", &format!("{} threads, chunks of {} cells", rows.threads, rows.chunk)),
-            Schedule::Tiles(tiles) => line(&mut text, "tiles", &format!(
-                "{} cells by {} threads, {} bytes of shared memory",
-                times(&tiles.tile),
-                times(&tiles.threads),
-                tiles.shared_bytes.iter().max().copied().unwrap_or(0),
-            )),
+            Schedule::Rows(rows) => {
+                line(&mut text, "rows", &format!("{} threads, chunks of {} cells", rows.threads, rows.chunk))
+            }
+            Schedule::Tiles(tiles) => line(
+                &mut text,
+                "tiles",
+                &format!(
+                    "{} cells by {} threads, {} bytes of shared memory",
+                    times(&tiles.tile),
+                    times(&tiles.threads),
+                    tiles.shared_bytes.iter().max().copied().unwrap_or(0),
+                ),
+            ),
             Schedule::Sweep(sweep) => self.explain_sweep(&mut text, sweep, line),
         }
         let p = self.project(1000);
-        line(&mut text, "projection", &format!(
-            "{:.2} µs a step, {:.0} GCells/s, bound by {} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
-            p.seconds * 1e3,
-            p.gcells_per_s,
-            match p.bound {
-                Bound::Memory => "device memory",
-                Bound::Shared => "shared memory",
-                Bound::Arithmetic => "arithmetic",
-            },
-            p.memory_seconds * 1e3,
-            p.halo_seconds * 1e3,
-            p.shared_seconds * 1e3,
-            p.arithmetic_seconds * 1e3,
-        ));
-        line(&mut text, "moved", &format!(
-            "{:.2} bytes a cell and step through device memory over 1000 steps ({:.2} without caching)",
-            p.memory_bytes / t.cells / 1000.0,
-            t.load_bytes + t.store_bytes,
-        ));
+        line(
+            &mut text,
+            "projection",
+            &format!(
+                "{:.2} µs a step, {:.0} GCells/s, bound by {} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
+                p.seconds * 1e3,
+                p.gcells_per_s,
+                match p.bound {
+                    Bound::Memory => "device memory",
+                    Bound::Shared => "shared memory",
+                    Bound::Arithmetic => "arithmetic",
+                },
+                p.memory_seconds * 1e3,
+                p.halo_seconds * 1e3,
+                p.shared_seconds * 1e3,
+                p.arithmetic_seconds * 1e3,
+            ),
+        );
+        line(
+            &mut text,
+            "moved",
+            &format!(
+                "{:.2} bytes a cell and step through device memory over 1000 steps ({:.2} without caching)",
+                p.memory_bytes / t.cells / 1000.0,
+                t.load_bytes + t.store_bytes,
+            ),
+        );
         for c in &self.compiled {
-            line(&mut text, "compiled", &format!("{} for {}: {} registers, {} bytes spilled", c.kernel, c.target, c.registers, c.spill_bytes));
+            line(
+                &mut text,
+                "compiled",
+                &format!("{} for {}: {} registers, {} bytes spilled", c.kernel, c.target, c.registers, c.spill_bytes),
+            );
         }
         for note in &self.notes {
             line(&mut text, "note", note);
@@ -98,41 +126,68 @@ impl Plan {
 
     fn explain_sweep(&self, text: &mut String, sweep: &Sweep, line: impl Fn(&mut String, &str, &str)) {
         let plane = sweep.plane();
-        line(text, "tiles", &format!(
-            "{} of {} planes of {}×{} cells, {} blocks of {}×{} threads owning {}×{} cells a plane, {} a multiprocessor",
-            times(&sweep.tiles),
-            if sweep.planes[0] == sweep.planes[1] { sweep.planes[0].to_string() } else { format!("{}–{}", sweep.planes[0], sweep.planes[1]) },
-            plane[0],
-            plane[1],
-            sweep.blocks,
-            sweep.threads[0],
-            sweep.threads[1],
-            sweep.cells_per_thread[0],
-            sweep.cells_per_thread[1],
-            sweep.blocks_per_multiprocessor,
-        ));
-        line(text, "planes", &format!(
-            "{} in registers, {} in shared memory, {} in device memory; {} between barriers",
-            sweep.planes_registers,
-            sweep.planes_shared,
-            sweep.planes[1] - (sweep.planes_registers + sweep.planes_shared).min(sweep.planes[1]),
-            sweep.chunk,
-        ));
+        line(
+            text,
+            "tiles",
+            &format!(
+                "{} of {} planes of {}×{} cells, {} blocks of {}×{} threads owning {}×{} cells a plane, {} a multiprocessor",
+                times(&sweep.tiles),
+                if sweep.planes[0] == sweep.planes[1] {
+                    sweep.planes[0].to_string()
+                } else {
+                    format!("{}–{}", sweep.planes[0], sweep.planes[1])
+                },
+                plane[0],
+                plane[1],
+                sweep.blocks,
+                sweep.threads[0],
+                sweep.threads[1],
+                sweep.cells_per_thread[0],
+                sweep.cells_per_thread[1],
+                sweep.blocks_per_multiprocessor,
+            ),
+        );
+        line(
+            text,
+            "planes",
+            &format!(
+                "{} in registers, {} in shared memory, {} in device memory; {} between barriers",
+                sweep.planes_registers,
+                sweep.planes_shared,
+                sweep.planes[1] - (sweep.planes_registers + sweep.planes_shared).min(sweep.planes[1]),
+                sweep.chunk,
+            ),
+        );
         let share = self.cached_share();
         let fits = if share >= 1.0 { "all of it fits" } else { "the rest streams through device memory each step" };
         let total = self.traffic.cells.max(1.0);
-        line(text, "cached", &format!(
-            "{}: {:.1} % of the domain stays on the chip ({:.1} % in registers, {:.1} % in shared memory); {fits}",
-            self.cache,
-            100.0 * share,
-            100.0 * self.traffic.cached_registers / total,
-            100.0 * self.traffic.cached_shared / total,
-        ));
-        line(text, "budget", &format!("up to {} registers a thread, {} bytes of shared memory a block", sweep.registers, sweep.shared_bytes));
-        line(text, "waits", match sweep.synchronisation {
-            Synchronisation::Neighbours => "each block for the blocks whose tiles touch its own",
-            Synchronisation::Grid => "every block for all, once a stage",
-        });
+        line(
+            text,
+            "cached",
+            &format!(
+                "{}: {:.1} % of the domain stays on the chip ({:.1} % in registers, {:.1} % in shared memory); {fits}",
+                self.cache,
+                100.0 * share,
+                100.0 * self.traffic.cached_registers / total,
+                100.0 * self.traffic.cached_shared / total,
+            ),
+        );
+        line(
+            text,
+            "budget",
+            &format!(
+                "up to {} registers a thread, {} bytes of shared memory a block",
+                sweep.registers, sweep.shared_bytes
+            ),
+        );
+        line(
+            text,
+            "waits",
+            match sweep.synchronisation {
+                Synchronisation::Neighbours => "each block for the blocks whose tiles touch its own",
+                Synchronisation::Grid => "every block for all, once a stage",
+            },
+        );
     }
 }
 

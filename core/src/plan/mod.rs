@@ -130,7 +130,13 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
 }
 
 /// The parts of a plan that all schedules share.
-fn base(problem: &Problem, device: &DeviceSpec, execution: Execution, schedule: Schedule, traffic: perks::Traffic) -> Plan {
+fn base(
+    problem: &Problem,
+    device: &DeviceSpec,
+    execution: Execution,
+    schedule: Schedule,
+    traffic: perks::Traffic,
+) -> Plan {
     Plan {
         program: problem.program.name().to_owned(),
         shape: problem.shape,

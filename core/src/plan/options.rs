@@ -96,7 +96,11 @@ impl FromStr for Depth {
         match (text, text.parse()) {
             ("auto", _) => Ok(Depth::Auto),
             (_, Ok(steps)) if steps > 0 => Ok(Depth::Steps(steps)),
-            _ => Err(Error::invalid(format!("depth `{text}`"), "neither `auto` nor a whole number above 0", "write --depth auto or --depth 1")),
+            _ => Err(Error::invalid(
+                format!("depth `{text}`"),
+                "neither `auto` nor a whole number above 0",
+                "write --depth auto or --depth 1",
+            )),
         }
     }
 }

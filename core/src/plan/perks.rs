@@ -44,7 +44,9 @@ impl Traffic {
         let program = &problem.program;
         let bytes = problem.dtype.bytes();
         let written = (0..program.fields().len()).filter(|&f| program.is_written(f)).count();
-        let sum = |of: fn(&crate::footprint::Footprint) -> usize| -> usize { program.stages().iter().map(|s| of(&s.footprint)).sum() };
+        let sum = |of: fn(&crate::footprint::Footprint) -> usize| -> usize {
+            program.stages().iter().map(|s| of(&s.footprint)).sum()
+        };
         Traffic {
             cells: problem.shape.cells() as f64,
             cached_registers: 0.0,

@@ -138,7 +138,8 @@ impl Sweep {
         let plane = self.plane();
         let mut cells = [0; 2];
         for tile in 0..self.blocks.min(self.tile_count()) {
-            let at = [tile / (self.tiles[1] * self.tiles[2]), tile / self.tiles[2] % self.tiles[1], tile % self.tiles[2]];
+            let at =
+                [tile / (self.tiles[1] * self.tiles[2]), tile / self.tiles[2] % self.tiles[1], tile % self.tiles[2]];
             let planes = self.planes_of(at[0], across(0).1);
             let side = |axis: usize| extents[axis].saturating_sub(at[axis] * plane[axis - 1]).min(plane[axis - 1]);
             let area = side(1) * side(2);
@@ -216,7 +217,11 @@ pub fn plan_sweep(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     plans.into_iter().next().ok_or_else(|| {
         Error::limit(
             "shared memory of a block of a persistent kernel",
-            format!("the exchange ring of {} fields of radius {:?}", problem.program.fields().len(), problem.program.radius()),
+            format!(
+                "the exchange ring of {} fields of radius {:?}",
+                problem.program.fields().len(),
+                problem.program.radius()
+            ),
             format!("{} bytes", device.shared_bytes_per_block),
             "use --execution stepwise",
         )
@@ -235,7 +240,12 @@ pub fn sweep_plans(problem: &Problem, device: &DeviceSpec, options: &Options) ->
         });
     }
     if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_SWEEP_RADIUS) {
-        return Err(Error::limit("radius of a stencil in a persistent kernel", far, MAX_SWEEP_RADIUS, "use --execution stepwise"));
+        return Err(Error::limit(
+            "radius of a stencil in a persistent kernel",
+            far,
+            MAX_SWEEP_RADIUS,
+            "use --execution stepwise",
+        ));
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
     // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is too coarse.
@@ -269,12 +279,18 @@ impl Plan {
 
 /// All sweeps of a policy that fit: threads, cells a thread and blocks a multiprocessor, each with as many planes on the
 /// chip as it can hold.
-fn candidates<'a>(problem: &'a Problem, device: &'a DeviceSpec, policy: CachePolicy) -> impl Iterator<Item = Sweep> + 'a {
+fn candidates<'a>(
+    problem: &'a Problem,
+    device: &'a DeviceSpec,
+    policy: CachePolicy,
+) -> impl Iterator<Item = Sweep> + 'a {
     let three = problem.shape.dimensions() == 3;
     let rows: &[usize] = if three { &[1, 2, 3, 4, 5, 6, 8, 10, 12, 16] } else { &[1] };
-    let columns: Vec<usize> = if three { vec![16, 32, 64, 128] } else { (32..=512).step_by(32).chain([768, 1024]).collect() };
+    let columns: Vec<usize> =
+        if three { vec![16, 32, 64, 128] } else { (32..=512).step_by(32).chain([768, 1024]).collect() };
     let vector = 16 / problem.dtype.bytes();
-    let cells: &[[usize; 2]] = if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 2], [1, 4], [1, 8]] };
+    let cells: &[[usize; 2]] =
+        if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 2], [1, 4], [1, 8]] };
     // Wider than 32 bytes a thread, the window's registers leave none for planes.
     let cells = cells.iter().filter(move |c| c[1] <= 2 * vector && (c[1] < vector || c[1] % vector == 0));
     let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
@@ -282,7 +298,9 @@ fn candidates<'a>(problem: &'a Problem, device: &'a DeviceSpec, policy: CachePol
         .flat_map(move |threads| cells.clone().map(move |&cells| (threads, cells)))
         .flat_map(|(threads, cells)| [1, 2, 4, 8].map(|blocks| (threads, cells, blocks)))
         .flat_map(|(threads, cells, blocks)| [1, 2, 4].map(|chunk| (threads, cells, blocks, chunk)))
-        .filter_map(move |(threads, cells, blocks, chunk)| candidate(problem, device, policy, threads, cells, blocks, chunk))
+        .filter_map(move |(threads, cells, blocks, chunk)| {
+            candidate(problem, device, policy, threads, cells, blocks, chunk)
+        })
 }
 
 fn candidate(
@@ -296,7 +314,11 @@ fn candidate(
 ) -> Option<Sweep> {
     let per_block = threads[0] * threads[1];
     let resident_threads = per_block * blocks_per_multiprocessor;
-    if per_block > device.threads_per_block || resident_threads > device.threads.min(1024) || resident_threads < 192 || per_block % device.warp != 0 {
+    if per_block > device.threads_per_block
+        || resident_threads > device.threads.min(1024)
+        || resident_threads < 192
+        || per_block % device.warp != 0
+    {
         return None;
     }
     let axes = Axes::of(problem.shape.dimensions());
@@ -332,7 +354,11 @@ fn candidate(
         halo_ahead: 1,
         blocks: tile_count.min(resident),
         blocks_per_multiprocessor,
-        synchronisation: if tile_count <= resident && touching { Synchronisation::Neighbours } else { Synchronisation::Grid },
+        synchronisation: if tile_count <= resident && touching {
+            Synchronisation::Neighbours
+        } else {
+            Synchronisation::Grid
+        },
         shared_bytes: 0,
         registers,
     };
@@ -455,14 +481,20 @@ mod tests {
         let mut short = Vec::new();
         for (name, sizes) in rows {
             for (column, size) in sizes.iter().enumerate() {
-                let (device, dtype) = [("a100", DType::F32), ("v100", DType::F32), ("a100", DType::F64), ("v100", DType::F64)][column];
+                let (device, dtype) =
+                    [("a100", DType::F32), ("v100", DType::F32), ("a100", DType::F64), ("v100", DType::F64)][column];
                 let shape: Shape = size.parse().unwrap();
                 let problem = problem(name, shape.extents(), dtype);
                 let device = DeviceSpec::preset(device).unwrap();
                 let options = Options { execution: Execution::Persistent, ..Options::default() };
                 let plan = plan_sweep(&problem, &device, &options).unwrap();
                 if plan.cached_share() < 1.0 || !plan.explain().contains("all of it fits") {
-                    short.push(format!("{name} {size} {dtype} {}: {:.3} {:?}", device.name, plan.cached_share(), plan.schedule));
+                    short.push(format!(
+                        "{name} {size} {dtype} {}: {:.3} {:?}",
+                        device.name,
+                        plan.cached_share(),
+                        plan.schedule
+                    ));
                 }
             }
         }
@@ -494,7 +526,16 @@ mod tests {
     #[test]
     fn any_extent_is_planned_and_covered() {
         let device = DeviceSpec::preset("h200").unwrap();
-        for extents in [vec![1], vec![7], vec![1_000_003], vec![1, 1], vec![2, 100_000], vec![100_003, 3], vec![1, 1, 1], vec![3, 509, 2]] {
+        for extents in [
+            vec![1],
+            vec![7],
+            vec![1_000_003],
+            vec![1, 1],
+            vec![2, 100_000],
+            vec![100_003, 3],
+            vec![1, 1, 1],
+            vec![3, 509, 2],
+        ] {
             let name = ["1d3pt", "2d5pt", "3d7pt"][extents.len() - 1];
             let problem = problem(name, &extents, DType::F32);
             for &cache in CachePolicy::ALL {

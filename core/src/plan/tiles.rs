@@ -68,8 +68,10 @@ pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
         .filter(|(stage, bytes)| **bytes == 0 && !staged_fields(stage).is_empty())
         .map(|(stage, _)| stage.name.as_str())
         .collect();
-    let note = format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
-    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Tiles(Tiles { tile, threads, shared_bytes }), traffic);
+    let note =
+        format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
+    let mut plan =
+        base(problem, device, Execution::Stepwise, Schedule::Tiles(Tiles { tile, threads, shared_bytes }), traffic);
     if !unstaged.is_empty() {
         plan.notes.push(note);
     }
