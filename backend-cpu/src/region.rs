@@ -5,11 +5,10 @@ use std::ops::Range;
 use abide_core::grid::{Boundary, Source};
 use abide_core::{Boundaries, Problem, Shape};
 
-/// Fewer cells than this are not worth waking a thread for.
-const CELLS_PER_BAND: usize = 8192;
-
-/// Bands for each thread, so that a thread that falls behind leaves its last bands to others.
-const BANDS_PER_THREAD: usize = 4;
+/// Bands for each thread, so that a thread that falls behind leaves its last bands to others, and the fewest cells of a
+/// band: few bands even where they are short, since fewer cells are not worth waking a thread for; many where they
+/// stay long.
+const BANDS: [(usize, usize); 2] = [(4, 8192), (16, 65536)];
 
 /// The computed cells of a domain, in units numbered in the order of memory.
 #[derive(Debug, Clone)]
@@ -47,7 +46,7 @@ impl Region {
         let (extents, radius) = (problem.shape.padded(), problem.program.radius());
         let computed = [0, 1, 2].map(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]));
         let [rows, width] = [computed[0].len() * computed[1].len(), computed[2].len()];
-        let wanted = (threads * BANDS_PER_THREAD * 4).div_ceil(rows.max(1));
+        let wanted = (threads * BANDS[1].0).div_ceil(rows.max(1));
         let segment = width.div_ceil(wanted).next_multiple_of(chunk);
         Region {
             shape: problem.shape,
@@ -67,8 +66,8 @@ impl Region {
     pub fn bands(&self, threads: usize) -> Vec<Range<usize>> {
         let units = self.units();
         let cells: usize = self.computed.iter().map(Range::len).product();
-        let most = if threads > 1 { threads * BANDS_PER_THREAD } else { 1 };
-        let count = (cells / CELLS_PER_BAND).clamp(1, most).min(units);
+        let most = BANDS.map(|(bands, fewest)| (cells / fewest).min(threads * bands));
+        let count = if threads > 1 { most[0].max(most[1]).max(1).min(units) } else { 1.min(units) };
         (0..count).map(|i| units * i / count..units * (i + 1) / count).collect()
     }
 
