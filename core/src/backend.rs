@@ -192,6 +192,9 @@ impl RunReport {
     }
 }
 
+/// What looks at a session after each epoch, and may change it or stop the run.
+pub type Observer<'a> = dyn FnMut(&mut dyn Session, &Progress) -> Result<ControlFlow<()>> + 'a;
+
 /// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop the run.
 ///
 /// The first epoch is one step long, later ones grow with the measured rate.
@@ -200,7 +203,7 @@ pub fn drive(
     session: &mut dyn Session,
     steps: u64,
     pace: Pace,
-    observe: &mut dyn FnMut(&mut dyn Session, &Progress) -> Result<ControlFlow<()>>,
+    observe: &mut Observer<'_>,
 ) -> Result<RunReport> {
     let begun = Instant::now();
     let cells = session.plan().shape.cells() as f64;
