@@ -1,6 +1,6 @@
 //! Runs stencil programs on the CPU.
 //!
-//! Two paths with the same bits: [`reference`] reads like the definition and is the oracle that every backend is held
+//! Two paths with the same bits: [`mod@reference`] reads like the definition and is the oracle that every backend is held
 //! against; the sessions of a [`CpuBackend`] sweep rows on all threads, in vectors.
 //!
 //! The way through the fast path: `tape` turns a simplified formula into steps on lanes, `region` cuts the computed
