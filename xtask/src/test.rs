@@ -32,7 +32,8 @@ pub fn run() -> Result<bool> {
             tests.env(setup::NVRTC_VARIABLE, folder);
         }
         tests.env("ABIDE_REQUIRE", required.join(","));
-        counted(&mut tests, counts)
+        // No results at all are no success.
+        Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("examples", |_| examples());
     steps.run("documentation", |_| {
@@ -75,8 +76,9 @@ fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
 fn examples() -> Result<bool> {
     let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
     let folder = root().join("target").join("examples-run");
-    let mut ok = true;
-    for example in programs.iter().filter(|program| program.kind == "example") {
+    let mut examples = programs.iter().filter(|program| program.kind == "example").peekable();
+    let mut ok = examples.peek().is_some();
+    for example in examples {
         let own = folder.join(&example.target);
         setup::clear(&own)?;
         std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
