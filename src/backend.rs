@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub use abide_core::backend::*;
 
 use crate::program::Problem;
-use crate::{Array, Error, Options, Result, memory};
+use crate::{Array, CachePolicy, Error, Options, Plan, Result, memory};
 
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
 #[rustfmt::skip]
@@ -139,24 +139,51 @@ pub(crate) struct Begun {
     pub(crate) notes: Vec<String>,
 }
 
-/// Opens a session on the chosen backend.
-pub(crate) fn begin(choice: Choice, problem: &Problem, options: &Options, fields: Vec<Array>) -> Result<Begun> {
+/// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for them.
+pub(crate) fn begin(
+    choice: Choice,
+    problem: &Problem,
+    options: &Options,
+    fill: impl FnOnce() -> Result<Vec<Array>>,
+) -> Result<Begun> {
     match choice {
-        Choice::Named(name) => begin_on(&open(name)?, problem, options, fields),
-        Choice::Auto => first_able(TABLE.iter().map(|e| (e.name, e.open)), problem, options, fields),
+        Choice::Named(name) => begin_on(&open(name)?, problem, options, fill),
+        Choice::Auto => first_able(TABLE.iter().map(|e| (e.name, e.open)), problem, options, fill),
     }
 }
 
 /// Opens a session on this backend.
-pub(crate) fn begin_on(opened: &Opened, problem: &Problem, options: &Options, fields: Vec<Array>) -> Result<Begun> {
-    let plan = opened.backend.plan(problem, options)?;
-    if opened.kind != Kind::Gpu {
-        // The fields are there already; a second copy of what changes is to come.
-        let bytes = fields.len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-        memory::check("memory for a second copy of the fields", bytes)?;
-    }
-    let session = opened.backend.open(problem, &plan, fields)?;
+pub(crate) fn begin_on(
+    opened: &Opened,
+    problem: &Problem,
+    options: &Options,
+    fill: impl FnOnce() -> Result<Vec<Array>>,
+) -> Result<Begun> {
+    let plan = affordable_plan(opened, problem, options)?;
+    let session = opened.backend.open(problem, &plan, fill()?)?;
     Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
+}
+
+/// Plans a problem; where the plan follows a wish only in part, its notes say so.
+pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
+    let mut plan = opened.backend.plan(problem, options)?;
+    let wish = options.cache;
+    if wish != CachePolicy::Auto && plan.cache != wish {
+        let has = format!("cache {wish} was asked for, the plan has cache {}", plan.cache);
+        plan.notes
+            .push(format!("{has}: only persistent kernels keep cells on the chip, this plan is {}", plan.execution));
+    }
+    Ok(plan)
+}
+
+/// [`plan`], once the machine is found to have memory for the problem.
+fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
+    let plan = plan(opened, problem, options)?;
+    // A device with its own memory leaves the machine's to the initial fields; others compute in a second copy beside.
+    let copies = if opened.kind == Kind::Gpu { 1 } else { 2 };
+    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
+    memory::check("memory for the fields", copies * bytes)?;
+    Ok(plan)
 }
 
 /// Opens a session on the first candidate that is there, is not [`Kind::Software`] and can run the problem.
@@ -164,46 +191,51 @@ fn first_able(
     candidates: impl Iterator<Item = (&'static str, impl Fn() -> Result<Opened>)>,
     problem: &Problem,
     options: &Options,
-    fields: Vec<Array>,
+    fill: impl FnOnce() -> Result<Vec<Array>>,
 ) -> Result<Begun> {
-    let mut notes = Vec::new();
+    let mut refusals: Vec<String> = Vec::new();
     let mut candidates = candidates.peekable();
-    let mut fields = Some(fields);
+    let (mut fill, mut fields) = (Some(fill), None);
     while let Some((name, open)) = candidates.next() {
-        // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
-        let last = candidates.peek().is_none();
-        let begun = open().and_then(|opened| match opened.kind {
+        let able = open().and_then(|opened| match opened.kind {
             Kind::Software => {
                 Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() })
             }
-            _ => {
-                opened.backend.plan(problem, options)?;
-                let given = if last { fields.take() } else { fields.clone() };
-                begin_on(&opened, problem, options, given.unwrap_or_default())
-            }
+            _ => affordable_plan(&opened, problem, options).map(|plan| (opened, plan)),
+        });
+        if able.is_ok()
+            && let Some(fill) = fill.take()
+        {
+            fields = Some(fill()?);
+        }
+        let begun = able.and_then(|(opened, plan)| {
+            // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
+            let given = if candidates.peek().is_none() { fields.take() } else { fields.clone() };
+            let session = opened.backend.open(problem, &plan, given.unwrap_or_default())?;
+            Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
         });
         match begun {
-            Ok(mut begun) => {
-                begun.notes = notes;
-                return Ok(begun);
+            Ok(begun) => {
+                let notes = refusals.iter().map(|refusal| format!("auto: {refusal}")).collect();
+                return Ok(Begun { notes, ..begun });
             }
             Err(error @ (Error::Unavailable { .. } | Error::Unsupported { .. } | Error::Limit { .. })) => {
-                notes.push(format!("auto: {error}"));
+                refusals.push(error.to_string());
             }
             Err(error) => return Err(error),
         }
     }
     Err(Error::Unsupported {
         backend: "auto",
-        reason: notes.join("; "),
-        change: "change what they ask to be changed".to_owned(),
+        reason: format!("none of them can ({})", refusals.join("; ")),
+        change: "make one of them able".to_owned(),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DType, DeviceSpec, Plan, Shape};
+    use crate::{DType, DeviceSpec, Shape};
 
     /// The CPU's backend under another name, that refuses every problem.
     struct Refusing(abide_cpu::CpuBackend);
@@ -240,7 +272,7 @@ mod tests {
         let program = abide_core::catalogue::find("1d3pt")?.program(1)?;
         let problem = Problem::new(Arc::new(program), Shape::new(&[5])?, DType::F32)?;
         let fields = vec![Array::F32(vec![1.0; 5])];
-        first_able(candidates.iter().copied(), &problem, &Options::default(), fields)
+        first_able(candidates.iter().copied(), &problem, &Options::default(), || Ok(fields))
     }
 
     #[test]

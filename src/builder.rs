@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use abide_core::catalogue;
 
+use crate::Simulation;
 use crate::backend::{self, Choice, Opened};
 use crate::io::checkpoint::{Checkpoint, Head};
 use crate::io::{self, Loaded};
@@ -13,7 +14,6 @@ use crate::{
     Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start,
     Stencil,
 };
-use crate::{Simulation, memory};
 
 /// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
 pub trait IntoModel {
@@ -244,14 +244,13 @@ impl Builder {
     pub fn build(self) -> Result<Simulation> {
         let (builder, prepared) = self.prepare()?;
         let Prepared { problem, checkpoint } = prepared;
-        let count = problem.program.fields().len() as u128;
-        memory::check("memory for the fields", count * problem.shape.bytes(problem.dtype) as u128)?;
-        let (step, fields, mut notes) = match checkpoint {
-            Some(checkpoint) => (checkpoint.head.steps, checkpoint.fields, Vec::new()),
-            None => {
-                let (fields, notes) = fill(&problem, builder.initial)?;
-                (0, fields, notes)
+        let (mut step, mut notes) = (0, Vec::new());
+        let fields = || match checkpoint {
+            Some(checkpoint) => {
+                step = checkpoint.head.steps;
+                Ok(checkpoint.fields)
             }
+            None => fill(&problem, builder.initial, &mut notes),
         };
         let mut begun = match &builder.opened {
             Some(opened) => backend::begin_on(opened, &problem, &builder.options, fields)?,
@@ -369,9 +368,8 @@ struct Prepared {
     checkpoint: Option<Checkpoint>,
 }
 
-/// The initial fields in the program's order, and what was changed to make them fit.
-fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>) -> Result<(Vec<Array>, Vec<String>)> {
-    let mut notes = Vec::new();
+/// The initial fields in the program's order; `notes` tell what was changed to make them fit.
+fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>, notes: &mut Vec<String>) -> Result<Vec<Array>> {
     let mut fields = Vec::new();
     for (number, name) in problem.program.fields().iter().enumerate() {
         // Of several for one field the last counts.
@@ -392,7 +390,7 @@ fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>) -> Result<(Vec<A
         });
     }
     backend::check_fields(problem, &fields)?;
-    Ok((fields, notes))
+    Ok(fields)
 }
 
 /// Checks that a parameter's value is a number of the run's type.

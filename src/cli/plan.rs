@@ -50,9 +50,9 @@ impl PlanArgs {
         let mut notes = Vec::new();
         let mut plan: Plan = match (&self.device, self.backend) {
             (Some(name), _) => preset(name)?,
-            (None, Some(Choice::Named(name))) => backend::open(name)?.backend.plan(&problem, &options)?,
+            (None, Some(Choice::Named(name))) => backend::plan(&backend::open(name)?, &problem, &options)?,
             (None, None | Some(Choice::Auto)) => match backend::open("cuda") {
-                Ok(opened) => opened.backend.plan(&problem, &options)?,
+                Ok(opened) => backend::plan(&opened, &problem, &options)?,
                 Err(Error::Unavailable { .. } | Error::Unknown { .. }) => {
                     notes.push(format!(
                         "no CUDA device here: planned for an {}; --device takes {}",

@@ -84,7 +84,10 @@ impl FromStr for Input {
             Ok(start) => From::Start(start),
             Err(_) if rest == "own" => From::Own,
             Err(_) if io::is_input(path) => From::File(path.to_owned()),
-            Err(error) if path.extension().is_none() => return Err(error),
+            Err(_) if path.extension().is_none() => {
+                let known = ["random:SEED", "gaussian", "point", "own", "or a .npy, .png or .jpg file"];
+                return Err(Error::unknown("start", rest, known));
+            }
             Err(_) => {
                 return Err(Error::file(
                     path,

@@ -168,3 +168,10 @@ fn auto_says_what_it_passed_over() {
         assert!(notes.contains("auto: backend cuda") && notes.contains("auto: backend wgpu"), "{notes}");
     }
 }
+
+#[test]
+fn a_wish_that_is_not_followed_is_noted() {
+    let place = Place::new();
+    let out = place.works("run heat --size 8x8 --steps 1 --cache registers --backend cpu");
+    assert!(out.contains("cache registers was asked for, the plan has cache none"), "{out}");
+}
