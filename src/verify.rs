@@ -376,6 +376,21 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_has_a_plan_for_every_case() {
+        for preset in crate::device::PRESETS {
+            let device = crate::DeviceSpec::preset(preset).unwrap();
+            for entry in catalogue::entries() {
+                for case in [DType::F32, DType::F64].iter().flat_map(|&dtype| cases(entry, dtype).unwrap()) {
+                    for options in abide_cuda::variants() {
+                        let plan = crate::plan::plan(&case.problem, &device, &options);
+                        assert!(plan.is_ok(), "{preset} {} {options:?}: {:?}", case.describe(), plan.err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_wrong_value_is_a_finding() {
         let entry = catalogue::find("2d5pt").unwrap();
         let opened = backend::open("cpu").unwrap();
