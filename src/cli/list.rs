@@ -71,8 +71,11 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
     for p in program.parameters() {
         let _ = writeln!(text, "    --param {:<12} {}", format!("{}={}", p.name, p.default), p.about);
     }
-    for stage in program.stages() {
-        for (names, lines) in footprint::pictures(stage, program.fields()) {
+    for (at, stage) in program.stages().iter().enumerate() {
+        for (picture, (names, lines)) in footprint::pictures(stage, program.fields()).into_iter().enumerate() {
+            if at + picture > 0 {
+                text.push('\n');
+            }
             let of = if program.stages().len() > 1 { format!("{}: {names}", stage.name) } else { names };
             let width = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
             for (number, line) in lines.iter().enumerate() {
