@@ -8,6 +8,7 @@ mod contract;
 mod equivalence;
 mod independent;
 mod life;
+mod models;
 mod physics;
 mod random;
 mod subject;
@@ -44,6 +45,7 @@ macro_rules! suite {
             independent::linear_stencils_equal_a_c_program,
             independent::a_long_run_equals_a_c_program,
             independent::all_boundaries_equal_padded_arrays,
+            models::models_obey_their_equations,
             contract::zero_steps_change_nothing,
             contract::a_fixed_domain_without_interior_stays,
             contract::nan_spreads_as_far_as_the_taps_reach,
