@@ -1,10 +1,10 @@
 //! Times the planner's candidates for a stencil on the device, in the order of the model's estimate.
 //!
-//! `candidates STENCIL SIZE DTYPE POLICY [HOW_MANY]`, e.g. `candidates 2d5pt 2304x2304 f64 mixed 20`.
+//! `candidates STENCIL SIZE DTYPE POLICY [HOW_MANY [CHUNKS_OF_HALO_AHEAD]]`, e.g. `candidates 2d5pt 2304x2304 f64 mixed 20`.
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Options, sweep_plans};
+use abide_core::plan::{Execution, Options, Schedule, sweep_plans};
 use abide_core::{Array, Backend, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -44,8 +44,12 @@ fn main() -> Result<()> {
         Ok((rate, words)) => println!("{rate:8.1} GCells/s  {words}"),
         Err(error) => println!("failed: {error}"),
     }
-    for plan in sweep_plans(&problem, backend.device(), &options)?.iter().take(count) {
-        match time(plan) {
+    let ahead: usize = rest.get(1).and_then(|n| n.parse().ok()).unwrap_or(1);
+    for mut plan in sweep_plans(&problem, backend.device(), &options)?.into_iter().take(count) {
+        if let Schedule::Sweep(sweep) = &mut plan.schedule {
+            sweep.halo_ahead = ahead;
+        }
+        match time(&plan) {
             Ok((rate, words)) => println!("{rate:8.1} GCells/s  {words}"),
             Err(error) => println!("failed: {error}"),
         }

@@ -98,10 +98,26 @@ fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     let computes = |adapter: &wgpu::Adapter| {
         adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
     };
-    let mut list: Vec<(Adapter, wgpu::Adapter)> =
-        all.into_iter().filter(computes).map(|adapter| (Adapter::of(&adapter), adapter)).collect();
+    let mut list: Vec<(Adapter, wgpu::Adapter)> = all
+        .into_iter()
+        .filter(computes)
+        .map(|adapter| (Adapter::of(&adapter), adapter))
+        .filter(|(adapter, _)| adapter.interface != "gl" || has_compute_language(&adapter.driver))
+        .collect();
     list.sort_by_key(|(adapter, _)| adapter.rank());
     list
+}
+
+/// Whether an OpenGL version is new enough that its shading language has compute shaders: 4.3, or ES 3.1. Some drivers of
+/// older versions claim them through an extension that no kernel can then be written in.
+fn has_compute_language(driver: &str) -> bool {
+    let least = if driver.contains("OpenGL ES") { (3, 1) } else { (4, 3) };
+    let words = driver.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let version = words.filter(|word| word.contains('.')).find_map(|word| {
+        let mut numbers = word.split('.').map(str::parse::<u32>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    version.is_none_or(|version| version >= least)
 }
 
 /// The best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
@@ -171,5 +187,17 @@ mod tests {
         let error = position(&titles, Some("Voodoo")).unwrap_err().to_string();
         assert!(error.contains("1: Small GPU (vulkan)"), "{error}");
         assert!(position(&titles, Some("17")).is_err());
+    }
+    #[test]
+    fn old_opengl_is_left_out() {
+        for (driver, expected) in [
+            ("3.3.0 NVIDIA 580.159.04", false),
+            ("4.5 (Core Profile) Mesa 22.3.6", true),
+            ("OpenGL ES 3.0 Mesa 22.3.6", false),
+            ("OpenGL ES 3.2 Mesa 22.3.6", true),
+            ("", true),
+        ] {
+            assert_eq!(has_compute_language(driver), expected, "{driver}");
+        }
     }
 }

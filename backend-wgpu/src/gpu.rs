@@ -8,6 +8,9 @@ use abide_core::{Error, Result};
 use crate::NAME;
 use crate::adapter::Adapter;
 
+/// The longest that a finished copy may take to be handed over.
+const HANDED_OVER: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// A device, its queue, and what went wrong outside any call of ours.
 pub(crate) struct Gpu {
     pub adapter: Adapter,
@@ -103,7 +106,8 @@ impl Gpu {
             });
         })?;
         self.wait(operation, None)?;
-        let mapped = receiver.try_recv().map_err(|error| Error::device(NAME, operation, error))?;
+        // Where sessions share the device, another thread's wait may be the one that hands the result over, a moment later.
+        let mapped = receiver.recv_timeout(HANDED_OVER).map_err(|error| Error::device(NAME, operation, error))?;
         mapped.map_err(|error| Error::device(NAME, operation, error))?;
         let value = match buffer.slice(..bytes).get_mapped_range() {
             Ok(view) => Ok(read(&view)),

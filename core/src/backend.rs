@@ -197,7 +197,7 @@ pub type Observer<'a> = dyn FnMut(&mut dyn Session, &Progress) -> Result<Control
 
 /// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop the run.
 ///
-/// The first epoch is one step long, later ones grow with the measured rate.
+/// The first epoch is a small part of `pace.epoch` by the plan's projection, later ones grow with the measured rate.
 pub fn drive(
     backend: &str,
     session: &mut dyn Session,
@@ -207,7 +207,10 @@ pub fn drive(
 ) -> Result<RunReport> {
     let begun = Instant::now();
     let cells = session.plan().shape.cells() as f64;
-    let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, 1u64);
+    // A projection is a bound: no device is faster, some are many times slower.
+    let projected = session.plan().project(1000).seconds / 1000.0;
+    let first = pace.epoch.as_secs_f64() / 8.0 / projected.max(1e-9);
+    let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
     while done < steps {
         let mut now = epoch.min(steps - done);
         if let Some(every) = pace.every.filter(|&every| every > 0) {

@@ -233,12 +233,11 @@ struct Sweep {
                 constexpr int X = i.value < RX ? i.value - RX : OWN_X + i.value - RX;
                 constexpr int STEP = X < 0 ? -((-X - 1) / OWN_X + 1) : X / OWN_X, INDEX = X - STEP * OWN_X;
                 const bool other_warp = X < 0 ? lane < -STEP : lane >= SEGMENT - STEP;
-                // Read by all without a branch; those that need it not read one and the same cell.
-                const real beside = *(other_warp ? cell + X : block.ring);
                 real value;
                 if constexpr (STEP < 0) value = __shfl_up_sync(~0u, row[RX + INDEX], -STEP < SEGMENT ? -STEP : 0, SEGMENT);
                 else value = __shfl_down_sync(~0u, row[RX + INDEX], STEP < SEGMENT ? STEP : 0, SEGMENT);
-                row[RX + X] = other_warp ? beside : value;
+                if (other_warp) value = cell[X];
+                row[RX + X] = value;
             });
         }
     }
