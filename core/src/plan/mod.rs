@@ -71,6 +71,9 @@ pub struct Plan {
     pub schedule: Schedule,
     /// What a step moves and computes, for [`Plan::project`].
     pub traffic: perks::Traffic,
+    /// The planner's own estimate of a step in seconds, coarser than a measurement and no bound: by it plans are chosen.
+    /// 0 where there is nothing to choose.
+    pub estimated_seconds: f64,
     /// The compiler's report, once there is one.
     pub compiled: Vec<Compiled>,
     /// What differs from the request, and why.
@@ -105,18 +108,17 @@ impl Plan {
     }
 }
 
-/// Plans for a device that can run both schedules: what `options` ask for, or the faster by projection where they leave
-/// it open.
+/// Plans for a device that can run both schedules: what `options` ask for, or the faster by the planner's estimate where
+/// they leave it open.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match options.execution {
         Execution::Stepwise => plan_tiles(problem, device, options),
         Execution::Persistent => plan_sweep(problem, device, options),
         Execution::Auto => {
             let stepwise = plan_tiles(problem, device, options);
-            let steps = 1000;
             match (stepwise, plan_sweep(problem, device, options)) {
                 (Ok(stepwise), Ok(sweep)) => {
-                    let faster = sweep.project(steps).seconds <= stepwise.project(steps).seconds;
+                    let faster = sweep.estimated_seconds <= stepwise.estimated_seconds;
                     Ok(if faster || options.cache != CachePolicy::Auto { sweep } else { stepwise })
                 }
                 (Ok(mut stepwise), Err(why)) => {
@@ -148,6 +150,7 @@ fn base(
         depth: 1,
         schedule,
         traffic,
+        estimated_seconds: 0.0,
         compiled: Vec::new(),
         notes: Vec::new(),
     }
