@@ -45,11 +45,11 @@ impl<T: Real> Threaded<T> {
         let simplified = problem.program.simplified(problem.dtype);
         let stages: Vec<_> =
             simplified.stages().iter().map(|stage| (Tape::new(&stage.dag, fused), stage.writes.clone())).collect();
-        let chunk = rows.chunk.max(1);
-        let region = Region::new(problem, rows.threads, chunk);
+        // A plan's fields are anyone's to change; scratch grows with both.
+        let (threads, chunk) = (rows.threads.clamp(1, 4096), rows.chunk.clamp(1, 1 << 16));
+        let region = Region::new(problem, threads, chunk);
         let tapes: Vec<&Tape> = stages.iter().map(|(tape, _)| tape).collect();
-        let bands =
-            region.bands(rows.threads).into_iter().map(|units| Band::new(units, &region, &tapes, chunk)).collect();
+        let bands = region.bands(threads).into_iter().map(|units| Band::new(units, &region, &tapes, chunk)).collect();
         let new = fields
             .iter()
             .enumerate()
