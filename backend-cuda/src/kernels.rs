@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{CachePolicy, Compiled};
+use abide_core::plan::Compiled;
 use abide_core::{DeviceSpec, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
@@ -19,50 +19,49 @@ pub fn target(device: &DeviceSpec) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// Compiles the kernels of a plan, and of plans with fewer planes in registers while the report shows spills.
+/// Compiles the kernels of a plan; while the report shows spills, of plans with fewer planes in registers, halving the
+/// interval between what fits and what does not, to an eighth of what was planned.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
-    let mut plan = plan.clone();
-    let mut given_up = 0;
-    loop {
-        let cubin = cache::compile(nvrtc, &cuda::kernel(problem, &plan)?, target, &cuda::COMPILE_OPTIONS)?;
+    let compile = |plan: &Plan| -> Result<(Plan, Cubin, usize)> {
+        let cubin = cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)?;
+        let mut plan = plan.clone();
         plan.compiled = cubin.report.clone();
         let spilled = plan.compiled.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
-        let fewer = if spilled > 0 { give_up_registers(problem, &plan, spilled) } else { None };
-        match fewer {
-            Some(fewer) => {
-                given_up +=
-                    plan.sweep().map_or(0, |s| s.planes_registers) - fewer.sweep().map_or(0, |s| s.planes_registers);
-                plan = fewer;
-            }
-            None => {
-                if given_up > 0 {
-                    plan.notes.push(format!(
-                        "{given_up} planes fewer in registers than modelled, for the compiler's report showed spills"
-                    ));
-                }
-                if spilled > 0 {
-                    plan.notes.push(format!("the kernel spills {spilled} bytes a thread to local memory: the formula needs more registers than a thread has"));
-                }
-                return Ok((plan, cubin));
-            }
+        Ok((plan, cubin, spilled))
+    };
+    let mut best = compile(plan)?;
+    let Some(sweep) = plan.sweep().filter(|sweep| best.2 > 0 && sweep.planes_registers > 0) else {
+        return Ok(noted(best, 0));
+    };
+    let (planned, finest) = (sweep.planes_registers, sweep.chunk.max(sweep.planes_registers / 8));
+    let (mut fits, mut spills) = (None, planned);
+    while spills - fits.unwrap_or(0) > finest || fits.is_none() {
+        let planes = (fits.unwrap_or(0) + spills) / 2 / sweep.chunk * sweep.chunk;
+        let tried = compile(&plan.with_planes_in_registers(problem, planes))?;
+        if tried.2 == 0 || planes == 0 {
+            (fits, best) = (Some(planes), tried);
+        } else {
+            spills = planes;
         }
     }
+    Ok(noted(best, planned - fits.unwrap_or(0)))
 }
 
-/// The plan with about as many planes fewer in registers as the spilled bytes make up.
-fn give_up_registers(problem: &Problem, plan: &Plan, spilled: usize) -> Option<Plan> {
-    let sweep = plan.sweep()?;
-    if plan.cache == CachePolicy::None || plan.cache == CachePolicy::Shared {
-        return None;
+/// A compiled plan with notes on what the compiler's report changed.
+fn noted((mut plan, cubin, spilled): (Plan, Cubin, usize), given_up: usize) -> (Plan, Cubin) {
+    if given_up > 0 {
+        plan.notes.push(format!(
+            "{given_up} planes fewer in registers than modelled, for the compiler's report showed spills"
+        ));
     }
-    let cells = sweep.cells_per_thread[0] * sweep.cells_per_thread[1];
-    let plane = problem.program.fields().len() * cells * problem.dtype.bytes();
-    let chunks = (spilled / 2).div_ceil(plane * sweep.chunk).clamp(1, 2);
-    (0..chunks)
-        .try_fold(plan.clone(), |plan, _| plan.with_fewer_registers(problem))
-        .or_else(|| plan.with_fewer_registers(problem))
+    if spilled > 0 {
+        plan.notes.push(format!(
+            "the kernel spills {spilled} bytes a thread to local memory: the formula needs more registers than a thread has"
+        ));
+    }
+    (plan, cubin)
 }
 
 /// Kernels on the device.

@@ -118,17 +118,22 @@ impl Sweep {
         ring_bytes(problem, self.plane(), self.chunk)
     }
 
-    /// The same sweep with fewer planes in registers; the planes given up go to shared memory as far as it reaches
+    /// The same sweep with `planes` of its planes in registers; those given up go to shared memory as far as it reaches
     /// (unless `policy` is `registers`).
-    pub fn with_fewer_registers(&self, problem: &Problem, device: &DeviceSpec, policy: CachePolicy) -> Option<Sweep> {
-        let planes_registers = self.planes_registers.checked_sub(self.chunk)?;
+    fn with_planes_in_registers(
+        &self,
+        problem: &Problem,
+        device: &DeviceSpec,
+        policy: CachePolicy,
+        planes: usize,
+    ) -> Sweep {
         let mut sweep = self.clone();
-        sweep.planes_registers = planes_registers;
+        sweep.planes_registers = planes;
         if policy != CachePolicy::Registers {
             sweep.planes_shared = planes_shared(problem, device, &sweep);
         }
         sweep.shared_bytes = shared_bytes(problem, &sweep);
-        Some(sweep)
+        sweep
     }
 
     /// Cells of the domain that stay in registers and in shared memory.
@@ -270,12 +275,15 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, sweep: S
 }
 
 impl Plan {
-    /// The same plan with fewer planes in registers, as the compiler's report of spills may ask; `None` when none are left.
-    pub fn with_fewer_registers(&self, problem: &Problem) -> Option<Plan> {
-        let sweep = self.sweep()?.with_fewer_registers(problem, &self.device, self.cache)?;
+    /// The same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's report of spills may
+    /// ask; a plan that is not persistent stays as it is.
+    pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
+        let Some(sweep) = self.sweep() else { return self.clone() };
+        let planes = planes / sweep.chunk * sweep.chunk;
+        let sweep = sweep.with_planes_in_registers(problem, &self.device, self.cache, planes);
         let mut plan = plan_of(problem, &self.device, self.cache, sweep);
         plan.notes = self.notes.clone();
-        Some(plan)
+        plan
     }
 }
 
@@ -563,8 +571,9 @@ mod tests {
         let problem = problem("2d5pt", &[2304, 2304], DType::F64);
         let options = Options { execution: Execution::Persistent, ..Options::default() };
         let plan = plan_sweep(&problem, &device, &options).unwrap();
-        let fewer = plan.with_fewer_registers(&problem).unwrap();
-        let (before, after) = (plan.sweep().unwrap(), fewer.sweep().unwrap());
+        let before = plan.sweep().unwrap();
+        let fewer = plan.with_planes_in_registers(&problem, before.planes_registers - before.chunk);
+        let after = fewer.sweep().unwrap();
         assert_eq!(after.planes_registers + after.chunk, before.planes_registers);
         assert!(after.planes_shared >= before.planes_shared);
     }
