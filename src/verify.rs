@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use abide_core::catalogue::{self, Entry};
+use rayon::prelude::*;
 
 use crate::backend::{self, Choice, Opened};
 use crate::program::Problem;
@@ -328,34 +329,41 @@ fn compare(
         refused: None,
         errors: Vec::new(),
     };
-    for (case, expected) in cases {
-        let backend = opened.backend.as_ref();
-        let exact = backend::ulp_bound_per_step(name, &case.problem, 1.0)? == 0.0;
-        for options in backend::variants(name)? {
-            let difference = if exact {
+    let backend = opened.backend.as_ref();
+    let variants = backend::variants(name)?;
+    let runs: Vec<(&Case, &Vec<Array>, Options)> =
+        cases.iter().flat_map(|(case, expected)| variants.iter().map(move |&o| (case, expected, o))).collect();
+    // Side by side: most of the time goes into compiling kernels.
+    let differences: Vec<Result<Difference>> = runs
+        .par_iter()
+        .map(|&(case, expected, options)| {
+            let exact = backend::ulp_bound_per_step(name, &case.problem, 1.0)? == 0.0;
+            if exact {
                 let bits = |fields: Vec<Array>| Difference { ulp: distance(&fields, expected) as f64, bound: 0.0 };
                 case.run(backend, &options).map(bits)
             } else {
                 case.run_by_steps(name, backend, &options)
-            };
-            let run = || format!("{}, {} {}", case.describe(), options.execution, options.cache);
-            match difference {
-                Ok(Difference { ulp, bound }) => {
-                    finding.runs += 1;
-                    if ulp > bound {
-                        finding.worst = Some(run());
-                    }
-                    // The run that comes closest to its bound stands for all.
-                    let so_far = Difference { ulp: finding.largest, bound: finding.bound };
-                    if (Difference { ulp, bound }).share() >= so_far.share() {
-                        (finding.largest, finding.bound) = (ulp, bound);
-                    }
-                }
-                Err(error @ Error::Unsupported { .. }) => {
-                    finding.refused.get_or_insert(error.to_string());
-                }
-                Err(error) => finding.errors.push(format!("{}: {error}", run())),
             }
+        })
+        .collect();
+    for ((case, _, options), difference) in runs.iter().zip(differences) {
+        let run = || format!("{}, {} {}", case.describe(), options.execution, options.cache);
+        match difference {
+            Ok(Difference { ulp, bound }) => {
+                finding.runs += 1;
+                if ulp > bound {
+                    finding.worst = Some(run());
+                }
+                // The run that comes closest to its bound stands for all.
+                let so_far = Difference { ulp: finding.largest, bound: finding.bound };
+                if (Difference { ulp, bound }).share() >= so_far.share() {
+                    (finding.largest, finding.bound) = (ulp, bound);
+                }
+            }
+            Err(error @ Error::Unsupported { .. }) => {
+                finding.refused.get_or_insert(error.to_string());
+            }
+            Err(error) => finding.errors.push(format!("{}: {error}", run())),
         }
     }
     Ok(finding)
