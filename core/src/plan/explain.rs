@@ -37,7 +37,7 @@ impl Plan {
             &mut text,
             "problem",
             &format!(
-                "{} on {} {}, boundary {}, {:.1} MB a cell's fields together",
+                "{} on {} {}, boundary {}, {:.1} MB for all fields together",
                 self.program,
                 self.shape,
                 self.dtype,
