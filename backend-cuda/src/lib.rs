@@ -14,6 +14,7 @@ mod kernels;
 mod memory;
 mod nvrtc;
 mod persistent;
+mod session;
 mod stepwise;
 mod timing;
 
@@ -69,8 +70,14 @@ impl Backend for CudaBackend {
         let kernels = kernels::Kernels::load(&self.context, cubin)?;
         let fields = memory::Fields::new(problem, &self.context, &fields)?;
         Ok(match plan.schedule {
-            Schedule::Sweep(_) => Box::new(persistent::PersistentSession::new(plan, fields, &kernels)?),
-            _ => Box::new(stepwise::StepwiseSession::new(plan, fields, &kernels)?),
+            Schedule::Sweep(_) => {
+                let launcher = persistent::Persistent::new(&plan, &fields, &kernels)?;
+                Box::new(session::CudaSession::new(plan, fields, launcher)?)
+            }
+            _ => {
+                let launcher = stepwise::Stepwise::new(&plan, &kernels)?;
+                Box::new(session::CudaSession::new(plan, fields, launcher)?)
+            }
         })
     }
 }

@@ -1,0 +1,76 @@
+//! What both kinds of session share: fields, parameters, the clock. How steps are launched is the launcher's.
+
+use abide_core::{Array, Plan, Result, Session};
+
+use crate::driver::during;
+use crate::memory::{Fields, parameter_bytes, set_parameter};
+use crate::timing::Timer;
+
+/// A way to launch steps.
+pub(crate) trait Launcher: Send {
+    /// The most steps of one launch.
+    fn most_steps(&self) -> u64;
+
+    /// What must be done before `steps` steps can be launched and is no part of the run: the clock does not see it.
+    fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+
+    /// Puts `steps` steps on the fields' stream.
+    fn launch(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+}
+
+/// A problem in progress on a CUDA device.
+pub(crate) struct CudaSession<L> {
+    plan: Plan,
+    fields: Fields,
+    /// The kernels' `Parameters`.
+    parameters: Vec<u8>,
+    timer: Timer,
+    launcher: L,
+}
+
+impl<L: Launcher> CudaSession<L> {
+    pub fn new(plan: Plan, fields: Fields, launcher: L) -> Result<Self> {
+        let timer = Timer::new(&fields)?;
+        let parameters = parameter_bytes(&fields.problem);
+        Ok(CudaSession { plan, fields, parameters, timer, launcher })
+    }
+}
+
+impl<L: Launcher> Session for CudaSession<L> {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        self.fields.context.bind_to_thread().map_err(during("binding the context"))?;
+        let (mut seconds, mut left) = (0.0, steps);
+        while left > 0 {
+            let now = left.min(self.launcher.most_steps());
+            self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
+            self.timer.start(&self.fields)?;
+            self.launcher.launch(&self.fields, &mut self.parameters, now)?;
+            seconds += self.timer.stop(&self.fields)?;
+            self.fields.advanced(now);
+            left -= now;
+        }
+        Ok(seconds)
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.fields.read(field)
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.fields.read_window(field, low, high)
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.fields.write(field, values)
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        set_parameter(&mut self.fields.problem, parameter, value)?;
+        self.parameters = parameter_bytes(&self.fields.problem);
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! What a sweep takes of a multiprocessor: shared memory and registers.
+
+use super::{Axes, Sweep};
+use crate::device::DeviceSpec;
+use crate::footprint::Neighbourhood;
+use crate::plan::tiles::staged_fields;
+use crate::program::{Problem, Stage};
+
+pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
+    let stage = |stage: &Stage| {
+        let [_, ry, rx] = axes.order(stage.footprint.radius);
+        staged_fields(stage).len() * (plane[0] + 2 * ry) * (plane[1] + 2 * padding(rx, problem))
+    };
+    let cells = problem.program.stages().iter().map(stage).max().unwrap_or(0);
+    2 * chunk * cells * problem.dtype.bytes()
+}
+
+/// Cells before a row of the ring: the radius, rounded up so that the row's first own cell is aligned to 16 bytes.
+fn padding(radius: usize, problem: &Problem) -> usize {
+    radius.next_multiple_of(16 / problem.dtype.bytes())
+}
+
+pub(super) fn shared_bytes(problem: &Problem, sweep: &Sweep) -> usize {
+    let plane = sweep.plane();
+    let cells = problem.program.fields().len() * sweep.planes_shared * plane[0] * plane[1];
+    sweep.ring_bytes(problem) + cells * problem.dtype.bytes()
+}
+
+/// The shared memory of one of `blocks` blocks on a multiprocessor.
+pub(super) fn shared_limit(device: &DeviceSpec, blocks: usize) -> usize {
+    device.shared_bytes_per_block.min((device.shared_bytes / blocks).saturating_sub(device.shared_bytes_reserved))
+}
+
+/// The most planes that shared memory holds beside the ring, of those not in registers.
+pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, sweep: &Sweep) -> usize {
+    let limit = shared_limit(device, sweep.blocks_per_multiprocessor);
+    let plane = sweep.plane();
+    let bytes = problem.program.fields().len() * plane[0] * plane[1] * problem.dtype.bytes();
+    let room = limit.saturating_sub(sweep.ring_bytes(problem)) / bytes;
+    room.min(sweep.planes[1] - sweep.planes_registers)
+}
+
+/// Registers a thread needs besides the planes it keeps: the window of the largest stage, addresses and temporaries.
+pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usize) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
+    let words = problem.dtype.bytes() / 4;
+    let own = cells_per_thread[0] * cells_per_thread[1];
+    let stage = |stage: &Stage| {
+        let field = |radius: &[usize; 3]| {
+            let [rs, ry, rx] = axes.order(*radius);
+            let extended = (cells_per_thread[0] + 2 * ry) * (cells_per_thread[1] + 2 * rx);
+            let star = stage.footprint.neighbourhood != Neighbourhood::Box;
+            let lateral = extended - own;
+            (2 * rs + chunk) * own + if star { lateral } else { (2 * rs + chunk) * lateral }
+        };
+        let window: usize = stage.footprint.field_radius.iter().flatten().map(field).sum();
+        window + chunk * own * stage.writes.len()
+    };
+    let values = problem.program.stages().iter().map(stage).max().unwrap_or(0);
+    36 + words * values
+}
