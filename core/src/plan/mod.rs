@@ -20,7 +20,7 @@ use crate::real::DType;
 
 pub use options::{CachePolicy, Depth, Execution, Options};
 pub use rows::{Rows, plan_rows};
-pub use sweep::{Axes, MAX_SWEEP_RADIUS, Place, Sweep, Synchronisation, plan_sweep, sweep_plans};
+pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
 pub use tiles::{Tiles, plan_tiles, staged_fields};
 
 /// How the cells are divided among threads and places.

@@ -43,18 +43,6 @@ impl Axes {
     }
 }
 
-/// Where a plane of a tile stays between steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Place {
-    /// In the registers of the threads that own its cells.
-    Registers,
-    /// In the block's shared memory.
-    Shared,
-    /// In device memory.
-    Memory,
-}
-
 /// How blocks wait for each other between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -110,17 +98,6 @@ impl Sweep {
     /// All tiles of the domain.
     pub fn tile_count(&self) -> usize {
         self.tiles.iter().product()
-    }
-
-    /// Where plane `plane` of a block's first tile stays.
-    pub fn place(&self, plane: usize) -> Place {
-        if plane < self.planes_registers {
-            Place::Registers
-        } else if plane < self.planes_registers + self.planes_shared {
-            Place::Shared
-        } else {
-            Place::Memory
-        }
     }
 
     /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their lateral halo.
