@@ -1,5 +1,7 @@
 //! Every execution and cache policy on the device against the CPU's reference, bit for bit.
 
+mod common;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,19 +10,7 @@ use abide_core::{
 };
 use abide_cuda::{CudaBackend, variants};
 
-/// The backend, or nothing where there is no device; `ABIDE_REQUIRE=cuda` makes that a failure.
-fn backend() -> Option<CudaBackend> {
-    match CudaBackend::new() {
-        Ok(backend) => Some(backend),
-        Err(reason) => {
-            let required =
-                std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "cuda"));
-            assert!(!required, "cuda is required: {reason}");
-            println!("skipped: cuda: {reason}");
-            None
-        }
-    }
-}
+use common::present;
 
 /// The fields after `steps` steps on the device must be the reference's; returns what differs.
 fn compare(backend: &CudaBackend, problem: &Problem, steps: u64) -> Result<Vec<String>> {
@@ -98,7 +88,7 @@ fn report(problems: &[Problem], wrong: &[String]) {
 
 #[test]
 fn every_entry_has_the_references_bits() {
-    let Some(backend) = backend() else { return };
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let mut problems = Vec::new();
     for entry in catalogue::entries() {
         for dimensions in entry.dimensions.clone() {
@@ -125,7 +115,7 @@ fn every_entry_has_the_references_bits() {
 /// Large enough that every block has a full tile, registers and shared memory are all used, and tiles are uneven.
 #[test]
 fn large_domains_have_the_references_bits() {
-    let Some(backend) = backend() else { return };
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let domains: [(&str, &[usize]); 7] = [
         ("2d5pt", &[2304, 2304]),
         ("2d5pt", &[2311, 2297]),

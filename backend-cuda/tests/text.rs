@@ -1,24 +1,14 @@
 //! Kernel text compiled with no device for every architecture: the compiler's report is held to the plan.
 
+mod common;
+
 use std::sync::Arc;
 
 use abide_core::plan::{Execution, Options, plan};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 
-/// The compiler, or nothing where it is not installed; `ABIDE_REQUIRE=nvrtc` makes that a failure.
-fn nvrtc() -> Option<Nvrtc> {
-    match Nvrtc::open() {
-        Ok(nvrtc) => Some(nvrtc),
-        Err(reason) => {
-            let required =
-                std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|name| name.trim() == "nvrtc"));
-            assert!(!required, "nvrtc is required: {reason}");
-            println!("skipped: nvrtc: {reason}");
-            None
-        }
-    }
-}
+use common::present;
 
 fn problem(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -35,7 +25,7 @@ fn devices(nvrtc: &Nvrtc) -> Vec<DeviceSpec> {
 
 #[test]
 fn every_entry_compiles_for_every_architecture() {
-    let Some(nvrtc) = nvrtc() else { return };
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
     let mut number = 0;
     for entry in catalogue::entries() {
@@ -64,7 +54,7 @@ fn every_entry_compiles_for_every_architecture() {
 /// Full-size domains: planes in registers must really be in registers, on every architecture and in both types.
 #[test]
 fn planes_in_registers_do_not_spill() {
-    let Some(nvrtc) = nvrtc() else { return };
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let domains: [(&str, &[usize], DType); 4] = [
         ("2d5pt", &[2304, 2304], DType::F64),
         ("2d25pt", &[1536, 2048], DType::F32),

@@ -126,13 +126,12 @@ impl Sweep {
     /// Cells of the domain that stay in registers and in shared memory.
     pub fn cached_cells(&self, problem: &Problem) -> [usize; 2] {
         let extents = Axes::of(problem.shape.dimensions()).order(problem.shape.padded());
-        let across = |axis: usize| (extents[axis].div_ceil(self.tiles[axis]), extents[axis]);
         let plane = self.plane();
         let mut cells = [0; 2];
         for tile in 0..self.blocks.min(self.tile_count()) {
             let at =
                 [tile / (self.tiles[1] * self.tiles[2]), tile / self.tiles[2] % self.tiles[1], tile % self.tiles[2]];
-            let planes = self.planes_of(at[0], across(0).1);
+            let planes = self.planes_of(at[0], extents[0]);
             let side = |axis: usize| extents[axis].saturating_sub(at[axis] * plane[axis - 1]).min(plane[axis - 1]);
             let area = side(1) * side(2);
             let registers = self.planes_registers.min(planes);
