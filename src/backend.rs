@@ -247,6 +247,9 @@ mod tests {
         fn device(&self) -> &DeviceSpec {
             self.0.device()
         }
+        fn driver(&self) -> String {
+            self.0.driver()
+        }
         fn plan(&self, _: &Problem, _: &Options) -> Result<Plan> {
             Err(Error::Unsupported {
                 backend: "refusing",

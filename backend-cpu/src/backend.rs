@@ -7,7 +7,7 @@ use abide_core::plan::{Rows, Schedule, plan_rows};
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::device::machine;
+use crate::device::{instruction_set, machine};
 use crate::reference;
 use crate::session::Threaded;
 use crate::sweep::has_fused_multiply_add;
@@ -80,6 +80,10 @@ impl Backend for CpuBackend {
 
     fn device(&self) -> &DeviceSpec {
         self.device.get_or_init(|| machine(self.threads()))
+    }
+
+    fn driver(&self) -> String {
+        format!("abide-cpu {}, {}", env!("CARGO_PKG_VERSION"), instruction_set())
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {

@@ -86,6 +86,22 @@ fn lanes() -> f64 {
     2.0
 }
 
+/// The architecture and its widest vectors.
+pub fn instruction_set() -> String {
+    let mut text = std::env::consts::ARCH.to_owned();
+    #[cfg(target_arch = "x86_64")]
+    {
+        let fused = if std::arch::is_x86_feature_detected!("fma") { " with fma" } else { "" };
+        let vectors = match lanes() {
+            8.0 => " avx512",
+            4.0 => " avx2",
+            _ => " sse2",
+        };
+        text = format!("{text}{vectors}{fused}");
+    }
+    text
+}
+
 /// Bytes a second, read and written, of the best of a few copies by all cores; measured once a process.
 ///
 /// By threads of its own: rayon's may all be waiting for this very measurement.

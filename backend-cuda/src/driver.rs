@@ -54,6 +54,30 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     Ok((context, spec))
 }
 
+/// The driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: that of its interface, and that of the kernel's
+/// module where the system tells it.
+pub(crate) fn version() -> String {
+    let mut number = 0;
+    // SAFETY: a context is open, so the library is there; the call writes one integer.
+    let status = unsafe { cudarc::driver::sys::cuDriverGetVersion(&mut number) };
+    let interface = match status.result() {
+        // 1000 times the major number, 10 times the minor.
+        Ok(()) => format!("CUDA {}.{}", number / 1000, number % 1000 / 10),
+        Err(error) => format!("CUDA of unknown version ({error})"),
+    };
+    match std::fs::read_to_string("/proc/driver/nvidia/version").ok().as_deref().and_then(module_version) {
+        Some(module) => format!("{interface}, kernel module {module}"),
+        None => interface,
+    }
+}
+
+/// The number in the line of `/proc/driver/nvidia/version` that begins with `NVRM version:`.
+fn module_version(text: &str) -> Option<&str> {
+    let line = text.lines().find_map(|line| line.strip_prefix("NVRM version:"))?;
+    let is_number = |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    line.split_whitespace().find(is_number)
+}
+
 fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverError> {
     let number = |attribute| context.attribute(attribute).map(|value| value.max(0) as usize);
     let (major, minor) = context.compute_capability()?;
@@ -92,4 +116,19 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
         launch_seconds: 0.54e-6,
         barrier_seconds: 1.0e-6,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modules_version_is_read() {
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (dvs-builder@U22-I3)\n\
+                    GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)\n";
+        assert_eq!(module_version(open), Some("580.82.07"));
+        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n";
+        assert_eq!(module_version(closed), Some("535.54.03"));
+        assert_eq!(module_version("GCC version: 12.3.0"), None);
+    }
 }

@@ -59,6 +59,11 @@ impl Backend for CudaBackend {
         &self.device
     }
 
+    fn driver(&self) -> String {
+        let (major, minor) = self.nvrtc.version();
+        format!("{}, NVRTC {major}.{minor}", driver::version())
+    }
+
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         abide_core::plan::plan(problem, &self.device, options)
     }

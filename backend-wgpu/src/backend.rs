@@ -110,6 +110,10 @@ impl Backend for WgpuBackend {
         &self.spec
     }
 
+    fn driver(&self) -> String {
+        format!("{} {}", self.gpu.adapter.interface, self.gpu.adapter.driver).trim().to_owned()
+    }
+
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;

@@ -19,6 +19,10 @@ pub trait Backend: Send + Sync {
     /// The device it runs on.
     fn device(&self) -> &DeviceSpec;
 
+    /// The driver, compiler or code through which it runs, with its version, in one line: what a measured rate depends
+    /// on beside the device.
+    fn driver(&self) -> String;
+
     /// How it would run a problem; pure, allocates nothing on the device.
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
 
