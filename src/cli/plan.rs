@@ -2,7 +2,7 @@
 
 use abide::backend;
 use abide::device::PRESETS;
-use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
+use abide::{Choice, DeviceSpec, Error, Plan, Result};
 use clap::Args;
 
 use super::Outcome;
@@ -44,7 +44,7 @@ impl PlanArgs {
     /// Plans and explains.
     pub fn execute(&self) -> Result<Outcome> {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
-        let options = Options { execution: self.manner.execution, cache: self.manner.cache, depth: self.manner.depth };
+        let options = self.manner.options();
         let preset =
             |name: &str| DeviceSpec::preset(name).and_then(|device| abide::plan::plan(&problem, &device, &options));
         let mut notes = Vec::new();

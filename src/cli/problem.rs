@@ -8,7 +8,7 @@ use abide::grid::axis_name;
 use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
 use abide::{Boundaries, Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
-use abide::{CachePolicy, Depth, Execution};
+use abide::{CachePolicy, Depth, Execution, Options};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -213,6 +213,11 @@ fn boundaries(text: &str, program: &Program) -> Result<Boundaries> {
 }
 
 impl Manner {
+    /// What is asked of a plan.
+    pub fn options(&self) -> Options {
+        Options { execution: self.execution, cache: self.cache, depth: self.depth }
+    }
+
     /// Adds how it is run.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         builder.backend(backend).execution(self.execution).cache(self.cache).depth(self.depth)
