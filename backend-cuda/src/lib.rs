@@ -16,6 +16,7 @@ mod nvrtc;
 mod persistent;
 mod session;
 mod stepwise;
+mod streaming;
 mod timing;
 
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
 pub struct CudaBackend {
     context: Arc<CudaContext>,
     device: DeviceSpec,
-    nvrtc: Nvrtc,
+    nvrtc: Arc<Nvrtc>,
 }
 
 impl CudaBackend {
@@ -46,7 +47,7 @@ impl CudaBackend {
     /// A device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, device) = driver::open(ordinal)?;
-        Ok(CudaBackend { context, device, nvrtc: Nvrtc::open()? })
+        Ok(CudaBackend { context, device, nvrtc: Arc::new(Nvrtc::open()?) })
     }
 }
 
@@ -77,6 +78,10 @@ impl Backend for CudaBackend {
         Ok(match plan.schedule {
             Schedule::Sweep(_) => {
                 let launcher = persistent::Persistent::new(&plan, &fields, &kernels)?;
+                Box::new(session::CudaSession::new(plan, fields, launcher)?)
+            }
+            Schedule::Stream(_) => {
+                let launcher = streaming::Streaming::new(&plan, &kernels, &self.nvrtc)?;
                 Box::new(session::CudaSession::new(plan, fields, launcher)?)
             }
             _ => {

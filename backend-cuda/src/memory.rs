@@ -83,6 +83,13 @@ impl Fields {
         }
     }
 
+    /// Notes that a pass has written every field that changes into its other buffer.
+    pub fn passed(&mut self) {
+        for (field, turn) in self.current.iter_mut().enumerate() {
+            *turn ^= usize::from(self.problem.program.is_written(field));
+        }
+    }
+
     fn pointer(&self, field: usize) -> Result<sys::CUdeviceptr> {
         match self.buffers.get(field) {
             Some(pair) => Ok(pair[self.current[field]].device_ptr(&self.stream).0),

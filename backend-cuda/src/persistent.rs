@@ -61,7 +61,7 @@ impl Launcher for Persistent {
         Ok(())
     }
 
-    fn launch(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
         let stream = fields.stream.cu_stream();
         let mut flags = self.flags.device_ptr(&fields.stream).0;
         // SAFETY: the flags are as long as allocated; the stream orders this before the launch.
@@ -69,12 +69,12 @@ impl Launcher for Persistent {
             .map_err(during("clearing flags"))?;
         let mut buffers = fields.pointers(&fields.flips(0, 0));
         // At most `most_steps`, which 32 bits hold.
-        let mut steps = steps as u32;
+        let mut count = steps as u32;
         let mut arguments: [*mut c_void; 4] = [
             buffers.as_mut_ptr().cast(),
             parameters.as_mut_ptr().cast(),
             (&raw mut flags).cast(),
-            (&raw mut steps).cast(),
+            (&raw mut count).cast(),
         ];
         // SAFETY: the kernel takes Buffers and Parameters by value, the flags' address and the steps, in this order and
         // layout; the call copies them. Co-residency was checked when the session was opened.
@@ -88,6 +88,8 @@ impl Launcher for Persistent {
                 &mut arguments,
             )
         }
-        .map_err(during("launching a persistent kernel"))
+        .map_err(during("launching a persistent kernel"))?;
+        fields.advanced(steps);
+        Ok(())
     }
 }

@@ -14,8 +14,8 @@ pub(crate) trait Launcher: Send {
     /// What must be done before `steps` steps can be launched and is no part of the run: the clock does not see it.
     fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 
-    /// Puts `steps` steps on the fields' stream.
-    fn launch(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
+    /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields.
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 }
 
 /// A problem in progress on a CUDA device.
@@ -48,9 +48,8 @@ impl<L: Launcher> Session for CudaSession<L> {
             let now = left.min(self.launcher.most_steps());
             self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
             self.timer.start(&self.fields)?;
-            self.launcher.launch(&self.fields, &mut self.parameters, now)?;
+            self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
             seconds += self.timer.stop(&self.fields)?;
-            self.fields.advanced(now);
             left -= now;
         }
         Ok(seconds)

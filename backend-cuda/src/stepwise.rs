@@ -100,12 +100,14 @@ impl Launcher for Stepwise {
         Ok(())
     }
 
-    fn launch(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
+    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()> {
         if let Some(recording) = &self.recording {
             for _ in 0..steps / GRAPH_STEPS {
                 recording.graph.launch().map_err(during("replaying a graph"))?;
             }
         }
-        self.launch_each(fields, parameters, steps % GRAPH_STEPS)
+        self.launch_each(fields, parameters, steps % GRAPH_STEPS)?;
+        fields.advanced(steps);
+        Ok(())
     }
 }

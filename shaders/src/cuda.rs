@@ -1,5 +1,7 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
+mod stream;
+
 use std::fmt::Write as _;
 
 use abide_core::expr::{Tap, Unary};
@@ -17,6 +19,9 @@ const STEPWISE: &str = include_str!("../kernels/stepwise.cu");
 /// The name of the persistent kernel.
 pub const PERSISTENT_ENTRY: &str = "persistent";
 
+/// The name of the streaming kernel.
+pub const STREAM_ENTRY: &str = "stream";
+
 /// The name of a stage's kernel.
 pub fn stage_entry(stage: usize) -> String {
     format!("stage_{stage}")
@@ -28,7 +33,10 @@ pub const COMPILE_OPTIONS: [&str; 5] =
     ["--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
 /// CUDA C++ for [`crate::emit`].
-struct Cuda;
+struct Cuda {
+    /// Where planes arrive one by one: the plane that arrives, by its offset from the cell's.
+    plane: Option<i32>,
+}
 
 impl Language for Cuda {
     fn real(&self, _: DType) -> &'static str {
@@ -56,7 +64,10 @@ impl Language for Cuda {
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {
-        format!("u.template coordinate<{axis}>()")
+        match self.plane {
+            Some(plane) => format!("u.template coordinate<{axis}, {plane}>()"),
+            None => format!("u.template coordinate<{axis}>()"),
+        }
     }
 
     fn parameter(&self, number: u16) -> String {
@@ -94,6 +105,7 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     match &plan.schedule {
         Schedule::Sweep(sweep) => Ok(persistent(problem, &program, sweep)),
         Schedule::Tiles(tiles) => Ok(stepwise(problem, &program, tiles)),
+        Schedule::Stream(stream) => Ok(stream::streaming(problem, &program, stream)),
         Schedule::Rows(_) => Err(Error::invalid("plan", "it is a CPU's", "make a plan for a CUDA device")),
     }
 }
@@ -239,14 +251,7 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body = formula(&stage.dag, &Cuda, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
-    let list = |name: &str, fields: &[usize]| {
-        let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
-        let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
-        format!(
-            "    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n"
-        )
-    };
+    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
     let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
     let _ = writeln!(
@@ -273,6 +278,15 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
     }
     text.push_str("    }\n};\n");
     text
+}
+
+/// A function of a stage that lists numbers of fields.
+fn list(name: &str, fields: &[usize]) -> String {
+    let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
+    let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
+    format!(
+        "    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n"
+    )
 }
 
 /// Fields that a stage reads at the cell alone, or writes without reading: where the boundary is fixed their old value is

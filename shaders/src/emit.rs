@@ -50,20 +50,48 @@ pub fn formula(
     language: &dyn Language,
     dtype: DType,
     indent: usize,
+    tap: impl FnMut(Tap) -> String,
+) -> Formula {
+    part(&dag.nodes, &dag.outputs, |_| None, language, dtype, indent, tap)
+}
+
+/// Writes what `outputs` need of a formula's nodes, besides those whose value is `known` by a name already.
+pub fn part(
+    nodes: &[Node],
+    outputs: &[Id],
+    known: impl Fn(Id) -> Option<String>,
+    language: &dyn Language,
+    dtype: DType,
+    indent: usize,
     mut tap: impl FnMut(Tap) -> String,
 ) -> Formula {
-    let mut names: Vec<String> = Vec::with_capacity(dag.nodes.len());
+    let mut needed = vec![false; nodes.len()];
+    outputs.iter().for_each(|&id| needed[id as usize] = true);
+    let mut names: Vec<String> = (0..nodes.len()).map(|id| format!("v{id}")).collect();
+    let mut computed = vec![false; nodes.len()];
+    for id in (0..nodes.len()).rev() {
+        match known(id as Id).filter(|_| needed[id]) {
+            Some(name) => names[id] = name,
+            None if needed[id] => {
+                computed[id] = true;
+                nodes[id].operands().for_each(|operand| needed[operand as usize] = true);
+            }
+            None => {}
+        }
+    }
     let mut statements = String::new();
     let truth = |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
-    for (number, &node) in dag.nodes.iter().enumerate() {
+    for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
         let at = |id: Id| names[id as usize].as_str();
-        let comparison = |id: Id| match dag.nodes[id as usize] {
-            Node::Binary(op, a, b) => op.relation().map(|sign| format!("{} {sign} {}", at(a), at(b))),
+        let comparison = |id: Id| match nodes[id as usize] {
+            Node::Binary(op, a, b) if computed[id as usize] => {
+                op.relation().map(|sign| format!("{} {sign} {}", at(a), at(b)))
+            }
             _ => None,
         };
         let value = match node {
             Node::Const(c) => {
-                names.push(language.literal(dtype, c.value()));
+                names[number] = language.literal(dtype, c.value());
                 continue;
             }
             Node::Param(p) => language.parameter(p),
@@ -92,10 +120,8 @@ pub fn formula(
                 language.choose(&condition, at(yes), at(no))
             }
         };
-        let name = format!("v{number}");
         // Writing to a string cannot fail.
-        let _ = writeln!(statements, "{:indent$}{};", "", language.declare(dtype, &name, &value));
-        names.push(name);
+        let _ = writeln!(statements, "{:indent$}{};", "", language.declare(dtype, &names[number], &value));
     }
-    Formula { statements, outputs: dag.outputs.iter().map(|&id| names[id as usize].clone()).collect() }
+    Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect() }
 }

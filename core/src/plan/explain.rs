@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Execution, Plan, Schedule, Sweep, Synchronisation, perks::Bound};
+use super::{Execution, Plan, Schedule, Stream, Sweep, Synchronisation, perks::Bound};
 
 impl Plan {
     /// The plan in one line.
@@ -21,6 +21,15 @@ impl Plan {
                 sweep.planes_registers,
                 sweep.planes_shared,
                 sweep.planes[1],
+            ),
+            Schedule::Stream(stream) => format!(
+                "streaming, {} steps a pass, {} windows of {}, {} warps × {} a multiprocessor, {} planes each",
+                stream.depth,
+                times(&stream.tiles),
+                times(&stream.window()),
+                stream.warps,
+                stream.blocks_per_multiprocessor,
+                stream.chunk,
             ),
         }
     }
@@ -64,6 +73,7 @@ impl Plan {
             "execution",
             match self.execution {
                 Execution::Persistent => "persistent: the time loop lives in the kernel",
+                Execution::Streaming => "streaming: several steps a launch, the domain passes through the chip",
                 _ => "stepwise: a launch a stage and step",
             },
         );
@@ -82,6 +92,7 @@ impl Plan {
                 ),
             ),
             Schedule::Sweep(sweep) => self.explain_sweep(&mut text, sweep, line),
+            Schedule::Stream(stream) => explain_stream(&mut text, stream, line),
         }
         let p = self.project(1000);
         line(
@@ -189,6 +200,48 @@ impl Plan {
             },
         );
     }
+}
+
+fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String, &str, &str)) {
+    let window = stream.window();
+    line(
+        text,
+        "windows",
+        &format!(
+            "{} of {}×{} cells, {} planes each; {} warps owning {}×{} cells a thread, {} blocks a multiprocessor",
+            times(&stream.tiles),
+            window[0],
+            window[1],
+            stream.chunk,
+            stream.warps,
+            stream.cells_per_thread[0],
+            stream.cells_per_thread[1],
+            stream.blocks_per_multiprocessor,
+        ),
+    );
+    line(
+        text,
+        "depth",
+        &format!(
+            "{} steps a pass; windows overlap by {} cells where they meet; stages {}",
+            stream.depth,
+            times(&stream.margin.map(|margin| 2 * margin)),
+            if stream.lag { "a plane apart" } else { "one right after the other" },
+        ),
+    );
+    line(
+        text,
+        "carried",
+        &format!(
+            "{} values a cell and stage in registers, {} in shared memory; {} planes of input in shared memory",
+            stream.carried_registers, stream.carried_shared, stream.ahead
+        ),
+    );
+    line(
+        text,
+        "budget",
+        &format!("up to {} registers a thread, {} bytes of shared memory a block", stream.registers, stream.shared_bytes),
+    );
 }
 
 fn times(extents: &[usize]) -> String {

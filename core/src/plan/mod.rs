@@ -1,12 +1,14 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
 //!
-//! Three schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Sweep`] for persistent kernels
-//! that keep planes of their tile on the chip. [`perks`] projects what the hardware would allow at best.
+//! Four schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Sweep`] for persistent kernels that
+//! keep planes of their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain.
+//! [`perks`] projects what the hardware would allow the first three at best, [`ebisu`] the last.
 
 mod explain;
 mod options;
 pub mod perks;
 mod rows;
+pub mod stream;
 mod sweep;
 mod tiles;
 
@@ -19,6 +21,7 @@ use crate::program::Problem;
 use crate::real::DType;
 
 pub use options::{CachePolicy, Depth, Execution, Options};
+pub use stream::{Stream, plan_stream, stream_plans};
 pub use rows::{Rows, plan_rows};
 pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
 pub use tiles::{Tiles, plan_tiles, staged_fields};
@@ -33,6 +36,8 @@ pub enum Schedule {
     Tiles(Tiles),
     /// Tiles that blocks own for the whole run and sweep plane by plane.
     Sweep(Sweep),
+    /// Windows through which planes stream, several steps a launch.
+    Stream(Stream),
 }
 
 /// What the compiler said of one kernel.
@@ -65,7 +70,7 @@ pub struct Plan {
     pub execution: Execution,
     /// Where a persistent run keeps its cells from step to step; `none` for a stepwise one.
     pub cache: CachePolicy,
-    /// Steps between exchanges with other tiles.
+    /// Steps of a pass over the domain.
     pub depth: u32,
     /// The division among threads.
     pub schedule: Schedule,
@@ -99,6 +104,14 @@ impl Plan {
         }
     }
 
+    /// The windows of a streaming plan.
+    pub fn stream(&self) -> Option<&Stream> {
+        match &self.schedule {
+            Schedule::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
     /// The tiles of a stepwise plan on a GPU.
     pub fn tiles(&self) -> Option<&Tiles> {
         match &self.schedule {
@@ -114,6 +127,7 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     match options.execution {
         Execution::Stepwise => plan_tiles(problem, device, options),
         Execution::Persistent => plan_sweep(problem, device, options),
+        Execution::Streaming => plan_stream(problem, device, options),
         Execution::Auto => {
             let stepwise = plan_tiles(problem, device, options);
             match (stepwise, plan_sweep(problem, device, options)) {

@@ -52,13 +52,15 @@ macro_rules! named {
 named! {
     /// Where the time loop lives.
     Execution "execution" {
-        /// Whichever is projected to be faster.
+        /// Whichever is estimated to be fastest.
         #[default]
         Auto = "auto",
         /// On the host: a launch a stage and step. The baseline.
         Stepwise = "stepwise",
-        /// Inside the kernel.
+        /// Inside the kernel, all of it: the domain stays where it is from step to step.
         Persistent = "persistent",
+        /// Inside the kernel as many steps as the depth: the domain streams through the chip.
+        Streaming = "streaming",
     }
 }
 
@@ -79,7 +81,7 @@ named! {
     }
 }
 
-/// Temporal depth: steps that a tile advances between exchanges with its neighbours.
+/// Temporal depth: steps of one pass of a streaming kernel over the domain. Other kernels advance one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// As the planner finds best.
@@ -112,7 +114,7 @@ pub struct Options {
     pub execution: Execution,
     /// Where a persistent kernel keeps its cells.
     pub cache: CachePolicy,
-    /// Steps between exchanges.
+    /// Steps of a pass.
     pub depth: Depth,
 }
 

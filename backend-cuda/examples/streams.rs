@@ -1,0 +1,113 @@
+//! Compiles streaming kernels of given forms, and times them where there is a device.
+//!
+//! `streams STENCIL SIZE DTYPE FORM…`, a form as `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g.
+//! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without forms: those that the planner finds best.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use abide_core::plan::stream::{Form, plan_form};
+use abide_core::plan::{Execution, Options, stream_plans};
+use abide_core::{Array, Backend, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
+use abide_cuda::{CudaBackend, Nvrtc, report, target};
+
+fn form(text: &str) -> Result<Form> {
+    let numbers: Vec<usize> = text.split(',').filter_map(|n| n.parse().ok()).collect();
+    let [depth, warps, rows, columns, lag, ahead, shared, blocks, waves] = numbers[..] else {
+        return Err(Error::invalid(format!("form `{text}`"), "it has not nine numbers", "see the example's head"));
+    };
+    Ok(Form {
+        depth,
+        warps,
+        cells_per_thread: [rows, columns],
+        lag: lag > 0,
+        ahead,
+        carried_shared: shared,
+        blocks_per_multiprocessor: blocks,
+        waves,
+    })
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [stencil, size, dtype, forms @ ..] = arguments.as_slice() else {
+        println!("usage: streams STENCIL SIZE DTYPE FORM…");
+        return Ok(());
+    };
+    let shape: Shape = size.parse()?;
+    let program = catalogue::find(stencil)?.program(shape.dimensions())?;
+    let problem = Problem::new(Arc::new(program), shape, dtype.parse()?)?;
+    let backend = CudaBackend::new();
+    let device = match &backend {
+        Ok(backend) => backend.device().clone(),
+        Err(_) => DeviceSpec::preset("h200")?,
+    };
+    let mut plans: Vec<Plan> = Vec::new();
+    for text in forms {
+        match plan_form(&problem, &device, &form(text)?) {
+            Some(plan) => plans.push(plan),
+            None => println!("{text}: does not fit"),
+        }
+    }
+    if forms.is_empty() {
+        let options = Options { execution: Execution::Streaming, ..Options::default() };
+        plans = stream_plans(&problem, &device, &options)?.into_iter().take(16).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let compiled = report(&problem, plan, &target(&device));
+                    if backend.is_err() {
+                        let said = match compiled {
+                            Ok(list) => format!("{list:?}"),
+                            Err(error) => error.to_string().chars().take(1500).collect(),
+                        };
+                        println!("{} {} {said}", plan.summary(), plan.stream().map_or(0, |s| s.shared_bytes));
+                    }
+                }
+            });
+        }
+    });
+    let Ok(backend) = backend else {
+        println!("no device: compiled with {:?}", Nvrtc::open()?.version());
+        return Ok(());
+    };
+    let start = Start::Random { seed: 1, low: 0.0, high: 1.0 };
+    let fields: Vec<Array> =
+        problem.program.fields().iter().map(|_| start.fill(&shape, problem.dtype)).collect::<Result<_>>()?;
+    let run = |plan: &Plan, steps: u64, repeats: usize| -> Result<(f64, Vec<Array>, Plan)> {
+        let mut session = backend.open(&problem, plan, fields.clone())?;
+        session.advance(steps)?;
+        let after = (0..fields.len()).map(|f| session.read(f)).collect::<Result<_>>()?;
+        let many = (4e11 / shape.cells() as f64 / plan.depth as f64) as u64 / 8 * plan.depth as u64 + plan.depth as u64;
+        let mut seconds: Vec<f64> = (0..repeats).map(|_| session.advance(many)).collect::<Result<_>>()?;
+        seconds.sort_by(f64::total_cmp);
+        let rate = (shape.cells() as u64 * many) as f64 / seconds[repeats / 2] / 1e9;
+        Ok((rate, after, session.plan().clone()))
+    };
+    let stepwise = backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
+    let steps = 29;
+    let (rate, expected, _) = run(&stepwise, steps, 3)?;
+    println!("{stencil} {size} {dtype}: stepwise {rate:.1} GCells/s");
+    for plan in &plans {
+        match run(plan, steps, 5) {
+            Ok((rate, got, plan)) => {
+                let same = got.iter().zip(&expected).all(|(a, b)| a.same_bits(b));
+                let c = plan.compiled.iter().map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
+                println!(
+                    "{rate:8.1} {} {:?} {} shared {}, {}",
+                    if same { "same bits" } else { "WRONG BITS" },
+                    plan.stream().map(|s| s.form()),
+                    plan.stream().map_or(0, |s| s.shared_bytes),
+                    c.collect::<Vec<_>>().join(", "),
+                    plan.summary()
+                );
+            }
+            Err(error) => println!("failed: {error}"),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! What a stage carries from plane to plane when its input arrives one plane at a time.
+//!
+//! A formula's nodes are computed as early as their taps allow: a node whose farthest tap along the swept axis is at `d`
+//! is computed for the cell in the plane `d` before the one that arrives. What later planes still need of it is carried
+//! in a slot. A linear stencil of radius r thus carries 2r partial sums and no cell twice; a slot of a *raw* value holds
+//! a cell of an earlier plane itself, shared by all outputs that still need it.
+
+use super::super::Axes;
+use crate::expr::{Id, Node, Tap};
+use crate::program::Stage;
+
+/// A place that holds one value a cell between two planes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// The value of a node for the cell whose plane `cut` has arrived last.
+    Node {
+        /// The node.
+        node: Id,
+        /// The offset, from the cell's own, of the plane that arrived last.
+        cut: i32,
+    },
+    /// A cell of the plane that arrived `age` planes before the last one, `across` of the cell (slower, faster axis).
+    Raw {
+        /// The field.
+        field: u16,
+        /// Planes since it arrived.
+        age: i32,
+        /// Where it lies in its plane.
+        across: [i32; 2],
+    },
+}
+
+/// A stage cut into one part for each plane on which its formula taps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carry {
+    /// The formula's nodes; behind them, a tap of the cell itself for every field that the stage passes on unchanged.
+    pub nodes: Vec<Node>,
+    /// For each field of the program, the node that is its new value.
+    pub values: Vec<Id>,
+    /// The first and the last plane, by their offset from the cell's, that a part waits for; the last is 0 or more.
+    pub planes: [i32; 2],
+    /// For each node, the plane after whose arrival it can be computed; `None` for one that taps nothing.
+    pub ready: Vec<Option<i32>>,
+    /// What is carried.
+    pub slots: Vec<Slot>,
+}
+
+impl Carry {
+    /// Cuts a stage of a program of `fields` fields.
+    pub fn of(stage: &Stage, fields: usize, axes: Axes) -> Carry {
+        let mut nodes = stage.dag.nodes.clone();
+        let values: Vec<Id> = (0..fields)
+            .map(|field| match stage.writes.iter().position(|&written| written == field) {
+                Some(output) => stage.dag.outputs[output],
+                None => {
+                    let here = Node::Tap(Tap { field: field as u16, offset: [0; 3] });
+                    nodes.iter().position(|&node| node == here).unwrap_or_else(|| {
+                        nodes.push(here);
+                        nodes.len() - 1
+                    }) as Id
+                }
+            })
+            .collect();
+        let mut ready: Vec<Option<i32>> = Vec::with_capacity(nodes.len());
+        for &node in &nodes {
+            ready.push(match node {
+                Node::Tap(tap) => Some(axes.order(tap.offset)[0]),
+                other => other.operands().filter_map(|operand| ready[operand as usize]).max(),
+            });
+        }
+        postpone(&nodes, &values, &mut ready);
+        let arrivals = || ready.iter().flatten().copied();
+        let planes = [arrivals().min().unwrap_or(0).min(0), arrivals().max().unwrap_or(0).max(0)];
+        let mut carry = Carry { nodes, values, planes, ready, slots: Vec::new() };
+        carry.slots = carry.find_slots(axes);
+        carry
+    }
+
+    /// The slot of a node for the cell whose plane `cut` arrived last.
+    pub fn slot(&self, node: Id, cut: i32, axes: Axes) -> Option<usize> {
+        let wanted = self.slot_of(node, cut, axes);
+        self.slots.iter().position(|&slot| slot == wanted)
+    }
+
+    fn slot_of(&self, node: Id, cut: i32, axes: Axes) -> Slot {
+        match self.nodes[node as usize] {
+            Node::Tap(tap) => {
+                let [swept, slower, faster] = axes.order(tap.offset);
+                Slot::Raw { field: tap.field, age: cut - swept, across: [slower, faster] }
+            }
+            _ => Slot::Node { node, cut },
+        }
+    }
+
+    fn find_slots(&self, axes: Axes) -> Vec<Slot> {
+        // The last plane for whose part each node is needed.
+        let mut last: Vec<Option<i32>> = vec![None; self.nodes.len()];
+        let mut needed_by = |node: Id, plane: i32| {
+            let slot = &mut last[node as usize];
+            *slot = Some(slot.map_or(plane, |before| before.max(plane)));
+        };
+        for (id, node) in self.nodes.iter().enumerate() {
+            if let Some(plane) = self.ready[id] {
+                node.operands().for_each(|operand| needed_by(operand, plane));
+            }
+        }
+        for &value in &self.values {
+            needed_by(value, self.planes[1]);
+        }
+        let mut slots = Vec::new();
+        for (id, (&ready, &last)) in self.ready.iter().zip(&last).enumerate() {
+            if let (Some(ready), Some(last)) = (ready, last) {
+                for cut in ready..last {
+                    let slot = self.slot_of(id as Id, cut, axes);
+                    if !slots.contains(&slot) {
+                        slots.push(slot);
+                    }
+                    // A raw value grows older from plane to plane: it passes through every younger slot.
+                    if let Slot::Raw { field, age, across } = slot {
+                        for age in 0..age {
+                            let younger = Slot::Raw { field, age, across };
+                            if !slots.contains(&younger) {
+                                slots.push(younger);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        slots
+    }
+}
+
+/// Computes later what can be computed later from values that are carried anyway: a value that needs no slot of its own.
+fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
+    let end = ready.iter().flatten().copied().max().unwrap_or(0).max(0);
+    for id in (0..nodes.len()).rev() {
+        let consumers = |of: usize, ready: &[Option<i32>]| -> Vec<(usize, i32)> {
+            let by_nodes = nodes.iter().enumerate().filter(|(_, n)| n.operands().any(|o| o as usize == of));
+            let by_nodes = by_nodes.filter_map(|(user, _)| Some((user, ready[user]?)));
+            let by_values = values.iter().filter(|&&value| value as usize == of).map(|_| (usize::MAX, end));
+            by_nodes.chain(by_values).collect()
+        };
+        let (Some(now), false) = (ready[id], matches!(nodes[id], Node::Tap(_))) else { continue };
+        let Some(then) = consumers(id, ready).iter().map(|(_, plane)| *plane).min().filter(|&then| then > now) else {
+            continue;
+        };
+        // The nodes that only this one needs, and the values below them, which must wait until then for others too.
+        let mut cone = vec![id];
+        let mut carried = true;
+        let mut next = 0;
+        while next < cone.len() && carried {
+            for operand in nodes[cone[next]].operands().map(|operand| operand as usize) {
+                if ready[operand].is_none() || cone.contains(&operand) {
+                    continue;
+                }
+                let others: Vec<i32> =
+                    consumers(operand, ready).iter().filter(|(user, _)| !cone.contains(user)).map(|c| c.1).collect();
+                if others.iter().any(|&plane| plane >= then) {
+                    continue;
+                }
+                if others.is_empty() && !matches!(nodes[operand], Node::Tap(_)) {
+                    cone.push(operand);
+                } else {
+                    carried = false;
+                }
+            }
+            next += 1;
+        }
+        if carried {
+            cone.into_iter().for_each(|node| ready[node] = Some(then));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue;
+
+    fn carried(name: &str, dimensions: usize) -> Vec<(usize, usize)> {
+        let program = catalogue::find(name).unwrap().program(dimensions).unwrap();
+        let axes = Axes::of(dimensions);
+        let cut = |stage: &Stage| Carry::of(stage, program.fields().len(), axes);
+        program.stages().iter().map(cut).map(|carry| (carry.slots.len(), carry.planes[1] as usize)).collect()
+    }
+
+    /// A linear stencil of radius r carries 2r partial sums, whatever its neighbourhood.
+    #[test]
+    fn linear_stencils_carry_partial_sums_alone() {
+        for (name, dimensions, radius) in
+            [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("2d25pt", 2, 2), ("3d7pt", 3, 1), ("3d27pt", 3, 1), ("3d13pt", 3, 2)]
+        {
+            assert_eq!(carried(name, dimensions), [(2 * radius, radius)], "{name}");
+        }
+        assert_eq!(carried("1d3pt", 1), [(0, 0)]);
+    }
+
+    /// Gray–Scott: the cell's u and v and two sums of neighbours; the reaction waits, for u and v are there anyway.
+    #[test]
+    fn what_carried_values_give_is_not_carried() {
+        assert_eq!(carried("gray-scott", 2), [(4, 1)]);
+        assert_eq!(carried("heat", 2), [(2, 1)]);
+        assert_eq!(carried("wave", 2), [(3, 1)]);
+    }
+
+    /// The field that a stage does not write waits beside the sums, so that all fields leave in step.
+    #[test]
+    fn fields_passed_on_are_carried_too() {
+        let heat = carried("heat-conductivity", 2);
+        let plain = carried("heat", 2);
+        assert!(heat[0].0 > plain[0].0, "{heat:?} {plain:?}");
+        // Yee's two stages tap to one side each.
+        assert_eq!(carried("fdtd-tm", 2).iter().map(|(_, delay)| *delay).sum::<usize>(), 1);
+    }
+}

@@ -1,0 +1,182 @@
+//! The schedule of streaming temporal blocking: each launch advances several steps while every plane of the domain passes
+//! through the chip once.
+//!
+//! A block owns a window across the swept axis and streams along it; behind one another stand the stages of `depth`
+//! steps, each of which turns the plane that arrives into a plane of its result and keeps partial sums ([`carry`]).
+//! Windows overlap, for cells near their sides go wrong by a radius a stage (the SM tiling of EBISU, Zhang et al.,
+//! ICS'23). Along the fastest axis a window is as wide as a warp.
+
+pub mod carry;
+mod model;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use super::{Axes, CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::grid::Boundary;
+use crate::program::Problem;
+
+use self::carry::Carry;
+use self::model::{pass_seconds, traffic};
+use self::search::candidates;
+pub use self::search::Form;
+
+/// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stream {
+    /// Steps of a launch.
+    pub depth: usize,
+    /// Warps of a block, one above another along the slower axis of a plane.
+    pub warps: usize,
+    /// Cells of a plane that a thread owns.
+    pub cells_per_thread: [usize; 2],
+    /// Cells along each axis that go wrong at a side of a window where the domain goes on.
+    pub margin: [usize; 3],
+    /// Windows of the domain.
+    pub tiles: [usize; 3],
+    /// Planes of the result that a window makes.
+    pub chunk: usize,
+    /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a plane serves
+    /// all stages, and they do not wait for each other.
+    pub lag: bool,
+    /// Planes of the input in shared memory: one in use, the others on their way.
+    pub ahead: usize,
+    /// Values a cell and stage that are carried from plane to plane in registers.
+    pub carried_registers: usize,
+    /// The rest of them, in shared memory.
+    pub carried_shared: usize,
+    /// Blocks resident on one multiprocessor.
+    pub blocks_per_multiprocessor: usize,
+    /// Times that the device is filled with blocks, about.
+    pub waves: usize,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// Registers a thread may use.
+    pub registers: usize,
+}
+
+impl Stream {
+    /// Cells of a window's plane along its two axes.
+    pub fn window(&self) -> [usize; 2] {
+        [self.warps * self.cells_per_thread[0], 32 * self.cells_per_thread[1]]
+    }
+
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> usize {
+        32 * self.warps
+    }
+
+    /// All windows of the domain.
+    pub fn tile_count(&self) -> usize {
+        self.tiles.iter().product()
+    }
+
+    /// What was chosen freely of it.
+    pub fn form(&self) -> Form {
+        Form {
+            depth: self.depth,
+            warps: self.warps,
+            cells_per_thread: self.cells_per_thread,
+            lag: self.lag,
+            ahead: self.ahead,
+            carried_shared: self.carried_shared,
+            blocks_per_multiprocessor: self.blocks_per_multiprocessor,
+            waves: self.waves,
+        }
+    }
+
+    /// Cells computed a cell of the domain and step, for windows overlap: 1 where they do not. The reciprocal of the
+    /// valid portion V of EBISU (eq. 11).
+    pub fn overlap(&self, problem: &Problem) -> f64 {
+        let window = self.window();
+        let planes = self.chunk.min(problem.shape.padded()[Axes::of(problem.shape.dimensions()).0[0]]) + self.margin[0];
+        let computed = (self.tile_count() * window[0] * window[1] * planes) as f64;
+        computed / problem.shape.cells() as f64
+    }
+}
+
+/// The largest radius of a stencil under `mirror` boundaries: one ghost cell mirrors one cell.
+const MIRROR_RADIUS: usize = 1;
+
+/// Plans streaming for a device: the first of [`stream_plans`].
+pub fn plan_stream(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = stream_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        Error::limit(
+            "registers and shared memory of a streaming kernel",
+            format!(
+                "the partial sums of {} fields of radius {:?}, {}",
+                problem.program.fields().len(),
+                problem.program.radius(),
+                match options.depth {
+                    Depth::Auto => "1 step deep".to_owned(),
+                    Depth::Steps(steps) => format!("{steps} steps deep"),
+                }
+            ),
+            format!("{} registers and {} bytes of a multiprocessor", device.registers, device.shared_bytes),
+            "use a smaller --depth, or --execution stepwise",
+        )
+    })
+}
+
+/// All plans of streaming kernels that fit a device, the one that the model finds fastest first.
+pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    problem.check()?;
+    if device.registers == 0 || device.multiprocessors == 0 || device.warp != 32 {
+        return Err(Error::Unsupported {
+            backend: "wgpu",
+            reason: "a streaming kernel needs warps of 32 threads and registers to plan with, which only CUDA devices offer"
+                .to_owned(),
+            change: "use --execution stepwise, or --backend cuda".to_owned(),
+        });
+    }
+    if !matches!(options.cache, CachePolicy::Auto) {
+        return Err(Error::invalid(
+            format!("--cache {} with --execution streaming", options.cache),
+            "a streaming kernel keeps no cell from launch to launch",
+            "leave --cache at auto, or use --execution persistent",
+        ));
+    }
+    let radius = problem.program.radius();
+    let mirrored = |axis: usize| problem.boundaries.0[axis].contains(&Boundary::Mirror);
+    if let Some(axis) = (0..3).find(|&axis| radius[axis] > MIRROR_RADIUS && mirrored(axis)) {
+        return Err(Error::limit(
+            "radius along an axis with a mirror boundary in a streaming kernel",
+            radius[axis],
+            MIRROR_RADIUS,
+            "use --execution persistent or stepwise",
+        ));
+    }
+    let mut streams: Vec<(f64, Stream)> = candidates(problem, device, options.depth)
+        .map(|stream| (pass_seconds(problem, device, &stream) / stream.depth as f64, stream))
+        .collect();
+    streams.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Ok(streams.into_iter().map(|(estimate, stream)| plan_of(problem, device, stream, estimate)).collect())
+}
+
+/// The plan of a form, where it fits.
+pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<Plan> {
+    let stream = Stream::of(problem, device, form)?;
+    let estimate = pass_seconds(problem, device, &stream) / stream.depth as f64;
+    Some(plan_of(problem, device, stream, estimate))
+}
+
+fn plan_of(problem: &Problem, device: &DeviceSpec, stream: Stream, estimate: f64) -> Plan {
+    let traffic = traffic(problem, device, &stream);
+    let depth = stream.depth;
+    let mut plan = base(problem, device, Execution::Streaming, Schedule::Stream(stream), traffic);
+    plan.depth = depth as u32;
+    plan.estimated_seconds = estimate;
+    plan
+}
+
+/// The stages of a problem's program, cut for streaming; of the simplified program, as kernels are made of it.
+pub fn carries(problem: &Problem) -> Vec<Carry> {
+    let program = problem.program.simplified(problem.dtype);
+    let axes = Axes::of(problem.shape.dimensions());
+    program.stages().iter().map(|stage| Carry::of(stage, program.fields().len(), axes)).collect()
+}

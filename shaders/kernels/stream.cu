@@ -1,0 +1,456 @@
+// Streaming temporal blocking: a launch advances DEPTH steps, and each plane of the domain passes through the chip once.
+//
+// A block owns a window of TILE_Y × TILE_X cells across and streams along S. Plane by plane the input arrives in a ring
+// in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives at it into a plane of
+// its result, some planes behind. What a level keeps between planes are partial sums (see core's `carry.rs`), in
+// registers. Along X the window is as wide as a warp: neighbours' cells come by shuffles. Along Y, rows at the edge of a
+// warp's strip pass through shared memory, one plane later (LAG), so that one barrier a plane serves all levels. Cells
+// near the window's sides go wrong by a radius a level and are not stored: neighbouring windows overlap by twice MARGIN.
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
+constexpr int SHIFT_Y = LOW_Y == FIXED ? 0 : MARGIN_Y;   // the first window starts where nothing outside is needed, ...
+constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;   // ... else so far outside that nothing wrong reaches the domain
+constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
+constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
+constexpr bool VECTORS = OWN_X % LANES == 0;
+constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;
+constexpr int PLANE = TILE_Y * TILE_X;
+constexpr int VECTOR = VECTORS ? LANES : 1;
+
+struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
+
+template <int I> struct Index { static constexpr int value = I; };
+
+// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index registers.
+template <int N, int I = 0, class F>
+__device__ __forceinline__ void each(const F& f)
+{
+    if constexpr (I < N) { f(Index<I>{}); each<N, I + 1>(f); }
+}
+
+typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
+
+// The planes by which what arrives at a level is behind what arrives at the first.
+template <int LEVEL>
+__device__ constexpr int lag()
+{
+    if constexpr (LEVEL == 0) return 0;
+    else return lag<LEVEL - 1>() + StageAt<(LEVEL - 1) % STAGES>::type::DELAY + LAG;
+}
+constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and what leaves the last
+
+// Copies to shared memory without a detour through registers where the device can.
+template <int BYTES>
+__device__ __forceinline__ void copy_async(real* to, const real* from)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+#else
+    if constexpr (BYTES == 16) *reinterpret_cast<DeviceVector*>(to) = __ldcg(reinterpret_cast<const DeviceVector*>(from));
+    else *to = __ldcg(from);
+#endif
+}
+
+__device__ __forceinline__ void copies_end()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits until all but the last `N` groups of copies have arrived.
+template <int N>
+__device__ __forceinline__ void copies_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+__device__ __forceinline__ void barrier()
+{
+    if constexpr (WARPS > 1) __syncthreads();
+    else __syncwarp();
+}
+
+struct Stream {
+    const Buffers& buffers;
+    const Parameters& parameters;
+    real* ring;                          // [AHEAD][FIELDS][TILE_Y][TILE_X]: planes of the input
+    real* edges;                         // [2][LEVELS - 1][FIELDS][WARPS][2][EDGE_Y][TILE_X]: first and last rows of strips
+    real* far;                           // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers
+    real* row;                           // [TILE_X] a warp: a row on its way out
+    int tid, lane, warp;
+    Offset y0, x0;                       // the window's first cell
+    Offset low_y, high_y, low_x, high_x; // cells that this block stores
+    unsigned held;                       // own cells across that keep their value, a bit each
+    bool inner, bound_across;            // whether the window lies in the domain; whether the boundary gives cells of it
+    int turn;                            // the half of `edges` that was written last
+    real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
+    Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
+
+    __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
+    __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
+
+    __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
+    {
+        return edges + ((((half * (LEVELS - 1) + level - 1) * FIELDS + field) * WARPS + strip) * 2 + last) * (EDGE_Y * TILE_X);
+    }
+
+    __device__ __forceinline__ static void load_row(const real* from, real (&cells)[OWN_X], int lane)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            const Word word = *reinterpret_cast<const Word*>(from + lane * OWN_X + v.value * VECTOR);
+            each<VECTOR>([&](auto l) { cells[v.value * VECTOR + l.value] = word.lane[l.value]; });
+        });
+    }
+
+    __device__ __forceinline__ static void store_row(real* to, const real (&cells)[OWN_X], int lane)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            Word word;
+            each<VECTOR>([&](auto l) { word.lane[l.value] = cells[v.value * VECTOR + l.value]; });
+            *reinterpret_cast<Word*>(to + lane * OWN_X + v.value * VECTOR) = word;
+        });
+    }
+
+    // Starts the copy of plane `p` into a slot of the ring.
+    __device__ __forceinline__ void fetch(Offset p, int slot) const
+    {
+        const Source plane = source_s(p);
+        each<FIELDS>([&](auto f) {
+            const real* field = buffers.current[f.value] + plane.index * STRIDE_S;
+            each<OWN_Y>([&](auto r) {
+                real* to = ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X;
+                const Source line = source_y(y(r.value));
+                const real* from = field + line.index * STRIDE_Y;
+                if (inner && !plane.constant) {
+                    constexpr int WORD = ALIGNED ? LANES : 1;
+                    each<OWN_X / WORD>([&](auto q) {
+                        const int column = (q.value * 32 + lane) * WORD;
+                        copy_async<WORD * sizeof(real)>(to + column, from + x0 + column);
+                    });
+                } else {
+                    each<OWN_X>([&](auto q) {
+                        const int column = q.value * 32 + lane;
+                        const Source cell = source_x(x0 + column);
+                        if (plane.constant || line.constant || cell.constant)
+                            to[column] = plane.constant ? plane.value : line.constant ? line.value : cell.value;
+                        else copy_async<sizeof(real)>(to + column, from + cell.index);
+                    });
+                }
+            });
+        });
+    }
+
+    // What a formula sees of own cell (y, x): cells of the arriving plane, and what was carried.
+    template <class S, int LEVEL, int Y, int X>
+    struct View {
+        Stream& stream;
+        const real (&wide)[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
+        real (&distant)[FAR > 0 ? FAR : 1][OWN_Y][OWN_X];
+        Offset plane;                    // the plane that arrives
+
+        template <int F, int DY, int DX>
+        __device__ __forceinline__ real now() const { return wide[F][Y + S::RADIUS_Y + DY][X + S::RADIUS_X + DX]; }
+        template <int K>
+        __device__ __forceinline__ real& carried() const
+        {
+            if constexpr (K < NEAR) return stream.near[LEVEL][K][Y][X];
+            else return distant[K - NEAR][Y][X];
+        }
+        __device__ __forceinline__ real parameter(int i) const { return stream.parameters.value[i]; }
+        // The coordinate of the cell whose plane lies `D` planes before the arriving one.
+        template <int AXIS, int D>
+        __device__ __forceinline__ real coordinate() const
+        {
+            const Source at = AXIS == AXIS_S ? source_s(plane - D) : AXIS == AXIS_Y ? source_y(stream.y(Y)) : source_x(stream.x(X));
+            return real(at.index);
+        }
+    };
+
+    // Own cells of field F with those beside them that the stage taps: rows of other strips from shared memory, columns
+    // of other lanes by shuffles.
+    template <class S, int LEVEL, bool EDGE, int F, class Wide>
+    __device__ __forceinline__ void widen(const Cells& own, Wide& wide, int slot) const
+    {
+        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
+        constexpr int UP = -S::low_y(F), DOWN = S::high_y(F);
+        each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { wide[r.value + RY][c.value + RX] = own[r.value][c.value]; }); });
+        each<UP + DOWN>([&](auto i) {
+            constexpr bool above = i.value < UP;
+            constexpr int R = above ? -1 - i.value : OWN_Y + i.value - UP;
+            real cells[OWN_X];
+            if constexpr (LEVEL == 0) {
+                const int at = warp * OWN_Y + R;
+                load_row(ring + (slot * FIELDS + F) * PLANE + (at < 0 ? 0 : at >= TILE_Y ? TILE_Y - 1 : at) * TILE_X, cells, lane);
+            } else {
+                // Beyond the window's sides any row will do.
+                const int strip = warp + (above ? -1 : 1), at = strip < 0 ? 0 : strip >= WARPS ? WARPS - 1 : strip;
+                constexpr int K = above ? EDGE_Y + R : R - OWN_Y;
+                load_row(edge(turn, LEVEL, F, at, above) + K * TILE_X, cells, lane);
+            }
+            each<OWN_X>([&](auto c) { wide[R + RY][c.value + RX] = cells[c.value]; });
+        });
+        if constexpr (EDGE && (LOW_Y == MIRROR || HIGH_Y == MIRROR)) {
+            // One ghost row mirrors the row at the edge; the planner admits no larger radius.
+            each<OWN_Y + 2 * RY>([&](auto r) {
+                const Offset at = y(r.value - RY);
+                if constexpr (RY > 0 && LOW_Y == MIRROR && r.value + 1 < OWN_Y + 2 * RY)
+                    if (at == -1) each<OWN_X>([&](auto c) { wide[r.value][c.value + RX] = wide[r.value + 1][c.value + RX]; });
+                if constexpr (RY > 0 && HIGH_Y == MIRROR && r.value > 0)
+                    if (at == EXTENT_Y) each<OWN_X>([&](auto c) { wide[r.value][c.value + RX] = wide[r.value - 1][c.value + RX]; });
+            });
+        }
+        each<OWN_Y + 2 * RY>([&](auto r) {
+            // How far taps of this row reach, over all own cells that tap it.
+            constexpr int LEFT = S::template reach_x<F>(r.value - RY, true), RIGHT = S::template reach_x<F>(r.value - RY, false);
+            each<LEFT>([&](auto i) {
+                constexpr int K = i.value + 1, STEP = (K + OWN_X - 1) / OWN_X, FROM = STEP * OWN_X - K;
+                wide[r.value][RX - K] = __shfl_up_sync(~0u, wide[r.value][RX + FROM], STEP);
+            });
+            each<RIGHT>([&](auto i) {
+                constexpr int K = i.value, STEP = K / OWN_X + 1, FROM = K % OWN_X;
+                wide[r.value][RX + OWN_X + K] = __shfl_down_sync(~0u, wide[r.value][RX + FROM], STEP);
+            });
+            if constexpr (EDGE && (LOW_X == MIRROR || HIGH_X == MIRROR)) {
+                each<OWN_X + 2 * RX>([&](auto c) {
+                    const Offset at = x(c.value - RX);
+                    if constexpr (RX > 0 && LOW_X == MIRROR && c.value + 1 < OWN_X + 2 * RX)
+                        if (at == -1) wide[r.value][c.value] = wide[r.value][c.value + 1];
+                    if constexpr (RX > 0 && HIGH_X == MIRROR && c.value > 0)
+                        if (at == EXTENT_X) wide[r.value][c.value] = wide[r.value][c.value - 1];
+                });
+            }
+        });
+    }
+
+    // The value that the boundary gives to an own cell of plane `q`, if it gives one.
+    template <int F>
+    __device__ __forceinline__ void bound(real& value, Offset q, bool hold_plane, int r, int c) const
+    {
+        if constexpr (HAS_CONSTANT) {
+            const Source a = source_s(q), b = source_y(y(r)), d = source_x(x(c));
+            if (a.constant || b.constant || d.constant) value = a.constant ? a.value : b.constant ? b.value : d.value;
+        }
+        if constexpr (HAS_FIXED) {
+            // A cell that is held has the value it had in the beginning, which every pass hands on.
+            if (hold_plane || (held >> (r * OWN_X + c) & 1u)) {
+                const Source a = source_s(q), b = source_y(y(r)), d = source_x(x(c));
+                value = __ldcg(buffers.current[F] + a.index * STRIDE_S + b.index * STRIDE_Y + d.index);
+            }
+        }
+    }
+
+    // A stage turns the plane `p` that arrives at it into the plane DELAY before it.
+    template <int LEVEL, bool EDGE>
+    __device__ __forceinline__ void level(const Cells (&in)[FIELDS], Cells (&out)[FIELDS], Offset p, int slot)
+    {
+        typedef typename StageAt<LEVEL % STAGES>::type S;
+        real wide[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
+        each<FIELDS>([&](auto f) { widen<S, LEVEL, EDGE, f.value>(in[f.value], wide[f.value], slot); });
+        real distant[FAR > 0 ? FAR : 1][OWN_Y][OWN_X];
+        constexpr int HERE = S::CARRIED > NEAR ? S::CARRIED - NEAR : 0;
+        Word* const words = reinterpret_cast<Word*>(far) + LEVEL * FAR * (OWN_Y * OWN_X / VECTOR) * THREADS + tid;
+        each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
+            constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
+            const Word word = words[i.value * THREADS];
+            each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
+        });
+        const Offset q = p - S::DELAY;
+        auto arrive = [&]() {
+            each<OWN_Y>([&](auto r) {
+                constexpr int R = r.value;
+                each<OWN_X>([&](auto c) {
+                    constexpr int C = c.value;
+                    const View<S, LEVEL, R, C> view = {*this, wide, distant, p};
+                    real value[FIELDS];
+                    S::arrive(view, value);
+                    each<FIELDS>([&](auto f) { out[f.value][R][C] = value[f.value]; });
+                });
+            });
+        };
+        if constexpr (EDGE && LOW_S == MIRROR && S::BACK > 0) {
+            // The plane before the first mirrors it: the first arrives twice.
+            #pragma unroll 1
+            for (int times = p == 0 ? 2 : 1; times > 0; --times) arrive();
+        } else arrive();
+        each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
+            constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
+            Word word;
+            each<VECTOR>([&](auto l) { word.lane[l.value] = distant[K][R][V * VECTOR + l.value]; });
+            words[i.value * THREADS] = word;
+        });
+        if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT)) {
+            const bool hold_plane = held_s(q);
+            each<S::WRITES>([&](auto o) {
+                constexpr int F = S::writes(o.value);
+                each<OWN_Y>([&](auto r) {
+                    each<OWN_X>([&](auto c) { bound<F>(out[F][r.value][c.value], q, hold_plane, r.value, c.value); });
+                });
+            });
+        }
+    }
+
+    // Hands the plane that a level made to the next: the own cells stay, rows at the strip's edge go to shared memory.
+    template <int LEVEL, bool EDGE>
+    __device__ __forceinline__ void hand_on(const Cells (&made)[FIELDS], Offset q)
+    {
+        // Beyond the last plane, a mirror shows the last.
+        if (EDGE && HIGH_S == MIRROR && q >= EXTENT_S) return;
+        each<FIELDS>([&](auto f) {
+            each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { arriving[LEVEL][f.value][r.value][c.value] = made[f.value][r.value][c.value]; }); });
+        });
+    }
+
+    // The rows that other strips read of the planes that wait before the levels.
+    __device__ __forceinline__ void publish() const
+    {
+        if constexpr (EDGE_Y > 0) {
+            each<LEVELS - 1>([&](auto l) {
+                constexpr int LEVEL = l.value + 1;
+                typedef typename StageAt<LEVEL % STAGES>::type S;
+                each<FIELDS>([&](auto f) {
+                    constexpr int UP = -S::low_y(f.value), DOWN = S::high_y(f.value);
+                    each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, arriving[LEVEL][f.value][k.value], lane); });
+                    each<UP>([&](auto k) {
+                        constexpr int K = EDGE_Y - 1 - k.value, R = OWN_Y - 1 - k.value;
+                        store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, arriving[LEVEL][f.value][R], lane);
+                    });
+                });
+            });
+        }
+    }
+
+    // All levels take a plane each; `p` arrives at the first.
+    template <bool EDGE>
+    __device__ __forceinline__ void step(Offset p, int slot, Cells (&out)[FIELDS])
+    {
+        if constexpr (LAG > 0) {
+            // From the last to the first: each takes what the one before it made a plane ago.
+            each<LEVELS>([&](auto i) {
+                constexpr int LEVEL = LEVELS - 1 - i.value, DELAY = StageAt<LEVEL % STAGES>::type::DELAY;
+                const Offset here = p - lag<LEVEL>();
+                if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, here, slot);
+                else {
+                    Cells made[FIELDS];
+                    level<LEVEL, EDGE>(arriving[LEVEL], made, here, slot);
+                    hand_on<LEVEL + 1, EDGE>(made, here - DELAY);
+                }
+            });
+        } else {
+            each<LEVELS>([&](auto l) {
+                constexpr int LEVEL = l.value;
+                if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, p - lag<LEVEL>(), slot);
+                else level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
+            });
+        }
+    }
+
+    // Stores own cells of plane `q`, a row at a time by way of shared memory, so that stores are whole sectors.
+    __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
+    {
+        constexpr int WORD = ALIGNED ? LANES : 1;
+        each<FIELDS>([&](auto f) {
+            if constexpr (written<f.value>()) {
+                real* plane = buffers.next[f.value] + q * STRIDE_S;
+                each<OWN_Y>([&](auto r) {
+                    if (y(r.value) >= low_y && y(r.value) < high_y) {
+                        real* to = plane + y(r.value) * STRIDE_Y + x0;
+                        if constexpr (OWN_X > WORD) {
+                            __syncwarp();
+                            store_row(row, cells[f.value][r.value], lane);
+                            __syncwarp();
+                        }
+                        each<OWN_X / WORD>([&](auto v) {
+                            const int column = (v.value * 32 + lane) * WORD;
+                            real part[WORD];
+                            each<WORD>([&](auto l) { part[l.value] = OWN_X > WORD ? row[column + l.value] : cells[f.value][r.value][l.value]; });
+                            if (x0 + column >= low_x && x0 + column + WORD <= high_x) {
+                                if constexpr (ALIGNED) {
+                                    DeviceVector word;
+                                    memcpy(&word, part, 16);
+                                    *reinterpret_cast<DeviceVector*>(to + column) = word;
+                                } else to[column] = part[0];
+                            } else if (ALIGNED) {
+                                each<WORD>([&](auto l) {
+                                    if (x0 + column + l.value >= low_x && x0 + column + l.value < high_x) to[column + l.value] = part[l.value];
+                                });
+                            }
+                        });
+                    }
+                });
+            }
+        });
+    }
+
+    // Planes first … last - 1 of the result.
+    __device__ __forceinline__ void run(Offset first, Offset last)
+    {
+        const Offset from = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
+        each<AHEAD - 1>([&](auto i) { fetch(from + i.value, i.value); copies_end(); });
+        int slot = 0;
+        #pragma unroll 1
+        for (Offset p = from; p < last + BEHIND; ++p) {
+            copies_wait<AHEAD - 2>();
+            barrier();
+            fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
+            copies_end();
+            each<FIELDS>([&](auto f) {
+                each<OWN_Y>([&](auto r) {
+                    load_row(ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X, arriving[0][f.value][r.value], lane);
+                });
+            });
+            Cells out[FIELDS];
+            const Offset q = p - BEHIND;
+            const bool bound_plane = (LOW_S != PERIODIC && q < FIX_S) || (HIGH_S != PERIODIC && p >= EXTENT_S - FIX_S);
+            if (bound_across || bound_plane) step<true>(p, slot, out);
+            else step<false>(p, slot, out);
+            turn ^= 1;
+            publish();
+            if (q >= first && q < last) store(out, q);
+            slot = slot == AHEAD - 1 ? 0 : slot + 1;
+        }
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
+stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int block = blockIdx.x;
+    const int tile_s = block / (TILES_Y * TILES_X), tile_y = block / TILES_X % TILES_Y, tile_x = block % TILES_X;
+    const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
+    Stream stream = {buffers, parameters};
+    stream.ring = reinterpret_cast<real*>(shared);
+    stream.edges = stream.ring + AHEAD * FIELDS * PLANE;
+    stream.far = stream.edges + 2 * (LEVELS - 1) * FIELDS * WARPS * 2 * EDGE_Y * TILE_X;
+    stream.row = stream.far + LEVELS * FAR * PLANE + warp * TILE_X;
+    stream.tid = tid;
+    stream.lane = lane;
+    stream.warp = warp;
+    stream.turn = 0;
+    stream.y0 = Offset(tile_y) * USE_Y - SHIFT_Y;
+    stream.x0 = Offset(tile_x) * USE_X - SHIFT_X;
+    stream.low_y = tile_y == 0 ? 0 : stream.y0 + MARGIN_Y;
+    stream.low_x = tile_x == 0 ? 0 : stream.x0 + MARGIN_X;
+    stream.high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : stream.y0 + TILE_Y - MARGIN_Y;
+    stream.high_x = tile_x == TILES_X - 1 ? EXTENT_X : stream.x0 + TILE_X - MARGIN_X;
+    const Offset y1 = stream.y0 + TILE_Y, x1 = stream.x0 + TILE_X;
+    stream.inner = stream.y0 >= 0 && y1 <= EXTENT_Y && stream.x0 >= 0 && x1 <= EXTENT_X;
+    stream.bound_across = (LOW_Y != PERIODIC && stream.y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
+                          (LOW_X != PERIODIC && stream.x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
+    stream.held = 0;
+    each<OWN_Y>([&](auto r) {
+        each<OWN_X>([&](auto c) { stream.held |= unsigned(held_y(stream.y(r.value)) || held_x(stream.x(c.value))) << (r.value * OWN_X + c.value); });
+    });
+    each<LEVELS>([&](auto l) {
+        each<NEAR>([&](auto k) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.near[l.value][k.value][r.value][c.value] = real(0); }); }); });
+        each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
+    });
+    const Offset first = Offset(tile_s) * CHUNK, last = first + CHUNK < EXTENT_S ? first + CHUNK : EXTENT_S;
+    stream.run(first, last);
+}
