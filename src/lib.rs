@@ -16,6 +16,7 @@
 #![deny(missing_docs)]
 
 pub mod backend;
+pub mod bench;
 mod builder;
 pub mod io;
 mod memory;

@@ -1,0 +1,205 @@
+//! Whether what was timed is right.
+//!
+//! The CPU computes a few steps of all cells, which is what it has time for; the timed runs, of many steps, are held
+//! against each other and against a launch a step on the same device.
+
+use abide_cpu::CpuBackend;
+use rayon::prelude::*;
+use serde::{Serialize, Serializer};
+
+use super::timing::Timed;
+use crate::backend::{self, Opened, begin_on};
+use crate::program::Problem;
+use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
+
+/// How much is compared once the times are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// A few steps with the CPU; all timed runs with each other and, where they were not that themselves, with a launch a
+    /// step.
+    #[default]
+    Full,
+    /// A few steps with the CPU.
+    Sampled,
+    /// Nothing.
+    Off,
+}
+
+impl Check {
+    /// All of them, from the strictest.
+    pub const ALL: [Check; 3] = [Check::Full, Check::Sampled, Check::Off];
+
+    /// The name as the command writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::Full => "full",
+            Check::Sampled => "sampled",
+            Check::Off => "off",
+        }
+    }
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Check {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Check {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Check> {
+        let found = Check::ALL.into_iter().find(|check| check.name() == text);
+        found.ok_or_else(|| Error::unknown("verification", text, Check::ALL.map(Check::name)))
+    }
+}
+
+/// What was compared, every cell of every field, and what differs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Checked {
+    /// Steps compared with the CPU's.
+    pub cpu_steps: u64,
+    /// Steps of the timed runs that gave the same bits each time; 0 where they were not compared.
+    pub repeated_steps: u64,
+    /// Steps of a timed run compared with a launch a step; 0 where they were not, or the timed runs were that themselves.
+    pub stepwise_steps: u64,
+    /// What differs: nothing where all is right.
+    pub faults: Vec<String>,
+}
+
+/// The options of a launch a step.
+pub fn stepwise() -> Options {
+    Options { execution: Execution::Stepwise, ..Options::default() }
+}
+
+/// Whether two plans run the same kernels.
+pub fn same_path(a: &Plan, b: &Plan) -> bool {
+    a.execution == b.execution && a.depth == b.depth && a.schedule == b.schedule
+}
+
+/// Steps compared with the CPU's: two rounds of a kernel's temporal depth and a step more.
+fn few_steps(plan: &Plan, on_cpu: bool) -> u64 {
+    let rounds = 2 * u64::from(plan.depth) + 1;
+    // The CPU's own oracle is the definition, cell by cell on one thread, which takes seconds a step.
+    if on_cpu { rounds } else { rounds.max(9) }
+}
+
+/// Compares a few steps of the very session that was timed with the CPU's.
+pub fn against_cpu(
+    opened: &Opened,
+    problem: &Problem,
+    timed: &mut Timed<'_>,
+    start: &[Array],
+    found: &mut Checked,
+) -> Result<()> {
+    let name = opened.backend.name();
+    let steps = few_steps(timed.session().plan(), name == "cpu");
+    found.cpu_steps = steps;
+    timed.restart()?;
+    if backend::ulp_bound_per_step(name, problem, 1.0)? == 0.0 {
+        timed.session().advance(steps)?;
+        let expected = cpu(name, problem, start.to_vec(), steps)?;
+        found.faults.extend(
+            differs(problem, &timed.read()?, &expected).map(|how| format!("after {steps} steps from the CPU's: {how}")),
+        );
+        return Ok(());
+    }
+    // A driver that may round otherwise: each step within its bound, from the session's own values before it.
+    let mut before = start.to_vec();
+    for step in 1..=steps {
+        let expected = cpu(name, problem, before.clone(), 1)?;
+        timed.session().advance(1)?;
+        let after = timed.read()?;
+        let magnitude = before.iter().chain(&expected).map(Array::magnitude).fold(0.0, f64::max);
+        let bound = backend::ulp_bound_per_step(name, problem, magnitude)?;
+        let ulp =
+            after.iter().zip(&expected).map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY));
+        let ulp = ulp.fold(0.0, f64::max);
+        // Not `>`: a distance that is no number is a fault too.
+        if !(ulp <= bound) {
+            found.faults.push(format!("step {step} is {ulp:.1} ulp from the CPU's, the bound is {bound:.1}"));
+            return Ok(());
+        }
+        before = after;
+    }
+    timed.restart()?;
+    timed.session().advance(steps)?;
+    found.faults.extend(
+        differs(problem, &timed.read()?, &before)
+            .map(|how| format!("{steps} steps at once from as many single ones: {how}")),
+    );
+    Ok(())
+}
+
+/// The fields after a few steps by the CPU; for the CPU's backend itself, by the definition.
+fn cpu(name: &str, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> Result<Vec<Array>> {
+    if name == "cpu" {
+        abide_cpu::reference::advance(problem, &mut fields, steps)?;
+        return Ok(fields);
+    }
+    let oracle = Opened::new(backend::Kind::Cpu, CpuBackend::new());
+    let mut session = begin_on(&oracle, problem, &Options::default(), || Ok(fields))?.session;
+    session.advance(steps)?;
+    (0..problem.program.fields().len()).map(|field| session.read(field)).collect()
+}
+
+/// Where two states differ in their bits: how many values, and the first of them.
+pub fn differs(problem: &Problem, a: &[Array], b: &[Array]) -> Option<String> {
+    let names = problem.program.fields();
+    a.iter().zip(b).zip(names).find_map(|((a, b), name)| {
+        let places = match (a, b) {
+            (Array::F32(a), Array::F32(b)) => unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits())),
+            (Array::F64(a), Array::F64(b)) => unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits())),
+            _ => return Some(format!("field {name} is {} and {}", a.dtype(), b.dtype())),
+        };
+        let (count, first) = places?;
+        let at = place(&problem.shape, first);
+        let (a_value, b_value) = (a.get(first).unwrap_or(f64::NAN), b.get(first).unwrap_or(f64::NAN));
+        Some(format!(
+            "{count} of {} values of {name} differ, the first at {at}: {a_value:e} and {b_value:e}",
+            problem.shape.cells()
+        ))
+    })
+}
+
+fn unequal(each: impl IndexedParallelIterator<Item = bool>) -> Option<(usize, usize)> {
+    each.enumerate()
+        .filter(|(_, differs)| *differs)
+        .map(|(index, _)| (1, index))
+        .reduce_with(|(n, first), (m, second)| (n + m, first.min(second)))
+}
+
+/// A cell's place along the axes there are.
+fn place(shape: &Shape, index: usize) -> String {
+    format!("{:?}", &shape.cell(index)[3 - shape.dimensions()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+
+    #[test]
+    fn differences_are_counted_and_placed() {
+        let problem = super::super::problem("2d5pt", Shape::new(&[4, 5]).unwrap(), DType::F32).unwrap();
+        let a = vec![Array::F32(vec![1.0; 20])];
+        assert_eq!(differs(&problem, &a, &a), None);
+        let mut values = vec![1.0f32; 20];
+        values[7] = 1.0 + f32::EPSILON;
+        values[13] = 2.0;
+        let told = differs(&problem, &a, &[Array::F32(values)]).unwrap();
+        assert!(told.contains("2 of 20 values of u differ, the first at [1, 2]"), "{told}");
+        assert!(differs(&problem, &a, &[Array::F64(vec![1.0; 20])]).unwrap().contains("f32 and f64"));
+        assert!(differs(&problem, &a, &[Array::F32(vec![-0.0; 20])]).is_some());
+        assert!(
+            differs(&problem, &[Array::F32(vec![0.0; 20])], &[Array::F32(vec![-0.0; 20])]).is_some(),
+            "signs are bits"
+        );
+    }
+}

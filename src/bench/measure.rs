@@ -1,0 +1,227 @@
+//! One row of the table: a problem timed on a backend, its rate set against the hardware's limits, and checked.
+
+use serde::Serialize;
+
+use super::check::{Check, Checked, against_cpu, differs, same_path, stepwise};
+use super::domain::Domain;
+use super::timing::{Timed, rates};
+use crate::backend::{Opened, Session, begin_on};
+use crate::program::Problem;
+use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape, Start};
+
+/// How rates are measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// How it is run.
+    pub options: Options,
+    /// Steps of a timed run; where not given, as many as take `seconds`, and `least_steps` at least.
+    pub steps: Option<u64>,
+    /// Seconds that a timed run should take.
+    pub seconds: f64,
+    /// The fewest steps of a timed run.
+    pub least_steps: u64,
+    /// Timed runs.
+    pub repeats: usize,
+    /// What is compared afterwards.
+    pub check: Check,
+    /// Whether to time a launch a step too.
+    pub baseline: bool,
+}
+
+impl Default for Settings {
+    /// Five runs of 0.3 s and of 100 steps at least, compared in full.
+    fn default() -> Self {
+        Settings {
+            options: Options::default(),
+            steps: None,
+            seconds: 0.3,
+            least_steps: 100,
+            repeats: 5,
+            check: Check::Full,
+            baseline: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Three runs of 0.05 s and of 10 steps at least: a look, not a measurement to quote.
+    pub fn quick() -> Settings {
+        Settings { seconds: 0.05, least_steps: 10, repeats: 3, ..Settings::default() }
+    }
+}
+
+/// A measured rate, and what it is held against. Rates are in 10⁹ cells a second; every cell of the domain counts once a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The stencil.
+    pub stencil: String,
+    /// Its points.
+    pub points: usize,
+    /// The type of the field.
+    pub dtype: DType,
+    /// The domain.
+    pub shape: Shape,
+    /// Its name, if it has one.
+    pub domain: Option<Domain>,
+    /// The boundary.
+    pub boundary: String,
+    /// Steps of a timed run.
+    pub steps: u64,
+    /// The rates of the runs, in their order.
+    pub runs: Vec<f64>,
+    /// The median rate.
+    pub gcells_per_s: f64,
+    /// How far the farthest of the runs lies from the median, in percent of it.
+    pub spread_percent: f64,
+    /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not tell its peak.
+    pub ceiling_gcells_per_s: Option<f64>,
+    /// The median over the ceiling.
+    pub share_of_ceiling: Option<f64>,
+    /// The most that the plan allows on this device, by [`crate::Plan::project`].
+    pub projected_gcells_per_s: f64,
+    /// The median over that.
+    pub share_of_projected_peak: f64,
+    /// The median rate of a launch a step, if it was asked for.
+    pub stepwise_gcells_per_s: Option<f64>,
+    /// Stepwise or persistent.
+    pub execution: Execution,
+    /// Where cells stay from step to step.
+    pub cache: CachePolicy,
+    /// Temporal depth.
+    pub depth: u32,
+    /// The plan in one line.
+    pub plan: String,
+    /// What differs from what was asked, and why.
+    pub notes: Vec<String>,
+    /// What was compared; `None` where nothing was.
+    pub checked: Option<Checked>,
+}
+
+impl Row {
+    /// Whether no comparison found a difference.
+    pub fn holds(&self) -> bool {
+        self.checked.as_ref().is_none_or(|checked| checked.faults.is_empty())
+    }
+
+    /// The rate over that of a launch a step.
+    pub fn ratio_to_stepwise(&self) -> Option<f64> {
+        self.stepwise_gcells_per_s.map(|stepwise| self.gcells_per_s / stepwise)
+    }
+}
+
+/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells a second: a multiply-add for each
+/// point of each cell. `None` where the device does not tell its peak.
+pub fn ceiling(device: &DeviceSpec, dtype: DType, points: usize) -> Option<f64> {
+    let flops = device.flops(dtype);
+    (flops > 0.0 && points > 0).then(|| flops / (2 * points) as f64 / 1e9)
+}
+
+/// Times a problem of [`super::problem`] from random values, checks the result, and tells the rate.
+///
+/// A difference found is told in the row; an error means that the problem could not be run at all.
+pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Result<Row> {
+    if settings.repeats == 0 || settings.steps == Some(0) {
+        let what = if settings.repeats == 0 { "timed runs" } else { "steps of a timed run" };
+        return Err(Error::limit(what, 0, "at least 1", "give one or more"));
+    }
+    let start = random(problem)?;
+    let session = |options: &Options| -> Result<Box<dyn Session>> {
+        Ok(begin_on(opened, problem, options, || Ok(start.clone()))?.session)
+    };
+    let mut timed = Timed::new(session(&settings.options)?, &start);
+    let filling = timed.calibrate(settings.seconds)?;
+    let steps = settings.steps.unwrap_or(filling.max(settings.least_steps));
+    let mut checked = Checked::default();
+    let (runs, state) = repeat(problem, &mut timed, steps, settings, Some(&mut checked))?;
+    let plan = timed.session().plan().clone();
+
+    if settings.check != Check::Off {
+        against_cpu(opened, problem, &mut timed, &start, &mut checked)?;
+    }
+    drop(timed);
+    let mut baseline = None;
+    if settings.check == Check::Full || settings.baseline {
+        let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);
+        let same = same_path(&plan, &opened.backend.plan(problem, &stepwise())?);
+        let mut other = if same { None } else { Some(Timed::new(session(&stepwise())?, &start)) };
+        let filling = other.as_mut().map(|other| other.calibrate(settings.seconds)).transpose()?.unwrap_or(steps);
+        if let (Some(other), Some(state)) = (&mut other, &state) {
+            other.rerun(steps)?;
+            let all = Timed::warm_up(steps) + steps;
+            checked.stepwise_steps = all;
+            let fault = differs(problem, state, &other.read()?);
+            checked.faults.extend(fault.map(|how| format!("after {all} steps from a launch a step: {how}")));
+        }
+        if settings.baseline {
+            baseline = match &mut other {
+                None => median(&runs),
+                Some(other) => {
+                    let steps = filling.max(settings.least_steps);
+                    median(&repeat(problem, other, steps, settings, None)?.0)
+                }
+            };
+        }
+    }
+
+    let device = opened.backend.device();
+    let points = problem.program.stages().iter().map(|stage| stage.footprint.taps).sum();
+    let found = rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
+    let ceiling = ceiling(device, problem.dtype, points);
+    let projected = plan.project(steps).gcells_per_s;
+    Ok(Row {
+        stencil: problem.program.name().to_owned(),
+        points,
+        dtype: problem.dtype,
+        shape: problem.shape,
+        domain: Domain::of(&problem.shape),
+        boundary: problem.boundaries.describe(problem.shape.dimensions()),
+        steps,
+        runs,
+        gcells_per_s: found.median,
+        spread_percent: found.spread_percent,
+        ceiling_gcells_per_s: ceiling,
+        share_of_ceiling: ceiling.map(|ceiling| found.median / ceiling),
+        projected_gcells_per_s: projected,
+        share_of_projected_peak: if projected > 0.0 { found.median / projected } else { 0.0 },
+        stepwise_gcells_per_s: baseline,
+        execution: plan.execution,
+        cache: plan.cache,
+        depth: plan.depth,
+        plan: plan.summary(),
+        notes: plan.notes.clone(),
+        checked: (settings.check != Check::Off).then_some(checked),
+    })
+}
+
+/// The rates of all runs and, where they are to be compared in full, the state that each of them left; a run that leaves
+/// another is a fault.
+fn repeat(
+    problem: &Problem,
+    timed: &mut Timed<'_>,
+    steps: u64,
+    settings: &Settings,
+    mut checked: Option<&mut Checked>,
+) -> Result<(Vec<f64>, Option<Vec<Array>>)> {
+    let (mut runs, mut state) = (Vec::new(), None);
+    for number in 1..=settings.repeats {
+        let seconds = timed.run(steps)?;
+        runs.push((problem.shape.cells() as f64 * steps as f64) / seconds.max(1e-9) / 1e9);
+        let Some(checked) = checked.as_deref_mut().filter(|_| settings.check == Check::Full) else { continue };
+        checked.repeated_steps = Timed::warm_up(steps) + steps;
+        let now = timed.read()?;
+        match &state {
+            None => state = Some(now),
+            Some(first) => {
+                let fault = differs(problem, first, &now);
+                checked.faults.extend(fault.map(|how| format!("run 1 and run {number}: {how}")));
+            }
+        }
+    }
+    Ok((runs, state))
+}
+
+/// Random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
+fn random(problem: &Problem) -> Result<Vec<Array>> {
+    let start = |field: usize| Start::Random { seed: 1 + field as u64, low: 0.0, high: 1.0 };
+    (0..problem.program.fields().len()).map(|field| start(field).fill(&problem.shape, problem.dtype)).collect()
+}

@@ -1,0 +1,27 @@
+//! Rates of the linear stencils, measured and checked, as `abide bench stencils` does it.
+//!
+//! A [`Domain`] is one of the published sizes; [`measure`] times a problem on it and returns a [`Row`]: the median rate of
+//! several runs, how far they spread, the share of the [`ceiling`], and what came of comparing the fields.
+//!
+//! ```
+//! use abide::bench::{Settings, measure, problem};
+//! use abide::{DType, Shape, backend};
+//!
+//! let problem = problem("2d5pt", Shape::new(&[96, 64])?, DType::F64)?;
+//! let settings = Settings { steps: Some(10), ..Settings::quick() };
+//! let row = measure(&backend::open("cpu")?, &problem, &settings)?;
+//! assert!(row.holds() && row.gcells_per_s > 0.0);
+//! # Ok::<(), abide::Error>(())
+//! ```
+
+mod check;
+mod domain;
+mod measure;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+pub use check::{Check, Checked};
+pub use domain::{Domain, STENCILS, problem};
+pub use measure::{Row, Settings, ceiling, measure};
+pub use timing::{Rates, rates};
