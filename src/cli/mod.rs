@@ -1,5 +1,6 @@
 //! The command: what a user types, turned into calls of the library.
 
+mod bench;
 mod devices;
 mod footprint;
 mod list;
@@ -31,6 +32,7 @@ Examples:
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
   abide list
   abide plan 2d5pt --size 3072x3072 --device a100
+  abide bench stencils --stencil 2d5pt --baseline
   abide verify";
 
 #[derive(Subcommand)]
@@ -43,6 +45,8 @@ enum Verb {
     Devices(devices::Devices),
     /// Explain how a device would run a problem; no device is needed
     Plan(Box<plan::PlanArgs>),
+    /// Measure rates on the machine at hand
+    Bench(Box<bench::Bench>),
     /// Compare every backend with the reference, for every stencil and model
     Verify(verify::Verify),
 }
@@ -63,6 +67,7 @@ pub fn main() -> ExitCode {
         Verb::List(args) => args.execute(),
         Verb::Devices(args) => args.execute(),
         Verb::Plan(args) => args.execute(),
+        Verb::Bench(args) => args.execute(),
         Verb::Verify(args) => args.execute(),
     };
     match outcome {

@@ -1,6 +1,7 @@
 //! The command as a user meets it: arguments in, files, words and exit status out. All on the CPU's backend.
 
 mod bad_input;
+mod bench;
 mod files;
 mod others;
 mod run;

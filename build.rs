@@ -1,0 +1,43 @@
+//! Tells the command which commit it was built from, for the results of benchmarks: the variable `ABIDE_COMMIT` if it is
+//! set, else what git says, else `unknown`.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What the binaries are made of.
+const SOURCES: [&str; 7] =
+    ["Cargo.lock", "src", "core/src", "shaders", "backend-cpu/src", "backend-cuda/src", "backend-wgpu/src"];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=ABIDE_COMMIT");
+    let given = std::env::var("ABIDE_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = given.or_else(from_git).unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo:rustc-env=ABIDE_COMMIT={commit}");
+}
+
+/// The commit, with `-dirty` where files differ from it. Not for builds without optimisation: their rates are nothing to
+/// keep, and each commit would rebuild them.
+fn from_git() -> Option<String> {
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        return None;
+    }
+    let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
+    // Unpacked inside another project, git would tell that one's commit.
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if Path::new(&top).canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
+        return None;
+    }
+    // Every commit and every change of the sources may change the answer; a path that is not there would always.
+    let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
+    for path in SOURCES.iter().copied().chain([log.as_str()]).filter(|path| Path::new(path).exists()) {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    git(&["describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

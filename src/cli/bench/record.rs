@@ -1,0 +1,237 @@
+//! Results as a file: a line for each rate, and comments that say on what it was measured.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use abide::backend::Opened;
+use abide::bench::Row;
+use abide::{DType, Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// On what and with what rates were measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Machine {
+    /// The day and minute, UTC.
+    pub date: String,
+    /// The device's name.
+    pub device: String,
+    /// The backend's name.
+    pub backend: String,
+    /// What the backend says of its driver.
+    pub driver: String,
+    /// The version of Abide.
+    pub version: String,
+    /// The commit it was built from.
+    pub commit: String,
+    /// The bandwidth of the device's memory in 10⁹ bytes a second; 0 where the device does not tell.
+    pub memory_gb_per_s: f64,
+    /// Its peak in f32 in 10¹² operations a second; 0 where the device does not tell.
+    pub f32_tflop_per_s: f64,
+    /// Its peak in f64 in 10¹² operations a second; 0 where the device does not tell.
+    pub f64_tflop_per_s: f64,
+}
+
+impl Machine {
+    /// The machine at hand, now.
+    pub fn of(opened: &Opened) -> Machine {
+        let device = opened.backend.device();
+        Machine {
+            date: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
+            device: device.name.clone(),
+            backend: opened.backend.name().to_owned(),
+            driver: opened.backend.driver(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("ABIDE_COMMIT").to_owned(),
+            memory_gb_per_s: significant(device.memory_bandwidth / 1e9),
+            f32_tflop_per_s: significant(device.f32_flops / 1e12),
+            f64_tflop_per_s: significant(device.f64_flops / 1e12),
+        }
+    }
+
+    /// Its peak in a type, in 10¹² operations a second.
+    pub fn tflop_per_s(&self, dtype: DType) -> f64 {
+        match dtype {
+            DType::F32 => self.f32_tflop_per_s,
+            DType::F64 => self.f64_tflop_per_s,
+        }
+    }
+
+    fn comments(&self) -> [(&'static str, String); 9] {
+        [
+            ("date", self.date.clone()),
+            ("device", self.device.clone()),
+            ("backend", self.backend.clone()),
+            ("driver", self.driver.clone()),
+            ("abide", self.version.clone()),
+            ("commit", self.commit.clone()),
+            ("memory_gb_per_s", self.memory_gb_per_s.to_string()),
+            ("f32_tflop_per_s", self.f32_tflop_per_s.to_string()),
+            ("f64_tflop_per_s", self.f64_tflop_per_s.to_string()),
+        ]
+    }
+
+    fn from_comments(text: &str) -> Machine {
+        let find = |key: &str| {
+            let comments = text.lines().filter_map(|line| line.strip_prefix('#')?.split_once(':'));
+            comments.map(|(name, value)| (name.trim(), value.trim())).find(|(name, _)| *name == key).map_or("", |c| c.1)
+        };
+        let number = |key: &str| find(key).parse().unwrap_or(0.0);
+        Machine {
+            date: find("date").to_owned(),
+            device: find("device").to_owned(),
+            backend: find("backend").to_owned(),
+            driver: find("driver").to_owned(),
+            version: find("abide").to_owned(),
+            commit: find("commit").to_owned(),
+            memory_gb_per_s: number("memory_gb_per_s"),
+            f32_tflop_per_s: number("f32_tflop_per_s"),
+            f64_tflop_per_s: number("f64_tflop_per_s"),
+        }
+    }
+}
+
+/// A rate; the columns of the file, in their order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    pub stencil: String,
+    pub dtype: String,
+    pub domain: String,
+    pub boundary: String,
+    pub steps: u64,
+    pub gcells_per_s: f64,
+    pub spread_percent: f64,
+    pub share_of_ceiling: Option<f64>,
+    pub cache: String,
+    pub depth: u32,
+    pub plan: String,
+}
+
+impl Line {
+    /// A row's line, its numbers to four digits.
+    pub fn of(row: &Row) -> Line {
+        Line {
+            stencil: row.stencil.clone(),
+            dtype: row.dtype.to_string(),
+            domain: row.shape.to_string(),
+            boundary: row.boundary.clone(),
+            steps: row.steps,
+            gcells_per_s: significant(row.gcells_per_s),
+            spread_percent: (100.0 * row.spread_percent).round() / 100.0,
+            share_of_ceiling: row.share_of_ceiling.map(significant),
+            cache: row.cache.to_string(),
+            depth: row.depth,
+            plan: row.plan.clone(),
+        }
+    }
+}
+
+/// A file of results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// On what.
+    pub machine: Machine,
+    /// The rates.
+    pub lines: Vec<Line>,
+}
+
+/// The file's text; `remarks` become comments after those of the machine. A comment is one line, whatever it says.
+pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<String> {
+    let fault = |error: &dyn std::fmt::Display| {
+        Error::invalid("the results as CSV", error.to_string(), "leave --csv out, or take --json")
+    };
+    let mut text = String::new();
+    let one_line = |words: &str| words.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (key, value) in machine.comments() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "# {key}: {}", one_line(&value));
+    }
+    for remark in remarks {
+        let _ = writeln!(text, "# {}", one_line(remark));
+    }
+    // Without lines the serialiser would leave the header out.
+    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    writer.write_record(COLUMNS).map_err(|e| fault(&e))?;
+    for line in lines {
+        writer.serialize(line).map_err(|e| fault(&e))?;
+    }
+    let table = writer.into_inner().map_err(|e| fault(&e))?;
+    text.push_str(&String::from_utf8(table).map_err(|e| fault(&e))?);
+    Ok(text)
+}
+
+const COLUMNS: [&str; 11] = [
+    "stencil",
+    "dtype",
+    "domain",
+    "boundary",
+    "steps",
+    "gcells_per_s",
+    "spread_percent",
+    "share_of_ceiling",
+    "cache",
+    "depth",
+    "plan",
+];
+
+/// Reads a file that [`text`] made.
+pub fn read(path: &Path) -> Result<Record> {
+    let change = "give a file that `abide bench stencils --csv` wrote";
+    let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e, change))?;
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let lines = reader.deserialize().collect::<Result<Vec<Line>, _>>().map_err(|e| Error::file(path, e, change))?;
+    Ok(Record { machine: Machine::from_comments(&text), lines })
+}
+
+/// A number to four digits.
+fn significant(value: f64) -> f64 {
+    format!("{value:.3e}").parse().unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let machine = Machine {
+            date: "2026-01-02 03:04 UTC".to_owned(),
+            device: "Some GPU: fast".to_owned(),
+            backend: "cuda".to_owned(),
+            driver: "CUDA 13.0,\nkernel module 1.2".to_owned(),
+            version: "0.1.0".to_owned(),
+            commit: "abc".to_owned(),
+            memory_gb_per_s: 4800.0,
+            f32_tflop_per_s: 66.91,
+            f64_tflop_per_s: 0.0,
+        };
+        let line = Line {
+            stencil: "2d5pt".to_owned(),
+            dtype: "f64".to_owned(),
+            domain: "8352x8352".to_owned(),
+            boundary: "fixed".to_owned(),
+            steps: 1200,
+            gcells_per_s: 1078.0,
+            spread_percent: 0.41,
+            share_of_ceiling: None,
+            cache: "mixed".to_owned(),
+            depth: 8,
+            plan: "persistent, cache mixed, \"all\"".to_owned(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.csv");
+        let remarks = ["a remark\nof two lines".to_owned()];
+        std::fs::write(&path, text(&machine, &remarks, &[line.clone(), line.clone()]).unwrap()).unwrap();
+        let record = read(&path).unwrap();
+        let driver = "CUDA 13.0, kernel module 1.2".to_owned();
+        assert_eq!(record, Record { machine: Machine { driver, ..machine.clone() }, lines: vec![line.clone(), line] });
+        std::fs::write(&path, text(&machine, &[], &[]).unwrap()).unwrap();
+        assert_eq!(read(&path).unwrap().lines, []);
+        std::fs::write(&path, "stencil,rate\n2d5pt,3\n").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("bench stencils --csv"));
+    }
+
+    #[test]
+    fn four_digits_are_enough() {
+        assert_eq!([1078.34, 0.123456, 98765.4, 0.0].map(significant), [1078.0, 0.1235, 98770.0, 0.0]);
+    }
+}

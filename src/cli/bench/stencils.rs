@@ -1,0 +1,404 @@
+//! `abide bench stencils`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use abide::backend::{self, Kind, Opened};
+use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem};
+use abide::catalogue;
+use abide::io::check_target;
+use abide::program::Problem;
+use abide::{Choice, DType, Error, Result, Shape};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::super::problem::Manner;
+use super::super::{Outcome, print, print_json};
+use super::record::{self, Line, Machine};
+use super::{roofline, table};
+
+const EXAMPLES: &str = "\
+Examples:
+  abide bench stencils
+  abide bench stencils --stencil 2d5pt 3d7pt --dtype f64 --domains all --baseline
+  abide bench stencils --stencil 2d5pt --size 3072x3072 --cache registers --steps 1000
+  abide bench stencils --csv results.csv --plot roofline.svg
+
+Domains, two axes and three: on-chip 2304x2304 and 128x192x256, large 8352x8352 and 512x512x512; unfriendly, of \
+extents that no tile divides, 2311x2297 and 127x193x251, 8191x8209 and 509x521x503.
+
+Every cell of the domain counts once a step. A rate is the median of the runs, ± the one farthest from it. Ceiling: a \
+multiply-add a point at the device's peak. Peak: what the plan projects from the device's bandwidths.
+
+Each run begins from the same random values. Afterwards, --verify full compares all cells: a few steps with the CPU's, \
+all timed runs with each other, and the state they left with that of a launch a step (--execution stepwise). A \
+difference is told below the row, and the command fails.";
+
+/// The fewest runs whose median is worth quoting.
+const LEAST_REPEATS: usize = 5;
+
+/// The arguments of `bench stencils`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Stencils {
+    /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
+    #[arg(long, default_value = "auto")]
+    backend: Choice,
+
+    /// The stencils [default: the thirteen of two and three axes in `abide list`]
+    #[arg(long = "stencil", value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    stencils: Vec<String>,
+
+    /// f32 or f64 [default: both]
+    #[arg(long = "dtype", num_args = 1.., value_delimiter = ',')]
+    dtypes: Vec<DType>,
+
+    /// on-chip, large, unfriendly or all [default: on-chip,large]
+    #[arg(long, num_args = 1.., value_delimiter = ',', conflicts_with = "sizes")]
+    domains: Vec<Domains>,
+
+    /// Extents instead of those domains, slowest axis first, as in 3072x3072
+    #[arg(long = "size", value_name = "NxN", num_args = 1.., value_delimiter = ',')]
+    sizes: Vec<Shape>,
+
+    /// Steps of a timed run [default: as many as take 0.3 s, 100 at least]
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+
+    /// Timed runs, 5 at least without --quick [default: 5; 3 with --quick]
+    #[arg(long, value_name = "N")]
+    repeats: Option<usize>,
+
+    /// Short runs, for a look instead of a result to quote
+    #[arg(long)]
+    quick: bool,
+
+    /// Time a launch a step too, and print by what factor the plan is faster
+    #[arg(long)]
+    baseline: bool,
+
+    #[command(flatten)]
+    manner: Manner,
+
+    /// What to compare after timing: full, sampled (the CPU's few steps alone) or off
+    #[arg(long, default_value = "full")]
+    verify: Check,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// A file for the table; each row is in it as soon as it is measured
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+
+    /// A file for the roofline
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// One word of `--domains`.
+#[derive(Clone)]
+struct Domains(Vec<Domain>);
+
+impl FromStr for Domains {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Domains> {
+        Ok(Domains(match text {
+            "all" => Domain::ALL.to_vec(),
+            "unfriendly" => vec![Domain::UnfriendlyOnChip, Domain::UnfriendlyLarge],
+            name => {
+                let known = Domain::ALL.iter().map(|domain| domain.name()).chain(["unfriendly", "all"]);
+                vec![name.parse().map_err(|_| Error::unknown("domain", name, known))?]
+            }
+        }))
+    }
+}
+
+/// A problem without a rate.
+struct Missing {
+    problem: Problem,
+    error: Error,
+}
+
+impl Missing {
+    /// Whether the backend says that it cannot, as for a type that its device does not have: that is no fault.
+    fn is_refusal(&self) -> bool {
+        matches!(self.error, Error::Unsupported { .. })
+    }
+
+    fn reason(&self) -> String {
+        format!("{}: {}", if self.is_refusal() { "refused" } else { "FAILED" }, self.error)
+    }
+}
+
+/// What came of the problems so far.
+struct Results {
+    machine: Machine,
+    settings: Settings,
+    rows: Vec<Row>,
+    missing: Vec<Missing>,
+}
+
+impl Stencils {
+    /// Measures, prints, writes.
+    pub fn execute(&self) -> Result<Outcome> {
+        let settings = self.settings()?;
+        let problems = self.problems()?;
+        for path in self.csv.iter().chain(&self.plot) {
+            check_target(path)?;
+        }
+        let (opened, notes) = choose(self.backend)?;
+        let mut results = Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
+        if !self.json {
+            print(&results.title(&notes))?;
+            print(&table::header(self.baseline))?;
+        }
+        let bar = progress_bar(problems.len());
+        for problem in problems {
+            bar.set_message(name_of(&problem));
+            match measure(&opened, &problem, &settings) {
+                Ok(row) => results.rows.push(row),
+                Err(error) => results.missing.push(Missing { problem: problem.clone(), error }),
+            }
+            if !self.json {
+                bar.suspend(|| print(&results.last(&problem, self.baseline)))?;
+            }
+            if let Some(path) = &self.csv {
+                super::write(path, &results.csv()?)?;
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        if let (Some(path), true) = (&self.plot, results.rows.iter().any(Row::holds)) {
+            let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;
+            super::write(path, &roofline::draw(&results.machine, &marks)?)?;
+        }
+        if self.json {
+            print_json(&results.json())?;
+        } else {
+            print(&table::best(&results.rows))?;
+            print(&results.verdict())?;
+        }
+        Ok(if results.hold() { Outcome::Done } else { Outcome::Failed })
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let base = if self.quick { Settings::quick() } else { Settings::default() };
+        let repeats = self.repeats.unwrap_or(base.repeats);
+        let least = if self.quick { 1 } else { LEAST_REPEATS };
+        if repeats < least {
+            return Err(Error::limit("timed runs", repeats, format!("at least {least}"), "give more, or add --quick"));
+        }
+        if self.steps == Some(0) {
+            return Err(Error::limit("steps of a timed run", 0, "at least 1", "give more, or leave --steps out"));
+        }
+        let (options, check) = (self.manner.options(), self.verify);
+        Ok(Settings { options, steps: self.steps, repeats, check, baseline: self.baseline, ..base })
+    }
+
+    /// By stencil, type and domain; each once, however often it was asked for.
+    fn problems(&self) -> Result<Vec<Problem>> {
+        let named: Vec<&str> = self.stencils.iter().map(String::as_str).collect();
+        let stencils = if named.is_empty() { STENCILS.to_vec() } else { named };
+        let dtypes = if self.dtypes.is_empty() { vec![DType::F64, DType::F32] } else { self.dtypes.clone() };
+        let mut domains: Vec<Domain> = self.domains.iter().flat_map(|group| group.0.clone()).collect();
+        if domains.is_empty() {
+            domains = vec![Domain::OnChip, Domain::Large];
+        }
+        let mut problems: Vec<Problem> = Vec::new();
+        for stencil in stencils {
+            let axes = catalogue::find(stencil)?.dimensions.clone();
+            let shapes = if self.sizes.is_empty() {
+                domains.iter().map(|domain| domain.shape(*axes.end())).collect::<Result<Vec<_>>>()?
+            } else {
+                // Of all the stencils, those that have such a size; of those asked for, all must.
+                let fits = |shape: &&Shape| !self.stencils.is_empty() || axes.contains(&shape.dimensions());
+                self.sizes.iter().filter(fits).copied().collect()
+            };
+            for dtype in &dtypes {
+                for shape in &shapes {
+                    let problem = problem(stencil, *shape, *dtype)?;
+                    let same = |p: &Problem| p.program.name() == stencil && p.shape == *shape && p.dtype == *dtype;
+                    if !problems.iter().any(same) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        if problems.is_empty() {
+            return Err(Error::invalid("--size", "no stencil has so many axes", "give extents of two or three axes"));
+        }
+        Ok(problems)
+    }
+}
+
+/// The backend, and why others were passed over.
+fn choose(choice: Choice) -> Result<(Opened, Vec<String>)> {
+    let name = match choice {
+        Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
+        Choice::Auto => backend::names(),
+    };
+    let mut notes = Vec::new();
+    for name in name {
+        match backend::open(name) {
+            Ok(opened) if opened.kind == Kind::Software => {
+                notes.push(format!("auto: {name} has a software driver only"))
+            }
+            Ok(opened) => return Ok((opened, notes)),
+            Err(error @ Error::Unavailable { .. }) => notes.push(format!("auto: {error}")),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Unavailable { backend: "auto", reason: notes.join("; ") })
+}
+
+fn name_of(problem: &Problem) -> String {
+    format!("{} {} {}", problem.program.name(), problem.dtype, problem.shape)
+}
+
+/// On a terminal only.
+fn progress_bar(problems: usize) -> ProgressBar {
+    let bar = ProgressBar::new(problems as u64);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+impl Results {
+    fn title(&self, notes: &[String]) -> String {
+        let Machine { device, backend, driver, version, commit, date, .. } = &self.machine;
+        let mut text = format!("{device}, {backend} ({driver}), abide {version} ({commit}), {date}\n");
+        for note in notes {
+            text += &format!("{note}\n");
+        }
+        text + "\n"
+    }
+
+    /// What the last problem came to.
+    fn last(&self, problem: &Problem, baseline: bool) -> String {
+        let missing = self.missing.last().filter(|missing| name_of(&missing.problem) == name_of(problem));
+        match (missing, self.rows.last()) {
+            (Some(missing), _) => {
+                table::missing(problem.program.name(), problem.dtype, &problem.shape.to_string(), &missing.reason())
+            }
+            (None, Some(row)) => table::row(row, baseline),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// The rates that no comparison found wrong.
+    fn lines(&self) -> Vec<Line> {
+        self.rows.iter().filter(|row| row.holds()).map(Line::of).collect()
+    }
+
+    /// Wrong rates are named in comments, so that nobody takes them for results.
+    fn csv(&self) -> Result<String> {
+        let Settings { repeats, check, .. } = self.settings;
+        let mut remarks = vec![format!("runs: {repeats}, all from the same values; verified: {check}")];
+        for row in self.rows.iter().filter(|row| !row.holds()) {
+            let faults = row.checked.iter().flat_map(|checked| checked.faults.clone()).collect::<Vec<_>>().join("; ");
+            remarks.push(format!("WRONG: {} {} {}: {faults}", row.stencil, row.dtype, row.shape));
+        }
+        remarks
+            .extend(self.missing.iter().map(|missing| format!("{} {}", name_of(&missing.problem), missing.reason())));
+        record::text(&self.machine, &remarks, &self.lines())
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Settings { repeats, check, .. } = self.settings;
+        let missing = self.missing.iter().map(|missing| {
+            let Problem { program, dtype, shape, .. } = &missing.problem;
+            let (refused, reason) = (missing.is_refusal(), missing.error.to_string());
+            json!({ "stencil": program.name(), "dtype": dtype, "shape": shape, "refused": refused, "reason": reason })
+        });
+        let missing: Vec<_> = missing.collect();
+        json!({
+            "machine": self.machine, "repeats": repeats, "verify": check, "holds": self.hold(),
+            "rows": self.rows, "missing": missing,
+        })
+    }
+
+    /// Every row is right, every missing one refused, and there is one at all.
+    fn hold(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(Row::holds) && self.missing.iter().all(Missing::is_refusal)
+    }
+
+    fn verdict(&self) -> String {
+        let (rows, wrong) = (self.rows.len(), self.rows.iter().filter(|row| !row.holds()).count());
+        let failed = self.missing.iter().filter(|missing| !missing.is_refusal()).count();
+        let mut text = match self.settings.check {
+            Check::Off => format!("\n{rows} measured, not verified"),
+            _ if wrong == 0 => format!("\n{rows} measured, verified in every cell ({})", self.settings.check),
+            _ => format!("\n{rows} measured, {wrong} of them WRONG"),
+        };
+        if failed > 0 {
+            text += &format!("; {failed} FAILED");
+        }
+        if self.missing.len() > failed {
+            text += &format!("; {} refused", self.missing.len() - failed);
+        }
+        text + "\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Stencils,
+    }
+
+    fn names(line: &str) -> Vec<String> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Line::parse_from(words).args.problems().unwrap().iter().map(name_of).collect()
+    }
+
+    #[test]
+    fn stencils_types_and_domains_are_crossed() {
+        let all = names("");
+        assert_eq!(all.len(), 13 * 2 * 2);
+        assert_eq!(all[..3], ["2d5pt f64 2304x2304", "2d5pt f64 8352x8352", "2d5pt f32 2304x2304"]);
+        assert_eq!(all.last().unwrap(), "poisson f32 512x512x512");
+        assert_eq!(names("--domains all").len(), 13 * 2 * 4);
+        assert_eq!(names("--stencil 3d7pt --dtype f32 --domains unfriendly on-chip").len(), 3);
+        // However often one is asked for.
+        assert_eq!(names("--stencil 3d7pt,3d7pt --dtype f32 f32 --domains large,large,all").len(), 4);
+        assert_eq!(names("--size 64x64 --dtype f32").len(), 8, "the stencils of two axes");
+        assert_eq!(names("--size 64x64,8x8x8 --dtype f32").len(), 13);
+        assert_eq!(names("--stencil 1d3pt --size 99 --dtype f64"), ["1d3pt f64 99"]);
+    }
+
+    #[test]
+    fn a_wrong_row_fails_the_command_and_is_no_result() {
+        let problem = problem("2d5pt", "16x24".parse().unwrap(), DType::F64).unwrap();
+        let settings = Settings { steps: Some(3), seconds: 1e-4, ..Settings::quick() };
+        let row = measure(&backend::open("cpu").unwrap(), &problem, &settings).unwrap();
+        let mut results =
+            Results { machine: Machine::default(), settings, rows: vec![row.clone(), row], missing: Vec::new() };
+        assert!(results.hold() && results.verdict().contains("2 measured, verified in every cell (full)"));
+        results.rows[1].checked.as_mut().unwrap().faults.push("one cell\ndiffers".to_owned());
+        assert!(!results.hold());
+        assert!(results.verdict().contains("1 of them WRONG"));
+        assert!(results.last(&problem, false).contains("WRONG: one cell"));
+        assert_eq!(results.json()["holds"], false);
+        let csv = results.csv().unwrap();
+        assert_eq!(csv.lines().filter(|line| line.starts_with("2d5pt,")).count(), 1);
+        assert!(csv.contains("\n# WRONG: 2d5pt f64 16x24: one cell differs\n"), "{csv}");
+
+        results.rows.pop();
+        let refused = Error::Unsupported { backend: "wgpu", reason: "no f64".to_owned(), change: "f32".to_owned() };
+        results.missing.push(Missing { problem: problem.clone(), error: refused });
+        assert!(results.hold() && results.verdict().contains("1 refused"));
+        results.missing.push(Missing { problem, error: Error::device("cuda", "launching", "lost") });
+        assert!(!results.hold() && results.verdict().contains("1 FAILED"));
+    }
+}

@@ -1,0 +1,122 @@
+//! `abide bench`.
+
+use super::{Place, json, words};
+
+const QUICK: &str = "bench stencils --backend cpu --quick --steps 20";
+
+/// The lines of a file of results that are no comments.
+fn table(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+#[test]
+fn a_row_holds_all_that_the_table_needs() {
+    let place = Place::new();
+    let report = json(&place.works(&format!("{QUICK} --stencil 2ds9pt --size 60x70 --baseline --json")));
+    let rows = report["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "f64 and f32");
+    for (row, dtype) in rows.iter().zip(["f64", "f32"]) {
+        assert_eq!((row["stencil"].as_str(), row["dtype"].as_str()), (Some("2ds9pt"), Some(dtype)));
+        assert_eq!(
+            (row["points"].as_u64(), row["steps"].as_u64(), row["depth"].as_u64()),
+            (Some(9), Some(20), Some(1))
+        );
+        assert_eq!((row["boundary"].as_str(), row["execution"].as_str()), (Some("fixed"), Some("stepwise")));
+        let number = |name: &str| row[name].as_f64().unwrap();
+        let runs: Vec<f64> = row["runs"].as_array().unwrap().iter().map(|run| run.as_f64().unwrap()).collect();
+        let mut sorted = runs.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!((runs.len(), number("gcells_per_s")), (3, sorted[1]), "the median of three");
+        let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-9, "{a} and {b}");
+        close(number("share_of_ceiling") * number("ceiling_gcells_per_s"), sorted[1]);
+        close(number("share_of_projected_peak") * number("projected_gcells_per_s"), sorted[1]);
+        close(number("stepwise_gcells_per_s"), sorted[1]);
+        assert_eq!(row["checked"]["faults"].as_array().unwrap().len(), 0);
+        assert_eq!(
+            (row["checked"]["cpu_steps"].as_u64(), row["checked"]["repeated_steps"].as_u64()),
+            (Some(3), Some(22))
+        );
+    }
+    // A multiply-add a point: twice the lanes in f32, twice the rate.
+    let ceiling = |row: usize| rows[row]["ceiling_gcells_per_s"].as_f64().unwrap();
+    assert!((ceiling(1) / ceiling(0) - 2.0).abs() < 1e-9);
+    assert_eq!(report["holds"], true);
+    for word in ["date", "device", "driver", "version", "commit"] {
+        assert!(!report["machine"][word].as_str().unwrap().is_empty(), "{word}");
+    }
+}
+
+#[test]
+fn the_table_the_file_and_the_plot_tell_the_same() {
+    let place = Place::new();
+    let line =
+        format!("{QUICK} --dtype f64 --size 40x50 --csv results.csv --plot plot.svg --verify sampled --baseline");
+    let text = place.works(&line);
+    assert!(text.contains("stencil  type") && text.contains("×stepwise"), "{text}");
+    assert!(text.contains("8 measured, verified in every cell (sampled)"), "{text}");
+    let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
+    let lines = table(&results);
+    assert_eq!(
+        lines[0],
+        "stencil,dtype,domain,boundary,steps,gcells_per_s,spread_percent,share_of_ceiling,cache,depth,plan"
+    );
+    let stencils: Vec<&str> = lines[1..].iter().map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(stencils, ["2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt"]);
+    for line in &lines[1..] {
+        let cells: Vec<&str> = line.splitn(11, ',').collect();
+        assert_eq!(cells[1..5], ["f64", "40x50", "fixed", "20"], "{line}");
+        assert!(cells[5].parse::<f64>().unwrap() > 0.0 && cells[6].parse::<f64>().unwrap() >= 0.0, "{line}");
+        assert_eq!((cells[8], cells[9]), ("none", "1"), "{line}");
+        assert!(cells[10].starts_with("\"stepwise, rows on "), "{line}");
+    }
+    for comment in ["# date: ", "# device: ", "# driver: abide-cpu", "# commit: ", "# runs: 3", "verified: sampled"] {
+        assert!(results.contains(comment), "{results} does not say {comment}");
+    }
+    let plot = std::fs::read_to_string(place.path("plot.svg")).unwrap();
+    for stencil in stencils {
+        assert!(plot.contains(stencil), "the plot does not name {stencil}");
+    }
+    place.works("bench roofline results.csv --output again.svg");
+    assert_eq!(std::fs::read_to_string(place.path("again.svg")).unwrap(), plot, "drawn again from the file");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_before_anything_is() {
+    let place = Place::new();
+    for (rest, reasons) in [
+        ("--stencil nothing", vec!["no stencil is named `nothing`"]),
+        ("--stencil gray-scott --size 64x64", vec!["no linear stencil", "2d5pt, 2ds9pt"]),
+        ("--stencil 3d7pt --size 64x64", vec!["axes of 3d7pt"]),
+        ("--stencil 1d3pt", vec!["axes of a domain", "give a size"]),
+        ("--size 64", vec!["no stencil has so many axes"]),
+        ("--steps 0", vec!["steps of a timed run: 0 asked"]),
+        ("--repeats 4", vec!["timed runs: 4 asked, the limit is at least 5", "--quick"]),
+        ("--domains huge", vec!["no domain is named `huge`", "unfriendly, all"]),
+        ("--domains large --size 64x64", vec!["--size"]),
+        ("--verify never", vec!["full, sampled, off"]),
+        ("--size 8x8 --csv not/there.csv", vec!["not/there.csv", "the folder not is not there"]),
+    ] {
+        place.fails(&format!("bench stencils --backend cpu {rest}"), &reasons);
+    }
+    if abide::backend::open("cuda").is_err() {
+        place.fails("bench stencils --backend cuda --size 8x8", &["backend cuda is unavailable"]);
+    }
+    place.fails("bench roofline nothing.csv --output plot.svg", &["nothing.csv"]);
+}
+
+/// A run that keeps nothing to compare says so; a plan that cannot be made is told in its row, and the command fails.
+#[test]
+fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
+    let place = Place::new();
+    let text = place.works(&format!("{QUICK} --stencil 2d5pt --size 9x9 --verify off"));
+    assert!(text.contains("2 measured, not verified"), "{text}");
+    let output = place
+        .command(&format!("{QUICK} --stencil 2d5pt --dtype f32 --size 9x9 --depth 3 --csv results.csv"))
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{told}{}", words(&output));
+    assert!(told.contains("2d5pt") && (told.contains("FAILED") || told.contains("refused")), "{told}");
+    let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
+    assert_eq!(table(&results).len(), 1, "{results}");
+}
