@@ -4,6 +4,7 @@
 //! keep planes of their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain.
 //! [`perks`] projects what the hardware would allow the first three at best, [`ebisu`] the last.
 
+pub mod ebisu;
 mod explain;
 mod options;
 pub mod perks;

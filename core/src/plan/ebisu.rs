@@ -1,0 +1,432 @@
+//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–23): how deep and how wide temporal blocking
+//! should be, and whether tiles should recompute their halos or exchange them.
+//!
+//! A block a multiprocessor streams along the swept axis; behind each other stand the steps of one pass, the depth t. Under
+//! *SM tiling* tiles overlap and compute their halos redundantly; under *device tiling* all blocks together hold one tile,
+//! exchange halos through device memory and wait for each other at barriers.
+//!
+//! Equation numbers are the paper's. Generalised are: a radius for each axis, several fields and stages, and, wherever the
+//! paper takes shared memory for the bottleneck on the chip, the slower of shared memory and arithmetic. Triples are (swept,
+//! slower, faster) axis, pairs (slower, faster) axis of a plane, as in [`super::Axes`]; a line or square has planes of one
+//! row, so that one formula serves eq. 8 and eq. 9.
+
+mod queue;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use super::Axes;
+use super::perks::Bound;
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::footprint::Neighbourhood;
+use crate::program::{Program, Stage};
+use crate::real::DType;
+
+pub use queue::{Addressing, Queue};
+
+/// The share of its computation that an SM tile must at least keep for [`choose`], unless told otherwise. The paper goes
+/// as deep as the overhead is "acceptable" and stops at 77 % where the next step would leave 66 % (§6.3.2).
+pub const LEAST_VALID: f64 = 0.75;
+
+/// Where a kernel finds its neighbours' cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reuse {
+    /// Every tap is a load from shared memory.
+    Shared,
+    /// Redundant register streaming (§4.3.3): a thread keeps what it has of its own column of this many rows of a plane in
+    /// registers, and reads only its plane from shared memory.
+    Registers {
+        /// Rows of a plane that a thread owns, also its instruction-level parallelism.
+        rows: usize,
+    },
+}
+
+/// What a step costs at each cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Costs {
+    /// The radius of a step, rad, of all its stages together.
+    pub radius: [usize; 3],
+    /// The type of all fields; its bytes are S_Cell.
+    pub dtype: DType,
+    /// Fields of a cell that the chip holds.
+    pub fields: usize,
+    /// Loads from and stores to device memory a cell and pass, a_gm.
+    pub memory_accesses: f64,
+    /// Loads from and stores to shared memory a cell and step, a_sm.
+    pub shared_accesses: f64,
+    /// Floating-point operations a cell and step, a_cmp.
+    pub flops: f64,
+}
+
+impl Costs {
+    /// The costs of a program whose stages follow each other on the chip: each field is loaded once a pass, each field that
+    /// changes is stored once.
+    pub fn of(program: &Program, dtype: DType, reuse: Reuse) -> Costs {
+        let axes = Axes::of(program.dimensions());
+        let fields = program.fields().len();
+        let changing = (0..fields).filter(|&field| program.is_written(field)).count();
+        let mut radius = [0; 3];
+        for stage in program.stages() {
+            let own = axes.order(stage.footprint.radius);
+            radius = [0, 1, 2].map(|axis| radius[axis] + own[axis]);
+        }
+        Costs {
+            radius,
+            dtype,
+            fields,
+            memory_accesses: (fields + changing) as f64,
+            shared_accesses: program.stages().iter().map(|stage| shared_accesses(stage, axes, reuse)).sum(),
+            flops: program.flops() as f64,
+        }
+    }
+
+    /// Seconds a cell and pass at device memory, of eq. 2.
+    fn memory_seconds(&self, device: &DeviceSpec) -> f64 {
+        over(self.memory_accesses * self.dtype.bytes() as f64, device.memory_bandwidth)
+    }
+
+    /// Seconds a cell and step at shared memory, of eq. 3.
+    fn shared_seconds(&self, device: &DeviceSpec) -> f64 {
+        over(self.shared_accesses * self.dtype.bytes() as f64, device.shared_bandwidth)
+    }
+
+    /// Seconds a cell and step of arithmetic, of eq. 4.
+    fn arithmetic_seconds(&self, device: &DeviceSpec) -> f64 {
+        over(self.flops, device.flops(self.dtype))
+    }
+
+    /// Cells of a tile with a frame of `radius` times `steps` at each side.
+    fn framed(&self, tile: [usize; 2], steps: f64) -> f64 {
+        let side = |axis: usize| tile[axis] as f64 + 2.0 * steps * self.radius[axis + 1] as f64;
+        side(0) * side(1)
+    }
+
+    /// Cells of halo that a tile exchanges a step: (tile_x + tile_y) × 2 × rad of eq. 18.
+    fn halo(&self, tile: [usize; 2]) -> f64 {
+        let [rows, columns] = tile.map(|extent| extent as f64);
+        let [above, beside] = [self.radius[1], self.radius[2]].map(|radius| radius as f64);
+        2.0 * (columns * above + rows * beside)
+    }
+}
+
+/// a_sm of one stage, as in table 2: with rows in registers, a thread reads the columns beside its own and, of each column,
+/// the rows that its own rows' taps span. The field itself is stored once.
+fn shared_accesses(stage: &Stage, axes: Axes, reuse: Reuse) -> f64 {
+    let footprint = &stage.footprint;
+    let loads = match reuse {
+        Reuse::Shared => footprint.taps as f64,
+        Reuse::Registers { rows } => {
+            let rows = rows.max(1) as f64;
+            let read = footprint.field_radius.iter().flatten().map(|radius| {
+                let [_, above, beside] = axes.order(*radius).map(|radius| radius as f64);
+                let spanned = rows + 2.0 * above;
+                if above + beside == 0.0 {
+                    0.0
+                } else if footprint.neighbourhood == Neighbourhood::Box {
+                    (2.0 * beside + 1.0) * spanned / rows
+                } else {
+                    spanned / rows + 2.0 * beside
+                }
+            });
+            read.sum()
+        }
+    };
+    loads + footprint.stores as f64
+}
+
+/// `amount / rate`; 0 where the device does not tell its rate, as in [`super::perks`].
+fn over(amount: f64, rate: f64) -> f64 {
+    if rate > 0.0 { amount / rate } else { 0.0 }
+}
+
+/// The cells that one pass of all blocks handles a plane, D.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Work {
+    /// Cells updated, D_all; also those computed, D_cmp and D_sm.
+    pub cells: f64,
+    /// Cells that go through device memory, D_gm.
+    pub memory_cells: f64,
+}
+
+impl Work {
+    /// SM tiling: D_gm = D_sm = D_all.
+    pub fn sm_tiling(device: &DeviceSpec, tile: [usize; 2]) -> Work {
+        let cells = blocks(device) * tile[0] as f64 * tile[1] as f64;
+        Work { cells, memory_cells: cells }
+    }
+
+    /// Device tiling: the halos that blocks exchange each step join D_gm (eq. 18). Of the plane itself, the frame of one
+    /// radius that comes with it is counted too: eq. 18 leaves it out, but only with it come the paper's 2.42 µs and
+    /// 365 GCells/s (§6.3.2).
+    pub fn device_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Work {
+        let cells = blocks(device) * tile[0] as f64 * tile[1] as f64;
+        let memory_cells = blocks(device) * (costs.framed(tile, 1.0) + depth as f64 * costs.halo(tile));
+        Work { cells, memory_cells }
+    }
+}
+
+/// One block a multiprocessor.
+fn blocks(device: &DeviceSpec) -> f64 {
+    device.multiprocessors.max(1) as f64
+}
+
+/// The attainable performance, P: what the slowest of device memory, shared memory and arithmetic allows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Attainable {
+    /// Seconds at device memory, T_gm (eq. 2).
+    pub memory_seconds: f64,
+    /// Seconds at shared memory, T_sm (eq. 3).
+    pub shared_seconds: f64,
+    /// Seconds of arithmetic, T_com (eq. 4).
+    pub arithmetic_seconds: f64,
+    /// The longest of them, T_stencil (eq. 5).
+    pub seconds: f64,
+    /// Which that is (eq. 6).
+    pub bound: Bound,
+    /// P (eq. 7), in 10⁹ cells and steps a second.
+    pub gcells_per_s: f64,
+}
+
+/// The attainable performance of a pass of `depth` steps, t.
+pub fn attainable(costs: &Costs, device: &DeviceSpec, work: &Work, depth: usize) -> Attainable {
+    let t = depth as f64;
+    let memory_seconds = work.memory_cells * costs.memory_seconds(device);
+    let shared_seconds = work.cells * t * costs.shared_seconds(device);
+    let arithmetic_seconds = work.cells * t * costs.arithmetic_seconds(device);
+    let seconds = memory_seconds.max(shared_seconds).max(arithmetic_seconds);
+    let bound = if seconds == memory_seconds {
+        Bound::Memory
+    } else if seconds == shared_seconds {
+        Bound::Shared
+    } else {
+        Bound::Arithmetic
+    };
+    let gcells_per_s = over(work.cells * t, seconds) / 1e9;
+    Attainable { memory_seconds, shared_seconds, arithmetic_seconds, seconds, bound, gcells_per_s }
+}
+
+/// How tiles get their neighbours' cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tiling {
+    /// Each multiprocessor its own tile: halos are computed redundantly.
+    Sm,
+    /// One tile for the whole device: halos are exchanged, and barriers keep the order.
+    Device,
+}
+
+/// The practical attainable performance, PP, of a tiling.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Practical {
+    /// The tiling.
+    pub tiling: Tiling,
+    /// The tile of one block: the cells that its first step computes.
+    pub tile: [usize; 2],
+    /// Steps a pass, t.
+    pub depth: usize,
+    /// P.
+    pub attainable: Attainable,
+    /// The valid share V, 0 to 1: of the computation (eq. 8, 9) or of the time (eq. 11).
+    pub valid: f64,
+    /// PP = P × V (eq. 1), in 10⁹ cells and steps a second.
+    pub gcells_per_s: f64,
+}
+
+/// The share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9), 0 where halos leave nothing of it.
+///
+/// `tile` is what the first step computes from a tile one radius wider; each later step loses a radius at both sides. The
+/// paper prints eq. 8 and 9 with one side. Its numbers count both: (34 − 2 × 3)² cells valid of 32² computed are its 77 %.
+pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
+    let lost = depth.saturating_sub(1) as f64;
+    let share = |axis: usize| {
+        let extent = tile[axis] as f64;
+        ((extent - 2.0 * lost * costs.radius[axis + 1] as f64) / extent).max(0.0)
+    };
+    share(0) * share(1)
+}
+
+/// The share of a device tile's time that is not spent at barriers, V_Dtile (eq. 11); `seconds` is T_stencil, `barriers`
+/// the n of one pass: 1 with lazy streaming, else as many as the depth.
+pub fn valid_device_tile(device: &DeviceSpec, seconds: f64, barriers: usize) -> f64 {
+    over(seconds, seconds + device.barrier_seconds * barriers as f64)
+}
+
+/// The practical attainable performance of SM tiling (eq. 10).
+pub fn sm_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Practical {
+    let attainable = attainable(costs, device, &Work::sm_tiling(device, tile), depth);
+    let valid = valid_sm_tile(costs, tile, depth);
+    Practical { tiling: Tiling::Sm, tile, depth, attainable, valid, gcells_per_s: attainable.gcells_per_s * valid }
+}
+
+/// The practical attainable performance of device tiling (eq. 12) with `barriers` a pass, n.
+pub fn device_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize, barriers: usize) -> Practical {
+    let attainable = attainable(costs, device, &Work::device_tiling(costs, device, tile, depth), depth);
+    let valid = valid_device_tile(device, attainable.seconds, barriers);
+    Practical { tiling: Tiling::Device, tile, depth, attainable, valid, gcells_per_s: attainable.gcells_per_s * valid }
+}
+
+/// How deep is enough under SM tiling: the depth at which the bottleneck leaves device memory (eq. 17 with D_sm = D_gm).
+///
+/// An error where the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or not its memory's.
+pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
+    let memory = costs.memory_seconds(device);
+    let chip = costs.shared_seconds(device).max(costs.arithmetic_seconds(device));
+    if memory > 0.0 && chip > 0.0 {
+        return Ok(memory / chip);
+    }
+    let missing = if memory > 0.0 { "shared memory and arithmetic" } else { "device memory" };
+    Err(Error::invalid(
+        format!("a model of temporal blocking for {}", device.name),
+        format!("the cost of its {missing} is not known"),
+        "give the device's rates, or plan for a preset",
+    ))
+}
+
+/// How deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19, solved for t).
+///
+/// An error for a tile that no depth helps, because its halo alone costs more than its cells (eq. 22 does not hold).
+pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [usize; 2]) -> Result<f64> {
+    let ratio = sufficient_depth(costs, device)?;
+    // t × chip × D > memory × (D + t × halo): t (1 − ratio × halo / D) > ratio.
+    let halo = ratio * costs.halo(tile) / costs.framed(tile, 0.0);
+    if halo < 1.0 {
+        return Ok(ratio / (1.0 - halo));
+    }
+    Err(Error::limit(
+        "halo of a device tile, as a share of what it may cost",
+        format!("{:.0} % for a tile of {} × {} cells", 100.0 * halo, tile[0], tile[1]),
+        "100 %",
+        format!("make the tile wider than {:.1} cells", sufficient_width(costs, device)?),
+    ))
+}
+
+/// How wide a device tile must be along both axes of its plane (along the one axis of a line), so that the halos it
+/// exchanges cost less than the cells it computes (eq. 22 and 23), in cells.
+pub fn sufficient_width(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
+    Ok(2.0 * (costs.radius[1] + costs.radius[2]) as f64 * sufficient_depth(costs, device)?)
+}
+
+/// What [`choose`] keeps to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Rules {
+    /// How a block's planes are held.
+    pub queue: Queue,
+    /// Bytes of the chip for a block's planes.
+    pub capacity_bytes: usize,
+    /// The least valid share of an SM tile, 0 to 1.
+    pub least_valid: f64,
+    /// Barriers a pass of device tiling, n.
+    pub barriers: usize,
+    /// Steps of the run: no pass is deeper.
+    pub steps: usize,
+}
+
+impl Rules {
+    /// The paper's choices (table 1) for a domain of `dimensions` axes: addresses computed for lines and squares, shifted
+    /// for cubes; planes in the shared memory of one block; one barrier a pass.
+    pub fn of(device: &DeviceSpec, dimensions: usize, steps: usize) -> Rules {
+        let addressing = if dimensions == 3 { Addressing::Shifted } else { Addressing::Computed };
+        Rules {
+            queue: Queue { addressing, lazy: false },
+            capacity_bytes: device.shared_bytes_per_block,
+            least_valid: LEAST_VALID,
+            barriers: 1,
+            steps,
+        }
+    }
+}
+
+/// Both tilings at the depth that suits each.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Choice {
+    /// SM tiling, no deeper than suffices.
+    pub sm: Practical,
+    /// Device tiling, as deep as fits, so that more steps share the barrier.
+    pub device: Practical,
+}
+
+impl Choice {
+    /// The faster of the two.
+    pub fn faster(&self) -> &Practical {
+        if self.device.gcells_per_s > self.sm.gcells_per_s { &self.device } else { &self.sm }
+    }
+}
+
+/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells a block.
+///
+/// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share; device tiling
+/// goes as deep as there is room. An error where not even one step's planes fit, or a rate is not known.
+///
+/// In 2D the choice is clear. In 3D it hangs on the least valid share: the paper reports device tiling ahead for all its 3D
+/// stencils, which the model shows for 3d7pt only. For those of radius 1 and more points, which arithmetic binds, it has SM
+/// tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for 3 steps only, by half.
+pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rules) -> Result<Choice> {
+    rules.queue.fit(costs, tile, 1, rules.capacity_bytes)?;
+    let room = rules.queue.deepest(costs, tile, rules.capacity_bytes).min(rules.steps.max(1));
+    let enough = (sufficient_depth(costs, device)?.ceil() as usize).clamp(1, room);
+    let first = sm_tiling(costs, device, tile, 1);
+    let sm = (2..=enough)
+        .map(|depth| sm_tiling(costs, device, tile, depth))
+        .take_while(|deeper| deeper.valid >= rules.least_valid)
+        .fold(first, |best, deeper| if deeper.gcells_per_s > best.gcells_per_s { deeper } else { best });
+    Ok(Choice { sm, device: device_tiling(costs, device, tile, room, rules.barriers) })
+}
+
+/// Seconds from an operation's issue to its result.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Latencies {
+    /// A load from device memory.
+    pub memory: f64,
+    /// A load from shared memory.
+    pub shared: f64,
+    /// A fused multiply-add.
+    pub arithmetic: f64,
+}
+
+/// Operations that one multiprocessor must have in flight to be saturated, C (eq. 13).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Concurrency {
+    /// Loads from device memory.
+    pub memory: f64,
+    /// Loads from shared memory.
+    pub shared: f64,
+    /// Fused multiply-adds.
+    pub arithmetic: f64,
+}
+
+impl Concurrency {
+    /// Little's law: C = L × THR (eq. 13), for operations on single values of a type.
+    pub fn of(device: &DeviceSpec, dtype: DType, latencies: &Latencies) -> Concurrency {
+        let bytes = dtype.bytes() as f64;
+        let share = |rate: f64| rate / blocks(device);
+        Concurrency {
+            memory: latencies.memory * share(device.memory_bandwidth / bytes),
+            shared: latencies.shared * share(device.shared_bandwidth / bytes),
+            arithmetic: latencies.arithmetic * share(device.flops(dtype) / 2.0),
+        }
+    }
+
+    /// Whether `threads` threads of `parallelism` independent operations each saturate all three (eq. 14–16).
+    pub fn is_met(&self, threads: usize, parallelism: usize) -> bool {
+        threads as f64 * parallelism as f64 >= self.most()
+    }
+
+    /// The least instruction-level parallelism with which `threads` threads saturate all three (eq. 16 solved for ILP).
+    pub fn parallelism(&self, threads: usize) -> usize {
+        (self.most() / threads.max(1) as f64).ceil().max(1.0) as usize
+    }
+
+    fn most(&self) -> f64 {
+        self.memory.max(self.shared).max(self.arithmetic)
+    }
+}
+
+/// The fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread more registers
+/// (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
+pub fn fewest_threads(device: &DeviceSpec) -> usize {
+    let warp = device.warp.max(1);
+    device.registers.checked_div(device.registers_per_thread).unwrap_or(0) / warp * warp
+}
