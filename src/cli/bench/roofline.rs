@@ -314,3 +314,79 @@ fn paint_legend(area: &Area<'_>, marks: &[Mark]) -> Result<(), String> {
     let (x, y) = room(words, &mut x);
     pen.text([x - 4, y - LABEL / 2, x, y + LABEL / 2], words, INK)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(stencil: &str, dtype: &str, domain: &str, gcells_per_s: f64) -> Line {
+        Line {
+            stencil: stencil.to_owned(),
+            dtype: dtype.to_owned(),
+            domain: domain.to_owned(),
+            boundary: "fixed".to_owned(),
+            steps: 100,
+            gcells_per_s,
+            spread_percent: 0.5,
+            share_of_ceiling: None,
+            cache: "none".to_owned(),
+            depth: 1,
+            plan: "any".to_owned(),
+        }
+    }
+
+    /// A code that loads and stores each cell once a step, at the full bandwidth, is on the memory's roof, whatever the
+    /// stencil and the type; one at the ceiling of the arithmetic is on the other.
+    #[test]
+    fn the_roofs_are_where_a_perfect_code_is() {
+        let h200 = abide::DeviceSpec::preset("h200").unwrap();
+        let bandwidth = h200.memory_bandwidth / 1e9;
+        for (stencil, domain, points) in [("2d5pt", "64x64", 5), ("3d27pt", "8x8x8", 27), ("poisson", "8x8x8", 19)] {
+            for (dtype, bytes) in [(DType::F64, 8.0), (DType::F32, 4.0)] {
+                let streaming = Mark::of(&line(stencil, dtype.name(), domain, bandwidth / (2.0 * bytes))).unwrap();
+                assert!((streaming.gflop_per_s() / (bandwidth * streaming.intensity()) - 1.0).abs() < 1e-12);
+                let ceiling = abide::bench::ceiling(&h200, dtype, points).unwrap();
+                let computing = Mark::of(&line(stencil, dtype.name(), domain, ceiling)).unwrap();
+                assert!((computing.gflop_per_s() * 1e9 / h200.flops(dtype) - 1.0).abs() < 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn every_type_has_a_panel_and_every_stencil_its_best_rate() {
+        let lines = [
+            line("2d5pt", "f64", "2304x2304", 700.0),
+            line("2d5pt", "f64", "8352x8352", 900.0),
+            line("3d7pt", "f32", "127x193x251", 333.0),
+        ];
+        let marks: Vec<Mark> = lines.iter().map(|line| Mark::of(line).unwrap()).collect();
+        let machine = Machine {
+            device: "A & B".to_owned(),
+            memory_gb_per_s: 4800.0,
+            f32_tflop_per_s: 67.0,
+            f64_tflop_per_s: 33.5,
+            ..Machine::default()
+        };
+        let svg = draw(&machine, &marks).unwrap();
+        for words in ["2d5pt 900", "3d7pt 333", "A &amp; B", "4800 GB/s", "in f64, 33.5 TFlop/s", "in f32, 67 TFlop/s"]
+        {
+            assert!(svg.contains(words), "{words}");
+        }
+        assert!(!svg.contains("2d5pt 700"), "only the best of a stencil is named");
+        // A device that tells nothing has no roofs.
+        let svg = draw(&Machine::default(), &marks[2..]).unwrap();
+        assert!(svg.contains("3d7pt 333") && !svg.contains("arithmetic") && !svg.contains("f64"));
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        for bad in [
+            line("nothing", "f64", "64x64", 1.0),
+            line("2d5pt", "f16", "64x64", 1.0),
+            line("2d5pt", "f64", "64x64", f64::NAN),
+        ] {
+            assert!(Mark::of(&bad).is_err(), "{bad:?}");
+        }
+        assert!(draw(&Machine::default(), &[]).is_err());
+    }
+}
