@@ -6,6 +6,7 @@ use super::check::{Check, Checked, against_cpu, differs, same_path, stepwise};
 use super::domain::Domain;
 use super::timing::{Timed, rates};
 use crate::backend::{Opened, Session, begin_on};
+use crate::memory;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape, Start};
 
@@ -124,6 +125,10 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         let what = if settings.repeats == 0 { "timed runs" } else { "steps of a timed run" };
         return Err(Error::limit(what, 0, "at least 1", "give one or more"));
     }
+    // The values to begin from, what the first run left, what another left, and the CPU's session and result beside them.
+    let copies = if settings.check == Check::Off { 2 } else { 6 };
+    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
+    memory::check("memory to measure and compare", copies * bytes)?;
     let start = random(problem)?;
     let session = |options: &Options| -> Result<Box<dyn Session>> {
         Ok(begin_on(opened, problem, options, || Ok(start.clone()))?.session)

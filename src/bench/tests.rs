@@ -184,6 +184,8 @@ fn nothing_to_time_is_an_error() {
     for settings in [Settings { repeats: 0, ..Settings::quick() }, Settings { steps: Some(0), ..Settings::quick() }] {
         assert!(matches!(measure(&opened, &problem, &settings), Err(Error::Limit { .. })));
     }
+    let huge = super::problem("2d5pt", Shape::new(&[1 << 20, 1 << 20]).unwrap(), DType::F64).unwrap();
+    assert!(matches!(measure(&opened, &huge, &Settings::quick()), Err(Error::Limit { .. })));
 }
 
 /// The published figures for the H200: 33.5 TFlop/s in f64 and 67 in f32, a multiply-add a point, so 16.75/p and 33.5/p
