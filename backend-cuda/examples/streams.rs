@@ -1,14 +1,15 @@
 //! Compiles streaming kernels of given forms, and times them where there is a device.
 //!
 //! `streams STENCIL SIZE DTYPE FORM…`, a form as `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g.
-//! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without forms: those that the planner finds best.
+//! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without forms: those that the planner finds best. `BOUNDARY` names
+//! another boundary than the stencil's own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::plan::stream::{Form, plan_form};
 use abide_core::plan::{Execution, Options, stream_plans};
-use abide_core::{Array, Backend, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
+use abide_core::{Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::{CudaBackend, Nvrtc, report, target};
 
 fn form(text: &str) -> Result<Form> {
@@ -28,6 +29,21 @@ fn form(text: &str) -> Result<Form> {
     })
 }
 
+fn words(f: &Form) -> String {
+    let numbers = [
+        f.depth,
+        f.warps,
+        f.cells_per_thread[0],
+        f.cells_per_thread[1],
+        usize::from(f.lag),
+        f.ahead,
+        f.carried_shared,
+        f.blocks_per_multiprocessor,
+        f.waves,
+    ];
+    numbers.map(|n| n.to_string()).join(",")
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stencil, size, dtype, forms @ ..] = arguments.as_slice() else {
@@ -36,7 +52,10 @@ fn main() -> Result<()> {
     };
     let shape: Shape = size.parse()?;
     let program = catalogue::find(stencil)?.program(shape.dimensions())?;
-    let problem = Problem::new(Arc::new(program), shape, dtype.parse()?)?;
+    let mut problem = Problem::new(Arc::new(program), shape, dtype.parse()?)?;
+    if let Ok(text) = std::env::var("BOUNDARY") {
+        problem.boundaries = Boundaries::all(text.parse()?);
+    }
     let backend = CudaBackend::new();
     let device = match &backend {
         Ok(backend) => backend.device().clone(),
@@ -63,7 +82,7 @@ fn main() -> Result<()> {
                     if backend.is_err() {
                         let said = match compiled {
                             Ok(list) => format!("{list:?}"),
-                            Err(error) => error.to_string().chars().take(1500).collect(),
+                            Err(error) => error.to_string().chars().take(400).collect(),
                         };
                         println!("{} {} {said}", plan.summary(), plan.stream().map_or(0, |s| s.shared_bytes));
                     }
@@ -98,12 +117,11 @@ fn main() -> Result<()> {
                 let same = got.iter().zip(&expected).all(|(a, b)| a.same_bits(b));
                 let c = plan.compiled.iter().map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
                 println!(
-                    "{rate:8.1} {} {:?} {} shared {}, {}",
-                    if same { "same bits" } else { "WRONG BITS" },
-                    plan.stream().map(|s| s.form()),
+                    "{rate:8.1} {} {} {} shared {}",
+                    if same { "ok" } else { "WRONG BITS" },
+                    plan.stream().map_or(String::new(), |s| words(&s.form())),
                     plan.stream().map_or(0, |s| s.shared_bytes),
                     c.collect::<Vec<_>>().join(", "),
-                    plan.summary()
                 );
             }
             Err(error) => println!("failed: {error}"),

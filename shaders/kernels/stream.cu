@@ -4,8 +4,9 @@
 // in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives at it into a plane of
 // its result, some planes behind. What a level keeps between planes are partial sums (see core's `carry.rs`), in
 // registers. Along X the window is as wide as a warp: neighbours' cells come by shuffles. Along Y, rows at the edge of a
-// warp's strip pass through shared memory, one plane later (LAG), so that one barrier a plane serves all levels. Cells
-// near the window's sides go wrong by a radius a level and are not stored: neighbouring windows overlap by twice MARGIN.
+// warp's strip pass through shared memory: a barrier between levels, or (LAG) each level takes what the one before it made
+// a plane ago, so that one barrier a plane serves all. Cells near the window's sides go wrong by a radius a level and are
+// not stored: neighbouring windows overlap by twice MARGIN.
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
@@ -15,6 +16,7 @@ constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
 constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
 constexpr bool VECTORS = OWN_X % LANES == 0;
 constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;
+constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr int PLANE = TILE_Y * TILE_X;
 constexpr int VECTOR = VECTORS ? LANES : 1;
 
@@ -70,6 +72,16 @@ __device__ __forceinline__ void copies_wait()
 #endif
 }
 
+// Loads where `yes`, by way of the first-level cache: nobody writes the input of a pass.
+__device__ __forceinline__ void load_if(unsigned yes, double& value, const double* from)
+{
+    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f64 %0, [%2]; }" : "+d"(value) : "r"(yes), "l"(from));
+}
+__device__ __forceinline__ void load_if(unsigned yes, float& value, const float* from)
+{
+    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f32 %0, [%2]; }" : "+f"(value) : "r"(yes), "l"(from));
+}
+
 __device__ __forceinline__ void barrier()
 {
     if constexpr (WARPS > 1) __syncthreads();
@@ -80,15 +92,16 @@ struct Stream {
     const Buffers& buffers;
     const Parameters& parameters;
     real* ring;                          // [AHEAD][FIELDS][TILE_Y][TILE_X]: planes of the input
-    real* edges;                         // [2][LEVELS - 1][FIELDS][WARPS][2][EDGE_Y][TILE_X]: first and last rows of strips
+    real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][WARPS][2][EDGE_Y][TILE_X]: first and last rows of strips
     real* far;                           // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers
     real* row;                           // [TILE_X] a warp: a row on its way out
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
     Offset low_y, high_y, low_x, high_x; // cells that this block stores
-    unsigned held;                       // own cells across that keep their value, a bit each
-    bool inner, bound_across;            // whether the window lies in the domain; whether the boundary gives cells of it
-    int turn;                            // the half of `edges` that was written last
+    unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
+    bool whole_rows;                     // whether no cell of the window needs the boundary to find it
+    bool bound_across;                   // whether the boundary gives cells of the window
+    int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
 
@@ -122,27 +135,27 @@ struct Stream {
     {
         const Source plane = source_s(p);
         each<FIELDS>([&](auto f) {
-            const real* field = buffers.current[f.value] + plane.index * STRIDE_S;
-            each<OWN_Y>([&](auto r) {
-                real* to = ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X;
-                const Source line = source_y(y(r.value));
-                const real* from = field + line.index * STRIDE_Y;
-                if (inner && !plane.constant) {
-                    constexpr int WORD = ALIGNED ? LANES : 1;
+            const real* const field = buffers.current[f.value] + plane.index * STRIDE_S;
+            real* const to = ring + (slot * FIELDS + f.value) * PLANE + warp * OWN_Y * TILE_X;
+            if (whole_rows && !plane.constant) {
+                constexpr int WORD = ALIGNED ? LANES : 1;
+                const real* const from = field + x0 + lane * WORD;
+                each<OWN_Y>([&](auto r) {
+                    const real* const line = from + source_y(y(r.value)).index * STRIDE_Y;
                     each<OWN_X / WORD>([&](auto q) {
-                        const int column = (q.value * 32 + lane) * WORD;
-                        copy_async<WORD * sizeof(real)>(to + column, from + x0 + column);
+                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
                     });
-                } else {
-                    each<OWN_X>([&](auto q) {
-                        const int column = q.value * 32 + lane;
-                        const Source cell = source_x(x0 + column);
-                        if (plane.constant || line.constant || cell.constant)
-                            to[column] = plane.constant ? plane.value : line.constant ? line.value : cell.value;
-                        else copy_async<sizeof(real)>(to + column, from + cell.index);
-                    });
+                });
+            } else {
+                // A loop in earnest, for its body must not be mixed with the one above.
+                #pragma unroll 1
+                for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
+                    const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
+                    if (plane.constant || line.constant || column.constant)
+                        to[cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
+                    else copy_async<sizeof(real)>(to + cell, field + line.index * STRIDE_Y + column.index);
                 }
-            });
+            }
         });
     }
 
@@ -228,19 +241,35 @@ struct Stream {
         });
     }
 
-    // The value that the boundary gives to an own cell of plane `q`, if it gives one.
+    // The values that the boundary gives to own cells of plane `q` of field F.
     template <int F>
-    __device__ __forceinline__ void bound(real& value, Offset q, bool hold_plane, int r, int c) const
+    __device__ __forceinline__ void bound(Cells& cells, Offset q) const
     {
+        const Source a = source_s(q);
         if constexpr (HAS_CONSTANT) {
-            const Source a = source_s(q), b = source_y(y(r)), d = source_x(x(c));
-            if (a.constant || b.constant || d.constant) value = a.constant ? a.value : b.constant ? b.value : d.value;
+            each<OWN_Y>([&](auto r) {
+                const Source b = source_y(y(r.value));
+                each<OWN_X>([&](auto c) {
+                    const Source d = source_x(x(c.value));
+                    const real given = a.constant ? a.value : b.constant ? b.value : d.value;
+                    cells[r.value][c.value] = a.constant || b.constant || d.constant ? given : cells[r.value][c.value];
+                });
+            });
         }
         if constexpr (HAS_FIXED) {
-            // A cell that is held has the value it had in the beginning, which every pass hands on.
-            if (hold_plane || (held >> (r * OWN_X + c) & 1u)) {
-                const Source a = source_s(q), b = source_y(y(r)), d = source_x(x(c));
-                value = __ldcg(buffers.current[F] + a.index * STRIDE_S + b.index * STRIDE_Y + d.index);
+            // A cell that is held has the value it had in the beginning, which the input still has. Few warps have such
+            // cells. Loads are predicated and not branched around: lanes that part would meet again only at a price.
+            const unsigned hold = held_s(q) ? inside : held;
+            if (__any_sync(~0u, hold != 0u)) {
+                const real* const plane = buffers.current[F] + a.index * STRIDE_S;
+                const real* const own = plane + (y(0) * STRIDE_Y + x(0));
+                each<OWN_Y>([&](auto r) {
+                    const real* const line = WRAPS_Y ? plane + source_y(y(r.value)).index * STRIDE_Y + x(0) : own + r.value * STRIDE_Y;
+                    each<OWN_X>([&](auto c) {
+                        const real* const cell = WRAPS_X ? line - x(0) + source_x(x(c.value)).index : line + c.value;
+                        load_if(hold & 1u << (r.value * OWN_X + c.value), cells[r.value][c.value], cell);
+                    });
+                });
             }
         }
     }
@@ -285,13 +314,7 @@ struct Stream {
             words[i.value * THREADS] = word;
         });
         if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT)) {
-            const bool hold_plane = held_s(q);
-            each<S::WRITES>([&](auto o) {
-                constexpr int F = S::writes(o.value);
-                each<OWN_Y>([&](auto r) {
-                    each<OWN_X>([&](auto c) { bound<F>(out[F][r.value][c.value], q, hold_plane, r.value, c.value); });
-                });
-            });
+            each<S::WRITES>([&](auto o) { bound<S::writes(o.value)>(out[S::writes(o.value)], q); });
         }
     }
 
@@ -306,23 +329,19 @@ struct Stream {
         });
     }
 
-    // The rows that other strips read of the planes that wait before the levels.
+    // The rows that other strips read of the plane that waits before a level.
+    template <int LEVEL>
     __device__ __forceinline__ void publish() const
     {
-        if constexpr (EDGE_Y > 0) {
-            each<LEVELS - 1>([&](auto l) {
-                constexpr int LEVEL = l.value + 1;
-                typedef typename StageAt<LEVEL % STAGES>::type S;
-                each<FIELDS>([&](auto f) {
-                    constexpr int UP = -S::low_y(f.value), DOWN = S::high_y(f.value);
-                    each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, arriving[LEVEL][f.value][k.value], lane); });
-                    each<UP>([&](auto k) {
-                        constexpr int K = EDGE_Y - 1 - k.value, R = OWN_Y - 1 - k.value;
-                        store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, arriving[LEVEL][f.value][R], lane);
-                    });
-                });
+        typedef typename StageAt<LEVEL % STAGES>::type S;
+        each<FIELDS>([&](auto f) {
+            constexpr int UP = -S::low_y(f.value), DOWN = S::high_y(f.value);
+            each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, arriving[LEVEL][f.value][k.value], lane); });
+            each<UP>([&](auto k) {
+                constexpr int K = EDGE_Y - 1 - k.value, R = OWN_Y - 1 - k.value;
+                store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, arriving[LEVEL][f.value][R], lane);
             });
-        }
+        });
     }
 
     // All levels take a plane each; `p` arrives at the first.
@@ -341,11 +360,19 @@ struct Stream {
                     hand_on<LEVEL + 1, EDGE>(made, here - DELAY);
                 }
             });
+            turn ^= 1;
+            each<LEVELS - 1>([&](auto l) { publish<l.value + 1>(); });
         } else {
             each<LEVELS>([&](auto l) {
                 constexpr int LEVEL = l.value;
                 if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, p - lag<LEVEL>(), slot);
-                else level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
+                else {
+                    level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
+                    if constexpr (EDGE_Y > 0) {
+                        publish<LEVEL + 1>();
+                        barrier();
+                    }
+                }
             });
         }
     }
@@ -387,32 +414,41 @@ struct Stream {
         });
     }
 
-    // Planes first … last - 1 of the result.
+    // Plane `p` arrives; planes first … last - 1 of the result are stored.
+    template <bool EDGE>
+    __device__ __forceinline__ void advance(Offset p, Offset first, Offset last, int& slot)
+    {
+        copies_wait<AHEAD - 2>();
+        barrier();
+        fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
+        copies_end();
+        each<FIELDS>([&](auto f) {
+            each<OWN_Y>([&](auto r) {
+                load_row(ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X, arriving[0][f.value][r.value], lane);
+            });
+        });
+        Cells out[FIELDS];
+        step<EDGE>(p, slot, out);
+        const Offset q = p - BEHIND;
+        if (q >= first && q < last) store(out, q);
+        slot = slot == AHEAD - 1 ? 0 : slot + 1;
+    }
+
     __device__ __forceinline__ void run(Offset first, Offset last)
     {
-        const Offset from = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
-        each<AHEAD - 1>([&](auto i) { fetch(from + i.value, i.value); copies_end(); });
+        Offset p = LOW_S == FIXED && first < MARGIN_S ? 0 : first - MARGIN_S;
+        each<AHEAD - 1>([&](auto i) { fetch(p + i.value, i.value); copies_end(); });
+        // Planes between these two meet no boundary of S at any level.
+        const Offset low = bound_across ? last + BEHIND : LOW_S == PERIODIC ? p : BEHIND + FIX_S;
+        const Offset high = HIGH_S == PERIODIC ? last + BEHIND : EXTENT_S - FIX_S;
         int slot = 0;
         #pragma unroll 1
-        for (Offset p = from; p < last + BEHIND; ++p) {
-            copies_wait<AHEAD - 2>();
-            barrier();
-            fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
-            copies_end();
-            each<FIELDS>([&](auto f) {
-                each<OWN_Y>([&](auto r) {
-                    load_row(ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X, arriving[0][f.value][r.value], lane);
-                });
-            });
-            Cells out[FIELDS];
-            const Offset q = p - BEHIND;
-            const bool bound_plane = (LOW_S != PERIODIC && q < FIX_S) || (HIGH_S != PERIODIC && p >= EXTENT_S - FIX_S);
-            if (bound_across || bound_plane) step<true>(p, slot, out);
-            else step<false>(p, slot, out);
-            turn ^= 1;
-            publish();
-            if (q >= first && q < last) store(out, q);
-            slot = slot == AHEAD - 1 ? 0 : slot + 1;
+        while (p < last + BEHIND) {
+            const Offset end = last + BEHIND;
+            #pragma unroll 1
+            for (const Offset stop = p >= high || low > end ? end : low; p < stop; ++p) advance<true>(p, first, last, slot);
+            #pragma unroll 1
+            for (const Offset stop = high < end ? high : end; p < stop; ++p) advance<false>(p, first, last, slot);
         }
     }
 };
@@ -421,13 +457,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
 stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    const int block = blockIdx.x;
-    const int tile_s = block / (TILES_Y * TILES_X), tile_y = block / TILES_X % TILES_Y, tile_x = block % TILES_X;
+    // Windows at the domain's sides take longer, for each level asks the boundary: they make fewer planes each, CUT times
+    // as many make up for it, and they go first.
+    constexpr int SIDES = CUT > 1 ? (TILES_X < 2 ? TILES_X : 2) : 0, SIDE_BLOCKS = SIDES * TILES_S * CUT;
+    const int block = blockIdx.x - SIDE_BLOCKS;
+    const bool at_side = CUT > 1 && block < 0;
+    const int side_block = blockIdx.x;
+    constexpr int ROW = SIDES > 0 ? SIDES : 1, MIDDLE = TILES_X > SIDES ? TILES_X - SIDES : 1;
+    const int tile_s = at_side ? side_block / ROW : block / (TILES_Y * MIDDLE);
+    const int tile_y = at_side ? 0 : block / MIDDLE % TILES_Y;
+    const int tile_x = at_side ? side_block % ROW * (TILES_X - 1) : block % MIDDLE + (SIDES > 0);
     const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
     Stream stream = {buffers, parameters};
     stream.ring = reinterpret_cast<real*>(shared);
     stream.edges = stream.ring + AHEAD * FIELDS * PLANE;
-    stream.far = stream.edges + 2 * (LEVELS - 1) * FIELDS * WARPS * 2 * EDGE_Y * TILE_X;
+    stream.far = stream.edges + (1 + LAG) * (LEVELS - 1) * FIELDS * WARPS * 2 * EDGE_Y * TILE_X;
     stream.row = stream.far + LEVELS * FAR * PLANE + warp * TILE_X;
     stream.tid = tid;
     stream.lane = lane;
@@ -440,17 +484,24 @@ stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Paramete
     stream.high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : stream.y0 + TILE_Y - MARGIN_Y;
     stream.high_x = tile_x == TILES_X - 1 ? EXTENT_X : stream.x0 + TILE_X - MARGIN_X;
     const Offset y1 = stream.y0 + TILE_Y, x1 = stream.x0 + TILE_X;
-    stream.inner = stream.y0 >= 0 && y1 <= EXTENT_Y && stream.x0 >= 0 && x1 <= EXTENT_X;
+    // Rows beyond the domain are found by clamping unless they have a constant for all cells.
+    stream.whole_rows = stream.x0 >= 0 && x1 <= EXTENT_X && (LOW_Y != CONSTANT || stream.y0 >= 0) && (HIGH_Y != CONSTANT || y1 <= EXTENT_Y);
     stream.bound_across = (LOW_Y != PERIODIC && stream.y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
                           (LOW_X != PERIODIC && stream.x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
-    stream.held = 0;
+    stream.inside = stream.held = 0;
     each<OWN_Y>([&](auto r) {
-        each<OWN_X>([&](auto c) { stream.held |= unsigned(held_y(stream.y(r.value)) || held_x(stream.x(c.value))) << (r.value * OWN_X + c.value); });
+        each<OWN_X>([&](auto c) {
+            const Offset y = stream.y(r.value), x = stream.x(c.value);
+            const bool in = (WRAPS_Y || (y >= 0 && y < EXTENT_Y)) && (WRAPS_X || (x >= 0 && x < EXTENT_X));
+            stream.inside |= unsigned(in) << (r.value * OWN_X + c.value);
+            stream.held |= unsigned(in && (held_y(y) || held_x(x))) << (r.value * OWN_X + c.value);
+        });
     });
     each<LEVELS>([&](auto l) {
         each<NEAR>([&](auto k) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.near[l.value][k.value][r.value][c.value] = real(0); }); }); });
         each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
     });
-    const Offset first = Offset(tile_s) * CHUNK, last = first + CHUNK < EXTENT_S ? first + CHUNK : EXTENT_S;
-    stream.run(first, last);
+    const Offset chunk = at_side ? (CHUNK + CUT - 1) / CUT : CHUNK;
+    const Offset first = Offset(tile_s) * chunk, last = first + chunk < EXTENT_S ? first + chunk : EXTENT_S;
+    if (first < last) stream.run(first, last);
 }

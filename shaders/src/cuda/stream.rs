@@ -29,6 +29,7 @@ pub(super) fn streaming(problem: &Problem, program: &Program, stream: &Stream) -
         ("LAG", usize::from(stream.lag)),
         ("AHEAD", stream.ahead),
         ("CHUNK", stream.chunk),
+        ("CUT", stream.cut),
         ("MARGIN_S", stream.margin[0]),
         ("MARGIN_Y", stream.margin[1]),
         ("MARGIN_X", stream.margin[2]),

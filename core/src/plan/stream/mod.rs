@@ -40,6 +40,8 @@ pub struct Stream {
     pub tiles: [usize; 3],
     /// Planes of the result that a window makes.
     pub chunk: usize,
+    /// Windows along the faster axis' sides are cut this many times finer along the swept axis, for they take longer.
+    pub cut: usize,
     /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a plane serves
     /// all stages, and they do not wait for each other.
     pub lag: bool,
@@ -51,7 +53,7 @@ pub struct Stream {
     pub carried_shared: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
-    /// Times that the device is filled with blocks, about.
+    /// Times that the device is filled with blocks, at most.
     pub waves: usize,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
@@ -72,7 +74,8 @@ impl Stream {
 
     /// All windows of the domain.
     pub fn tile_count(&self) -> usize {
-        self.tiles.iter().product()
+        let sides = if self.cut > 1 { self.tiles[2].min(2) } else { 0 };
+        self.tiles[0] * (self.tiles[1] * (self.tiles[2] - sides) + sides * self.cut)
     }
 
     /// What was chosen freely of it.
