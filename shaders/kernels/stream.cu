@@ -4,8 +4,8 @@
 // in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives at it into a plane of
 // its result, some planes behind. What a level keeps between planes are partial sums (see core's `carry.rs`), in
 // registers. Along X the window is as wide as a warp: neighbours' cells come by shuffles. Along Y, rows at the edge of a
-// warp's strip pass through shared memory: a barrier between levels, or (LAG) each level takes what the one before it made
-// a plane ago, so that one barrier a plane serves all. Cells near the window's sides go wrong by a radius a level and are
+// warp's strip pass through shared memory: strips wait for each other at each level, or (LAG) each level takes what
+// the one before it made a plane ago, so that one barrier a plane serves all. Cells near the window's sides go wrong by a radius a level and are
 // not stored: neighbouring windows overlap by twice MARGIN.
 
 constexpr int THREADS = 32 * WARPS;
@@ -17,6 +17,13 @@ constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte a
 constexpr bool VECTORS = OWN_X % LANES == 0;
 constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
+constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
+constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
+// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side.
+constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
+constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X <= OWN_X && (!ALIGNED || (EXTENT_X - TILE_X) % LANES == 0);
+constexpr bool SNUG = SNUG_Y && SNUG_X;
+enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
 constexpr int PLANE = TILE_Y * TILE_X;
 constexpr int VECTOR = VECTORS ? LANES : 1;
 
@@ -101,6 +108,7 @@ struct Stream {
     unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
     bool whole_rows;                     // whether no cell of the window needs the boundary to find it
     bool bound_across;                   // whether the boundary gives cells of the window
+    unsigned side;                       // where the window is SNUG, of the sides (Side) that it lies at
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
@@ -185,14 +193,11 @@ struct Stream {
         }
     };
 
-    // Own cells of field F with those beside them that the stage taps: rows of other strips from shared memory, columns
-    // of other lanes by shuffles.
+    // Rows of other strips beside the own cells of field F, as far as the stage taps them.
     template <class S, int LEVEL, bool EDGE, int F, class Wide>
-    __device__ __forceinline__ void widen(const Cells& own, Wide& wide, int slot) const
+    __device__ __forceinline__ void rows_beside(Wide& wide, int slot) const
     {
-        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
-        constexpr int UP = -S::low_y(F), DOWN = S::high_y(F);
-        each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { wide[r.value + RY][c.value + RX] = own[r.value][c.value]; }); });
+        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X, UP = -S::low_y(F), DOWN = S::high_y(F);
         each<UP + DOWN>([&](auto i) {
             constexpr bool above = i.value < UP;
             constexpr int R = above ? -1 - i.value : OWN_Y + i.value - UP;
@@ -208,7 +213,7 @@ struct Stream {
             }
             each<OWN_X>([&](auto c) { wide[R + RY][c.value + RX] = cells[c.value]; });
         });
-        if constexpr (EDGE && (LOW_Y == MIRROR || HIGH_Y == MIRROR)) {
+        if constexpr (EDGE && MIRRORS_Y) {
             // One ghost row mirrors the row at the edge; the planner admits no larger radius.
             each<OWN_Y + 2 * RY>([&](auto r) {
                 const Offset at = y(r.value - RY);
@@ -218,27 +223,31 @@ struct Stream {
                     if (at == EXTENT_Y) each<OWN_X>([&](auto c) { wide[r.value][c.value + RX] = wide[r.value - 1][c.value + RX]; });
             });
         }
-        each<OWN_Y + 2 * RY>([&](auto r) {
-            // How far taps of this row reach, over all own cells that tap it.
-            constexpr int LEFT = S::template reach_x<F>(r.value - RY, true), RIGHT = S::template reach_x<F>(r.value - RY, false);
-            each<LEFT>([&](auto i) {
-                constexpr int K = i.value + 1, STEP = (K + OWN_X - 1) / OWN_X, FROM = STEP * OWN_X - K;
-                wide[r.value][RX - K] = __shfl_up_sync(~0u, wide[r.value][RX + FROM], STEP);
-            });
-            each<RIGHT>([&](auto i) {
-                constexpr int K = i.value, STEP = K / OWN_X + 1, FROM = K % OWN_X;
-                wide[r.value][RX + OWN_X + K] = __shfl_down_sync(~0u, wide[r.value][RX + FROM], STEP);
-            });
-            if constexpr (EDGE && (LOW_X == MIRROR || HIGH_X == MIRROR)) {
-                each<OWN_X + 2 * RX>([&](auto c) {
-                    const Offset at = x(c.value - RX);
-                    if constexpr (RX > 0 && LOW_X == MIRROR && c.value + 1 < OWN_X + 2 * RX)
-                        if (at == -1) wide[r.value][c.value] = wide[r.value][c.value + 1];
-                    if constexpr (RX > 0 && HIGH_X == MIRROR && c.value > 0)
-                        if (at == EXTENT_X) wide[r.value][c.value] = wide[r.value][c.value - 1];
-                });
-            }
+    }
+
+    // Columns of other lanes beside row `R - RADIUS_Y` of field F, as far as taps of any own row reach.
+    template <class S, bool EDGE, int F, int R, class Wide>
+    __device__ __forceinline__ void columns_beside(Wide& wide) const
+    {
+        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
+        constexpr int LEFT = S::template reach_x<F>(R - RY, true), RIGHT = S::template reach_x<F>(R - RY, false);
+        each<LEFT>([&](auto i) {
+            constexpr int K = i.value + 1, STEP = (K + OWN_X - 1) / OWN_X, FROM = STEP * OWN_X - K;
+            wide[R][RX - K] = __shfl_up_sync(~0u, wide[R][RX + FROM], STEP);
         });
+        each<RIGHT>([&](auto i) {
+            constexpr int K = i.value, STEP = K / OWN_X + 1, FROM = K % OWN_X;
+            wide[R][RX + OWN_X + K] = __shfl_down_sync(~0u, wide[R][RX + FROM], STEP);
+        });
+        if constexpr (EDGE && MIRRORS_X) {
+            each<OWN_X + 2 * RX>([&](auto c) {
+                const Offset at = x(c.value - RX);
+                if constexpr (RX > 0 && LOW_X == MIRROR && c.value + 1 < OWN_X + 2 * RX)
+                    if (at == -1) wide[R][c.value] = wide[R][c.value + 1];
+                if constexpr (RX > 0 && HIGH_X == MIRROR && c.value > 0)
+                    if (at == EXTENT_X) wide[R][c.value] = wide[R][c.value - 1];
+            });
+        }
     }
 
     // The values that the boundary gives to own cells of plane `q` of field F.
@@ -259,37 +268,51 @@ struct Stream {
         if constexpr (HAS_FIXED) {
             // A cell that is held has the value it had in the beginning, which the input still has. Few warps have such
             // cells. Loads are predicated and not branched around: lanes that part would meet again only at a price.
-            const unsigned hold = held_s(q) ? inside : held;
-            if (__any_sync(~0u, hold != 0u)) {
-                const real* const plane = buffers.current[F] + a.index * STRIDE_S;
-                const real* const own = plane + (y(0) * STRIDE_Y + x(0));
-                each<OWN_Y>([&](auto r) {
-                    const real* const line = WRAPS_Y ? plane + source_y(y(r.value)).index * STRIDE_Y + x(0) : own + r.value * STRIDE_Y;
-                    each<OWN_X>([&](auto c) {
-                        const real* const cell = WRAPS_X ? line - x(0) + source_x(x(c.value)).index : line + c.value;
-                        load_if(hold & 1u << (r.value * OWN_X + c.value), cells[r.value][c.value], cell);
+            const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
+            const real* const plane = buffers.current[F] + (LOW_S == PERIODIC ? a.index : q) * STRIDE_S;
+            const real* const own = plane + (y(0) * STRIDE_Y + x(0));
+            if (SNUG && !plane_held) {
+                if (side & SIDE_X && plane_there) {
+                    const bool low = side & LANE_LOW, high = side & LANE_HIGH;
+                    each<OWN_Y>([&](auto r) {
+                        each<FIX_X>([&](auto k) {
+                            constexpr int LOW = k.value, HIGH = OWN_X - 1 - k.value;
+                            real value = real(0);
+                            load_if(low || high, value, own + (r.value * STRIDE_Y + (low ? LOW : HIGH)));
+                            cells[r.value][LOW] = low ? value : cells[r.value][LOW];
+                            cells[r.value][HIGH] = high ? value : cells[r.value][HIGH];
+                        });
                     });
-                });
+                }
+                if (side & (WARP_LOW | WARP_HIGH) && plane_there) {
+                    const bool low = side & WARP_LOW, high = side & WARP_HIGH;
+                    each<FIX_Y>([&](auto k) {
+                        each<OWN_X>([&](auto c) {
+                            load_if(low, cells[k.value][c.value], own + (k.value * STRIDE_Y + c.value));
+                            load_if(high, cells[OWN_Y - 1 - k.value][c.value], own + ((OWN_Y - 1 - k.value) * STRIDE_Y + c.value));
+                        });
+                    });
+                }
+            } else {
+                const unsigned hold = plane_there ? plane_held ? inside : held : 0u;
+                if (__any_sync(~0u, hold != 0u)) {
+                    each<OWN_Y>([&](auto r) {
+                        const real* const line = WRAPS_Y ? plane + source_y(y(r.value)).index * STRIDE_Y + x(0) : own + r.value * STRIDE_Y;
+                        each<OWN_X>([&](auto c) {
+                            const real* const cell = WRAPS_X ? line - x(0) + source_x(x(c.value)).index : line + c.value;
+                            load_if(hold & 1u << (r.value * OWN_X + c.value), cells[r.value][c.value], cell);
+                        });
+                    });
+                }
             }
         }
     }
 
-    // A stage turns the plane `p` that arrives at it into the plane DELAY before it.
-    template <int LEVEL, bool EDGE>
-    __device__ __forceinline__ void level(const Cells (&in)[FIELDS], Cells (&out)[FIELDS], Offset p, int slot)
+    // Own cells take the arriving plane `p` and give the plane DELAY before it.
+    template <int LEVEL, bool EDGE, class Wide, class Distant>
+    __device__ __forceinline__ void take(const Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p)
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
-        real wide[FIELDS][OWN_Y + 2 * S::RADIUS_Y][OWN_X + 2 * S::RADIUS_X];
-        each<FIELDS>([&](auto f) { widen<S, LEVEL, EDGE, f.value>(in[f.value], wide[f.value], slot); });
-        real distant[FAR > 0 ? FAR : 1][OWN_Y][OWN_X];
-        constexpr int HERE = S::CARRIED > NEAR ? S::CARRIED - NEAR : 0;
-        Word* const words = reinterpret_cast<Word*>(far) + LEVEL * FAR * (OWN_Y * OWN_X / VECTOR) * THREADS + tid;
-        each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
-            constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
-            const Word word = words[i.value * THREADS];
-            each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
-        });
-        const Offset q = p - S::DELAY;
         auto arrive = [&]() {
             each<OWN_Y>([&](auto r) {
                 constexpr int R = r.value;
@@ -307,15 +330,49 @@ struct Stream {
             #pragma unroll 1
             for (int times = p == 0 ? 2 : 1; times > 0; --times) arrive();
         } else arrive();
+        if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT))
+            each<S::WRITES>([&](auto o) { bound<S::writes(o.value)>(out[S::writes(o.value)], p - S::DELAY); });
+    }
+
+    // A stage turns the plane `p` that arrives at it into the plane DELAY before it.
+    template <int LEVEL, bool EDGE>
+    __device__ __forceinline__ void level(const Cells (&in)[FIELDS], Cells (&out)[FIELDS], Offset p, int slot)
+    {
+        typedef typename StageAt<LEVEL % STAGES>::type S;
+        constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
+        constexpr bool EARLY = !(EDGE && MIRRORS_Y);     // whether own rows have all they need before those beside arrive
+        real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
+        each<FIELDS>([&](auto f) {
+            constexpr int F = f.value;
+            each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { wide[F][r.value + RY][c.value + RX] = in[F][r.value][c.value]; }); });
+            if constexpr (EARLY) each<OWN_Y>([&](auto r) { columns_beside<S, EDGE, F, r.value + RY>(wide[F]); });
+        });
+        // Now all strips have the plane's copies and have published the level's rows, and are done with those before.
+        if constexpr (SYNCED) barrier();
+        each<FIELDS>([&](auto f) {
+            constexpr int F = f.value;
+            rows_beside<S, LEVEL, EDGE, F>(wide[F], slot);
+            each<OWN_Y + 2 * RY>([&](auto r) {
+                constexpr bool own = r.value >= RY && r.value < OWN_Y + RY;
+                if constexpr (!(own && EARLY)) columns_beside<S, EDGE, F, r.value>(wide[F]);
+            });
+        });
+        real distant[FAR > 0 ? FAR : 1][OWN_Y][OWN_X];
+        constexpr int HERE = S::CARRIED > NEAR ? S::CARRIED - NEAR : 0;
+        Word* const words = reinterpret_cast<Word*>(far) + LEVEL * FAR * (OWN_Y * OWN_X / VECTOR) * THREADS + tid;
+        each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
+            constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
+            const Word word = words[i.value * THREADS];
+            each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
+        });
+        take<LEVEL, EDGE>(wide, distant, out, p);
+        if constexpr (SYNCED && LEVEL < LEVELS - 1) publish<LEVEL + 1>(out);
         each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
             constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
             Word word;
             each<VECTOR>([&](auto l) { word.lane[l.value] = distant[K][R][V * VECTOR + l.value]; });
             words[i.value * THREADS] = word;
         });
-        if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT)) {
-            each<S::WRITES>([&](auto o) { bound<S::writes(o.value)>(out[S::writes(o.value)], q); });
-        }
     }
 
     // Hands the plane that a level made to the next: the own cells stay, rows at the strip's edge go to shared memory.
@@ -331,15 +388,15 @@ struct Stream {
 
     // The rows that other strips read of the plane that waits before a level.
     template <int LEVEL>
-    __device__ __forceinline__ void publish() const
+    __device__ __forceinline__ void publish(const Cells (&waiting)[FIELDS]) const
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         each<FIELDS>([&](auto f) {
             constexpr int UP = -S::low_y(f.value), DOWN = S::high_y(f.value);
-            each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, arriving[LEVEL][f.value][k.value], lane); });
+            each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, waiting[f.value][k.value], lane); });
             each<UP>([&](auto k) {
                 constexpr int K = EDGE_Y - 1 - k.value, R = OWN_Y - 1 - k.value;
-                store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, arriving[LEVEL][f.value][R], lane);
+                store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, waiting[f.value][R], lane);
             });
         });
     }
@@ -361,18 +418,13 @@ struct Stream {
                 }
             });
             turn ^= 1;
-            each<LEVELS - 1>([&](auto l) { publish<l.value + 1>(); });
+            each<LEVELS - 1>([&](auto l) { publish<l.value + 1>(arriving[l.value + 1]); });
         } else {
             each<LEVELS>([&](auto l) {
                 constexpr int LEVEL = l.value;
                 if constexpr (LEVEL == LEVELS - 1) level<LEVEL, EDGE>(arriving[LEVEL], out, p - lag<LEVEL>(), slot);
-                else {
-                    level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
-                    if constexpr (EDGE_Y > 0) {
-                        publish<LEVEL + 1>();
-                        barrier();
-                    }
-                }
+                else level<LEVEL, EDGE>(arriving[LEVEL], arriving[LEVEL + 1], p - lag<LEVEL>(), slot);
+                if constexpr (SYNCED && LEVEL == 0) fetch_next(p, slot);
             });
         }
     }
@@ -414,14 +466,22 @@ struct Stream {
         });
     }
 
+    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of the plane that all are done with.
+    __device__ __forceinline__ void fetch_next(Offset p, int slot) const
+    {
+        fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
+        copies_end();
+    }
+
     // Plane `p` arrives; planes first … last - 1 of the result are stored.
     template <bool EDGE>
     __device__ __forceinline__ void advance(Offset p, Offset first, Offset last, int& slot)
     {
         copies_wait<AHEAD - 2>();
-        barrier();
-        fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
-        copies_end();
+        if constexpr (!SYNCED) {
+            barrier();
+            fetch_next(p, slot);
+        }
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) {
                 load_row(ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X, arriving[0][f.value][r.value], lane);
@@ -483,6 +543,11 @@ stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Paramete
     stream.low_x = tile_x == 0 ? 0 : stream.x0 + MARGIN_X;
     stream.high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : stream.y0 + TILE_Y - MARGIN_Y;
     stream.high_x = tile_x == TILES_X - 1 ? EXTENT_X : stream.x0 + TILE_X - MARGIN_X;
+    const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
+    if (SNUG && high_side) stream.x0 = EXTENT_X - TILE_X;
+    if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) stream.y0 = EXTENT_Y - TILE_Y;
+    stream.side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
+                  (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
     const Offset y1 = stream.y0 + TILE_Y, x1 = stream.x0 + TILE_X;
     // Rows beyond the domain are found by clamping unless they have a constant for all cells.
     stream.whole_rows = stream.x0 >= 0 && x1 <= EXTENT_X && (LOW_Y != CONSTANT || stream.y0 >= 0) && (HIGH_Y != CONSTANT || y1 <= EXTENT_Y);

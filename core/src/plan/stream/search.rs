@@ -141,8 +141,7 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
     (stream.shared_bytes <= limit).then_some(stream)
 }
 
-/// The ring of input planes, the edges of strips in two halves, what is carried beside the registers, and a row a warp on
-/// its way out.
+/// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on its way out.
 fn shared_bytes(demand: &Demand, stream: &Stream) -> usize {
     let [height, width] = stream.window();
     let levels = stream.depth * demand.stages;
