@@ -26,7 +26,7 @@ pub use error::{Error, Result};
 pub use expr::Expr;
 pub use footprint::{Footprint, Neighbourhood};
 pub use grid::{Boundaries, Boundary, Shape};
-pub use plan::{CachePolicy, Depth, Execution, Options, Plan};
+pub use plan::{CachePolicy, Depth, Execution, Measured, Options, Plan, Tune};
 pub use program::{Problem, Program, Stage};
 pub use real::{Array, DType, Real};
 pub use start::Start;

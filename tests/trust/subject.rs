@@ -9,7 +9,7 @@ use abide::backend::{Opened, open};
 use abide::catalogue;
 use abide::{
     Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result,
-    Session, Shape, Start,
+    Session, Shape, Start, Tune,
 };
 
 /// A backend that is present.
@@ -81,10 +81,12 @@ impl Subject {
     pub fn variants(&self, problem: &Problem) -> Vec<Options> {
         let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
             let depths = [Depth::Auto, Depth::Steps(2)];
-            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth })
+            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth, tune: Tune::Off })
         });
-        let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
-        let all = [Options::default(), stepwise].into_iter().chain(persistent);
+        // What a user's tuning found earlier is no part of what is tested.
+        let own = Options { tune: Tune::Off, ..Options::default() };
+        let stepwise = Options { execution: Execution::Stepwise, ..own };
+        let all = [own, stepwise].into_iter().chain(persistent);
         let able: Vec<Options> = all.filter(|options| self.plans(problem, options)).collect();
         assert!(!able.is_empty(), "{}: no way to run {}", self.name, describe(problem));
         able
@@ -246,7 +248,7 @@ fn ulp(value: f64, dtype: DType) -> f64 {
 
 /// A problem and a way to run it, in words.
 fn words(problem: &Problem, options: &Options) -> String {
-    let Options { execution, cache, depth } = options;
+    let Options { execution, cache, depth, .. } = options;
     format!("{}, execution {execution}, cache {cache}, depth {depth:?}", describe(problem))
 }
 

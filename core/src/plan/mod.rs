@@ -6,11 +6,14 @@
 
 pub mod ebisu;
 mod explain;
+mod measured;
+mod neighbours;
 mod options;
 pub mod perks;
+mod recipe;
 mod rows;
 pub mod stream;
-mod sweep;
+pub mod sweep;
 mod tiles;
 
 use serde::Serialize;
@@ -21,7 +24,10 @@ use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
-pub use options::{CachePolicy, Depth, Execution, Options};
+pub use measured::Measured;
+pub use neighbours::neighbours;
+pub use options::{CachePolicy, Depth, Execution, Options, Tune};
+pub use recipe::Recipe;
 pub use stream::{Stream, plan_stream, stream_plans};
 pub use rows::{Rows, plan_rows};
 pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};

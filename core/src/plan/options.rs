@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, Result};
 
@@ -36,6 +36,12 @@ macro_rules! named {
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
             }
         }
 
@@ -81,6 +87,28 @@ named! {
     }
 }
 
+named! {
+    /// Whether plans are timed on the device before one of them runs.
+    Tune "tuning" {
+        /// No, and what was found earlier is not used either: the planner's own choice.
+        Off = "off",
+        /// No, but what an earlier tuning of the same question found fastest is used.
+        #[default]
+        Kept = "kept",
+        /// A few plans that differ much, for some seconds, unless the answer is kept.
+        Quick = "quick",
+        /// Many plans, for a minute at most, unless the answer of as thorough a tuning is kept.
+        Full = "full",
+    }
+}
+
+impl Tune {
+    /// Whether plans are timed.
+    pub fn measures(self) -> bool {
+        matches!(self, Tune::Quick | Tune::Full)
+    }
+}
+
 /// Temporal depth: steps of one pass of a streaming kernel over the domain. Other kernels advance one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
@@ -116,6 +144,8 @@ pub struct Options {
     pub cache: CachePolicy,
     /// Steps of a pass.
     pub depth: Depth,
+    /// Whether plans are timed on the device first, where there are several.
+    pub tune: Tune,
 }
 
 #[cfg(test)]
@@ -132,5 +162,8 @@ mod tests {
         assert_eq!("4".parse(), Ok(Depth::Steps(4)));
         assert!("0".parse::<Depth>().is_err());
         assert!("-3".parse::<Depth>().is_err());
+        assert_eq!(Options::default().tune, Tune::Kept);
+        let error = "fast".parse::<Tune>().unwrap_err().to_string();
+        assert_eq!(error, "no tuning is named `fast`; known: off, kept, quick, full");
     }
 }

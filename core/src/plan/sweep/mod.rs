@@ -21,6 +21,7 @@ use crate::program::Problem;
 
 use self::model::{step_seconds, traffic};
 use self::room::{planes_shared, ring_bytes, shared_bytes};
+pub use self::search::Form;
 use self::search::candidates;
 
 /// The largest radius that a persistent kernel's register window takes.
@@ -98,6 +99,16 @@ impl Sweep {
     /// All tiles of the domain.
     pub fn tile_count(&self) -> usize {
         self.tiles.iter().product()
+    }
+
+    /// What was chosen freely of it.
+    pub fn form(&self) -> Form {
+        Form {
+            threads: self.threads,
+            cells_per_thread: self.cells_per_thread,
+            blocks_per_multiprocessor: self.blocks_per_multiprocessor,
+            chunk: self.chunk,
+        }
     }
 
     /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their lateral halo.
@@ -193,6 +204,13 @@ pub fn sweep_plans(problem: &Problem, device: &DeviceSpec, options: &Options) ->
         .collect();
     sweeps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     Ok(sweeps.into_iter().map(|(_, _, sweep)| plan_of(problem, device, policy, sweep)).collect())
+}
+
+/// The plan of a form, where it is one of those that [`sweep_plans`] would consider.
+pub fn plan_form(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, form: &Form) -> Option<Plan> {
+    let policy = if policy == CachePolicy::Auto { CachePolicy::Mixed } else { policy };
+    let sweep = candidates(problem, device, policy).find(|sweep| sweep.form() == *form)?;
+    Some(plan_of(problem, device, policy, sweep))
 }
 
 /// The plan that runs a sweep.

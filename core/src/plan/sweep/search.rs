@@ -6,6 +6,19 @@ use crate::device::DeviceSpec;
 use crate::plan::CachePolicy;
 use crate::program::Problem;
 
+/// What may be chosen freely of a sweep; the rest follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// Threads of a block, along the slower and the faster axis of a plane.
+    pub threads: [usize; 2],
+    /// Cells of a plane that a thread owns.
+    pub cells_per_thread: [usize; 2],
+    /// Blocks resident on one multiprocessor.
+    pub blocks_per_multiprocessor: usize,
+    /// Planes between two barriers of a block.
+    pub chunk: usize,
+}
+
 /// All sweeps of a policy that fit: threads, cells a thread and blocks a multiprocessor, each with as many planes on the
 /// chip as it can hold.
 pub(super) fn candidates<'a>(
@@ -27,20 +40,14 @@ pub(super) fn candidates<'a>(
         .flat_map(move |threads| cells.clone().map(move |&cells| (threads, cells)))
         .flat_map(|(threads, cells)| [1, 2, 4, 8].map(|blocks| (threads, cells, blocks)))
         .flat_map(|(threads, cells, blocks)| [1, 2, 4].map(|chunk| (threads, cells, blocks, chunk)))
-        .filter_map(move |(threads, cells, blocks, chunk)| {
-            candidate(problem, device, policy, threads, cells, blocks, chunk)
+        .filter_map(move |(threads, cells_per_thread, blocks_per_multiprocessor, chunk)| {
+            let form = Form { threads, cells_per_thread, blocks_per_multiprocessor, chunk };
+            candidate(problem, device, policy, &form)
         })
 }
 
-fn candidate(
-    problem: &Problem,
-    device: &DeviceSpec,
-    policy: CachePolicy,
-    threads: [usize; 2],
-    cells_per_thread: [usize; 2],
-    blocks_per_multiprocessor: usize,
-    chunk: usize,
-) -> Option<Sweep> {
+fn candidate(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, form: &Form) -> Option<Sweep> {
+    let Form { threads, cells_per_thread, blocks_per_multiprocessor, chunk } = *form;
     let per_block = threads[0] * threads[1];
     let resident_threads = per_block * blocks_per_multiprocessor;
     if per_block > device.threads_per_block

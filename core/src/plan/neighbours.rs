@@ -1,0 +1,203 @@
+//! The plans around the planner's own choice that are worth trying on a device.
+//!
+//! The estimates rank plans of one execution better than they compare executions, and rank forms that differ much better
+//! than forms that hardly differ. So each execution gets its share of the list, and within it the list goes from coarse
+//! to fine: first the best of several depths, then of several blocks, then variants of the best.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use super::{
+    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, plan, plan_tiles, stream_plans, sweep_plans,
+};
+use crate::device::DeviceSpec;
+use crate::error::Result;
+use crate::program::Problem;
+
+/// Plans of a full list; of any other, those of a quick one.
+const FULL: usize = 40;
+const QUICK: usize = 8;
+
+/// A plan that is estimated to take as many times as long as the best of its execution is tried only where it is of a
+/// form with a better estimate's.
+const HOPELESS: f64 = 2.0;
+
+/// The plans worth trying: the planner's own choice first, then a launch a stage, then others by their estimate.
+///
+/// As many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All are as `options` ask, and no two are the
+/// same; where the options leave no choice there is one.
+pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    let own = plan(problem, device, options)?;
+    let full = options.tune == Tune::Full;
+    let most = if full { FULL } else { QUICK };
+    let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
+    let mut plans = vec![own];
+    if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
+        plans.extend(plan_tiles(problem, device, options));
+    }
+    // Where an execution cannot be, the planner's own choice is another, and says why.
+    let others = |execution, of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>| {
+        if asked(execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
+    };
+    let sweeps = others(Execution::Persistent, sweep_plans);
+    let streams = others(Execution::Streaming, stream_plans);
+    // The planner's own choice is one of them: a place more for it.
+    let places = most + 1 - plans.len();
+    let mut streams = spread(streams, if sweeps.is_empty() { places } else { places.div_ceil(2) }, full);
+    let mut rest = spread(sweeps, places.saturating_sub(streams.len()), full);
+    rest.append(&mut streams);
+    rest.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
+    plans.append(&mut rest);
+    let mut seen = HashSet::new();
+    plans.retain(|plan| seen.insert(kernel(plan)));
+    plans.truncate(most);
+    Ok(plans)
+}
+
+/// As many of `plans`, the best first, from coarse differences to fine; where the list is not full no two are of one form.
+fn spread(plans: Vec<Plan>, most: usize, full: bool) -> Vec<Plan> {
+    let shares = if full { [most / 4, most * 3 / 4, most] } else { [most / 2, most, 0] };
+    let best = plans.first().map_or(0.0, |plan| plan.estimated_seconds);
+    let mut taken = vec![false; plans.len()];
+    take(&plans, &mut taken, shares[0].max(1).min(most), |plan| {
+        (plan.estimated_seconds <= HOPELESS * best).then(|| coarse(plan))
+    });
+    take(&plans, &mut taken, shares[1], |plan| Some(form(plan)));
+    take(&plans, &mut taken, shares[2], |plan| Some(kernel(plan)));
+    plans.into_iter().zip(taken).filter_map(|(plan, taken)| taken.then_some(plan)).collect()
+}
+
+/// Takes plans, the best first, until `most` are taken, whose key no plan has that is taken.
+fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl Fn(&Plan) -> Option<K>) {
+    let mut count = taken.iter().filter(|taken| **taken).count();
+    let mut seen: HashSet<K> = plans.iter().zip(&*taken).filter(|(_, t)| **t).filter_map(|(p, _)| key(p)).collect();
+    for (plan, taken) in plans.iter().zip(taken) {
+        if count >= most {
+            return;
+        }
+        if !*taken && key(plan).is_some_and(|key| seen.insert(key)) {
+            *taken = true;
+            count += 1;
+        }
+    }
+}
+
+/// What sets plans of one execution farthest apart: the depth of a stream, the cells that a sweep's thread owns.
+fn coarse(plan: &Plan) -> Vec<usize> {
+    match &plan.schedule {
+        Schedule::Sweep(sweep) => sweep.cells_per_thread.to_vec(),
+        Schedule::Stream(stream) => vec![stream.depth],
+        Schedule::Tiles(_) | Schedule::Rows(_) => Vec::new(),
+    }
+}
+
+/// That, and the threads and cells of a block.
+fn form(plan: &Plan) -> Vec<usize> {
+    match &plan.schedule {
+        Schedule::Sweep(sweep) => [sweep.threads, sweep.cells_per_thread].concat(),
+        Schedule::Stream(stream) => [&[stream.depth, stream.warps][..], &stream.cells_per_thread].concat(),
+        Schedule::Tiles(_) | Schedule::Rows(_) => Vec::new(),
+    }
+}
+
+/// All that makes kernels differ: two numbers of waves may come to the same windows.
+fn kernel(plan: &Plan) -> (Option<Recipe>, Vec<usize>) {
+    let mut recipe = Recipe::of(plan);
+    if let Some(Recipe::Stream { waves, .. }) = &mut recipe {
+        *waves = 0;
+    }
+    (recipe, plan.stream().map(|stream| [&stream.tiles[..], &[stream.chunk]].concat()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::plan::Depth;
+    use crate::{DType, Shape, catalogue};
+
+    fn problem(name: &str, extents: &[usize]) -> Problem {
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap()
+    }
+
+    fn list(problem: &Problem, options: &Options) -> Vec<Plan> {
+        neighbours(problem, &DeviceSpec::preset("h200").unwrap(), options).unwrap()
+    }
+
+    fn count(plans: &[Plan], execution: Execution) -> usize {
+        plans.iter().filter(|plan| plan.execution == execution).count()
+    }
+
+    #[test]
+    fn the_own_choice_leads_and_every_execution_has_its_share() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        for problem in [problem("2d5pt", &[2304, 2304]), problem("2d5pt", &[8352, 8352]), problem("3d7pt", &[128; 3])] {
+            for (tune, most, fewest) in [(Tune::Quick, 8, 3), (Tune::Full, 40, 15)] {
+                let options = Options { tune, ..Options::default() };
+                let plans = list(&problem, &options);
+                assert_eq!(plans.len(), most, "{}", problem.shape);
+                assert_eq!(plans[0], plan(&problem, &device, &options).unwrap());
+                assert_eq!(count(&plans, Execution::Stepwise), 1);
+                for execution in [Execution::Persistent, Execution::Streaming] {
+                    assert!(count(&plans, execution) >= fewest, "{execution}: {}", count(&plans, execution));
+                }
+                let rest = &plans[1 + usize::from(plans[0].execution != Execution::Stepwise)..];
+                assert!(rest.is_sorted_by_key(|plan| plan.estimated_seconds));
+            }
+        }
+    }
+
+    #[test]
+    fn plans_differ_in_form_and_in_a_full_list_in_their_kernels() {
+        for problem in [problem("2d5pt", &[8352, 8352]), problem("poisson", &[127, 193, 251])] {
+            let quick = list(&problem, &Options { tune: Tune::Quick, ..Options::default() });
+            let forms: HashSet<_> = quick.iter().map(|plan| (plan.execution.name(), form(plan))).collect();
+            assert_eq!(forms.len(), quick.len(), "{forms:?}");
+            let streams = quick.iter().filter_map(Plan::stream);
+            assert!(streams.map(|stream| stream.depth).collect::<HashSet<_>>().len() > 1);
+            let full = list(&problem, &Options { tune: Tune::Full, ..Options::default() });
+            assert_eq!(full.iter().map(kernel).collect::<HashSet<_>>().len(), full.len());
+            let forms: HashSet<_> = full.iter().map(|plan| (plan.execution.name(), form(plan))).collect();
+            assert!(forms.len() < full.len() && forms.len() >= full.len() / 2, "{} forms", forms.len());
+        }
+    }
+
+    #[test]
+    fn the_best_of_each_execution_is_among_them() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let problem = problem("2d9pt", &[8352, 8352]);
+        let options = Options { tune: Tune::Quick, ..Options::default() };
+        let plans = list(&problem, &options);
+        let firsts = [
+            sweep_plans(&problem, &device, &options).unwrap().swap_remove(0),
+            stream_plans(&problem, &device, &options).unwrap().swap_remove(0),
+        ];
+        for first in firsts {
+            assert!(plans.iter().any(|plan| kernel(plan) == kernel(&first)), "{}", first.summary());
+        }
+    }
+
+    #[test]
+    fn what_is_asked_is_kept_to() {
+        let problem = problem("2d5pt", &[2304, 2304]);
+        let full = Options { tune: Tune::Full, ..Options::default() };
+        let plans = list(&problem, &Options { execution: Execution::Stepwise, ..full });
+        assert_eq!(plans.len(), 1);
+        let plans =
+            list(&problem, &Options { execution: Execution::Persistent, cache: CachePolicy::Registers, ..full });
+        assert!(plans.len() > 20 && plans.iter().all(|plan| plan.cache == CachePolicy::Registers));
+        let plans = list(&problem, &Options { cache: CachePolicy::Shared, ..full });
+        assert!(plans.iter().all(|plan| plan.cache == CachePolicy::Shared));
+        let plans = list(&problem, &Options { execution: Execution::Streaming, depth: Depth::Steps(4), ..full });
+        assert!(plans.len() > 10 && plans.iter().all(|plan| plan.depth == 4));
+    }
+
+    #[test]
+    fn a_device_without_registers_to_plan_with_has_one_plan() {
+        let device = DeviceSpec { registers: 0, warp: 0, ..DeviceSpec::preset("h200").unwrap() };
+        let plans = neighbours(&problem("2d5pt", &[64, 64]), &device, &Options::default()).unwrap();
+        assert_eq!(plans.iter().map(|plan| plan.execution).collect::<Vec<_>>(), [Execution::Stepwise]);
+    }
+}
