@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub use abide_core::backend::*;
 
 use crate::program::Problem;
-use crate::{Array, CachePolicy, Error, Options, Plan, Result, memory};
+use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result, memory};
 
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
 #[rustfmt::skip]
@@ -173,17 +173,45 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
         plan.notes
             .push(format!("{has}: only persistent kernels keep cells on the chip, this plan is {}", plan.execution));
     }
+    if options.tune.measures() && opened.backend.tuner().is_none() {
+        let name = opened.backend.name();
+        plan.notes.push(format!(
+            "tuning {} was asked for: backend {name} has one schedule, there is nothing to tune",
+            options.tune
+        ));
+    }
     Ok(plan)
+}
+
+/// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where the backend
+/// has one schedule. Where the options ask for tuning, the fastest is kept for later plans.
+pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
+    let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
+        backend: opened.backend.name(),
+        reason: "it has one schedule, there are no plans to measure against each other".to_owned(),
+        change: "leave --measured out, or use --backend cuda".to_owned(),
+    })?;
+    check_memory(opened, problem)?;
+    tuner.measure(problem, options)
 }
 
 /// [`plan`], once the machine is found to have memory for the problem.
 fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
+    // Tuning takes that memory.
+    if options.tune.measures() {
+        check_memory(opened, problem)?;
+    }
     let plan = plan(opened, problem, options)?;
+    check_memory(opened, problem)?;
+    Ok(plan)
+}
+
+/// Whether the machine has memory for the problem's fields.
+fn check_memory(opened: &Opened, problem: &Problem) -> Result<()> {
     // A device with its own memory leaves the machine's to the initial fields; others compute in a second copy beside.
     let copies = if opened.kind == Kind::Gpu { 1 } else { 2 };
     let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    memory::check("memory for the fields", copies * bytes)?;
-    Ok(plan)
+    memory::check("memory for the fields", copies * bytes)
 }
 
 /// Opens a session on the first candidate that is there, is not [`Kind::Software`] and can run the problem.

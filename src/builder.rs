@@ -12,7 +12,7 @@ use crate::io::{self, Loaded};
 use crate::program::Problem;
 use crate::{
     Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start,
-    Stencil,
+    Stencil, Tune,
 };
 
 /// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
@@ -226,6 +226,13 @@ impl Builder {
     /// Steps that a tile advances between exchanges with its neighbours.
     pub fn depth(mut self, depth: Depth) -> Self {
         self.options.depth = depth;
+        self
+    }
+
+    /// Whether plans are timed on the device first, where a backend has several. Unless given, what an earlier tuning
+    /// found is used and nothing is timed.
+    pub fn tune(mut self, tune: Tune) -> Self {
+        self.options.tune = tune;
         self
     }
 

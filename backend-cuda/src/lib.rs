@@ -4,6 +4,9 @@
 //! launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as the plan says stays in
 //! registers and shared memory from step to step. The kernels are in `abide-shaders`.
 //!
+//! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the device (`tune`),
+//! and the fastest is kept on disk (`winners`).
+//!
 //! Nothing of CUDA is needed to build or load this crate; without a driver [`CudaBackend::new`] is
 //! [`abide_core::Error::Unavailable`], with the reason. Arithmetic and roots have the bits of the CPU's.
 #![deny(missing_docs)]
@@ -18,11 +21,14 @@ mod session;
 mod stepwise;
 mod streaming;
 mod timing;
+mod tune;
+mod winners;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::check_fields;
-use abide_core::plan::{CachePolicy, Execution, Options, Schedule};
+use abide_core::backend::{Tuner, check_fields};
+use abide_core::plan::{CachePolicy, Execution, Options, Tune};
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use cudarc::driver::CudaContext;
 
@@ -36,6 +42,7 @@ pub struct CudaBackend {
     context: Arc<CudaContext>,
     device: DeviceSpec,
     nvrtc: Arc<Nvrtc>,
+    winners: winners::Winners,
 }
 
 impl CudaBackend {
@@ -47,7 +54,14 @@ impl CudaBackend {
     /// A device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, device) = driver::open(ordinal)?;
-        Ok(CudaBackend { context, device, nvrtc: Arc::new(Nvrtc::open()?) })
+        let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), winners::Winners::of_user());
+        Ok(CudaBackend { context, device, nvrtc, winners })
+    }
+
+    /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
+    pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.winners = winners::Winners::at(folder.into());
+        self
     }
 }
 
@@ -66,7 +80,11 @@ impl Backend for CudaBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
-        abide_core::plan::plan(problem, &self.device, options)
+        tune::plan(self, problem, options)
+    }
+
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        Some(self)
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
@@ -75,27 +93,17 @@ impl Backend for CudaBackend {
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
         let kernels = kernels::Kernels::load(&self.context, cubin)?;
         let fields = memory::Fields::new(problem, &self.context, &fields)?;
-        Ok(match plan.schedule {
-            Schedule::Sweep(_) => {
-                let launcher = persistent::Persistent::new(&plan, &fields, &kernels)?;
-                Box::new(session::CudaSession::new(plan, fields, launcher)?)
-            }
-            Schedule::Stream(_) => {
-                let launcher = streaming::Streaming::new(&plan, &kernels, &self.nvrtc)?;
-                Box::new(session::CudaSession::new(plan, fields, launcher)?)
-            }
-            _ => {
-                let launcher = stepwise::Stepwise::new(&plan, &kernels)?;
-                Box::new(session::CudaSession::new(plan, fields, launcher)?)
-            }
-        })
+        let launcher = session::launcher(&plan, &fields, &kernels, &self.nvrtc)?;
+        Ok(Box::new(session::CudaSession::new(plan, fields, launcher)?))
     }
 }
 
-/// Every execution and cache policy that this backend runs, for tests that try them all.
+/// Every execution and cache policy that this backend runs, for tests that try them all: as the planner plans them,
+/// whatever tuning found.
 pub fn variants() -> Vec<Options> {
-    let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
+    let own = Options { tune: Tune::Off, ..Options::default() };
+    let stepwise = Options { execution: Execution::Stepwise, ..own };
     let policies = CachePolicy::ALL.iter().filter(|policy| **policy != CachePolicy::Auto);
-    let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..Options::default() });
+    let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..own });
     std::iter::once(stepwise).chain(persistent).collect()
 }

@@ -1,9 +1,17 @@
-//! What both kinds of session share: fields, parameters, the clock. How steps are launched is the launcher's.
+//! What all sessions share: fields, parameters, the clock. How steps are launched is the launcher's.
 
+use std::sync::Arc;
+
+use abide_core::plan::Schedule;
 use abide_core::{Array, Plan, Result, Session};
 
 use crate::driver::during;
+use crate::kernels::Kernels;
 use crate::memory::{Fields, parameter_bytes, set_parameter};
+use crate::nvrtc::Nvrtc;
+use crate::persistent::Persistent;
+use crate::stepwise::Stepwise;
+use crate::streaming::Streaming;
 use crate::timing::Timer;
 
 /// A way to launch steps.
@@ -18,25 +26,39 @@ pub(crate) trait Launcher: Send {
     fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 }
 
+/// The way to launch the steps of a compiled plan.
+pub(crate) fn launcher(
+    plan: &Plan,
+    fields: &Fields,
+    kernels: &Kernels,
+    nvrtc: &Arc<Nvrtc>,
+) -> Result<Box<dyn Launcher>> {
+    Ok(match plan.schedule {
+        Schedule::Sweep(_) => Box::new(Persistent::new(plan, fields, kernels)?),
+        Schedule::Stream(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
+        Schedule::Tiles(_) | Schedule::Rows(_) => Box::new(Stepwise::new(plan, kernels)?),
+    })
+}
+
 /// A problem in progress on a CUDA device.
-pub(crate) struct CudaSession<L> {
+pub(crate) struct CudaSession {
     plan: Plan,
     fields: Fields,
     /// The kernels' `Parameters`.
     parameters: Vec<u8>,
     timer: Timer,
-    launcher: L,
+    launcher: Box<dyn Launcher>,
 }
 
-impl<L: Launcher> CudaSession<L> {
-    pub fn new(plan: Plan, fields: Fields, launcher: L) -> Result<Self> {
+impl CudaSession {
+    pub fn new(plan: Plan, fields: Fields, launcher: Box<dyn Launcher>) -> Result<Self> {
         let timer = Timer::new(&fields)?;
         let parameters = parameter_bytes(&fields.problem);
         Ok(CudaSession { plan, fields, parameters, timer, launcher })
     }
 }
 
-impl<L: Launcher> Session for CudaSession<L> {
+impl Session for CudaSession {
     fn plan(&self) -> &Plan {
         &self.plan
     }

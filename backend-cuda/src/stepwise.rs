@@ -13,7 +13,7 @@ use crate::memory::Fields;
 use crate::session::Launcher;
 
 /// Steps of a graph; even, so that every field is back in the buffer it started from.
-const GRAPH_STEPS: u64 = 32;
+pub(crate) const GRAPH_STEPS: u64 = 32;
 
 /// A recording of [`GRAPH_STEPS`] steps, and what it was recorded with: it holds addresses and parameters by value.
 struct Recording {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::plan::{Options, Plan};
+use crate::plan::{Measured, Options, Plan};
 use crate::program::Problem;
 use crate::real::Array;
 
@@ -23,13 +23,26 @@ pub trait Backend: Send + Sync {
     /// on beside the device.
     fn driver(&self) -> String;
 
-    /// How it would run a problem; pure, allocates nothing on the device.
+    /// How it would run a problem. Nothing is allocated on the device unless the options ask for tuning and there is a
+    /// [`Backend::tuner`].
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
+
+    /// What finds the fastest of several plans by timing them; `None` where the backend has one schedule.
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        None
+    }
 
     /// Compiles, allocates and loads: one array for each field of the program, in order, of the problem's type and size.
     ///
     /// The session's own [`Session::plan`] may differ from `plan` where the compiler's report asked for it; its notes say so.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
+}
+
+/// A backend that has several plans for a problem, and can time them.
+pub trait Tuner {
+    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. Where the options
+    /// ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that none could be timed at all.
+    fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
 }
 
 /// A problem in progress on a device.

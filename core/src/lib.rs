@@ -20,7 +20,7 @@ pub mod real;
 pub mod start;
 pub mod stencil;
 
-pub use backend::{Backend, Progress, RunReport, Session};
+pub use backend::{Backend, Progress, RunReport, Session, Tuner};
 pub use device::DeviceSpec;
 pub use error::{Error, Result};
 pub use expr::Expr;

@@ -8,7 +8,7 @@ use abide::grid::axis_name;
 use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
 use abide::{Boundaries, Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
-use abide::{CachePolicy, Depth, Execution, Options};
+use abide::{CachePolicy, Depth, Execution, Options, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
@@ -50,6 +50,11 @@ pub struct Manner {
     /// Steps between exchanges with neighbouring tiles: auto or a number
     #[arg(long, default_value = "auto")]
     pub depth: Depth,
+
+    /// Whether plans are timed on the device first, and the fastest is kept and runs: quick takes some seconds, full a
+    /// minute or more, both only until it is kept; kept uses what is kept, off does not [default: kept]
+    #[arg(long, default_value = "kept", hide_default_value = true)]
+    pub tune: Tune,
 }
 
 fn parameter(text: &str) -> Result<(String, f64)> {
@@ -215,11 +220,11 @@ fn boundaries(text: &str, program: &Program) -> Result<Boundaries> {
 impl Manner {
     /// What is asked of a plan.
     pub fn options(&self) -> Options {
-        Options { execution: self.execution, cache: self.cache, depth: self.depth }
+        Options { execution: self.execution, cache: self.cache, depth: self.depth, tune: self.tune }
     }
 
     /// Adds how it is run.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
-        builder.backend(backend).execution(self.execution).cache(self.cache).depth(self.depth)
+        builder.backend(backend).execution(self.execution).cache(self.cache).depth(self.depth).tune(self.tune)
     }
 }
