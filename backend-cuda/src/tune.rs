@@ -164,6 +164,7 @@ fn measure(backend: &CudaBackend, problem: &Problem, options: &Options) -> Resul
     // Memory is given back to the system when the device is idle: the session that follows may need all of it.
     let _ = backend.context.synchronize();
     if options.tune.measures()
+        && rows.len() > 1
         && let Some((seconds, recipe)) = winner(&rows)
     {
         let timed_on = format!("{} {}", problem.program.name(), problem.shape);

@@ -4,6 +4,7 @@ mod bench;
 mod devices;
 mod footprint;
 mod list;
+mod measured;
 mod outputs;
 mod plan;
 mod problem;

@@ -2,17 +2,19 @@
 
 use abide::backend;
 use abide::device::PRESETS;
-use abide::{Choice, DeviceSpec, Error, Plan, Result};
+use abide::program::Problem;
+use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
 
-use super::Outcome;
 use super::problem::{Domain, Manner};
+use super::{Outcome, measured, print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
-  abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu";
+  abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
+  abide plan 2d5pt --size 8352x8352 --measured --tune full";
 
 /// The device that is planned for where none is here.
 const DEFAULT: &str = "a100";
@@ -35,6 +37,11 @@ pub struct PlanArgs {
     #[arg(long)]
     backend: Option<Choice>,
 
+    /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as --tune asks
+    /// for, and the fastest is kept where it asks for any; else a few, and nothing is kept
+    #[arg(long, conflicts_with = "device")]
+    measured: bool,
+
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
@@ -45,8 +52,18 @@ impl PlanArgs {
     pub fn execute(&self) -> Result<Outcome> {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
         let options = self.manner.options();
-        let preset =
-            |name: &str| DeviceSpec::preset(name).and_then(|device| abide::plan::plan(&problem, &device, &options));
+        if self.measured {
+            return self.measure(&problem, &options);
+        }
+        let preset = |name: &str| -> Result<Plan> {
+            let device = DeviceSpec::preset(name)?;
+            let mut plan = abide::plan::plan(&problem, &device, &options)?;
+            if options.tune.measures() {
+                let asked = format!("tuning {} was asked for", options.tune);
+                plan.notes.push(format!("{asked}: nothing can be timed on a device that is not opened"));
+            }
+            Ok(plan)
+        };
         let mut notes = Vec::new();
         let mut plan: Plan = match (&self.device, self.backend) {
             (Some(name), _) => preset(name)?,
@@ -66,9 +83,24 @@ impl PlanArgs {
         };
         plan.notes.splice(0..0, notes);
         if self.json {
-            super::print_json(&plan)?;
+            print_json(&plan)?;
         } else {
-            super::print(&plan.explain())?;
+            print(&plan.explain())?;
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Times plans and compares.
+    fn measure(&self, problem: &Problem, options: &Options) -> Result<Outcome> {
+        let opened = match self.backend {
+            Some(Choice::Named(name)) => backend::open(name)?,
+            None | Some(Choice::Auto) => backend::open("cuda")?,
+        };
+        let rows = backend::measure(&opened, problem, options)?;
+        if self.json {
+            print_json(&measured::as_json(&rows, problem, &opened, options))?;
+        } else {
+            print(&measured::table(&rows, problem, &opened))?;
         }
         Ok(Outcome::Done)
     }

@@ -46,6 +46,7 @@ fn arguments() {
         ("run heat --steps 1 --execution lazy", &["no execution is named `lazy`"]),
         ("run heat --steps 1 --cache l2", &["no cache policy is named `l2`"]),
         ("run heat --steps 1 --depth 0", &["depth `0`"]),
+        ("run heat --steps 1 --tune fast", &["no tuning is named `fast`", "off, kept, quick, full"]),
         ("run heat --steps 1 --execution persistent", &["backend cpu cannot run this"]),
         ("run heat --steps 1 --input noise", &["no start is named `noise`"]),
         ("run heat --steps 1 --input random:x", &["no start is named `random:x`"]),

@@ -37,7 +37,7 @@ fn devices_names_every_backend() {
 #[test]
 fn plan_needs_no_device() {
     let place = Place::new();
-    let text = place.works("plan 2d5pt --size 3072x3072 --device a100");
+    let text = place.works("plan 2d5pt --size 3072x3072 --device a100 --execution persistent");
     for words in
         ["2d5pt on 3072x3072 f32", "A100: 1555 GB/s", "persistent", "of the domain stays on the chip", "GCells/s"]
     {
@@ -53,6 +53,33 @@ fn plan_needs_no_device() {
     place.fails("plan 2d5pt --device b300", &["no device preset is named `b300`", "v100, a100, h100, h200"]);
     place.fails("plan 2d5pt --device a100 --backend cpu", &["--device"]);
     place.fails("plan 2d5pt --size 5x5x5", &["axes of 2d5pt"]);
+}
+
+#[test]
+fn plans_are_measured_only_where_there_are_several() {
+    let place = Place::new();
+    place.fails("plan 2d5pt --size 64x64 --backend cpu --measured", &["backend cpu cannot run this", "one schedule"]);
+    place.fails("plan 2d5pt --device a100 --measured", &["--device"]);
+    if abide::backend::open("cuda").is_err() {
+        place.fails("plan 2d5pt --size 64x64 --measured --tune full", &["backend cuda is unavailable"]);
+    }
+}
+
+#[test]
+fn tuning_where_there_is_nothing_to_tune_is_noted() {
+    let place = Place::new();
+    for tune in ["quick", "full"] {
+        let text = place.works(&format!("plan heat --size 64x64 --backend cpu --tune {tune}"));
+        assert!(text.contains("backend cpu has one schedule, there is nothing to tune"), "{text}");
+        let text = place.works(&format!("plan heat --size 64x64 --device h200 --tune {tune}"));
+        assert!(text.contains(&format!("tuning {tune} was asked for: nothing can be timed")), "{text}");
+    }
+    let report = json(&place.works("run heat --size 16x16 --steps 3 --backend cpu --tune quick --json"));
+    assert!(report["notes"].to_string().contains("nothing to tune"), "{report}");
+    for tune in ["", "--tune off", "--tune kept"] {
+        let text = place.works(&format!("plan heat --size 64x64 --backend cpu {tune}"));
+        assert!(!text.contains("tun"), "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! The table of `abide plan --measured`: what the planner predicted beside what the device took.
+
+use std::fmt::Write as _;
+
+use abide::backend::Opened;
+use abide::program::Problem;
+use abide::{Measured, Options};
+use serde_json::{Value, json};
+
+/// The table; the first row is the planner's own choice.
+pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
+    let mut text = format!(
+        "{} on {} {}, boundary {}: plans timed on {}\n\n{:<13}{:>11}{:>11}{:>8}{:>11}{:>9}  plan\n{:<13}{:>11}{:>11}\n",
+        problem.program.name(),
+        problem.shape,
+        problem.dtype,
+        problem.boundaries.describe(problem.shape.dimensions()),
+        opened.backend.device().name,
+        "",
+        "predicted",
+        "measured",
+        "ratio",
+        "registers",
+        "spilled",
+        "",
+        "µs a step",
+        "µs a step",
+    );
+    let fastest = Measured::fastest(rows);
+    for (place, row) in rows.iter().enumerate() {
+        let mark = match (place == 0, Some(place) == fastest) {
+            (true, true) => "own, fastest",
+            (true, false) => "own",
+            (false, true) => "fastest",
+            (false, false) => "",
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{mark:<13}{:>11.2}{:>11}{:>8}{:>11}{:>9}  {}",
+            row.predicted_seconds * 1e6,
+            or_dash(row.seconds.map(|seconds| format!("{:.2}", seconds * 1e6))),
+            or_dash(row.ratio().map(|ratio| format!("{ratio:.2}"))),
+            or_dash(row.registers()),
+            or_dash(row.spill_bytes()),
+            row.plan.summary(),
+        );
+        if let Some(note) = &row.note {
+            let _ = writeln!(text, "{:<13}{note}", "");
+        }
+    }
+    text += &match own_over_fastest(rows) {
+        Some(ratio) => format!("\nThe planner's own choice takes {ratio:.2} times as long as the fastest.\n"),
+        None => "\nThe planner's own choice was not timed.\n".to_owned(),
+    };
+    text
+}
+
+/// The same for machines.
+pub fn as_json(rows: &[Measured], problem: &Problem, opened: &Opened, options: &Options) -> Value {
+    let fastest = Measured::fastest(rows);
+    let plans = rows.iter().enumerate().map(|(place, row)| {
+        json!({
+            "plan": row.plan.summary(),
+            "execution": row.plan.execution,
+            "cache": row.plan.cache,
+            "depth": row.plan.depth,
+            "schedule": row.plan.schedule,
+            "predicted_seconds": row.predicted_seconds,
+            "measured_seconds": row.seconds,
+            "ratio": row.ratio(),
+            "registers": row.registers(),
+            "spill_bytes": row.spill_bytes(),
+            "note": row.note,
+            "own": place == 0,
+            "fastest": Some(place) == fastest,
+        })
+    });
+    json!({
+        "program": problem.program.name(),
+        "shape": problem.shape,
+        "dtype": problem.dtype,
+        "boundary": problem.boundaries.describe(problem.shape.dimensions()),
+        "device": opened.backend.device().name,
+        "driver": opened.backend.driver(),
+        "tune": options.tune,
+        "own_over_fastest": own_over_fastest(rows),
+        "plans": plans.collect::<Vec<_>>(),
+    })
+}
+
+fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// How much longer the planner's own choice takes than the fastest: 1 where it is that.
+fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
+    let fastest = rows.get(Measured::fastest(rows)?)?.seconds?;
+    Some(rows.first()?.seconds? / fastest)
+}
+
+#[cfg(test)]
+mod tests {
+    use abide::plan::neighbours;
+    use abide::{DType, DeviceSpec, backend, bench};
+
+    use super::*;
+
+    fn measured() -> (Problem, Vec<Measured>) {
+        let problem = bench::problem("2d5pt", "2304x2304".parse().unwrap(), DType::F64).unwrap();
+        let plans = neighbours(&problem, &DeviceSpec::preset("h200").unwrap(), &Options::default()).unwrap();
+        let row = |(place, plan): (usize, abide::Plan)| Measured {
+            predicted_seconds: 10e-6,
+            seconds: [Some(15e-6), None, Some(12e-6)].get(place).copied().unwrap_or(Some(20e-6)),
+            note: (place == 1).then(|| "left out: it spills 96 bytes a thread".to_owned()),
+            plan,
+        };
+        (problem, plans.into_iter().enumerate().map(row).collect())
+    }
+
+    #[test]
+    fn the_table_marks_and_compares() {
+        let (problem, rows) = measured();
+        let opened = backend::open("cpu").unwrap();
+        let text = table(&rows, &problem, &opened);
+        let lines: Vec<&str> = text.lines().collect();
+        let words = |line: usize| lines[line].split_whitespace().take(4).collect::<Vec<_>>();
+        assert!(lines[0].starts_with("2d5pt on 2304x2304 f64, boundary fixed: plans timed on "));
+        assert_eq!(words(4), ["own", "10.00", "15.00", "1.50"]);
+        assert_eq!(words(5)[..3], ["10.00", "-", "-"]);
+        assert_eq!(lines[6].trim(), "left out: it spills 96 bytes a thread");
+        assert_eq!(words(7), ["fastest", "10.00", "12.00", "1.20"]);
+        assert_eq!(lines.last(), Some(&"The planner's own choice takes 1.25 times as long as the fastest."));
+        let end_of = |line: &str, words: &str| line.find(words).map(|at| line[..at].chars().count() + words.len());
+        assert_eq!(end_of(lines[2], "predicted"), end_of(lines[4], "10.00"));
+        assert_eq!(end_of(lines[2], "ratio"), end_of(lines[4], "1.50"));
+        assert_eq!(lines[3].chars().count(), end_of(lines[2], "measured").unwrap());
+    }
+
+    #[test]
+    fn machines_are_told_the_same() {
+        let (problem, mut rows) = measured();
+        let opened = backend::open("cpu").unwrap();
+        let told = as_json(&rows, &problem, &opened, &Options::default());
+        assert_eq!(told["own_over_fastest"], 1.25);
+        assert_eq!(told["plans"].as_array().unwrap().len(), rows.len());
+        assert_eq!(told["plans"][0]["own"], true);
+        assert_eq!(told["plans"][2]["fastest"], true);
+        assert_eq!(told["plans"][1]["measured_seconds"], Value::Null);
+        assert_eq!(told["tune"], "kept");
+        rows[0].seconds = None;
+        assert_eq!(own_over_fastest(&rows), None);
+        assert!(table(&rows, &problem, &opened).ends_with("The planner's own choice was not timed.\n"));
+    }
+}
