@@ -2,7 +2,7 @@
 //!
 //! `streams STENCIL SIZE DTYPE FORM…`, a form as `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g.
 //! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without forms: those that the planner finds best. `BOUNDARY` names
-//! another boundary than the stencil's own.
+//! another boundary than the stencil's own, `MANY` how many of the planner's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +70,8 @@ fn main() -> Result<()> {
     }
     if forms.is_empty() {
         let options = Options { execution: Execution::Streaming, ..Options::default() };
-        plans = stream_plans(&problem, &device, &options)?.into_iter().take(16).collect();
+        let many = std::env::var("MANY").ok().and_then(|n| n.parse().ok()).unwrap_or(16);
+        plans = stream_plans(&problem, &device, &options)?.into_iter().take(many).collect();
     }
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -84,7 +85,8 @@ fn main() -> Result<()> {
                             Ok(list) => format!("{list:?}"),
                             Err(error) => error.to_string().chars().take(400).collect(),
                         };
-                        println!("{} {} {said}", plan.summary(), plan.stream().map_or(0, |s| s.shared_bytes));
+                        let predicted = shape.cells() as f64 / plan.estimated_seconds / 1e9;
+                        println!("{predicted:8.1} {} {said}", plan.stream().map_or(String::new(), |s| words(&s.form())));
                     }
                 }
             });
@@ -109,15 +111,16 @@ fn main() -> Result<()> {
     };
     let stepwise = backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
     let steps = 29;
-    let (rate, expected, _) = run(&stepwise, steps, 3)?;
+    let (rate, expected, _) = run(&stepwise, steps, 1)?;
     println!("{stencil} {size} {dtype}: stepwise {rate:.1} GCells/s");
     for plan in &plans {
-        match run(plan, steps, 5) {
+        match run(plan, steps, 3) {
             Ok((rate, got, plan)) => {
                 let same = got.iter().zip(&expected).all(|(a, b)| a.same_bits(b));
                 let c = plan.compiled.iter().map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
                 println!(
-                    "{rate:8.1} {} {} {} shared {}",
+                    "{rate:8.1} of {:8.1} {} {} {} shared {}",
+                    shape.cells() as f64 / plan.estimated_seconds / 1e9,
                     if same { "ok" } else { "WRONG BITS" },
                     plan.stream().map_or(String::new(), |s| words(&s.form())),
                     plan.stream().map_or(0, |s| s.shared_bytes),

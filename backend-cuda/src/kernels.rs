@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::Compiled;
+use abide_core::plan::stream::Form;
+use abide_core::plan::{Compiled, Depth, Options, stream_plans};
 use abide_core::{DeviceSpec, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
@@ -19,8 +20,9 @@ pub fn target(device: &DeviceSpec) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// Compiles the kernels of a plan; while the report shows spills, of plans with fewer planes in registers, halving the
-/// interval between what fits and what does not, to an eighth of what was planned.
+/// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent one, of plans
+/// with fewer planes in registers, halving the interval between what fits and what does not, to an eighth of what was
+/// planned; for a streaming one, of other forms as deep.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -32,6 +34,18 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         Ok((plan, cubin, spilled))
     };
     let mut best = compile(plan)?;
+    if plan.stream().is_some() {
+        for other in others_as_deep(problem, plan) {
+            if best.2 == 0 {
+                break;
+            }
+            let tried = compile(&other)?;
+            if tried.2 < best.2 {
+                best = tried;
+            }
+        }
+        return Ok(noted(best, 0));
+    }
     let Some(sweep) = plan.sweep().filter(|sweep| best.2 > 0 && sweep.planes_registers > 0) else {
         return Ok(noted(best, 0));
     };
@@ -47,6 +61,25 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
     }
     Ok(noted(best, planned - fits.unwrap_or(0)))
+}
+
+/// The most streams that are compiled in search of one that does not spill.
+const STREAMS_TRIED: usize = 6;
+
+/// Streams as deep as `plan` in other forms, the one of the least estimate first.
+fn others_as_deep(problem: &Problem, plan: &Plan) -> Vec<Plan> {
+    let options = Options { depth: Depth::Steps(plan.depth), ..Options::default() };
+    let shape = |plan: &Plan| plan.stream().map(|stream| Form { waves: 0, ..stream.form() });
+    let mut shapes = vec![shape(plan)];
+    // That plans of this depth can be made is known: one was.
+    let all = stream_plans(problem, &plan.device, &options).unwrap_or_default();
+    let fresh = all.into_iter().filter(|other| {
+        let shape = shape(other);
+        let is_fresh = !shapes.contains(&shape);
+        shapes.push(shape);
+        is_fresh
+    });
+    fresh.take(STREAMS_TRIED).collect()
 }
 
 /// A compiled plan with notes on what the compiler's report changed.

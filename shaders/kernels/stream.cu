@@ -49,13 +49,14 @@ __device__ constexpr int lag()
 }
 constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and what leaves the last
 
-// Copies to shared memory without a detour through registers where the device can.
-template <int BYTES>
+// Copies to shared memory without a detour through registers where the device can; `KEEP`: leaving a copy in the first-level
+// cache, for cells that are held are read again, by way of it, at each level.
+template <int BYTES, bool KEEP>
 __device__ __forceinline__ void copy_async(real* to, const real* from)
 {
 #if __CUDA_ARCH__ >= 800
     const unsigned address = unsigned(__cvta_generic_to_shared(to));
-    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    if constexpr (BYTES == 16 && !KEEP) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
 #else
     if constexpr (BYTES == 16) *reinterpret_cast<DeviceVector*>(to) = __ldcg(reinterpret_cast<const DeviceVector*>(from));
@@ -138,6 +139,19 @@ struct Stream {
         });
     }
 
+    template <bool KEEP>
+    __device__ __forceinline__ void fetch_rows(real* to, const real* field) const
+    {
+        constexpr int WORD = ALIGNED ? LANES : 1;
+        const real* const from = field + x0 + lane * WORD;
+        each<OWN_Y>([&](auto r) {
+            const real* const line = from + source_y(y(r.value)).index * STRIDE_Y;
+            each<OWN_X / WORD>([&](auto q) {
+                copy_async<WORD * sizeof(real), KEEP>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
+            });
+        });
+    }
+
     // Starts the copy of plane `p` into a slot of the ring.
     __device__ __forceinline__ void fetch(Offset p, int slot) const
     {
@@ -146,14 +160,8 @@ struct Stream {
             const real* const field = buffers.current[f.value] + plane.index * STRIDE_S;
             real* const to = ring + (slot * FIELDS + f.value) * PLANE + warp * OWN_Y * TILE_X;
             if (whole_rows && !plane.constant) {
-                constexpr int WORD = ALIGNED ? LANES : 1;
-                const real* const from = field + x0 + lane * WORD;
-                each<OWN_Y>([&](auto r) {
-                    const real* const line = from + source_y(y(r.value)).index * STRIDE_Y;
-                    each<OWN_X / WORD>([&](auto q) {
-                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
-                    });
-                });
+                if (HAS_FIXED && bound_across) fetch_rows<true>(to, field);
+                else fetch_rows<false>(to, field);
             } else {
                 // A loop in earnest, for its body must not be mixed with the one above.
                 #pragma unroll 1
@@ -161,7 +169,7 @@ struct Stream {
                     const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
                     if (plane.constant || line.constant || column.constant)
                         to[cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
-                    else copy_async<sizeof(real)>(to + cell, field + line.index * STRIDE_Y + column.index);
+                    else copy_async<sizeof(real), true>(to + cell, field + line.index * STRIDE_Y + column.index);
                 }
             }
         });

@@ -135,21 +135,32 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
         Execution::Stepwise => plan_tiles(problem, device, options),
         Execution::Persistent => plan_sweep(problem, device, options),
         Execution::Streaming => plan_stream(problem, device, options),
-        Execution::Auto => {
-            let stepwise = plan_tiles(problem, device, options);
-            match (stepwise, plan_sweep(problem, device, options)) {
-                (Ok(stepwise), Ok(sweep)) => {
-                    let faster = sweep.estimated_seconds <= stepwise.estimated_seconds;
-                    Ok(if faster || options.cache != CachePolicy::Auto { sweep } else { stepwise })
-                }
-                (Ok(mut stepwise), Err(why)) => {
-                    stepwise.notes.push(format!("stepwise, for the persistent kernel cannot: {why}"));
-                    Ok(stepwise)
-                }
-                (Err(_), sweep) => sweep,
-            }
-        }
+        Execution::Auto => fastest(problem, device, options),
     }
+}
+
+/// The plan with the least estimate of those that the options leave open: a cache policy is a persistent kernel's, a depth
+/// a streaming one's.
+fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+        return plan_stream(problem, device, options);
+    }
+    let mut best = plan_tiles(problem, device, options);
+    let mut notes = Vec::new();
+    let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
+        (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => best = Ok(other),
+        (Err(_), Ok(other)) => best = Ok(other),
+        (_, Err(why)) => notes.push(format!("not {kernel}, for that cannot: {why}")),
+        _ => {}
+    };
+    let wants_cache = options.cache != CachePolicy::Auto;
+    if !wants_cache {
+        consider("streaming", plan_stream(problem, device, options), false);
+    }
+    consider("persistent", plan_sweep(problem, device, options), wants_cache);
+    let mut plan = best?;
+    plan.notes.extend(notes);
+    Ok(plan)
 }
 
 /// The parts of a plan that all schedules share.

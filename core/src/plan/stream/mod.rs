@@ -22,8 +22,8 @@ use crate::program::Problem;
 
 use self::carry::Carry;
 use self::model::{pass_seconds, traffic};
-use self::search::candidates;
 pub use self::search::Form;
+use self::search::{Demand, candidates, stream};
 
 /// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -154,8 +154,10 @@ pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -
             "use --execution persistent or stepwise",
         ));
     }
-    let mut streams: Vec<(f64, Stream)> = candidates(problem, device, options.depth)
-        .map(|stream| (pass_seconds(problem, device, &stream) / stream.depth as f64, stream))
+    let demand = Demand::of(problem);
+    let mut streams: Vec<(f64, Stream)> = candidates(&demand, device, options.depth)
+        .into_iter()
+        .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
         .collect();
     streams.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(streams.into_iter().map(|(estimate, stream)| plan_of(problem, device, stream, estimate)).collect())
@@ -163,8 +165,9 @@ pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -
 
 /// The plan of a form, where it fits.
 pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<Plan> {
-    let stream = Stream::of(problem, device, form)?;
-    let estimate = pass_seconds(problem, device, &stream) / stream.depth as f64;
+    let demand = Demand::of(problem);
+    let stream = stream(&demand, device, form)?;
+    let estimate = pass_seconds(problem, device, &demand, &stream) / stream.depth as f64;
     Some(plan_of(problem, device, stream, estimate))
 }
 

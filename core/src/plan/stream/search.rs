@@ -2,9 +2,10 @@
 
 use super::{Axes, Stream, carries};
 use crate::device::DeviceSpec;
+use crate::footprint::Neighbourhood;
 use crate::grid::Boundary;
 use crate::plan::Depth;
-use crate::program::Problem;
+use crate::program::{Problem, Stage};
 
 /// How much finer windows at the sides are cut; measured on an H200.
 const SIDE_CUT: usize = 3;
@@ -38,12 +39,17 @@ pub(super) struct Demand {
     fixed: [[bool; 2]; 3],
     periodic: [bool; 3],
     mirror_swept: bool,
-    /// The most rows beyond its own that a stage taps along the slower axis.
-    edge_rows: usize,
+    /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes too, and the
+    /// most fields that it taps so.
+    pub edge_rows: usize,
+    pub reach_x: usize,
+    pub boxed: bool,
+    pub lateral_fields: usize,
     /// The most values a cell that any stage carries.
     pub carried: usize,
-    /// Stages of a step.
+    /// Stages of a step, and the planes by which they delay the result.
     pub stages: usize,
+    pub delay: usize,
     pub fields: usize,
     pub bytes: usize,
 }
@@ -54,28 +60,30 @@ impl Demand {
         let carries = carries(problem);
         let sides = axes.order(problem.boundaries.0);
         let sum = |axis: usize| problem.program.stages().iter().map(|s| axes.order(s.footprint.radius)[axis]).sum();
+        let most = |of: &dyn Fn(&Stage) -> usize| problem.program.stages().iter().map(of).max().unwrap_or(0);
         Demand {
             extents: axes.order(problem.shape.padded()),
             radius: [0, 1, 2].map(sum),
             fixed: sides.map(|sides| sides.map(|side| side == Boundary::Fixed)),
             periodic: sides.map(|sides| sides.contains(&Boundary::Periodic)),
-            edge_rows: problem.program.stages().iter().map(|s| axes.order(s.footprint.radius)[1]).max().unwrap_or(0),
+            edge_rows: most(&|s| axes.order(s.footprint.radius)[1]),
+            reach_x: most(&|s| axes.order(s.footprint.radius)[2]),
+            boxed: problem.program.stages().iter().any(|s| s.footprint.neighbourhood == Neighbourhood::Box),
+            lateral_fields: most(&|s| {
+                let radii = s.footprint.field_radius.iter().flatten();
+                radii.filter(|radius| axes.order(**radius)[2] > 0).count()
+            }),
             mirror_swept: sides[0].contains(&Boundary::Mirror),
             carried: carries.iter().map(|carry| carry.slots.len()).max().unwrap_or(0),
             stages: carries.len(),
+            delay: carries.iter().map(|carry| carry.planes[1] as usize).sum(),
             fields: problem.program.fields().len(),
             bytes: problem.dtype.bytes(),
         }
     }
 }
 
-impl Stream {
-    /// The stream of a form, where it fits the device and the domain.
-    pub fn of(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<Stream> {
-        stream(&Demand::of(problem), device, form)
-    }
-}
-
+/// The stream of a form, where it fits the device and the domain.
 pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Option<Stream> {
     let Form { depth, warps, cells_per_thread: own, lag, ahead, carried_shared, blocks_per_multiprocessor, waves } = *form;
     let threads = 32 * warps;
@@ -151,62 +159,58 @@ fn shared_bytes(demand: &Demand, stream: &Stream) -> usize {
     (ring + edges + carried + stream.warps * width) * demand.bytes
 }
 
-/// Registers that a thread is likely to need.
+/// Registers that a thread is likely to need; the compiler has the last word.
 pub(super) fn working_registers(demand: &Demand, stream: &Stream) -> usize {
     let own = stream.cells_per_thread[0] * stream.cells_per_thread[1];
     let levels = stream.depth * demand.stages;
-    let kept = levels * (stream.carried_registers + if stream.lag { demand.fields } else { 0 });
-    let lateral = 2 * (demand.radius[1] * stream.cells_per_thread[1] + demand.radius[2] * stream.cells_per_thread[0]);
-    let moving = own * (2 * demand.fields + stream.carried_shared) + lateral;
-    30 + demand.bytes / 4 * (own * kept + moving)
+    let kept = levels * stream.carried_registers + if stream.lag { (levels - 1) * demand.fields } else { 0 };
+    let lateral = demand.edge_rows * stream.cells_per_thread[1] + demand.reach_x * stream.cells_per_thread[0];
+    // Parts of a box's formula for several planes are at work side by side.
+    let boxed = if demand.boxed && stream.warps == 1 { 2 * own * demand.reach_x } else { 0 };
+    let moving = own * (3 * demand.fields + 2 * stream.carried_shared) / 2 + lateral + boxed;
+    36 + demand.bytes / 4 * (own * kept + moving)
 }
 
 /// The depths that are tried where none is asked for.
-const DEPTHS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24];
+const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 
 /// All streams that fit.
-pub(super) fn candidates<'a>(
-    problem: &'a Problem,
-    device: &'a DeviceSpec,
-    depth: Depth,
-) -> impl Iterator<Item = Stream> + 'a {
-    let demand = Demand::of(problem);
+pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> Vec<Stream> {
     let depths = match depth {
         Depth::Auto => DEPTHS.to_vec(),
         Depth::Steps(steps) => vec![steps as usize],
     };
-    let flat = demand.radius[1] == 0 && demand.extents[1] == 1;
+    let flat = demand.extents[1] == 1;
     let lanes = 16 / demand.bytes;
-    let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 6] };
-    let columns = [lanes, 2 * lanes, 4 * lanes];
-    let warps: &[usize] = if flat { &[1] } else { &[4, 8, 10, 12, 14, 16, 20, 24] };
-    let blocks: &[usize] = if flat { &[4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32] } else { &[1, 2] };
+    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has it alone.
+    let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 5, 6] };
+    let warps: &[usize] = if flat { &[1] } else { &[4, 8, 12, 16] };
+    let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1] };
+    let shared = if flat { 0 } else { demand.carried.min(2) };
     let mut all = Vec::new();
     for &depth in &depths {
         for &warps in warps {
             for &row in rows {
-                for column in columns {
+                for column in [lanes, 2 * lanes] {
                     for &blocks_per_multiprocessor in blocks {
-                        for lag in [false, true] {
-                            for waves in 1..=4 {
-                                let form = Form {
-                                    depth,
-                                    warps,
-                                    cells_per_thread: [row, column],
-                                    lag,
-                                    ahead: if flat { 5 } else { 2 },
-                                    carried_shared: 0,
-                                    blocks_per_multiprocessor,
-                                    waves,
-                                };
-                                all.extend(stream(&demand, device, &form));
-                            }
+                        for (lag, carried_shared) in (0..=shared).flat_map(|n| [(false, n), (true, n)]) {
+                            let form = |waves| Form {
+                                depth,
+                                warps,
+                                cells_per_thread: [row, column],
+                                lag,
+                                ahead: if flat { 5 } else { 2 },
+                                carried_shared,
+                                blocks_per_multiprocessor,
+                                waves,
+                            };
+                            all.extend((1..=3).filter_map(|waves| stream(demand, device, &form(waves))));
                         }
                     }
                 }
             }
         }
     }
-    all.retain(|stream| working_registers(&demand, stream) <= stream.registers);
-    all.into_iter()
+    all.retain(|stream| working_registers(demand, stream) <= stream.registers);
+    all
 }

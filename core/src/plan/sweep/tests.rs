@@ -126,6 +126,6 @@ fn far_taps_are_refused_in_words() {
     let error = plan_sweep(&problem, &device, &Options::default()).unwrap_err().to_string();
     assert!(error.contains("40 asked, the limit is 12"), "{error}");
     let plan = crate::plan::plan(&problem, &device, &Options::default()).unwrap();
-    assert_eq!(plan.execution, Execution::Stepwise);
-    assert!(plan.notes[0].contains("limit"), "{:?}", plan.notes);
+    assert_ne!(plan.execution, Execution::Persistent);
+    assert!(plan.notes.iter().any(|note| note.contains("the limit is 12")), "{:?}", plan.notes);
 }
