@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide_core::backend::{Tuner, check_fields};
-use abide_core::plan::{CachePolicy, Execution, Options, Tune};
+use abide_core::plan::{CachePolicy, Depth, Execution, Options, Tune};
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use cudarc::driver::CudaContext;
 
@@ -98,12 +98,14 @@ impl Backend for CudaBackend {
     }
 }
 
-/// Every execution and cache policy that this backend runs, for tests that try them all: as the planner plans them,
-/// whatever tuning found.
+/// Every execution, cache policy and several depths that this backend runs, for tests that try them all: as the planner
+/// plans them, whatever tuning found. A streaming kernel may refuse a problem, with [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };
     let policies = CachePolicy::ALL.iter().filter(|policy| **policy != CachePolicy::Auto);
     let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..own });
-    std::iter::once(stepwise).chain(persistent).collect()
+    let depths = [Depth::Auto].into_iter().chain([1, 2, 3, 5].map(Depth::Steps));
+    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+    std::iter::once(stepwise).chain(persistent).chain(streaming).collect()
 }
