@@ -1,46 +1,78 @@
-//! Every execution and cache policy on the device against the CPU's reference, bit for bit.
+//! Every execution, cache policy and several depths on the device against the CPU's reference, bit for bit.
 
 mod common;
+#[path = "common/parallel.rs"]
+mod parallel;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use abide_core::plan::Execution;
 use abide_core::{
     Array, Backend, Boundaries, Boundary, DType, Error, Problem, Program, Result, Shape, Start, catalogue,
 };
 use abide_cuda::{CudaBackend, variants};
 
 use common::present;
+use parallel::each;
 
-/// The fields after `steps` steps on the device must be the reference's; returns what differs.
-fn compare(backend: &CudaBackend, problem: &Problem, steps: u64) -> Result<Vec<String>> {
+/// The calls of a run: one of a single step, and one that has passes of the plan's depth and of all that remainders are left
+/// to, each half as deep as the one before; `least` steps in all.
+fn calls(depth: u32, least: u64) -> [u64; 2] {
+    let passes = std::iter::successors(Some(u64::from(depth)), |depth| Some(depth / 2));
+    [1, passes.take_while(|&depth| depth > 0).sum::<u64>().max(least - 1)]
+}
+
+/// What was compared.
+#[derive(Default)]
+struct Compared {
+    problems: usize,
+    runs: usize,
+    streaming: usize,
+    wrong: Vec<String>,
+}
+
+/// Compares the fields on the device with the reference's. The depths of streaming kernels, which take longest to compile,
+/// take turns: two of five a problem.
+fn compare(backend: &CudaBackend, turn: usize, problem: &Problem, least: u64) -> Result<Compared> {
     let start: Vec<Array> = (0..problem.program.fields().len())
         .map(|f| Start::Random { seed: 11 + f as u64, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
         .collect::<Result<_>>()?;
-    let mut expected = start.clone();
-    abide_cpu::reference::advance(problem, &mut expected, steps)?;
-    let mut wrong = Vec::new();
-    for options in variants() {
-        let plan = match backend.plan(problem, &options) {
-            Ok(plan) => plan,
-            Err(Error::Limit { .. }) => continue,
+    let mut plans = Vec::new();
+    for (number, options) in variants().into_iter().enumerate() {
+        if options.execution == Execution::Streaming && (turn + number) % 5 > 1 {
+            continue;
+        }
+        match backend.plan(problem, &options) {
+            Ok(plan) => plans.push((options, calls(plan.depth, least), plan)),
+            Err(Error::Limit { .. }) => {}
             Err(other) => return Err(other),
-        };
+        }
+    }
+    plans.sort_by_key(|(_, calls, _)| calls.iter().sum::<u64>());
+    let mut found = Compared { problems: 1, runs: plans.len(), ..Compared::default() };
+    let (mut expected, mut done) = (start.clone(), 0);
+    for (options, calls, plan) in plans {
+        let steps = calls.iter().sum::<u64>();
+        abide_cpu::reference::advance(problem, &mut expected, steps - done)?;
+        done = steps;
+        found.streaming += usize::from(options.execution == Execution::Streaming);
         let mut session = backend.open(problem, &plan, start.clone())?;
-        session.advance(1)?;
-        session.advance(steps - 1)?;
+        for steps in calls {
+            session.advance(steps)?;
+        }
         for (field, expected) in expected.iter().enumerate() {
             let got = session.read(field)?;
             if problem.program.is_exact() && !got.same_bits(expected) {
                 let first = (0..got.len()).find(|&i| got.get(i).map(f64::to_bits) != expected.get(i).map(f64::to_bits));
-                wrong.push(format!(
-                    "{} {} {} {} field {field} {} {}: {} ulp, first at {:?}\n    {}",
+                found.wrong.push(format!(
+                    "{} {} {} {} field {field} {} {} {:?}, {steps} steps: {} ulp, first at {:?}\n    {}",
                     problem.program.name(),
                     problem.shape,
                     problem.dtype,
                     problem.boundaries.describe(problem.shape.dimensions()),
                     options.execution,
                     options.cache,
+                    options.depth,
                     got.ulp_distance(expected).unwrap_or(u64::MAX),
                     first.map(|i| problem.shape.cell(i)),
                     session.plan().summary(),
@@ -48,7 +80,7 @@ fn compare(backend: &CudaBackend, problem: &Problem, steps: u64) -> Result<Vec<S
             }
         }
     }
-    Ok(wrong)
+    Ok(found)
 }
 
 fn sizes(dimensions: usize) -> Vec<Vec<usize>> {
@@ -65,25 +97,25 @@ fn boundaries() -> Vec<Boundaries> {
     all.into_iter().chain(Boundaries::parse(mixed, Boundary::Fixed)).collect()
 }
 
-/// Runs all problems on as many threads as there are cores, for compiling takes longest; returns what differs.
-fn compare_all(backend: &CudaBackend, problems: &[Problem], steps: u64) -> Vec<String> {
-    let next = AtomicUsize::new(0);
-    let wrong = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(problem) = problems.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = compare(backend, problem, steps)
-                .unwrap_or_else(|error| vec![format!("{} {}: {error}", problem.program.name(), problem.shape)]);
-            wrong.lock().unwrap().extend(found);
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
-    wrong.into_inner().unwrap()
-}
-
-fn report(problems: &[Problem], wrong: &[String]) {
-    println!("{} problems, {} runs differ", problems.len(), wrong.len());
+/// Compares all problems and fails where any differs.
+fn compare_all(backend: &CudaBackend, problems: Vec<Problem>, least: u64) {
+    let all = Mutex::new(Compared::default());
+    let numbered: Vec<(usize, Problem)> = problems.into_iter().enumerate().collect();
+    each(&numbered, |(turn, problem)| {
+        let found = compare(backend, *turn, problem, least).unwrap_or_else(|error| Compared {
+            wrong: vec![format!("{} {}: {error}", problem.program.name(), problem.shape)],
+            ..Compared::default()
+        });
+        let mut all = all.lock().unwrap();
+        all.problems += found.problems;
+        all.runs += found.runs;
+        all.streaming += found.streaming;
+        all.wrong.extend(found.wrong);
+    });
+    let Compared { problems, runs, streaming, wrong } = all.into_inner().unwrap();
+    println!("{problems} problems, {runs} runs, {streaming} of them streaming, {} differ", wrong.len());
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    assert!(streaming >= problems / 2, "{streaming} of {runs} runs of {problems} problems stream");
 }
 
 #[test]
@@ -109,7 +141,7 @@ fn every_entry_has_the_references_bits() {
             }
         }
     }
-    report(&problems, &compare_all(&backend, &problems, 7));
+    compare_all(&backend, problems, 7);
 }
 
 /// Large enough that every block has a full tile, registers and shared memory are all used, and tiles are uneven.
@@ -132,5 +164,5 @@ fn large_domains_have_the_references_bits() {
             problems.push(Problem::new(program, Shape::new(extents).unwrap(), dtype).unwrap());
         }
     }
-    report(&problems, &compare_all(&backend, &problems, 5));
+    compare_all(&backend, problems, 5);
 }

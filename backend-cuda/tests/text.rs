@@ -1,14 +1,17 @@
 //! Kernel text compiled with no device for every architecture: the compiler's report is held to the plan.
 
 mod common;
+#[path = "common/parallel.rs"]
+mod parallel;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use abide_core::plan::{Execution, Options, plan};
-use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Plan, Problem, Shape, catalogue};
+use abide_core::plan::{Depth, Execution, Options, plan};
+use abide_core::{Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 
 use common::present;
+use parallel::each;
 
 fn problem(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Problem {
     let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
@@ -23,32 +26,58 @@ fn devices(nvrtc: &Nvrtc) -> Vec<DeviceSpec> {
     names.iter().map(|name| DeviceSpec::preset(name).unwrap()).collect()
 }
 
+/// The plan; nothing where a streaming kernel cannot do what is asked, which is told by name.
+fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Plan> {
+    match plan(problem, device, options) {
+        Ok(plan) => Some(plan),
+        Err(error @ Error::Limit { .. }) if options.execution == Execution::Streaming => {
+            println!("{} {} {} on {}: {error}", problem.program.name(), problem.shape, problem.dtype, device.name);
+            None
+        }
+        Err(error) => panic!("{} {:?}: {error}", problem.program.name(), options),
+    }
+}
+
 #[test]
 fn every_entry_compiles_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
-    let mut number = 0;
+    // Deep kernels take long to compile, those of lines some seconds: each entry has a deep one for one of the devices.
+    let depths =
+        |dimensions| [if dimensions == 1 { Depth::Steps(5) } else { Depth::Auto }, Depth::Steps(1), Depth::Steps(2)];
+    let (mut runs, mut turn) = (Vec::new(), 0);
     for entry in catalogue::entries() {
         for dimensions in entry.dimensions.clone() {
             for device in devices(&nvrtc) {
-                for execution in [Execution::Stepwise, Execution::Persistent] {
-                    number += 1;
-                    let dtype = if (number / 2 + dimensions) % 2 == 0 { DType::F32 } else { DType::F64 };
-                    let extents = [&[1021][..], &[37, 211], &[13, 17, 67]][dimensions - 1];
-                    let problem = problem(entry.name, extents, dtype, boundaries[number / 3 % 4]);
-                    let options = Options { execution, ..Options::default() };
-                    let plan = plan(&problem, &device, &options).unwrap();
-                    let compiled = report(&problem, &plan, &target(&device)).unwrap();
-                    let kernels = if execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
-                    assert_eq!(compiled.len(), kernels, "{}", entry.name);
-                    for kernel in compiled {
-                        assert!(kernel.registers > 0 && kernel.registers <= 255, "{}: {kernel:?}", entry.name);
-                        assert_eq!(kernel.target, target(&device));
+                let extents = [&[1021][..], &[37, 211], &[13, 17, 67]][dimensions - 1];
+                let boundary = boundaries[turn % boundaries.len()];
+                let streaming = (Execution::Streaming, depths(dimensions)[(turn + turn / 3) % 3]);
+                for (number, (execution, depth)) in
+                    [(Execution::Stepwise, Depth::Auto), (Execution::Persistent, Depth::Auto), streaming]
+                        .into_iter()
+                        .enumerate()
+                {
+                    let dtype = if (turn + number / 2 + dimensions) % 2 == 0 { DType::F32 } else { DType::F64 };
+                    let problem = problem(entry.name, extents, dtype, boundary);
+                    let options = Options { execution, depth, ..Options::default() };
+                    if let Some(plan) = planned(&problem, &device, &options) {
+                        runs.push((problem, plan));
                     }
                 }
+                turn += 1;
             }
         }
     }
+    each(&runs, |(problem, plan)| {
+        let name = problem.program.name();
+        let compiled = report(problem, plan, &target(&plan.device)).unwrap();
+        let kernels = if plan.execution == Execution::Stepwise { problem.program.stages().len() } else { 1 };
+        assert_eq!(compiled.len(), kernels, "{name}");
+        for kernel in compiled {
+            assert!(kernel.registers > 0 && kernel.registers <= 255, "{name}: {kernel:?}");
+            assert_eq!(kernel.target, target(&plan.device));
+        }
+    });
 }
 
 /// Full-size domains: planes in registers must really be in registers, on every architecture and in both types.
@@ -76,4 +105,49 @@ fn planes_in_registers_do_not_spill() {
         assert!(worst == 0 || kept.notes.iter().any(|note| note.contains("spills")));
         assert_eq!(kept.compiled, cubin.report);
     }
+}
+
+/// The linear stencils whose rates are measured.
+const LINEAR: [&str; 13] = [
+    "2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt", "3d7pt", "3d13pt", "3d17pt",
+    "3d27pt", "poisson",
+];
+
+/// Full-size domains: what a streaming kernel carries from plane to plane must fit the registers that its plan grants.
+/// Each stencil in both types, on two architectures that go round.
+#[test]
+fn streaming_plans_do_not_spill() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let mut plans = Vec::new();
+    // A model of several fields and one of several stages beside them.
+    for (number, name) in LINEAR.into_iter().chain(["gray-scott", "fdtd-tm"]).enumerate() {
+        let flat = catalogue::find(name).unwrap().dimensions.contains(&2);
+        let extents = if flat { &[8352, 8352][..] } else { &[512, 512, 512] };
+        let devices = devices(&nvrtc);
+        for turn in 0..2 {
+            let device = &devices[(number + turn) % devices.len()];
+            let dtype = [DType::F64, DType::F32][(number / devices.len() + turn) % 2];
+            let problem = problem(name, extents, dtype, Boundary::Fixed);
+            let options = Options { execution: Execution::Streaming, ..Options::default() };
+            let plan = plan(&problem, device, &options).unwrap_or_else(|error| panic!("{name} {dtype}: {error}"));
+            plans.push((problem, plan));
+        }
+    }
+    let spilling = Mutex::new(Vec::new());
+    each(&plans, |(problem, plan)| {
+        let target = target(&plan.device);
+        let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
+        assert_eq!(kept.compiled, cubin.report);
+        for kernel in &cubin.report {
+            let (bytes, registers) = (kernel.spill_bytes, kept.stream().unwrap().registers);
+            let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());
+            println!("{words}: {} of {registers} registers, {bytes} bytes spilled", kernel.registers);
+            assert!(kernel.registers <= registers, "{words}: {} of {registers} registers", kernel.registers);
+            if bytes > 0 {
+                spilling.lock().unwrap().push(format!("{words}: {bytes} bytes"));
+            }
+        }
+    });
+    let spilling = spilling.into_inner().unwrap();
+    assert!(spilling.is_empty(), "these spill:\n{}", spilling.join("\n"));
 }
