@@ -22,7 +22,7 @@ pub fn target(device: &DeviceSpec) -> String {
 
 /// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent one, of plans
 /// with fewer planes in registers, halving the interval between what fits and what does not, to an eighth of what was
-/// planned; for a streaming one, of other forms as deep.
+/// planned; for a streaming one, of other forms.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -35,7 +35,7 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     };
     let mut best = compile(plan)?;
     if plan.stream().is_some() {
-        for other in others_as_deep(problem, plan) {
+        for other in other_streams(problem, plan) {
             if best.2 == 0 {
                 break;
             }
@@ -64,14 +64,16 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
 }
 
 /// The most streams that are compiled in search of one that does not spill.
-const STREAMS_TRIED: usize = 6;
+const STREAMS_TRIED: usize = 8;
 
-/// Streams as deep as `plan` in other forms, the one of the least estimate first.
-fn others_as_deep(problem: &Problem, plan: &Plan) -> Vec<Plan> {
-    let options = Options { depth: Depth::Steps(plan.depth), ..Options::default() };
+/// Streams of other forms, the one of the least estimate first; as deep as `plan` where its depth was asked for.
+fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
+    let asked = plan.stream().is_some_and(|stream| stream.depth_asked);
+    let depth = if asked { Depth::Steps(plan.depth) } else { Depth::Auto };
+    let options = Options { depth, ..Options::default() };
     let shape = |plan: &Plan| plan.stream().map(|stream| Form { waves: 0, ..stream.form() });
     let mut shapes = vec![shape(plan)];
-    // That plans of this depth can be made is known: one was.
+    // That plans can be made is known: one was.
     let all = stream_plans(problem, &plan.device, &options).unwrap_or_default();
     let fresh = all.into_iter().filter(|other| {
         let shape = shape(other);

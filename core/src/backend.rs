@@ -227,9 +227,12 @@ pub fn drive(
     // A projection is a bound: no device is faster, some are many times slower.
     let projected = session.plan().project(1000).seconds / 1000.0;
     let first = pace.epoch.as_secs_f64() / 8.0 / projected.max(1e-9);
+    // Whole passes: steps that are none are slower.
+    let depth = u64::from(session.plan().depth.max(1));
+    let whole = |steps: u64| (steps / depth).max(1) * depth;
     let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
     while done < steps {
-        let mut now = epoch.min(steps - done);
+        let mut now = whole(epoch).min(steps - done);
         if let Some(every) = pace.every.filter(|&every| every > 0) {
             now = now.min(every - done % every);
         }

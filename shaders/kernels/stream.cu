@@ -25,7 +25,8 @@ constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_
 constexpr bool SNUG = SNUG_Y && SNUG_X;
 enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
 constexpr int PLANE = TILE_Y * TILE_X;
-constexpr int VECTOR = VECTORS ? LANES : 1;
+constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
+constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
 
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
@@ -105,7 +106,7 @@ struct Stream {
     real* row;                           // [TILE_X] a warp: a row on its way out
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
-    Offset low_y, high_y, low_x, high_x; // cells that this block stores
+    unsigned stored;                     // words of own rows that this block stores, a bit each
     unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
     bool whole_rows;                     // whether no cell of the window needs the boundary to find it
     bool bound_across;                   // whether the boundary gives cells of the window
@@ -142,10 +143,9 @@ struct Stream {
     template <bool KEEP>
     __device__ __forceinline__ void fetch_rows(real* to, const real* field) const
     {
-        constexpr int WORD = ALIGNED ? LANES : 1;
         const real* const from = field + x0 + lane * WORD;
         each<OWN_Y>([&](auto r) {
-            const real* const line = from + source_y(y(r.value)).index * STRIDE_Y;
+            const real* const line = EXTENT_Y == 1 ? from : from + source_y(y(r.value)).index * STRIDE_Y;
             each<OWN_X / WORD>([&](auto q) {
                 copy_async<WORD * sizeof(real), KEEP>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
             });
@@ -437,38 +437,33 @@ struct Stream {
         }
     }
 
-    // Stores own cells of plane `q`, a row at a time by way of shared memory, so that stores are whole sectors.
+    // Stores own cells of plane `q`, a row at a time by way of shared memory, so that stores are whole sectors. What a window
+    // stores begins and ends with whole words.
     __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
     {
-        constexpr int WORD = ALIGNED ? LANES : 1;
         each<FIELDS>([&](auto f) {
             if constexpr (written<f.value>()) {
-                real* plane = buffers.next[f.value] + q * STRIDE_S;
+                real* const plane = buffers.next[f.value] + q * STRIDE_S + (y(0) * STRIDE_Y + x0 + lane * WORD);
                 each<OWN_Y>([&](auto r) {
-                    if (y(r.value) >= low_y && y(r.value) < high_y) {
-                        real* to = plane + y(r.value) * STRIDE_Y + x0;
-                        if constexpr (OWN_X > WORD) {
-                            __syncwarp();
-                            store_row(row, cells[f.value][r.value], lane);
-                            __syncwarp();
-                        }
-                        each<OWN_X / WORD>([&](auto v) {
-                            const int column = (v.value * 32 + lane) * WORD;
-                            real part[WORD];
-                            each<WORD>([&](auto l) { part[l.value] = OWN_X > WORD ? row[column + l.value] : cells[f.value][r.value][l.value]; });
-                            if (x0 + column >= low_x && x0 + column + WORD <= high_x) {
-                                if constexpr (ALIGNED) {
-                                    DeviceVector word;
-                                    memcpy(&word, part, 16);
-                                    *reinterpret_cast<DeviceVector*>(to + column) = word;
-                                } else to[column] = part[0];
-                            } else if (ALIGNED) {
-                                each<WORD>([&](auto l) {
-                                    if (x0 + column + l.value >= low_x && x0 + column + l.value < high_x) to[column + l.value] = part[l.value];
-                                });
-                            }
-                        });
+                    if constexpr (OWN_X > WORD) {
+                        __syncwarp();
+                        store_row(row, cells[f.value][r.value], lane);
+                        __syncwarp();
                     }
+                    each<OWN_X / WORD>([&](auto v) {
+                        real part[WORD];
+                        each<WORD>([&](auto l) {
+                            part[l.value] = OWN_X > WORD ? row[(v.value * 32 + lane) * WORD + l.value] : cells[f.value][r.value][l.value];
+                        });
+                        if (stored & 1u << (r.value * (OWN_X / WORD) + v.value)) {
+                            real* const to = plane + (r.value * STRIDE_Y + v.value * 32 * WORD);
+                            if constexpr (ALIGNED) {
+                                DeviceVector word;
+                                memcpy(&word, part, 16);
+                                *reinterpret_cast<DeviceVector*>(to) = word;
+                            } else *to = part[0];
+                        }
+                    });
                 });
             }
         });
@@ -547,10 +542,9 @@ stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Paramete
     stream.turn = 0;
     stream.y0 = Offset(tile_y) * USE_Y - SHIFT_Y;
     stream.x0 = Offset(tile_x) * USE_X - SHIFT_X;
-    stream.low_y = tile_y == 0 ? 0 : stream.y0 + MARGIN_Y;
-    stream.low_x = tile_x == 0 ? 0 : stream.x0 + MARGIN_X;
-    stream.high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : stream.y0 + TILE_Y - MARGIN_Y;
-    stream.high_x = tile_x == TILES_X - 1 ? EXTENT_X : stream.x0 + TILE_X - MARGIN_X;
+    // What this block stores.
+    const Offset low_y = tile_y == 0 ? 0 : stream.y0 + MARGIN_Y, high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : stream.y0 + TILE_Y - MARGIN_Y;
+    const Offset low_x = tile_x == 0 ? 0 : stream.x0 + MARGIN_X, high_x = tile_x == TILES_X - 1 ? EXTENT_X : stream.x0 + TILE_X - MARGIN_X;
     const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
     if (SNUG && high_side) stream.x0 = EXTENT_X - TILE_X;
     if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) stream.y0 = EXTENT_Y - TILE_Y;
@@ -561,7 +555,14 @@ stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Paramete
     stream.whole_rows = stream.x0 >= 0 && x1 <= EXTENT_X && (LOW_Y != CONSTANT || stream.y0 >= 0) && (HIGH_Y != CONSTANT || y1 <= EXTENT_Y);
     stream.bound_across = (LOW_Y != PERIODIC && stream.y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
                           (LOW_X != PERIODIC && stream.x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
-    stream.inside = stream.held = 0;
+    stream.stored = stream.inside = stream.held = 0;
+    each<OWN_Y>([&](auto r) {
+        each<OWN_X / WORD>([&](auto v) {
+            const Offset y = stream.y(r.value), x = stream.x0 + (v.value * 32 + lane) * WORD;
+            const bool ours = y >= low_y && y < high_y && x >= low_x && x < high_x;
+            stream.stored |= unsigned(ours) << (r.value * (OWN_X / WORD) + v.value);
+        });
+    });
     each<OWN_Y>([&](auto r) {
         each<OWN_X>([&](auto c) {
             const Offset y = stream.y(r.value), x = stream.x(c.value);

@@ -223,10 +223,19 @@ fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String,
         text,
         "depth",
         &format!(
-            "{} steps a pass; windows overlap by {} cells where they meet; stages {}",
+            "{} steps a pass ({:.1} would take device memory out of the way, EBISU eq. 17); stages {}",
             stream.depth,
-            times(&stream.margin.map(|margin| 2 * margin)),
+            stream.sufficient_depth,
             if stream.lag { "a plane apart" } else { "one right after the other" },
+        ),
+    );
+    line(
+        text,
+        "overlap",
+        &format!(
+            "{} cells where windows meet: {:.0} % of what is computed is kept (EBISU's V)",
+            times(&stream.margin.map(|margin| 2 * margin)),
+            100.0 * stream.valid,
         ),
     );
     line(

@@ -14,6 +14,7 @@ mod tests;
 
 use serde::Serialize;
 
+use super::ebisu::{Costs, Reuse, sufficient_depth};
 use super::{Axes, CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -26,10 +27,12 @@ pub use self::search::Form;
 use self::search::{Demand, candidates, stream};
 
 /// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stream {
     /// Steps of a launch.
     pub depth: usize,
+    /// Whether the depth was asked for, and not the planner's choice.
+    pub depth_asked: bool,
     /// Warps of a block, one above another along the slower axis of a plane.
     pub warps: usize,
     /// Cells of a plane that a thread owns.
@@ -59,6 +62,10 @@ pub struct Stream {
     pub shared_bytes: usize,
     /// Registers a thread may use.
     pub registers: usize,
+    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq. 9).
+    pub valid: f64,
+    /// The depth beyond which device memory would no longer be the bottleneck, were all else at its peak (EBISU, eq. 17).
+    pub sufficient_depth: f64,
 }
 
 impl Stream {
@@ -92,14 +99,6 @@ impl Stream {
         }
     }
 
-    /// Cells computed a cell of the domain and step, for windows overlap: 1 where they do not. The reciprocal of the
-    /// valid portion V of EBISU (eq. 11).
-    pub fn overlap(&self, problem: &Problem) -> f64 {
-        let window = self.window();
-        let planes = self.chunk.min(problem.shape.padded()[Axes::of(problem.shape.dimensions()).0[0]]) + self.margin[0];
-        let computed = (self.tile_count() * window[0] * window[1] * planes) as f64;
-        computed / problem.shape.cells() as f64
-    }
 }
 
 /// The largest radius of a stencil under `mirror` boundaries: one ghost cell mirrors one cell.
@@ -160,7 +159,9 @@ pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -
         .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
         .collect();
     streams.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Ok(streams.into_iter().map(|(estimate, stream)| plan_of(problem, device, stream, estimate)).collect())
+    let depth_asked = options.depth != Depth::Auto;
+    let plan = |(estimate, stream)| plan_of(problem, device, Stream { depth_asked, ..stream }, estimate);
+    Ok(streams.into_iter().map(plan).collect())
 }
 
 /// The plan of a form, where it fits.
@@ -171,7 +172,10 @@ pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<
     Some(plan_of(problem, device, stream, estimate))
 }
 
-fn plan_of(problem: &Problem, device: &DeviceSpec, stream: Stream, estimate: f64) -> Plan {
+fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: Stream, estimate: f64) -> Plan {
+    let costs = Costs::of(&problem.program, problem.dtype, Reuse::Registers { rows: stream.cells_per_thread[0] });
+    // A device without a rate of shared memory or arithmetic has no such depth.
+    stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
     let traffic = traffic(problem, device, &stream);
     let depth = stream.depth;
     let mut plan = base(problem, device, Execution::Streaming, Schedule::Stream(stream), traffic);

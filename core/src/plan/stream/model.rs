@@ -72,7 +72,7 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let behind = demand.delay * stream.depth + if stream.lag { stream.depth * demand.stages } else { 0 };
     let planes = (stream.chunk + stream.margin[0] + behind) as f64;
     let compute = UNCOUNTED * rounds as f64 * planes * plane / clock;
-    let read = traffic.cell_bytes * stream.overlap(problem).min(1.5);
+    let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
     let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE * device.memory_bandwidth);
     compute.max(memory) + device.launch_seconds
 }

@@ -127,6 +127,7 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
     let registers = if registers >= 248 { device.registers_per_thread } else { registers };
     let mut stream = Stream {
         depth,
+        depth_asked: true,
         warps,
         cells_per_thread: own,
         margin,
@@ -141,7 +142,13 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
         waves,
         shared_bytes: 0,
         registers,
+        valid: 0.0,
+        sufficient_depth: 0.0,
     };
+    let sides = if cut > 1 { tiles[2].min(2) } else { 0 };
+    let planes = (tiles[2] - sides) * (chunk + margin[0]) + sides * cut * (chunk.div_ceil(cut) + margin[0]);
+    let computed = tiles[0] * tiles[1] * planes * window[0] * window[1];
+    stream.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
     stream.shared_bytes = shared_bytes(demand, &stream);
     let limit = device.shared_bytes_per_block.min(
         (device.shared_bytes / blocks_per_multiprocessor).saturating_sub(device.shared_bytes_reserved),
@@ -165,9 +172,7 @@ pub(super) fn working_registers(demand: &Demand, stream: &Stream) -> usize {
     let levels = stream.depth * demand.stages;
     let kept = levels * stream.carried_registers + if stream.lag { (levels - 1) * demand.fields } else { 0 };
     let lateral = demand.edge_rows * stream.cells_per_thread[1] + demand.reach_x * stream.cells_per_thread[0];
-    // Parts of a box's formula for several planes are at work side by side.
-    let boxed = if demand.boxed && stream.warps == 1 { 2 * own * demand.reach_x } else { 0 };
-    let moving = own * (3 * demand.fields + 2 * stream.carried_shared) / 2 + lateral + boxed;
+    let moving = own * (3 * demand.fields + 2 * stream.carried_shared) / 2 + lateral;
     36 + demand.bytes / 4 * (own * kept + moving)
 }
 
@@ -211,6 +216,7 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             }
         }
     }
-    all.retain(|stream| working_registers(demand, stream) <= stream.registers);
+    // The compiler often finds a way with fewer; where it does not, its report of spills says so.
+    all.retain(|stream| working_registers(demand, stream) <= stream.registers + stream.registers / 10);
     all
 }
