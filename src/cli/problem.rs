@@ -39,7 +39,7 @@ pub struct Domain {
 /// How it is run.
 #[derive(Args)]
 pub struct Manner {
-    /// Where the time loop lives: auto, stepwise or persistent
+    /// Where the time loop lives: auto, stepwise, persistent or streaming
     #[arg(long, default_value = "auto")]
     pub execution: Execution,
 
@@ -47,7 +47,7 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub cache: CachePolicy,
 
-    /// Steps between exchanges with neighbouring tiles: auto or a number
+    /// Steps of a pass of a streaming run over the domain: auto or a number
     #[arg(long, default_value = "auto")]
     pub depth: Depth,
 
