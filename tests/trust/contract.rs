@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide::backend::window_of;
 use abide::{Array, Boundary, DType, Error, Options, Result, Shape, Simulation, catalogue};
 
-use crate::subject::{Subject, describe, entry, field, fields, problem};
+use crate::subject::{Subject, describe, each, entry, field, fields, problem};
 
 pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
     for entry in catalogue::entries() {
@@ -16,10 +16,11 @@ pub fn zero_steps_change_nothing(subject: &Subject) -> Result<()> {
             let boundary = program.boundary();
             let problem = problem(program, extents, dtype, abide::Boundaries::all(boundary))?;
             let before = fields(&problem, 5)?;
-            for options in subject.variants(&problem) {
-                let after = subject.run(&problem, &options, &before, 0)?;
+            each(&subject.variants(&problem), |options| {
+                let after = subject.run(&problem, options, &before, 0)?;
                 assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{}", describe(&problem));
-            }
+                Ok(())
+            })?;
         }
     }
     Ok(())
@@ -38,10 +39,11 @@ pub fn a_fixed_domain_without_interior_stays(subject: &Subject) -> Result<()> {
         for dtype in subject.dtypes() {
             let problem = entry(name, extents, dtype, Boundary::Fixed)?;
             let before = fields(&problem, 6)?;
-            for options in subject.variants(&problem) {
-                let after = subject.run(&problem, &options, &before, 7)?;
-                assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{}", describe(&problem));
-            }
+            each(&subject.variants(&problem), |options| {
+                let after = subject.run(&problem, options, &before, 9)?;
+                assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{} {options:?}", describe(&problem));
+                Ok(())
+            })?;
         }
     }
     Ok(())
@@ -137,13 +139,13 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
         expected[1] = fresh.clone();
         abide_cpu::reference::advance(&changed, &mut expected, 4)?;
 
-        for options in subject.variants(&problem) {
-            let plan = subject.opened.backend.plan(&problem, &options)?;
+        each(&subject.variants(&problem), |options| {
+            let plan = subject.opened.backend.plan(&problem, options)?;
             let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
             session.advance(4)?;
             session.set_parameter(feed, 0.05)?;
             session.advance(3)?;
-            subject.check_step(&changed, &options, session.as_mut())?;
+            subject.check_step(&changed, options, session.as_mut())?;
 
             let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
             session.advance(4)?;
@@ -159,7 +161,8 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
                 let allowed = if subject.is_exact() { 0.0 } else { 1e-5 };
                 assert!(error <= allowed, "{} {options:?}: off by {error:e}", describe(&problem));
             }
-        }
+            Ok(())
+        })?;
     }
     Ok(())
 }

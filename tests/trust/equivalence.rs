@@ -5,7 +5,7 @@ use std::sync::Arc;
 use abide::catalogue::{self, Entry};
 use abide::{Boundaries, Boundary, Options, Result};
 
-use crate::subject::{Subject, fields, problem};
+use crate::subject::{Subject, each, fields, problem};
 
 /// One cell, two, three, primes, thinner than any tile, long and flat.
 const LINES: &[&[usize]] = &[&[1], &[2], &[3], &[31], &[257], &[1021], &[4099]];
@@ -28,8 +28,7 @@ fn boundaries() -> Vec<Boundaries> {
 /// entry meets each of them several times; every other case also runs in a way that is not the backend's first choice.
 fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[&[usize]]) -> Result<()> {
     let boundaries = boundaries();
-    let mut turn = 0;
-    let mut cases = 0;
+    let (mut turn, mut cases) = (0, Vec::new());
     for entry in catalogue::entries().filter(|entry| wanted(entry) && entry.dimensions.contains(&axes)) {
         let program = Arc::new(entry.program(axes)?);
         for extents in extents {
@@ -49,16 +48,15 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
                             variants[turn / 2 % variants.len()]
                         }
                     };
-                    subject.compare(&problem, &[options], &fields(&problem, turn as u64)?, 5)?;
-                    cases += 1;
+                    cases.push((turn, problem, options));
                 }
             }
         }
         // The turns must not keep step with the lengths of the lists.
         turn += 1;
     }
-    assert!(cases > 0, "nothing was compared");
-    Ok(())
+    assert!(!cases.is_empty(), "nothing was compared");
+    each(&cases, |(turn, problem, options)| subject.compare(problem, &[*options], &fields(problem, *turn as u64)?, 5))
 }
 
 fn is_linear(entry: &Entry) -> bool {
@@ -97,18 +95,18 @@ pub fn models_of_three_axes(subject: &Subject) -> Result<()> {
 /// Every execution, cache policy and depth that the backend has, for every entry.
 pub fn every_policy(subject: &Subject) -> Result<()> {
     let boundaries = boundaries();
+    let mut problems = Vec::new();
     for (number, entry) in catalogue::entries().enumerate() {
         for axes in entry.dimensions.clone() {
             let program = Arc::new(entry.program(axes)?);
             let extents: &[usize] = [&[1999][..], &[53, 71], &[17, 19, 37]][axes - 1];
             for dtype in subject.dtypes() {
                 let boundary = boundaries[(number + axes + dtype.bytes() / 4) % boundaries.len()];
-                let problem = problem(program.clone(), extents, dtype, boundary)?;
-                subject.compare(&problem, &subject.variants(&problem), &fields(&problem, 7)?, 4)?;
+                problems.push(problem(program.clone(), extents, dtype, boundary)?);
             }
         }
     }
-    Ok(())
+    each(&problems, |problem| subject.compare(problem, &subject.variants(problem), &fields(problem, 7)?, 4))
 }
 
 /// Domains of many tiles, with rests at every edge.

@@ -1,9 +1,9 @@
 //! The backends under test, what may be skipped, and how closely each must agree with the reference.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide::backend::{Opened, open};
 use abide::catalogue;
@@ -19,14 +19,14 @@ pub struct Subject {
     /// The backend.
     pub opened: Opened,
     /// Whether the device computes in f64, once that was tried.
-    f64: OnceCell<bool>,
+    f64: OnceLock<bool>,
 }
 
 /// Runs a check on a backend, or reports the backend as skipped.
 pub fn check(name: &'static str, check: fn(&Subject) -> Result<()>) {
     match open(name) {
         Ok(opened) => {
-            if let Err(error) = check(&Subject { name, opened, f64: OnceCell::new() }) {
+            if let Err(error) = check(&Subject { name, opened, f64: OnceLock::new() }) {
                 panic!("{name}: {error}");
             }
         }
@@ -86,7 +86,9 @@ impl Subject {
         // What a user's tuning found earlier is no part of what is tested.
         let own = Options { tune: Tune::Off, ..Options::default() };
         let stepwise = Options { execution: Execution::Stepwise, ..own };
-        let all = [own, stepwise].into_iter().chain(persistent);
+        let depths = [Depth::Auto].into_iter().chain([2, 3, 5].map(Depth::Steps));
+        let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+        let all = [own, stepwise].into_iter().chain(persistent).chain(streaming);
         let able: Vec<Options> = all.filter(|options| self.plans(problem, options)).collect();
         assert!(!able.is_empty(), "{}: no way to run {}", self.name, describe(problem));
         able
@@ -101,11 +103,19 @@ impl Subject {
         }
     }
 
-    /// The fields after `steps` steps, run in two unequal parts so that the state between calls counts too.
+    /// The steps that show all that a way to run a problem does, `least` or more: behind a first step, a kernel that takes
+    /// many steps a pass takes a pass of them, one of half as many that a remainder is left to, and so on to a single step.
+    fn steps(&self, problem: &Problem, options: &Options, least: u64) -> Result<u64> {
+        let depth = u64::from(self.opened.backend.plan(problem, options)?.depth);
+        let passes = std::iter::successors(Some(depth), |depth| Some(depth / 2)).take_while(|&depth| depth > 0);
+        Ok(if depth > 1 { least.max(1 + passes.sum::<u64>()) } else { least })
+    }
+
+    /// The fields after `steps` steps, the first in a call of its own so that the state between calls counts too.
     pub fn run(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64) -> Result<Vec<Array>> {
         let plan = self.opened.backend.plan(problem, options)?;
         let mut session = self.opened.backend.open(problem, &plan, fields.to_vec())?;
-        let first = steps * 2 / 5;
+        let first = steps.min(1);
         session.advance(first)?;
         session.advance(steps - first)?;
         read(session.as_mut(), fields.len())
@@ -113,13 +123,26 @@ impl Subject {
 
     /// Runs a problem in some ways and holds each result against the reference.
     ///
-    /// A backend that promises the reference's bits must have them at the end. One that promises a bound must keep it
-    /// in every step, from its own values before the step, and must have the same bits at the end of a run in parts.
+    /// A backend that promises the reference's bits must have them at the end, of `steps` steps or more where a kernel
+    /// takes many of them a pass. One that promises a bound must keep it in every step, from its own values before the
+    /// step, and must have the same bits at the end of a run in parts.
     pub fn compare(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64) -> Result<()> {
         if self.is_exact() {
-            let mut expected = fields.to_vec();
-            abide_cpu::reference::advance(problem, &mut expected, steps)?;
-            return self.compare_with(problem, ways, fields, steps, &expected);
+            let mut by_steps: BTreeMap<u64, Vec<Options>> = BTreeMap::new();
+            for &options in ways {
+                by_steps.entry(self.steps(problem, &options, steps)?).or_default().push(options);
+            }
+            let (mut expected, mut done, mut runs) = (fields.to_vec(), 0, Vec::new());
+            for (steps, ways) in by_steps {
+                abide_cpu::reference::advance(problem, &mut expected, steps - done)?;
+                done = steps;
+                runs.extend(ways.into_iter().map(|way| (way, steps, expected.clone())));
+            }
+            return each(&runs, |(options, steps, expected)| {
+                let results = self.run(problem, options, fields, *steps)?;
+                self.check(problem, options, *steps, fields, &results, expected);
+                Ok(())
+            });
         }
         for options in ways {
             let plan = self.opened.backend.plan(problem, options)?;
@@ -156,11 +179,11 @@ impl Subject {
         steps: u64,
         expected: &[Array],
     ) -> Result<()> {
-        for options in ways {
+        each(ways, |options| {
             let results = self.run(problem, options, fields, steps)?;
             self.check(problem, options, steps, fields, &results, expected);
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn check(
@@ -195,6 +218,26 @@ impl Subject {
             }
         }
     }
+}
+
+/// Checks each item on as many threads as there are cores, for compiling takes long; the first error is returned, a panic
+/// passed on.
+pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let turns = || -> Result<()> {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            check(item)?;
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        // This thread works too, and alone where there is one item.
+        let others: Vec<_> = (1..cores.min(items.len())).map(|_| scope.spawn(turns)).collect();
+        let own = turns();
+        let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        joined.fold(own, |so_far, other| so_far.and(other))
+    })
 }
 
 /// All fields of a session.
