@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CachePolicy, Options, Plan, Schedule, plan_tiles, stream, sweep};
+use super::{CachePolicy, Depth, Options, Plan, Schedule, plan_tiles, stream, sweep};
 use crate::device::DeviceSpec;
 use crate::program::Problem;
 
@@ -120,7 +120,11 @@ impl Recipe {
                     blocks_per_multiprocessor,
                     waves,
                 };
-                stream::plan_form(problem, device, &form)
+                let mut plan = stream::plan_form(problem, device, &form)?;
+                if let Schedule::Stream(stream) = &mut plan.schedule {
+                    stream.depth_asked = options.depth != Depth::Auto;
+                }
+                Some(plan)
             }
         }
     }

@@ -42,10 +42,12 @@ pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, sweep: &Sweep
     let busiest = (rounds * sweep.planes[1] * plane[0] * plane[1] * sweep.blocks_per_multiprocessor) as f64;
     let own = (sweep.cells_per_thread[0] * sweep.cells_per_thread[1]) as f64;
     let threads = (sweep.threads_per_block() * sweep.blocks_per_multiprocessor) as f64;
-    // Issue slots a cell: the arithmetic and some selects and moves; a share of the row's exchange between threads; and
-    // of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt on an H200.
+    // Issue slots a cell: the arithmetic; and for each field some selects and moves, a share of the row's exchange between
+    // threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt, 2d25pt and gray-scott on an
+    // H200, where the pipe of f64 works beside nothing else.
     let barrier = if sweep.threads_per_block() <= device.warp { 20.0 } else { 80.0 };
-    let instructions = 10.0 + traffic.flops / 2.0 + 40.0 / own + barrier / (own * sweep.chunk as f64);
+    let fields = problem.program.fields().len() as f64;
+    let instructions = traffic.flops / 2.0 + fields * (10.0 + 40.0 / own + barrier / (own * sweep.chunk as f64));
     let clocks = device.shared_bandwidth.max(1.0) / 128.0;
     let hidden = (threads / 448.0).min(1.0);
     let issue = busiest * device.multiprocessors as f64 * instructions / (128.0 * clocks) / hidden;
@@ -62,5 +64,5 @@ pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, sweep: &Sweep
         Synchronisation::Neighbours => 0.8,
         Synchronisation::Grid => 1.0 + 0.1 * sweep.blocks_per_multiprocessor as f64,
     };
-    issue.max(arithmetic).max(shared) + memory + barrier * traffic.overhead_seconds
+    (issue + arithmetic).max(shared) + memory + barrier * traffic.overhead_seconds
 }
