@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 
 use crate::cargo::{Program, build, root, succeeds};
 use crate::setup::clear;
@@ -15,22 +16,46 @@ const LIMIT: u64 = 56 << 20;
 /// What drives the folder on the other machine.
 const SCRIPT: &str = include_str!("run.sh");
 
-/// Builds, strips and gathers the programs into `gpu/`.
-pub fn run() -> Result<()> {
-    let programs = build(&[
-        "test",
-        "--release",
-        "--no-run",
-        "--workspace",
-        "--exclude",
-        "xtask",
-        "--lib",
-        "--bins",
-        "--tests",
-        "--benches",
-    ])?;
+/// What `cargo xtask gpu` may do besides, on a machine that has Rust and a GPU.
+#[derive(Args)]
+pub struct Gpu {
+    /// Run the tests here once they are built: gpu/run.sh
+    #[arg(long)]
+    run: bool,
+
+    /// Build only the CUDA tests, and run every protocol for thousands of steps on random domains: gpu/run.sh --stress
+    #[arg(long)]
+    stress: bool,
+
+    /// Build only the CUDA tests, and run every kernel under compute-sanitizer: gpu/run.sh --sanitize
+    #[arg(long)]
+    sanitize: bool,
+}
+
+impl Gpu {
+    /// Builds the folder and runs what was asked for; whether all of that succeeded.
+    pub fn run(&self) -> Result<bool> {
+        let every: &[&str] = &["--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--benches"];
+        let cuda: &[&str] = &["--package", "abide-cuda", "--tests"];
+        let only_cuda = (self.stress || self.sanitize) && !self.run;
+        gather(if only_cuda { cuda } else { every }, !only_cuda)?;
+        let asked = [(self.run, None), (self.sanitize, Some("--sanitize")), (self.stress, Some("--stress"))];
+        let mut ok = true;
+        for (_, argument) in asked.into_iter().filter(|(asked, _)| *asked) {
+            // One that fails does not stop the next.
+            ok &= succeeds(Command::new(root().join("gpu").join("run.sh")).args(argument))?;
+        }
+        Ok(ok)
+    }
+}
+
+/// Builds, strips and gathers programs into `gpu/`, which is emptied first if `all` of them are wanted.
+fn gather(which: &[&str], all: bool) -> Result<()> {
+    let programs = build(&[&["test", "--release", "--no-run"], which].concat())?;
     let folder = root().join("gpu");
-    clear(&folder)?;
+    if all {
+        clear(&folder)?;
+    }
     let mut total = 0;
     for program in &programs {
         let Some(place) = place(program) else { continue };
@@ -53,7 +78,7 @@ pub fn run() -> Result<()> {
     if total > LIMIT {
         bail!("the folder has {total} bytes, the limit is {LIMIT}; leave programs out in xtask/src/gpu.rs");
     }
-    println!("copy it to the machine with the GPU and run there: gpu/run.sh");
+    println!("to run it elsewhere, copy the folder and start there: gpu/run.sh, with --stress or --sanitize for more");
     Ok(())
 }
 

@@ -22,13 +22,13 @@ enum Task {
     /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
     Test,
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
-    Gpu,
+    Gpu(gpu::Gpu),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Test => test::run(),
-        Task::Gpu => gpu::run().map(|()| true),
+        Task::Gpu(gpu) => gpu.run(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -2,6 +2,9 @@
 # Runs the tests of this folder on the machine at hand, then prints one summary.
 #   run.sh [FILTER]...            all tests, or those whose name contains a filter
 #   run.sh --bench [ARGUMENT]...  the benchmarks instead
+#   run.sh --stress               every protocol for thousands of steps on random domains: minutes
+#   run.sh --sanitize [TOOL]...   small runs of every kernel under compute-sanitizer's tools: memcheck, racecheck and
+#                                 synccheck unless named
 # The devices named in ABIDE_REQUIRE (cuda,wgpu unless set) must be there: their tests may not be skipped.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -19,8 +22,48 @@ if [ "${1-}" = --bench ]; then
     exit $status
 fi
 
+if [ "${1-}" = --stress ]; then
+    shift
+    exec "$here"/tests/backend-cuda-stress --ignored --nocapture "$@"
+fi
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+
+if [ "${1-}" = --sanitize ]; then
+    shift
+    tools=${*:-memcheck racecheck synccheck}
+    sanitizer=${COMPUTE_SANITIZER-$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)}
+    if [ -z "$sanitizer" ]; then
+        echo "compute-sanitizer is not here: install CUDA's, or name it in COMPUTE_SANITIZER" >&2
+        exit 1
+    fi
+    program=$here/tests/backend-cuda-sanitize
+    # Compiled once, without a tool, which would slow the compiler too.
+    echo "== without a tool"
+    "$program" --ignored || exit 1
+    passed=0 failed=0 lines=
+    for tool in $tools; do
+        for kernels in stepwise persistent streaming; do
+            echo "== $tool, $kernels kernels"
+            begun=$SECONDS
+            timeout 900 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+                "$program" --ignored --exact "$kernels" --nocapture 2>&1 | tee "$log"
+            status=${PIPESTATUS[0]} verdict=ok
+            # A test that did not run found nothing.
+            if [ "$status" -eq 0 ] && grep -aq '^test result: ok. 1 passed' "$log"; then
+                passed=$((passed + 1))
+            else
+                failed=$((failed + 1)) verdict="FAILED ($status)"
+            fi
+            lines+=$(printf '%-10s %-10s %5d s  %s' "$tool" "$kernels" $((SECONDS - begun)) "$verdict")$'\n'
+        done
+    done
+    printf '\n%s%d passed, %d failed\n' "$lines" "$passed" "$failed"
+    [ "$failed" -eq 0 ]
+    exit
+fi
+
 passed=0 failed=0 lines=
 for program in "$here"/tests/*; do
     name=${program##*/}

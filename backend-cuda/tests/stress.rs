@@ -1,0 +1,288 @@
+//! Many thousand steps of every protocol by which blocks share a domain, on random domains: a race that shows once in a
+//! million steps must show here.
+//!
+//! Run where there is a device: `cargo test --release -p abide-cuda --test stress -- --ignored --nocapture`.
+
+mod common;
+#[path = "common/domains.rs"]
+mod domains;
+#[path = "common/parallel.rs"]
+mod parallel;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
+use abide_core::plan::{plan, stream_plans, sweep_plans};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start};
+use abide_cpu::CpuBackend;
+use abide_cuda::CudaBackend;
+use fastrand::Rng;
+
+use common::present;
+use parallel::each;
+
+/// Enough that every protocol has fifty, though streaming kernels refuse some.
+const DOMAINS: usize = 60;
+const DOMAINS_EACH: usize = 50;
+const STEPS: u64 = 10_000;
+/// Domain `n` is made of seed `SEED + n`.
+const SEED: u64 = 20_260;
+/// Domains of at most this many cells are also computed by the CPU.
+const CELLS_ON_CPU: usize = 5_000;
+/// A domain that takes longer is taken to hang. All its kernels together take seconds.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// The calls of every run: a single step, some odd parts, the rest.
+fn calls(rng: &mut Rng) -> Vec<u64> {
+    let mut calls = vec![1];
+    calls.extend((0..4).map(|_| rng.u64(2..STEPS / 8)));
+    calls.push(STEPS - calls.iter().sum::<u64>());
+    calls
+}
+
+/// The plans under test: the planner's own and random ones, under both ways to wait and several depths. What the planner
+/// refuses is left out.
+fn plans(device: &DeviceSpec, problem: &Problem, number: usize, rng: &mut Rng) -> Result<Vec<(String, Plan)>> {
+    let able = |plan: Result<Plan>| match plan {
+        Ok(plan) => Ok(Some(plan)),
+        Err(Error::Limit { .. }) => Ok(None),
+        Err(other) => Err(other),
+    };
+    let own = Options { tune: Tune::Off, ..Options::default() };
+    let mut plans = Vec::new();
+    let policies = [CachePolicy::Mixed, CachePolicy::None, CachePolicy::Shared, CachePolicy::Registers];
+    for turn in [0, 1 + number % 3] {
+        let options = Options { execution: Execution::Persistent, cache: policies[turn], ..own };
+        for (kind, plan) in [
+            ("planned", able(plan(problem, device, &options))?),
+            ("random", sweep_plans(problem, device, &options).ok().and_then(|all| pick(all, rng))),
+        ] {
+            let Some(plan) = plan else { continue };
+            let waits = plan.sweep().map(|sweep| sweep.synchronisation);
+            plans.push((format!("persistent, {kind}"), plan.clone()));
+            // All blocks may wait for all wherever it would do to wait for the neighbours.
+            if waits == Some(Synchronisation::Neighbours) {
+                plans.push((format!("persistent, {kind}, all waiting for all"), for_all(plan)));
+            }
+        }
+    }
+    for depth in [Depth::Auto, Depth::Steps(rng.u32(1..=8))] {
+        let options = Options { execution: Execution::Streaming, depth, ..own };
+        plans.extend(able(plan(problem, device, &options))?.map(|plan| ("streaming, planned".to_owned(), plan)));
+        let random = stream_plans(problem, device, &options).ok().and_then(|all| pick(all, rng));
+        plans.extend(random.map(|plan| ("streaming, random".to_owned(), plan)));
+    }
+    Ok(plans)
+}
+
+fn pick(mut plans: Vec<Plan>, rng: &mut Rng) -> Option<Plan> {
+    (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(0..plans.len())))
+}
+
+fn for_all(mut plan: Plan) -> Plan {
+    if let Schedule::Sweep(sweep) = &mut plan.schedule {
+        sweep.synchronisation = Synchronisation::Grid;
+    }
+    plan
+}
+
+/// By what the blocks of a plan share a domain: 0 they wait for their neighbours, 1 for all, 2 they stream.
+fn protocol(plan: &Plan) -> usize {
+    match plan.sweep().map(|sweep| sweep.synchronisation) {
+        Some(Synchronisation::Neighbours) => 0,
+        Some(Synchronisation::Grid) => 1,
+        None => 2,
+    }
+}
+
+/// The fields after each call.
+fn run(
+    backend: &dyn Backend,
+    problem: &Problem,
+    plan: &Plan,
+    start: &[Array],
+    calls: &[u64],
+) -> Result<Vec<Vec<Array>>> {
+    let mut session = backend.open(problem, plan, start.to_vec())?;
+    let mut states = Vec::new();
+    for &steps in calls {
+        session.advance(steps)?;
+        states.push((0..start.len()).map(|field| session.read(field)).collect::<Result<_>>()?);
+    }
+    Ok(states)
+}
+
+/// Where two runs first differ.
+fn difference(problem: &Problem, calls: &[u64], a: &[Vec<Array>], b: &[Vec<Array>]) -> Option<String> {
+    let call = a.iter().zip(b).position(|(a, b)| a.iter().zip(b).any(|(a, b)| !a.same_bits(b)))?;
+    let field = a[call].iter().zip(&b[call]).position(|(a, b)| !a.same_bits(b))?;
+    let (a, b) = (&a[call][field], &b[call][field]);
+    let differs = |&i: &usize| a.get(i).map(f64::to_bits) != b.get(i).map(f64::to_bits);
+    let cells: Vec<usize> = (0..a.len()).filter(differs).collect();
+    let after: u64 = calls[..=call].iter().sum();
+    let at = cells.first().map(|&first| problem.shape.cell(first));
+    let name = &problem.program.fields()[field];
+    Some(format!("after {after} steps (calls {calls:?}) {} cells of {name} differ, first {at:?}", cells.len()))
+}
+
+/// What came of a domain.
+#[derive(Default)]
+struct Tally {
+    runs: [usize; 3],
+    on_cpu: usize,
+    finite: usize,
+    wrong: Vec<String>,
+}
+
+fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
+    let seed = SEED + number as u64;
+    let (problem, start) = domains::random(number, seed)?;
+    let words = domains::words(&problem, number, seed);
+    let mut rng = Rng::with_seed(seed ^ 0x5eed);
+    let calls = calls(&mut rng);
+    let mut tally = Tally::default();
+    let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..Options::default() };
+    let expected = run(backend, &problem, &backend.plan(&problem, &stepwise)?, &start, &calls)?;
+    let finite = |states: &[Array]| states.iter().all(|array| array.to_f64().iter().all(|value| value.is_finite()));
+    tally.finite += usize::from(expected.last().is_some_and(|states| finite(states)));
+    if problem.shape.cells() <= CELLS_ON_CPU {
+        let cpu = CpuBackend::new();
+        let plan = cpu.plan(&problem, &Options::default())?;
+        let by_cpu = run(&cpu, &problem, &plan, &start, &calls)?;
+        tally.on_cpu += 1;
+        tally.wrong.extend(
+            difference(&problem, &calls, &expected, &by_cpu)
+                .map(|how| format!("{words}\n    stepwise against the CPU: {how}")),
+        );
+    }
+    for (what, plan) in plans(backend.device(), &problem, number, &mut rng)? {
+        match run(backend, &problem, &plan, &start, &calls) {
+            Ok(got) => {
+                tally.runs[protocol(&plan)] += 1;
+                let how = difference(&problem, &calls, &got, &expected);
+                tally.wrong.extend(how.map(|how| format!("{words}\n    {what}: {how}\n    {}", plan.summary())));
+            }
+            // The compiler may need more than the planner thought of a plan that it would not have chosen.
+            Err(Error::Limit { .. }) if what.contains("random") => {}
+            Err(error) => tally.wrong.push(format!("{words}\n    {what}: {error}\n    {}", plan.summary())),
+        }
+    }
+    Ok(tally)
+}
+
+/// The domains in progress, since when: what hangs must be told, for a kernel that waits for ever returns to nobody.
+#[derive(Default)]
+struct Watch(Mutex<BTreeMap<usize, Instant>>);
+
+impl Watch {
+    fn set(&self, number: usize, since: Option<Instant>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match since {
+            Some(since) => all.insert(number, since),
+            None => all.remove(&number),
+        };
+    }
+
+    /// Ends the process when a domain takes too long; returns when told that all are done.
+    fn guard(&self, done: &AtomicUsize) {
+        while done.load(Ordering::Relaxed) < DOMAINS {
+            std::thread::sleep(Duration::from_millis(200));
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((number, _)) = all.iter().find(|(_, since)| since.elapsed() > PATIENCE) {
+                let words = domains::random(*number, SEED + *number as u64)
+                    .map(|(problem, _)| domains::words(&problem, *number, SEED + *number as u64));
+                eprintln!("hangs: {}", words.unwrap_or_else(|error| error.to_string()));
+                std::process::abort();
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes and a device: gpu/run.sh --stress"]
+fn every_protocol_keeps_its_bits_for_thousands_of_steps() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let (watch, done, all) = (Watch::default(), AtomicUsize::new(0), Mutex::new(Tally::default()));
+    let numbers: Vec<usize> = (0..DOMAINS).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| watch.guard(&done));
+        // Side by side: kernels then meet blocks of others on the device, and none finds it empty.
+        each(&numbers, |&number| {
+            let begun = Instant::now();
+            watch.set(number, Some(begun));
+            let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stress(&backend, number)));
+            watch.set(number, None);
+            done.fetch_add(1, Ordering::Relaxed);
+            let failed = |why: String| Tally { wrong: vec![format!("domain {number}: {why}")], ..Tally::default() };
+            let found = match found {
+                Ok(found) => found.unwrap_or_else(|error| failed(error.to_string())),
+                Err(_) => failed("it panicked, see above".to_owned()),
+            };
+            println!("domain {number}: {:?} runs, {:.1} s", found.runs, begun.elapsed().as_secs_f64());
+            let mut all = all.lock().unwrap();
+            found.wrong.iter().for_each(|wrong| println!("{wrong}"));
+            (0..3).for_each(|family| all.runs[family] += found.runs[family]);
+            all.on_cpu += found.on_cpu;
+            all.finite += found.finite;
+            all.wrong.extend(found.wrong);
+        });
+    });
+    let Tally { runs: [neighbours, grid, streaming], on_cpu, finite, wrong } = all.into_inner().unwrap();
+    println!(
+        "{DOMAINS} domains, {STEPS} steps each: {neighbours} runs that wait for neighbours, {grid} for all, {streaming} streaming; \
+         {on_cpu} domains on the CPU too, {finite} finite at the end; {} differ",
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!([neighbours, grid, streaming].iter().all(|&runs| runs >= DOMAINS_EACH), "too few runs of a protocol");
+    assert!(finite >= DOMAINS / 2 && on_cpu >= 5);
+}
+
+/// What the test above rests on: every protocol has plans, and many, for its domains.
+#[test]
+fn every_protocol_has_plans_for_the_domains() {
+    for device in ["v100", "a100", "h200"].map(|name| DeviceSpec::preset(name).unwrap()) {
+        let mut domains_of = [0; 3];
+        for number in 0..DOMAINS {
+            let seed = SEED + number as u64;
+            let (problem, _) = domains::random(number, seed).unwrap();
+            let all = plans(&device, &problem, number, &mut Rng::with_seed(seed)).unwrap();
+            let mut present = [false; 3];
+            all.iter().for_each(|(_, plan)| present[protocol(plan)] = true);
+            (0..3).for_each(|protocol| domains_of[protocol] += usize::from(present[protocol]));
+        }
+        assert!(domains_of.iter().all(|&domains| domains >= DOMAINS_EACH), "{}: {domains_of:?}", device.name);
+    }
+}
+
+/// And: one value wrong by a thousandth, and in the end most values are others.
+#[test]
+fn a_lattice_forgets_no_difference() {
+    let backend = CpuBackend::new();
+    for extents in [&[127][..], &[17, 23], &[9, 7, 11]] {
+        for (seed, dtype) in (0..6).flat_map(|seed| [(seed, DType::F32), (seed, DType::F64)]) {
+            let program = domains::lattice(&mut Rng::with_seed(seed), extents.len()).unwrap();
+            let mut problem = Problem::new(program.into(), Shape::new(extents).unwrap(), dtype).unwrap();
+            // Ghosts that never change pull towards order: the hardest case.
+            problem.boundaries = Boundaries::all(Boundary::Constant(0.3));
+            let start = (0..problem.program.fields().len() as u64)
+                .map(|field| Start::Random { seed: seed + 99 * field, low: 0.05, high: 0.95 })
+                .map(|start| start.fill(&problem.shape, dtype).unwrap());
+            let start: Vec<Array> = start.collect();
+            let mut other = start.clone();
+            let middle = problem.shape.cells() / 2;
+            match &mut other[0] {
+                Array::F32(values) => values[middle] *= 1.001,
+                Array::F64(values) => values[middle] *= 1.001,
+            }
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let [a, b] =
+                [start, other].map(|start| run(&backend, &problem, &plan, &start, &[400]).unwrap()[0][0].to_f64());
+            let far = a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() > 1e-3).count();
+            assert!(2 * far > a.len(), "{} {seed} {dtype}: {far} of {}", problem.program.name(), a.len());
+        }
+    }
+}
