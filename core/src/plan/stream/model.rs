@@ -23,9 +23,12 @@ const EXPOSED: f64 = 1.8;
 /// What the rest of a kernel takes beside what is counted here.
 const UNCOUNTED: f64 = 1.05;
 
-/// Clocks between a barrier of the block and work at full rate again, and more a plane where rows are exchanged.
-const BARRIER_CLOCKS: f64 = 350.0;
-const EXCHANGE_CLOCKS: f64 = 1000.0;
+/// Clocks between a barrier of the block and work at full rate again.
+const BARRIER_CLOCKS: f64 = 200.0;
+
+/// How much of the shorter of computing and moving is not hidden behind the longer: windows of one row are many and out of
+/// step, those of a block of warps wait for their planes together.
+const UNHIDDEN: [f64; 2] = [0.0, 0.65];
 
 /// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
@@ -63,16 +66,17 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let rounds = stream.tile_count().div_ceil(slots);
     let resident = stream.tile_count().div_ceil(device.multiprocessors).min(stream.blocks_per_multiprocessor);
     let warps = (stream.warps * resident) as f64 / schedulers;
-    let exchange = match (stream.warps > 1, stream.lag) {
+    let barriers = match (stream.warps > 1, stream.lag) {
         (false, _) => 0.0,
-        (true, true) => EXCHANGE_CLOCKS + BARRIER_CLOCKS,
-        (true, false) => EXCHANGE_CLOCKS + levels * BARRIER_CLOCKS,
+        (true, true) => 1.0,
+        (true, false) => levels,
     };
-    let plane = ((pipe + other) * (warps + EXPOSED / warps)).max(1.3 * shared * warps) + exchange;
+    let plane =
+        ((pipe + other) * (warps + EXPOSED / warps)).max(1.3 * shared * warps) + barriers * BARRIER_CLOCKS;
     let behind = demand.delay * stream.depth + if stream.lag { stream.depth * demand.stages } else { 0 };
     let planes = (stream.chunk + stream.margin[0] + behind) as f64;
     let compute = UNCOUNTED * rounds as f64 * planes * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
     let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE * device.memory_bandwidth);
-    compute.max(memory) + device.launch_seconds
+    compute.max(memory) + UNHIDDEN[usize::from(stream.warps > 1)] * compute.min(memory) + device.launch_seconds
 }
