@@ -22,7 +22,10 @@ constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for ea
 // Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
 constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X <= OWN_X && (!ALIGNED || (EXTENT_X - TILE_X) % LANES == 0);
-constexpr bool SNUG = SNUG_Y && SNUG_X;
+// With stages of unequal radius, the windows but the outermost must not reach held cells at all.
+constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
+constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
+constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
 enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
 constexpr int PLANE = TILE_Y * TILE_X;
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
@@ -481,7 +484,10 @@ struct Stream {
     __device__ __forceinline__ void advance(Offset p, Offset first, Offset last, int& slot)
     {
         copies_wait<AHEAD - 2>();
-        if constexpr (!SYNCED) {
+        if constexpr (SYNCED) {
+            // The lanes of the warp have each other's copies; level 0 waits for the other warps'.
+            __syncwarp();
+        } else {
             barrier();
             fetch_next(p, slot);
         }

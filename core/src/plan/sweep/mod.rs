@@ -228,7 +228,7 @@ impl Plan {
     /// ask; a plan that is not persistent stays as it is.
     pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
         let Some(sweep) = self.sweep() else { return self.clone() };
-        let planes = planes / sweep.chunk * sweep.chunk;
+        let planes = planes.min(sweep.planes[0]) / sweep.chunk * sweep.chunk;
         let sweep = sweep.with_planes_in_registers(problem, &self.device, self.cache, planes);
         let mut plan = plan_of(problem, &self.device, self.cache, sweep);
         plan.notes = self.notes.clone();
