@@ -34,7 +34,8 @@ pub mod prelude {
     pub use crate::stencil::Scope;
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil,
-        Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil, Tune,
+        Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
+        Tune,
     };
 }
 
