@@ -86,7 +86,10 @@ fn main() -> Result<()> {
                             Err(error) => error.to_string().chars().take(400).collect(),
                         };
                         let predicted = shape.cells() as f64 / plan.estimated_seconds / 1e9;
-                        println!("{predicted:8.1} {} {said}", plan.stream().map_or(String::new(), |s| words(&s.form())));
+                        println!(
+                            "{predicted:8.1} {} {said}",
+                            plan.stream().map_or(String::new(), |s| words(&s.form()))
+                        );
                     }
                 }
             });

@@ -62,7 +62,11 @@ impl Streaming {
         let Some(stream) = self.plan.stream() else { return Ok(()) };
         let form = Form { depth: self.depth(number) as usize, ..stream.form() };
         let shallower = plan_form(&fields.problem, &self.plan.device, &form).ok_or_else(|| {
-            Error::invalid(format!("a pass of {} steps", form.depth), "it does not fit the device", "use another --depth")
+            Error::invalid(
+                format!("a pass of {} steps", form.depth),
+                "it does not fit the device",
+                "use another --depth",
+            )
         })?;
         let (plan, cubin) =
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;

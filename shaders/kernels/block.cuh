@@ -13,15 +13,6 @@ constexpr int DYNAMIC = -1000000;                    // a plane number that is n
 
 struct alignas(16) Vector { real lane[LANES]; };
 
-template <int I> struct Index { static constexpr int value = I; };
-
-// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index registers.
-template <int N, int I = 0, class F>
-__device__ __forceinline__ void each(const F& f)
-{
-    if constexpr (I < N) { f(Index<I>{}); each<N, I + 1>(f); }
-}
-
 typedef real Cells[OWN_Y][OWN_X];                    // a thread's own cells of a plane
 
 struct Block {

@@ -41,3 +41,12 @@ __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i <
 
 // Model parameters, in the kernel's arguments, so that a formula reads them from the constant bank.
 struct Parameters { real value[PARAMETERS > 0 ? PARAMETERS : 1]; };
+
+template <int I> struct Index { static constexpr int value = I; };
+
+// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index registers.
+template <int N, int I = 0, class F>
+__device__ __forceinline__ void each(const F& f)
+{
+    if constexpr (I < N) { f(Index<I>{}); each<N, I + 1>(f); }
+}

@@ -251,7 +251,8 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
+    let body =
+        formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
     let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
     let _ = writeln!(

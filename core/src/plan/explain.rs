@@ -249,7 +249,10 @@ fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String,
     line(
         text,
         "budget",
-        &format!("up to {} registers a thread, {} bytes of shared memory a block", stream.registers, stream.shared_bytes),
+        &format!(
+            "up to {} registers a thread, {} bytes of shared memory a block",
+            stream.registers, stream.shared_bytes
+        ),
     );
 }
 

@@ -28,8 +28,8 @@ pub use measured::Measured;
 pub use neighbours::neighbours;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use recipe::Recipe;
-pub use stream::{Stream, plan_stream, stream_plans};
 pub use rows::{Rows, plan_rows};
+pub use stream::{Stream, plan_stream, stream_plans};
 pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
 pub use tiles::{Tiles, plan_tiles, staged_fields};
 

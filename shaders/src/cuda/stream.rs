@@ -10,6 +10,7 @@ use abide_core::{Problem, Program, Stage};
 use super::{COMMON, Cuda, constant, constants, list};
 use crate::emit::part;
 
+const WINDOW: &str = include_str!("../../kernels/window.cuh");
 const STREAM: &str = include_str!("../../kernels/stream.cu");
 
 /// The kernel of a plan that streams; `program` is the simplified one.
@@ -52,8 +53,10 @@ pub(super) fn streaming(problem: &Problem, program: &Program, stream: &Stream) -
         // Writing to a string cannot fail.
         let _ = writeln!(text, "template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};");
     }
-    text.push('\n');
-    text.push_str(STREAM);
+    for part in [WINDOW, STREAM] {
+        text.push('\n');
+        text.push_str(part);
+    }
     text
 }
 
@@ -61,7 +64,8 @@ pub(super) fn streaming(problem: &Problem, program: &Program, stream: &Stream) -
 fn arriving(problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) -> String {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
-    let _ = writeln!(text, "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};", stage.writes.len());
+    let _ =
+        writeln!(text, "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};", stage.writes.len());
     let _ = writeln!(
         text,
         "    // The result lags behind what arrives by DELAY planes and needs BACK planes before its own.\n    \
@@ -152,7 +156,11 @@ fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
         .collect();
     let fields = carry.values.len() as u16;
     let per_field = |of: &dyn Fn(u16) -> i32| -> String {
-        (0..fields).map(|f| (f, of(f))).filter(|(_, reach)| *reach != 0).map(|(f, r)| format!("f == {f} ? {r} : ")).collect()
+        (0..fields)
+            .map(|f| (f, of(f)))
+            .filter(|(_, reach)| *reach != 0)
+            .map(|(f, r)| format!("f == {f} ? {r} : "))
+            .collect()
     };
     let y_of = |f: u16| taps.iter().filter(move |(field, _)| *field == f).map(|(_, [_, y, _])| *y);
     let low = per_field(&|f| y_of(f).min().unwrap_or(0).min(0));

@@ -98,7 +98,6 @@ impl Stream {
             waves: self.waves,
         }
     }
-
 }
 
 /// The largest radius of a stencil under `mirror` boundaries: one ghost cell mirrors one cell.
@@ -131,8 +130,9 @@ pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -
     if device.registers == 0 || device.multiprocessors == 0 || device.warp != 32 {
         return Err(Error::Unsupported {
             backend: "wgpu",
-            reason: "a streaming kernel needs warps of 32 threads and registers to plan with, which only CUDA devices offer"
-                .to_owned(),
+            reason:
+                "a streaming kernel needs warps of 32 threads and registers to plan with, which only CUDA devices offer"
+                    .to_owned(),
             change: "use --execution stepwise, or --backend cuda".to_owned(),
         });
     }

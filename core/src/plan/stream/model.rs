@@ -71,8 +71,7 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
         (true, true) => 1.0,
         (true, false) => levels,
     };
-    let plane =
-        ((pipe + other) * (warps + EXPOSED / warps)).max(1.3 * shared * warps) + barriers * BARRIER_CLOCKS;
+    let plane = ((pipe + other) * (warps + EXPOSED / warps)).max(1.3 * shared * warps) + barriers * BARRIER_CLOCKS;
     let behind = demand.delay * stream.depth + if stream.lag { stream.depth * demand.stages } else { 0 };
     let planes = (stream.chunk + stream.margin[0] + behind) as f64;
     let compute = UNCOUNTED * rounds as f64 * planes * plane / clock;

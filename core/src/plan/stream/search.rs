@@ -85,7 +85,8 @@ impl Demand {
 
 /// The stream of a form, where it fits the device and the domain.
 pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Option<Stream> {
-    let Form { depth, warps, cells_per_thread: own, lag, ahead, carried_shared, blocks_per_multiprocessor, waves } = *form;
+    let Form { depth, warps, cells_per_thread: own, lag, ahead, carried_shared, blocks_per_multiprocessor, waves } =
+        *form;
     let threads = 32 * warps;
     let resident_threads = threads * blocks_per_multiprocessor;
     let lanes = 16 / demand.bytes;
@@ -150,9 +151,9 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
     let computed = tiles[0] * tiles[1] * planes * window[0] * window[1];
     stream.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
     stream.shared_bytes = shared_bytes(demand, &stream);
-    let limit = device.shared_bytes_per_block.min(
-        (device.shared_bytes / blocks_per_multiprocessor).saturating_sub(device.shared_bytes_reserved),
-    );
+    let limit = device
+        .shared_bytes_per_block
+        .min((device.shared_bytes / blocks_per_multiprocessor).saturating_sub(device.shared_bytes_reserved));
     (stream.shared_bytes <= limit).then_some(stream)
 }
 
@@ -161,7 +162,8 @@ fn shared_bytes(demand: &Demand, stream: &Stream) -> usize {
     let [height, width] = stream.window();
     let levels = stream.depth * demand.stages;
     let ring = stream.ahead * demand.fields * height * width;
-    let edges = (1 + usize::from(stream.lag)) * (levels - 1) * demand.fields * stream.warps * 2 * demand.edge_rows * width;
+    let edges =
+        (1 + usize::from(stream.lag)) * (levels - 1) * demand.fields * stream.warps * 2 * demand.edge_rows * width;
     let carried = levels * stream.carried_shared * height * width;
     (ring + edges + carried + stream.warps * width) * demand.bytes
 }

@@ -50,7 +50,10 @@ fn windows_cover_the_domain_once() {
                 let sides = if boundary == Boundary::Fixed { 2 * stream.margin[axis] } else { 0 };
                 let most = stream.tiles[axis] * used + sides;
                 assert!(most >= extents[axis], "{extents:?} axis {axis}: {most}");
-                assert!(stream.tiles[axis] == 1 || most - used < extents[axis], "{extents:?} axis {axis}: one too many");
+                assert!(
+                    stream.tiles[axis] == 1 || most - used < extents[axis],
+                    "{extents:?} axis {axis}: one too many"
+                );
             }
         }
     }
@@ -113,7 +116,9 @@ fn what_cannot_stream_is_refused_by_name() {
 fn candidates_fit_every_preset() {
     for name in ["v100", "a100", "h200"] {
         let device = DeviceSpec::preset(name).unwrap();
-        for (stencil, extents) in [("2ds25pt", &[8191, 8209][..]), ("3d27pt", &[127, 193, 251]), ("gray-scott", &[1024, 1024])] {
+        for (stencil, extents) in
+            [("2ds25pt", &[8191, 8209][..]), ("3d27pt", &[127, 193, 251]), ("gray-scott", &[1024, 1024])]
+        {
             let options = Options { execution: Execution::Streaming, ..Options::default() };
             let plans = stream_plans(&problem(stencil, extents, DType::F64), &device, &options).unwrap();
             assert!(!plans.is_empty(), "{stencil} on {name}");

@@ -1,0 +1,268 @@
+// A streaming block's window: where it lies, how planes get into it and out of it, and what the boundary gives to it.
+
+constexpr int THREADS = 32 * WARPS;
+constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
+constexpr int SHIFT_Y = LOW_Y == FIXED ? 0 : MARGIN_Y;   // the first window starts where nothing outside is needed, ...
+constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;   // ... else so far outside that nothing wrong reaches the domain
+constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
+constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
+constexpr bool VECTORS = OWN_X % LANES == 0;
+constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;
+constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
+constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
+constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
+// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side.
+constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
+constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X <= OWN_X && (!ALIGNED || (EXTENT_X - TILE_X) % LANES == 0);
+// With stages of unequal radius, the windows but the outermost must not reach held cells at all.
+constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
+constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
+constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
+enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
+constexpr int PLANE = TILE_Y * TILE_X;
+constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
+constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
+
+struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
+
+typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
+
+// Copies to shared memory without a detour through registers where the device can; `KEEP`: leaving a copy in the first-level
+// cache, for cells that are held are read again, by way of it, at each level.
+template <int BYTES, bool KEEP>
+__device__ __forceinline__ void copy_async(real* to, const real* from)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned address = unsigned(__cvta_generic_to_shared(to));
+    if constexpr (BYTES == 16 && !KEEP) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
+#else
+    if constexpr (BYTES == 16) *reinterpret_cast<DeviceVector*>(to) = __ldcg(reinterpret_cast<const DeviceVector*>(from));
+    else *to = __ldcg(from);
+#endif
+}
+
+__device__ __forceinline__ void copies_end()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+// Waits until all but the last `N` groups of copies have arrived.
+template <int N>
+__device__ __forceinline__ void copies_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+// Loads where `yes`, by way of the first-level cache: nobody writes the input of a pass.
+__device__ __forceinline__ void load_if(unsigned yes, double& value, const double* from)
+{
+    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f64 %0, [%2]; }" : "+d"(value) : "r"(yes), "l"(from));
+}
+__device__ __forceinline__ void load_if(unsigned yes, float& value, const float* from)
+{
+    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f32 %0, [%2]; }" : "+f"(value) : "r"(yes), "l"(from));
+}
+
+__device__ __forceinline__ void barrier()
+{
+    if constexpr (WARPS > 1) __syncthreads();
+    else __syncwarp();
+}
+
+struct Window {
+    const Buffers& buffers;
+    real* ring;                          // [AHEAD][FIELDS][TILE_Y][TILE_X]: planes of the input
+    real* row;                           // [TILE_X] a warp: a row on its way out
+    int tid, lane, warp;
+    Offset y0, x0;                       // the window's first cell
+    unsigned stored;                     // words of own rows that this block stores, a bit each
+    unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
+    bool whole_rows;                     // whether no cell of the window needs the boundary to find it
+    bool bound_across;                   // whether the boundary gives cells of the window
+    unsigned side;                       // where the window is SNUG, of the sides (Side) that it lies at
+
+    __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
+    __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
+
+    __device__ __forceinline__ void enter(int tile_y, int tile_x)
+    {
+        y0 = Offset(tile_y) * USE_Y - SHIFT_Y;
+        x0 = Offset(tile_x) * USE_X - SHIFT_X;
+        // What this block stores.
+        const Offset low_y = tile_y == 0 ? 0 : y0 + MARGIN_Y, high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : y0 + TILE_Y - MARGIN_Y;
+        const Offset low_x = tile_x == 0 ? 0 : x0 + MARGIN_X, high_x = tile_x == TILES_X - 1 ? EXTENT_X : x0 + TILE_X - MARGIN_X;
+        const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
+        if (SNUG && high_side) x0 = EXTENT_X - TILE_X;
+        if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) y0 = EXTENT_Y - TILE_Y;
+        side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
+               (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
+        const Offset y1 = y0 + TILE_Y, x1 = x0 + TILE_X;
+        // Rows beyond the domain are found by clamping unless they have a constant for all cells.
+        whole_rows = x0 >= 0 && x1 <= EXTENT_X && (LOW_Y != CONSTANT || y0 >= 0) && (HIGH_Y != CONSTANT || y1 <= EXTENT_Y);
+        bound_across = (LOW_Y != PERIODIC && y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
+                       (LOW_X != PERIODIC && x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
+        stored = inside = held = 0;
+        each<OWN_Y>([&](auto r) {
+            each<OWN_X / WORD>([&](auto v) {
+                const Offset at_y = y(r.value), at_x = x0 + (v.value * 32 + lane) * WORD;
+                const bool ours = at_y >= low_y && at_y < high_y && at_x >= low_x && at_x < high_x;
+                stored |= unsigned(ours) << (r.value * (OWN_X / WORD) + v.value);
+            });
+        });
+        each<OWN_Y>([&](auto r) {
+            each<OWN_X>([&](auto c) {
+                const Offset at_y = y(r.value), at_x = x(c.value);
+                const bool in = (WRAPS_Y || (at_y >= 0 && at_y < EXTENT_Y)) && (WRAPS_X || (at_x >= 0 && at_x < EXTENT_X));
+                inside |= unsigned(in) << (r.value * OWN_X + c.value);
+                held |= unsigned(in && (held_y(at_y) || held_x(at_x))) << (r.value * OWN_X + c.value);
+            });
+        });
+    }
+
+    __device__ __forceinline__ static void load_row(const real* from, real (&cells)[OWN_X], int lane)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            const Word word = *reinterpret_cast<const Word*>(from + lane * OWN_X + v.value * VECTOR);
+            each<VECTOR>([&](auto l) { cells[v.value * VECTOR + l.value] = word.lane[l.value]; });
+        });
+    }
+
+    __device__ __forceinline__ static void store_row(real* to, const real (&cells)[OWN_X], int lane)
+    {
+        each<OWN_X / VECTOR>([&](auto v) {
+            Word word;
+            each<VECTOR>([&](auto l) { word.lane[l.value] = cells[v.value * VECTOR + l.value]; });
+            *reinterpret_cast<Word*>(to + lane * OWN_X + v.value * VECTOR) = word;
+        });
+    }
+
+    template <bool KEEP>
+    __device__ __forceinline__ void fetch_rows(real* to, const real* field) const
+    {
+        const real* const from = field + x0 + lane * WORD;
+        each<OWN_Y>([&](auto r) {
+            const real* const line = EXTENT_Y == 1 ? from : from + source_y(y(r.value)).index * STRIDE_Y;
+            each<OWN_X / WORD>([&](auto q) {
+                copy_async<WORD * sizeof(real), KEEP>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
+            });
+        });
+    }
+
+    // Starts the copy of plane `p` into a slot of the ring.
+    __device__ __forceinline__ void fetch(Offset p, int slot) const
+    {
+        const Source plane = source_s(p);
+        each<FIELDS>([&](auto f) {
+            const real* const field = buffers.current[f.value] + plane.index * STRIDE_S;
+            real* const to = ring + (slot * FIELDS + f.value) * PLANE + warp * OWN_Y * TILE_X;
+            if (whole_rows && !plane.constant) {
+                if (HAS_FIXED && bound_across) fetch_rows<true>(to, field);
+                else fetch_rows<false>(to, field);
+            } else {
+                // A loop in earnest, for its body must not be mixed with the one above.
+                #pragma unroll 1
+                for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
+                    const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
+                    if (plane.constant || line.constant || column.constant)
+                        to[cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
+                    else copy_async<sizeof(real), true>(to + cell, field + line.index * STRIDE_Y + column.index);
+                }
+            }
+        });
+    }
+
+    // The values that the boundary gives to own cells of plane `q` of field F.
+    template <int F>
+    __device__ __forceinline__ void bound(Cells& cells, Offset q) const
+    {
+        const Source a = source_s(q);
+        if constexpr (HAS_CONSTANT) {
+            each<OWN_Y>([&](auto r) {
+                const Source b = source_y(y(r.value));
+                each<OWN_X>([&](auto c) {
+                    const Source d = source_x(x(c.value));
+                    const real given = a.constant ? a.value : b.constant ? b.value : d.value;
+                    cells[r.value][c.value] = a.constant || b.constant || d.constant ? given : cells[r.value][c.value];
+                });
+            });
+        }
+        if constexpr (HAS_FIXED) {
+            // A cell that is held has the value it had in the beginning, which the input still has. Few warps have such
+            // cells. Loads are predicated and not branched around: lanes that part would meet again only at a price.
+            const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
+            const real* const plane = buffers.current[F] + (LOW_S == PERIODIC ? a.index : q) * STRIDE_S;
+            const real* const own = plane + (y(0) * STRIDE_Y + x(0));
+            if (SNUG && !plane_held) {
+                if (side & SIDE_X && plane_there) {
+                    const bool low = side & LANE_LOW, high = side & LANE_HIGH;
+                    each<OWN_Y>([&](auto r) {
+                        each<FIX_X>([&](auto k) {
+                            constexpr int LOW = k.value, HIGH = OWN_X - 1 - k.value;
+                            real value = real(0);
+                            load_if(low || high, value, own + (r.value * STRIDE_Y + (low ? LOW : HIGH)));
+                            cells[r.value][LOW] = low ? value : cells[r.value][LOW];
+                            cells[r.value][HIGH] = high ? value : cells[r.value][HIGH];
+                        });
+                    });
+                }
+                if (side & (WARP_LOW | WARP_HIGH) && plane_there) {
+                    const bool low = side & WARP_LOW, high = side & WARP_HIGH;
+                    each<FIX_Y>([&](auto k) {
+                        each<OWN_X>([&](auto c) {
+                            load_if(low, cells[k.value][c.value], own + (k.value * STRIDE_Y + c.value));
+                            load_if(high, cells[OWN_Y - 1 - k.value][c.value], own + ((OWN_Y - 1 - k.value) * STRIDE_Y + c.value));
+                        });
+                    });
+                }
+            } else {
+                const unsigned hold = plane_there ? plane_held ? inside : held : 0u;
+                if (__any_sync(~0u, hold != 0u)) {
+                    each<OWN_Y>([&](auto r) {
+                        const real* const line = WRAPS_Y ? plane + source_y(y(r.value)).index * STRIDE_Y + x(0) : own + r.value * STRIDE_Y;
+                        each<OWN_X>([&](auto c) {
+                            const real* const cell = WRAPS_X ? line - x(0) + source_x(x(c.value)).index : line + c.value;
+                            load_if(hold & 1u << (r.value * OWN_X + c.value), cells[r.value][c.value], cell);
+                        });
+                    });
+                }
+            }
+        }
+    }
+
+    // Stores own cells of plane `q`, a row at a time by way of shared memory, so that stores are whole sectors. What a window
+    // stores begins and ends with whole words.
+    __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
+    {
+        each<FIELDS>([&](auto f) {
+            if constexpr (written<f.value>()) {
+                real* const plane = buffers.next[f.value] + q * STRIDE_S + (y(0) * STRIDE_Y + x0 + lane * WORD);
+                each<OWN_Y>([&](auto r) {
+                    if constexpr (OWN_X > WORD) {
+                        __syncwarp();
+                        store_row(row, cells[f.value][r.value], lane);
+                        __syncwarp();
+                    }
+                    each<OWN_X / WORD>([&](auto v) {
+                        real part[WORD];
+                        each<WORD>([&](auto l) {
+                            part[l.value] = OWN_X > WORD ? row[(v.value * 32 + lane) * WORD + l.value] : cells[f.value][r.value][l.value];
+                        });
+                        if (stored & 1u << (r.value * (OWN_X / WORD) + v.value)) {
+                            real* const to = plane + (r.value * STRIDE_Y + v.value * 32 * WORD);
+                            if constexpr (ALIGNED) {
+                                DeviceVector word;
+                                memcpy(&word, part, 16);
+                                *reinterpret_cast<DeviceVector*>(to) = word;
+                            } else *to = part[0];
+                        }
+                    });
+                });
+            }
+        });
+    }
+};
