@@ -117,9 +117,9 @@ impl Plan {
             &mut text,
             "moved",
             &format!(
-                "{:.2} bytes a cell and step through device memory over 1000 steps ({:.2} without caching)",
+                "{:.2} bytes a cell and step through device memory over 1000 steps ({:.2} by a launch a step)",
                 p.memory_bytes / t.cells / 1000.0,
-                t.load_bytes + t.store_bytes,
+                (t.load_bytes + t.store_bytes) * self.stream().map_or(1.0, |stream| stream.depth as f64),
             ),
         );
         for c in &self.compiled {
