@@ -286,3 +286,20 @@ fn a_lattice_forgets_no_difference() {
         }
     }
 }
+
+#[test]
+fn a_difference_is_found_where_it_first_shows() {
+    let program = abide_core::catalogue::find("wave").unwrap().program(2).unwrap();
+    let problem = Problem::new(program.into(), Shape::new(&[3, 5]).unwrap(), DType::F32).unwrap();
+    let state = vec![Array::F32(vec![1.0; 15]), Array::F32(vec![2.0; 15])];
+    let a = vec![state.clone(), state.clone(), state];
+    let mut b = a.clone();
+    assert_eq!(difference(&problem, &[1, 4, 9], &a, &b), None);
+    for call in [1, 2] {
+        let Array::F32(values) = &mut b[call][1] else { panic!("the fields are f32") };
+        values[7] = -2.0;
+        values[9] = 2.0f32.next_up();
+    }
+    let told = difference(&problem, &[1, 4, 9], &a, &b).unwrap();
+    assert!(told.contains("after 5 steps") && told.contains("2 cells of w differ, first Some([0, 1, 2])"), "{told}");
+}
