@@ -17,6 +17,7 @@ pub mod grid;
 pub mod plan;
 pub mod program;
 pub mod real;
+pub mod solver;
 pub mod start;
 pub mod stencil;
 

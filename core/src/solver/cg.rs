@@ -1,0 +1,56 @@
+//! The conjugate gradient method.
+
+use super::run::{Begin, Run, residual, zeros};
+use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use crate::real::Real;
+
+/// Preconditioned conjugate gradients, for symmetric positive definite systems.
+///
+/// Source: Hestenes and Stiefel, J. Res. NBS 49 (1952), section 3; preconditioned as in Saad, Iterative Methods for Sparse
+/// Linear Systems, 2nd ed., algorithm 9.1. Memory: 4 vectors besides `b` and `x`. An iteration: 1 product with `A`,
+/// 1 with `M^-1`, 2 reductions (of 1 and 2 dot products).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cg;
+
+impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
+    fn name(&self) -> &'static str {
+        "cg"
+    }
+
+    fn solve_on(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError> {
+        let mut run = match Run::begin("cg", engine, a, b, x, parameters)? {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        let n = b.len();
+        let (mut r, mut z, mut p, mut q) = (zeros(n)?, zeros(n)?, zeros(n)?, zeros(n)?);
+        residual(engine, a, b, x, &mut r);
+        m.apply(engine, &r, &mut z);
+        p.copy_from_slice(&z);
+        let [mut rz, rr] = engine.dots([(&r, &z), (&r, &r)]);
+        let mut done = run.converged(rr)?;
+        while !done {
+            run.positive("(r, M^-1 r)", rz)?;
+            a.apply(&p, &mut q);
+            let pq = engine.dot(&p, &q);
+            run.positive("(p, A p)", pq)?;
+            let alpha = rz / pq;
+            engine.update([x, &mut r], [&p, &q], |[x, r], [p, q]| [x + alpha * p, r - alpha * q]);
+            m.apply(engine, &r, &mut z);
+            let [next, rr] = engine.dots([(&r, &z), (&r, &r)]);
+            done = run.converged(rr)?;
+            let beta = next / rz;
+            rz = next;
+            engine.update([&mut p], [&z], |[p], [z]| [z + beta * p]);
+        }
+        run.finish(engine, a, b, x, &mut q)
+    }
+}

@@ -1,0 +1,73 @@
+//! What a solver asks of a machine: reductions and fused updates of vectors.
+//!
+//! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another engine that keeps
+//! [`reduce`](super::reduce)'s tree and applies the same closure to each element gives the same bits.
+
+use super::reduce;
+use crate::real::Real;
+
+/// Reductions and elementwise updates of vectors in host memory.
+///
+/// All slices of a call have one length; an engine may stop at the shortest.
+pub trait Engine<T: Real> {
+    /// The dot products of `K` pairs in one reduction: one pass, one synchronisation.
+    ///
+    /// Each is the sum in [`reduce`](super::reduce)'s tree.
+    fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K];
+
+    /// `write[..][i] = f(write[..][i], read[..][i])` for each `i`: one pass over all the vectors of an update.
+    fn update<const W: usize, const R: usize>(
+        &self,
+        write: [&mut [T]; W],
+        read: [&[T]; R],
+        f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
+    );
+
+    /// The dot product of `a` and `b`.
+    fn dot(&self, a: &[T], b: &[T]) -> T {
+        self.dots([(a, b)])[0]
+    }
+
+    /// `out[j] = (basis[j], w)` for each `j`, in one reduction.
+    fn project(&self, basis: &[Vec<T>], w: &[T], out: &mut [T]) {
+        for (out, v) in out.iter_mut().zip(basis) {
+            *out = self.dot(v, w);
+        }
+    }
+
+    /// `w += sum_j coefficients[j] basis[j]`, `j` in order.
+    fn combine(&self, w: &mut [T], basis: &[Vec<T>], coefficients: &[T]) {
+        for (v, &c) in basis.iter().zip(coefficients) {
+            self.update([&mut *w], [v], |[w], [v]| [w + c * v]);
+        }
+    }
+}
+
+/// The reference engine: one thread, no allocation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Serial;
+
+impl<T: Real> Engine<T> for Serial {
+    fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
+        pairs.map(|(a, b)| reduce::dot(a, b))
+    }
+
+    fn update<const W: usize, const R: usize>(
+        &self,
+        write: [&mut [T]; W],
+        read: [&[T]; R],
+        f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
+    ) {
+        let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
+        let n = lengths.min().unwrap_or(0);
+        // Slices of one length: the bounds are checked here, not in the loop.
+        let write = write.map(|w| &mut w[..n]);
+        let read = read.map(|r| &r[..n]);
+        for i in 0..n {
+            let new = f(std::array::from_fn(|k| write[k][i]), std::array::from_fn(|k| read[k][i]));
+            for k in 0..W {
+                write[k][i] = new[k];
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Iterative solvers of `A x = b`: the reference that every backend's solvers are compared with.
+//!
+//! A [`Solver`] is a method; [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`] why it could not.
+//! The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an approximate inverse. The methods are written over an
+//! [`Engine`], whose reductions have one fixed tree ([`reduce`]): the same bits on every run, whatever the number of threads.
+//! Solvers allocate before the loop, never in it.
+//!
+//! | method | matrix | vectors | reductions an iteration |
+//! |---|---|---|---|
+//! | [`Cg`] | symmetric positive definite | 4 | 2 |
+
+mod cg;
+mod engine;
+mod operator;
+mod precondition;
+pub mod reduce;
+mod report;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use cg::Cg;
+pub use engine::{Engine, Serial};
+pub use operator::Operator;
+pub use precondition::{Diagonal, Identity, Preconditioner};
+pub use report::{Exhausted, Parameters, Report, SolverError};
+
+use crate::real::Real;
+
+/// An iterative method for `A x = b`.
+pub trait Solver<T: Real, E: Engine<T> = Serial> {
+    /// The name under which it is chosen and reported.
+    fn name(&self) -> &'static str;
+
+    /// Improves `x` until `b - A x` is small enough; `x` holds the first guess, and then the last iterate, after an error too.
+    ///
+    /// A zero `b` gives a zero `x` in 0 iterations.
+    ///
+    /// # Errors
+    ///
+    /// [`SolverError::Invalid`] for vectors of the wrong length and parameters that are no tolerances; else the error
+    /// that says how the iteration ended, with the history of residuals.
+    fn solve_on(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError>;
+
+    /// [`solve_on`](Solver::solve_on) the default engine, without a preconditioner.
+    fn solve(&self, a: &dyn Operator<T>, b: &[T], x: &mut [T], parameters: &Parameters) -> Result<Report, SolverError>
+    where
+        E: Default,
+    {
+        self.solve_on(&E::default(), a, &mut Identity, b, x, parameters)
+    }
+}

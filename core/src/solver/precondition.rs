@@ -1,0 +1,76 @@
+//! Preconditioners: approximate inverses `M^-1` that are cheap to apply.
+
+use super::{Engine, Operator, Serial};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// A fixed linear operator `M^-1`, near the inverse of `A`.
+///
+/// The CG methods and Chebyshev iteration need it symmetric positive definite.
+pub trait Preconditioner<T: Real, E: Engine<T> = Serial> {
+    /// The name under which it is chosen and reported.
+    fn name(&self) -> &'static str;
+
+    /// `z = M^-1 r`, without allocating.
+    fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]);
+
+    /// Whether `M^-1` is the identity.
+    fn is_identity(&self) -> bool {
+        false
+    }
+}
+
+/// No preconditioner: `z = r`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Identity;
+
+impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Identity {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
+        engine.update([z], [r], |[_], [r]| [r]);
+    }
+
+    fn is_identity(&self) -> bool {
+        true
+    }
+}
+
+/// Jacobi's preconditioner: `M` is the diagonal of `A` (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 10.2).
+///
+/// Memory: 1 vector. Reductions: none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagonal<T> {
+    inverse: Vec<T>,
+}
+
+impl<T: Real> Diagonal<T> {
+    /// Of the operator's own diagonal; an error where that is unknown, or has a zero or a value that is not finite.
+    pub fn new(a: &dyn Operator<T>) -> Result<Self> {
+        let Some(mut diagonal) = a.diagonal() else {
+            return Err(Error::invalid("the operator", "it does not know its diagonal", "use no preconditioner"));
+        };
+        for (row, value) in diagonal.iter_mut().enumerate() {
+            let inverse = T::ONE / *value;
+            if *value == T::ZERO || !value.is_finite() || !inverse.is_finite() {
+                let what = format!("the diagonal entry of row {row}");
+                let reason = format!("{value} has no finite inverse");
+                return Err(Error::invalid(what, reason, "reorder the rows or use another preconditioner"));
+            }
+            *value = inverse;
+        }
+        Ok(Diagonal { inverse: diagonal })
+    }
+}
+
+impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Diagonal<T> {
+    fn name(&self) -> &'static str {
+        "jacobi"
+    }
+
+    fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
+        engine.update([z], [r, &self.inverse], |[_], [r, d]| [d * r]);
+    }
+}

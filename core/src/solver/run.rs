@@ -1,0 +1,203 @@
+//! What all methods share: checks of the arguments, the stopping tests, the history.
+
+use std::time::Instant;
+
+use super::{Engine, Exhausted, Operator, Parameters, Report, SolverError};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// A run of one method, from its arguments to its report.
+pub(super) struct Run<'p> {
+    parameters: &'p Parameters,
+    started: Instant,
+    report: Report,
+    least: f64,
+    least_at: usize,
+}
+
+/// What the arguments ask for.
+pub(super) enum Begin<'p> {
+    /// `b = 0`: `x` is set to 0 and this is the report.
+    Zero(Report),
+    /// A system to iterate on.
+    Iterate(Run<'p>),
+}
+
+/// `n` zeros, or an error where the machine has not that much memory.
+pub(super) fn zeros<T: Real>(n: usize) -> Result<Vec<T>> {
+    let mut values = reserved(n, "a solver's vector, in values", "make the system smaller")?;
+    values.resize(n, T::ZERO);
+    Ok(values)
+}
+
+fn reserved<T>(n: usize, what: &str, change: &str) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(n).map_err(|_| Error::limit(what, n, "the memory there is", change))?;
+    Ok(values)
+}
+
+fn tolerance(name: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("solver parameter `{name}`"), format!("{value}"), "give a finite number, 0 or more"))
+}
+
+impl<'p> Run<'p> {
+    /// Checks the arguments, reserves the history and finds the threshold.
+    pub(super) fn begin<T: Real, E: Engine<T>>(
+        method: &'static str,
+        engine: &E,
+        a: &dyn Operator<T>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &'p Parameters,
+    ) -> Result<Begin<'p>, SolverError> {
+        let started = Instant::now();
+        for (name, len) in [("b", b.len()), ("x", x.len())] {
+            if len != a.rows() {
+                let reason = format!("{len} values for a matrix of {} rows", a.rows());
+                return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row").into());
+            }
+        }
+        tolerance("relative", parameters.relative)?;
+        tolerance("absolute", parameters.absolute)?;
+        tolerance("drift", parameters.drift)?;
+        let room = parameters.iterations.saturating_add(1);
+        let history = reserved(room, "a solver's history, in iterations", "lower Parameters::iterations")?;
+        let report = Report { method, iterations: 0, history, threshold: 0.0, true_residual: None, seconds: 0.0 };
+        let mut run = Run { parameters, started, report, least: f64::INFINITY, least_at: 0 };
+
+        let square = engine.dot(b, b).to_f64();
+        if !square.is_finite() {
+            return Err(run.not_finite("|b|"));
+        }
+        if square == 0.0 {
+            if b.iter().any(|&value| value != T::ZERO) {
+                let reason = "its norm underflows to 0";
+                return Err(Error::invalid("the right-hand side", reason, "scale the system or use f64").into());
+            }
+            x.fill(T::ZERO);
+            run.report.history.push(0.0);
+            run.report.true_residual = Some(0.0);
+            run.report.seconds = started.elapsed().as_secs_f64();
+            return Ok(Begin::Zero(run.report));
+        }
+        run.report.threshold = (parameters.relative * square.sqrt()).max(parameters.absolute);
+        Ok(Begin::Iterate(run))
+    }
+
+    /// The threshold of the residual's norm.
+    pub(super) fn threshold(&self) -> f64 {
+        self.report.threshold
+    }
+
+    /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
+    pub(super) fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
+        self.converged_norm(residual_squared.to_f64().sqrt())
+    }
+
+    /// As [`converged`](Run::converged), from the norm itself.
+    pub(super) fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
+        let iteration = self.report.history.len();
+        self.report.iterations = iteration;
+        // Within the capacity reserved: iteration <= parameters.iterations.
+        self.report.history.push(residual);
+        if !residual.is_finite() {
+            return Err(self.not_finite("|r|"));
+        }
+        if residual <= self.report.threshold {
+            return Ok(true);
+        }
+        if residual < self.least {
+            self.least = residual;
+            self.least_at = iteration;
+        }
+        if iteration >= self.parameters.iterations {
+            return Err(self.exhausted(Exhausted::Iterations));
+        }
+        if iteration - self.least_at >= self.parameters.stagnation.max(1) {
+            return Err(self.stagnation());
+        }
+        if self.parameters.time.is_some_and(|limit| self.started.elapsed() >= limit) {
+            return Err(self.exhausted(Exhausted::Time));
+        }
+        Ok(false)
+    }
+
+    /// The report of a converged run: computes the true residual into `scratch`, and compares it.
+    pub(super) fn finish<T: Real, E: Engine<T>>(
+        mut self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        b: &[T],
+        x: &[T],
+        scratch: &mut [T],
+    ) -> Result<Report, SolverError> {
+        residual(engine, a, b, x, scratch);
+        let norm = engine.dot(scratch, scratch).to_f64().sqrt();
+        self.report.true_residual = Some(norm);
+        if !norm.is_finite() {
+            return Err(self.not_finite("|b - A x|"));
+        }
+        if norm > self.report.threshold * self.parameters.drift.max(1.0) {
+            return Err(self.stagnation());
+        }
+        Ok(self.take())
+    }
+
+    fn take(&mut self) -> Report {
+        self.report.seconds = self.started.elapsed().as_secs_f64();
+        let empty = Report { history: Vec::new(), ..self.report };
+        std::mem::replace(&mut self.report, empty)
+    }
+
+    fn boxed(&mut self) -> Box<Report> {
+        Box::new(self.take())
+    }
+
+    /// [`SolverError::Breakdown`] of `quantity`, or `NotFinite` where it is not a number.
+    pub(super) fn breakdown<T: Real>(&mut self, quantity: &'static str, value: T) -> SolverError {
+        if !value.is_finite() {
+            return self.not_finite(quantity);
+        }
+        SolverError::Breakdown { quantity, report: self.boxed() }
+    }
+
+    /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no such value.
+    pub(super) fn positive<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+        if value > T::ZERO && value.is_finite() {
+            return Ok(());
+        }
+        if !value.is_finite() {
+            return Err(self.not_finite(quantity));
+        }
+        Err(SolverError::Indefinite { quantity, value: value.to_f64(), report: self.boxed() })
+    }
+
+    /// `Ok` for a finite value that is not 0; else a breakdown.
+    pub(super) fn nonzero<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+        if value != T::ZERO && value.is_finite() {
+            return Ok(());
+        }
+        Err(self.breakdown(quantity, value))
+    }
+
+    pub(super) fn not_finite(&mut self, quantity: &'static str) -> SolverError {
+        SolverError::NotFinite { quantity, report: self.boxed() }
+    }
+
+    pub(super) fn stagnation(&mut self) -> SolverError {
+        SolverError::Stagnation { report: self.boxed() }
+    }
+
+    fn exhausted(&mut self, limit: Exhausted) -> SolverError {
+        SolverError::NotConverged { limit, report: self.boxed() }
+    }
+}
+
+/// `r = b - A x`.
+pub(super) fn residual<T: Real, E: Engine<T>>(engine: &E, a: &dyn Operator<T>, b: &[T], x: &[T], r: &mut [T]) {
+    a.apply(x, r);
+    engine.update([r], [b], |[ax], [b]| [b - ax]);
+}

@@ -1,0 +1,94 @@
+//! The three forms of conjugate gradients.
+
+use super::*;
+
+fn forms<T: Real>() -> Vec<Box<dyn Solver<T>>> {
+    vec![Box::new(Cg)]
+}
+
+#[test]
+fn conform() {
+    for solver in forms::<f64>() {
+        conforms(&*solver, true);
+    }
+    for solver in forms::<f32>() {
+        conforms(&*solver, true);
+    }
+}
+
+/// The iterate after `k` iterations.
+fn iterate(solver: &dyn Solver<f64>, a: &dyn Operator<f64>, b: &[f64], k: usize) -> Vec<f64> {
+    let mut x = vec![0.0; b.len()];
+    let parameters = Parameters { relative: 0.0, absolute: 1e-300, iterations: k, ..Parameters::default() };
+    let _ = solver.solve(a, b, &mut x, &parameters);
+    x
+}
+
+#[test]
+fn the_error_is_within_the_bound_of_the_condition_number() {
+    // |x_k - x|_A <= 2 ((sqrt(kappa) - 1) / (sqrt(kappa) + 1))^k |x_0 - x|_A (Saad, 2nd ed., equation 6.128).
+    let n = 60;
+    let a = Dense::<f64>::laplacian_1d(n);
+    let (low, high) = laplacian_bounds(n);
+    let root = (high / low).sqrt();
+    let b = random::<f64>(n, 1);
+    let exact = a.direct(&b);
+    let start = energy_norm(&a, &vec![0.0; n], &exact);
+    for solver in forms() {
+        let mut last = f64::INFINITY;
+        for k in 1..=n {
+            let error = energy_norm(&a, &iterate(&*solver, &a, &b, k), &exact);
+            let bound = 2.0 * ((root - 1.0) / (root + 1.0)).powi(k as i32) * start;
+            assert!(error <= bound, "{} {k}: {error} > {bound}", solver.name());
+            // And the error falls in this norm, until rounding.
+            assert!(error <= last * (1.0 + 1e-6) || error < 1e-10 * start, "{} {k}", solver.name());
+            last = error;
+        }
+    }
+}
+
+#[test]
+fn as_many_iterations_as_distinct_eigenvalues() {
+    for distinct in [1, 2, 3, 5, 8] {
+        let values: Vec<f64> = (0..97).map(|i| 1.0 + (i % distinct) as f64).collect();
+        let a = Dense::<f64>::diagonal_of(&values);
+        for solver in forms() {
+            let (_, report) = solved(&*solver, &a, &mut Identity, &random(97, 2), 1e-10).unwrap();
+            assert_eq!(report.iterations, distinct, "{}", solver.name());
+            // Jacobi's preconditioner makes a diagonal matrix the identity.
+            let mut m = Diagonal::new(&a).unwrap();
+            let (_, report) = solved(&*solver, &a, &mut m, &random(97, 2), 1e-10).unwrap();
+            assert_eq!(report.iterations, 1, "{}", solver.name());
+        }
+    }
+}
+
+#[test]
+fn indefinite_matrices_and_preconditioners_are_named() {
+    for solver in forms::<f64>() {
+        for values in [[1.0, -1.0, 2.0], [-1.0, -2.0, -3.0]] {
+            let a = Dense::diagonal_of(&values);
+            let error = solved(&*solver, &a, &mut Identity, &[1.0, 1.0, 1.0], 1e-6).unwrap_err();
+            assert!(matches!(error, SolverError::Indefinite { .. }), "{}: {error}", solver.name());
+            assert!(!error.history().is_empty());
+            // The diagonal as M makes M^-1 A the identity, but M is indefinite.
+            let error = solved(&*solver, &a, &mut Diagonal::new(&a).unwrap(), &[1.0, 2.0, 1.0], 1e-6).unwrap_err();
+            assert!(matches!(error, SolverError::Indefinite { .. }), "{}: {error}", solver.name());
+        }
+    }
+}
+
+#[test]
+fn a_tolerance_below_rounding_is_no_success() {
+    // The recurred residual meets 1e-12 in f32, the true one cannot.
+    let n = 200;
+    let a = Dense::<f32>::laplacian_1d(n);
+    for solver in forms::<f32>() {
+        let error = solved(&*solver, &a, &mut Identity, &random::<f32>(n, 4), 1e-12).unwrap_err();
+        assert!(
+            matches!(error, SolverError::Stagnation { .. } | SolverError::NotConverged { .. }),
+            "{}: {error}",
+            solver.name()
+        );
+    }
+}
