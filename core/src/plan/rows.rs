@@ -19,10 +19,10 @@ pub struct Rows {
 /// Plans for a CPU: all of a stage, then the next.
 pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
-    if options.execution == Execution::Persistent {
+    if !matches!(options.execution, Execution::Auto | Execution::Stepwise) {
         return Err(Error::Unsupported {
             backend: "cpu",
-            reason: "it runs stepwise".to_owned(),
+            reason: format!("it runs stepwise, and {} was asked for", options.execution),
             change: "leave --execution at auto, or choose --backend cuda".to_owned(),
         });
     }

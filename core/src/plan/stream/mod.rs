@@ -107,18 +107,22 @@ const MIRROR_RADIUS: usize = 1;
 pub fn plan_stream(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = stream_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
+        let depth = match options.depth {
+            Depth::Auto => "1 step deep".to_owned(),
+            Depth::Steps(steps) => format!("{steps} steps deep"),
+        };
         Error::limit(
-            "registers and shared memory of a streaming kernel",
+            "windows, registers and shared memory of a streaming kernel",
             format!(
-                "the partial sums of {} fields of radius {:?}, {}",
+                "{} fields of radius {:?} on {}, {depth}",
                 problem.program.fields().len(),
                 problem.program.radius(),
-                match options.depth {
-                    Depth::Auto => "1 step deep".to_owned(),
-                    Depth::Steps(steps) => format!("{steps} steps deep"),
-                }
+                problem.shape,
             ),
-            format!("{} registers and {} bytes of a multiprocessor", device.registers, device.shared_bytes),
+            format!(
+                "windows of {} registers and {} bytes a multiprocessor, whose margins no periodic axis is shorter than",
+                device.registers, device.shared_bytes
+            ),
             "use a smaller --depth, or --execution stepwise",
         )
     })

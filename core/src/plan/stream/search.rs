@@ -189,10 +189,11 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
     };
     let flat = demand.extents[1] == 1;
     let lanes = 16 / demand.bytes;
-    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has it alone.
+    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has it alone, or
+    // with one other.
     let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 5, 6] };
     let warps: &[usize] = if flat { &[1] } else { &[4, 8, 12, 16] };
-    let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1] };
+    let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1, 2] };
     let shared = if flat { 0 } else { demand.carried.min(2) };
     let mut all = Vec::new();
     for &depth in &depths {
