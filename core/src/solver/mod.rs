@@ -8,9 +8,21 @@
 //! | method | matrix | vectors | reductions an iteration |
 //! |---|---|---|---|
 //! | [`Cg`] | symmetric positive definite | 4 | 2 |
+//! | [`SingleReductionCg`] | symmetric positive definite | 5 | 1 |
+//! | [`PipelinedCg`] | symmetric positive definite | 9 | 1, beside the products |
+//! | [`BiCgStab`] | any invertible | 7 | 3 |
+//! | [`Gmres`] | any invertible | m + 3 | 3 |
+//! | [`Chebyshev`] | symmetric positive definite, eigenvalues bounded | 3 | 1, to stop |
+//! | [`Jacobi`] | diagonally dominant | 2 | 1, to stop |
 
+mod bicgstab;
 mod cg;
+mod cg_pipelined;
+mod cg_single;
+mod chebyshev;
 mod engine;
+mod gmres;
+mod jacobi;
 mod operator;
 mod precondition;
 pub mod reduce;
@@ -19,8 +31,14 @@ mod run;
 #[cfg(test)]
 mod tests;
 
+pub use bicgstab::BiCgStab;
 pub use cg::Cg;
+pub use cg_pipelined::PipelinedCg;
+pub use cg_single::SingleReductionCg;
+pub use chebyshev::{Bounds, Chebyshev};
 pub use engine::{Engine, Serial};
+pub use gmres::Gmres;
+pub use jacobi::Jacobi;
 pub use operator::Operator;
 pub use precondition::{Diagonal, Identity, Preconditioner};
 pub use report::{Exhausted, Parameters, Report, SolverError};

@@ -3,7 +3,7 @@
 use super::*;
 
 fn forms<T: Real>() -> Vec<Box<dyn Solver<T>>> {
-    vec![Box::new(Cg)]
+    vec![Box::new(Cg), Box::new(SingleReductionCg), Box::new(PipelinedCg::default())]
 }
 
 #[test]
@@ -91,4 +91,44 @@ fn a_tolerance_below_rounding_is_no_success() {
             solver.name()
         );
     }
+}
+
+#[test]
+fn the_forms_have_one_history_of_residuals() {
+    // One Krylov space, one sequence of iterates: until rounding, within 1 %; and as many iterations, within 3 %.
+    let a = Laplacian2d { rows: 30, columns: 31 };
+    let b = random::<f64>(930, 8);
+    let mut m = Diagonal::new(&a).unwrap();
+    let (x, reference) = solved(&Cg, &a, &mut m, &b, 1e-10).unwrap();
+    for solver in forms::<f64>() {
+        let (y, report) = solved(&*solver, &a, &mut m, &b, 1e-10).unwrap();
+        let name = solver.name();
+        assert!(difference(&y, &x) < 1e-8, "{name}");
+        assert!(report.iterations.abs_diff(reference.iterations) * 100 <= 3 * reference.iterations, "{name}");
+        for (k, (one, other)) in reference.history.iter().zip(&report.history).enumerate() {
+            if *one > 1e-7 * reference.history[0] {
+                assert!((one - other).abs() <= 0.01 * one, "{name}, iteration {k}: {one:e} {other:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn replacement_restores_the_accuracy_of_the_pipelined_form() {
+    // The least true residual that a form reaches in 400 iterations, over the norm of b.
+    let n = 150;
+    let a = Dense::<f64>::laplacian_1d(n);
+    let b = random::<f64>(n, 9);
+    let reached = |solver: &dyn Solver<f64>| {
+        let x = iterate(solver, &a, &b, 400);
+        let mut ax = vec![0.0; n];
+        a.apply(&x, &mut ax);
+        let r: Vec<f64> = b.iter().zip(&ax).map(|(b, ax)| b - ax).collect();
+        (reduce::dot(&r, &r) / reduce::dot(&b, &b)).sqrt()
+    };
+    let (plain, without, with) =
+        (reached(&Cg), reached(&PipelinedCg { replacement: 0 }), reached(&PipelinedCg { replacement: 20 }));
+    eprintln!("plain {plain:e}, pipelined {without:e}, with replacement {with:e}");
+    assert!(without > 10.0 * plain, "nothing to restore: {without:e} {plain:e}");
+    assert!(with < 0.1 * without, "{with:e} {without:e}");
 }

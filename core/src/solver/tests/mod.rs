@@ -1,6 +1,8 @@
 //! The methods against theory and against a dense direct solver.
 
 mod cg;
+mod general;
+mod stationary;
 
 use super::*;
 

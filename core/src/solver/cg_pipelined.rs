@@ -1,0 +1,90 @@
+//! Pipelined conjugate gradients with residual replacement.
+
+use super::cg_single::curvature;
+use super::run::{Begin, Run, residual, zeros};
+use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use crate::real::Real;
+
+/// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that the products with
+/// `M^-1` and `A` compute, so that a parallel machine can do both at once.
+///
+/// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every [`replacement`](PipelinedCg::replacement)
+/// iterations r, u, w, s, q and z are computed from x and p afresh, which Cools, Yetkin, Agullo, Giraud and Vanroose
+/// (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer recurrences lose accuracy, which replacement restores. Memory: 9 vectors
+/// besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside
+/// them; a replacement: 4 products with `A` and 2 with `M^-1` more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipelinedCg {
+    /// Iterations from one replacement to the next; 0 for none. Default 50.
+    pub replacement: usize,
+}
+
+impl Default for PipelinedCg {
+    fn default() -> Self {
+        PipelinedCg { replacement: 50 }
+    }
+}
+
+impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
+    fn name(&self) -> &'static str {
+        "cg-pipelined"
+    }
+
+    fn solve_on(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError> {
+        let mut run = match Run::begin("cg-pipelined", engine, a, b, x, parameters)? {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        let len = b.len();
+        // As the paper names them: u = M^-1 r, w = A u, m = M^-1 w, n = A m; s = A p, q = M^-1 s, z = A q.
+        let (mut r, mut u, mut w, mut mw, mut n) = (zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?);
+        let (mut p, mut s, mut q, mut z) = (zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?);
+        residual(engine, a, b, x, &mut r);
+        m.apply(engine, &r, &mut u);
+        a.apply(&u, &mut w);
+        let (mut last_gamma, mut last_alpha) = (T::ONE, T::ONE);
+        let mut iteration = 0_usize;
+        loop {
+            let [gamma, delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
+            m.apply(engine, &w, &mut mw);
+            a.apply(&mw, &mut n);
+            if run.converged(rr)? {
+                break;
+            }
+            run.positive("(r, M^-1 r)", gamma)?;
+            let beta = if iteration == 0 { T::ZERO } else { gamma / last_gamma };
+            let curvature = curvature(&mut run, delta, beta * gamma / last_alpha, || {
+                let [uw, us, pw, ps] = engine.dots([(&u, &w), (&u, &s), (&p, &w), (&p, &s)]);
+                uw + beta * (us + pw) + beta * beta * ps
+            })?;
+            let alpha = gamma / curvature;
+            engine.update(
+                [&mut z, &mut q, &mut s, &mut p, x, &mut r, &mut u, &mut w],
+                [&n, &mw],
+                |[z, q, s, p, x, r, u, w], [n, m]| {
+                    let (z, q, s, p) = (n + beta * z, m + beta * q, w + beta * s, u + beta * p);
+                    [z, q, s, p, x + alpha * p, r - alpha * s, u - alpha * q, w - alpha * z]
+                },
+            );
+            (last_gamma, last_alpha) = (gamma, alpha);
+            iteration += 1;
+            if self.replacement > 0 && iteration.is_multiple_of(self.replacement) {
+                residual(engine, a, b, x, &mut r);
+                m.apply(engine, &r, &mut u);
+                a.apply(&u, &mut w);
+                a.apply(&p, &mut s);
+                m.apply(engine, &s, &mut q);
+                a.apply(&q, &mut z);
+            }
+        }
+        run.finish(engine, a, b, x, &mut n)
+    }
+}

@@ -1,0 +1,113 @@
+//! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
+
+use super::run::{Begin, Run, residual, zeros};
+use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// An interval that holds the eigenvalues of `M^-1 A`, both ends above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// The interval `[low, high]`; an error unless `0 < low <= high`, both finite.
+    pub fn new(low: f64, high: f64) -> Result<Self> {
+        if low > 0.0 && low <= high && high.is_finite() {
+            return Ok(Bounds { low, high });
+        }
+        let reason = format!("[{low}, {high}] is no interval above 0");
+        Err(Error::invalid("the bounds of the eigenvalues", reason, "give 0 < low <= high, both finite"))
+    }
+
+    /// The lower end.
+    pub fn low(self) -> f64 {
+        self.low
+    }
+
+    /// The upper end.
+    pub fn high(self) -> f64 {
+        self.high
+    }
+}
+
+/// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recurrence {
+    centre: f64,
+    half: f64,
+    rho: f64,
+}
+
+impl Recurrence {
+    pub(super) fn new(bounds: Bounds) -> Self {
+        let (centre, half) = ((bounds.high + bounds.low) / 2.0, (bounds.high - bounds.low) / 2.0);
+        Recurrence { centre, half, rho: half / centre }
+    }
+
+    /// The factor of the first residual.
+    pub(super) fn first<T: Real>(&self) -> T {
+        T::from_f64(1.0 / self.centre)
+    }
+
+    /// The factors of the old direction and of the residual in the next step.
+    pub(super) fn step<T: Real>(&mut self) -> (T, T) {
+        // rho / half = 1 / (2 centre - half rho_before) has a limit where the interval is a point; 1 / half has not.
+        let over_half = 1.0 / (2.0 * self.centre - self.half * self.rho);
+        let next = self.half * over_half;
+        let factors = (T::from_f64(next * self.rho), T::from_f64(2.0 * over_half));
+        self.rho = next;
+        factors
+    }
+}
+
+/// Chebyshev iteration for symmetric positive definite systems whose eigenvalues are bounded: no dot product in the recurrence.
+///
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the preconditioned residual in the
+/// directions. Memory: 3 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the stopping
+/// test alone. After k iterations without a preconditioner the residual is at most `1 / T_k((high + low) / (high - low))` of the first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chebyshev {
+    /// Bounds of the eigenvalues of `M^-1 A`. Above the upper bound the iteration diverges; below the lower it is slow.
+    pub bounds: Bounds,
+}
+
+impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
+    fn name(&self) -> &'static str {
+        "chebyshev"
+    }
+
+    fn solve_on(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError> {
+        let mut run = match Run::begin("chebyshev", engine, a, b, x, parameters)? {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        let n = b.len();
+        // z is the preconditioned residual, then A d.
+        let (mut r, mut z, mut d) = (zeros(n)?, zeros(n)?, zeros(n)?);
+        let mut recurrence = Recurrence::new(self.bounds);
+        let (mut old, mut new) = (T::ZERO, recurrence.first());
+        residual(engine, a, b, x, &mut r);
+        while !run.converged(engine.dot(&r, &r))? {
+            m.apply(engine, &r, &mut z);
+            engine.update([&mut d, &mut *x], [&z], |[d, x], [z]| {
+                let d = old * d + new * z;
+                [d, x + d]
+            });
+            a.apply(&d, &mut z);
+            engine.update([&mut r], [&z], |[r], [ad]| [r - ad]);
+            (old, new) = recurrence.step();
+        }
+        run.finish(engine, a, b, x, &mut z)
+    }
+}

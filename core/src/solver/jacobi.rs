@@ -1,0 +1,65 @@
+//! Jacobi's method.
+
+use super::run::{Begin, Run, residual, zeros};
+use super::{Diagonal, Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// Jacobi's method, damped: `x += weight M^-1 (b - A x)`.
+///
+/// Without a preconditioner `M` is the diagonal of `A`; with one it takes the diagonal's place (block-Jacobi gives the block method).
+/// Converges where the spectral radius of `I - weight M^-1 A` is below 1: for weight 1, where `A` is strictly diagonally dominant.
+///
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1. Memory: 2 vectors besides `b` and `x`, and
+/// the diagonal. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the stopping test alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Jacobi {
+    /// The damping factor, above 0 and below 2. Default 1.
+    pub weight: f64,
+}
+
+impl Default for Jacobi {
+    fn default() -> Self {
+        Jacobi { weight: 1.0 }
+    }
+}
+
+impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
+    fn name(&self) -> &'static str {
+        "jacobi"
+    }
+
+    fn solve_on(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError> {
+        if !(self.weight > 0.0 && self.weight < 2.0) {
+            let reason = format!("{} is outside ]0, 2[", self.weight);
+            return Err(Error::invalid("Jacobi's weight", reason, "take 1, or 2/3 as a smoother").into());
+        }
+        let mut run = match Run::begin("jacobi", engine, a, b, x, parameters)? {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        let n = b.len();
+        let mut diagonal = if m.is_identity() { Some(Diagonal::new(a)?) } else { None };
+        let (mut r, mut z) = (zeros(n)?, zeros(n)?);
+        let weight = T::from_f64(self.weight);
+        loop {
+            residual(engine, a, b, x, &mut r);
+            if run.converged(engine.dot(&r, &r))? {
+                return run.finish(engine, a, b, x, &mut r);
+            }
+            match &mut diagonal {
+                Some(diagonal) => diagonal.apply(engine, &r, &mut z),
+                None => m.apply(engine, &r, &mut z),
+            }
+            engine.update([&mut *x], [&z], |[x], [z]| [x + weight * z]);
+        }
+    }
+}
