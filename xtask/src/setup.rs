@@ -1,4 +1,4 @@
-//! What the tests need besides Rust: a Vulkan driver, CUDA's run-time compiler, rustfmt and clippy.
+//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, rustfmt and clippy.
 //!
 //! Each is looked for first; only what is missing is installed, and every installation is announced.
 
@@ -42,6 +42,16 @@ pub fn vulkan() -> Result<()> {
     }
     println!("installing: {} (a software Vulkan driver; none was found)", VULKAN_PACKAGES.join(" "));
     apt_install(&VULKAN_PACKAGES).context("the tests need a Vulkan driver and none could be installed")
+}
+
+/// Installs g++ if there is no C++ compiler: kernels run emulated on the CPU.
+pub fn cpp() -> Result<()> {
+    let there = std::env::var_os("CXX").is_some() || ["c++", "g++"].iter().any(|name| answers(name, &["--version"]));
+    if !cfg!(target_os = "linux") || there {
+        return Ok(());
+    }
+    println!("installing: g++ (a C++ compiler; none was found)");
+    apt_install(&["g++"]).context("the tests run CUDA kernels as C++ and no compiler could be installed")
 }
 
 /// The folder of NVRTC: the one that the environment names, else the project's own, filled if it is empty.

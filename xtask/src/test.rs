@@ -15,6 +15,7 @@ pub fn run() -> Result<bool> {
     let mut steps = Steps::default();
     steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
     steps.run("Vulkan driver present", |_| setup::vulkan().map(|()| true));
+    steps.run("C++ compiler present", |_| setup::cpp().map(|()| true));
     let mut nvrtc = None;
     steps.run("NVRTC present", |_| {
         nvrtc = setup::nvrtc()?;
@@ -25,8 +26,11 @@ pub fn run() -> Result<bool> {
     steps.run("lints", |_| succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
     steps.run("tests", |counts| {
         let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        // What the tests may not skip here: the driver and the compiler are there by now, as is the linker's C compiler.
+        // What the tests may not skip here: the driver and the compilers are there by now, as is the linker's C compiler.
         let mut required = vec!["wgpu", "cc"];
+        if cfg!(target_os = "linux") {
+            required.push("c++");
+        }
         if let Some(folder) = &nvrtc {
             required.push("nvrtc");
             tests.env(setup::NVRTC_VARIABLE, folder);

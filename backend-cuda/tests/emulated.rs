@@ -1,0 +1,293 @@
+//! Kernels that run without a GPU: the generated text, compiled as C++, with every lane on its own.
+//!
+//! The files in `emulated/` give the words of CUDA a meaning on a CPU: each lane has a program counter of its own and runs
+//! until it meets others, in an order drawn at random; shared memory begins as no number, copies to it arrive late, at once
+//! or either, device memory has guards around it. The result is compared with the CPU's reference, bit for bit, over several
+//! blocks and windows. This finds wrong indices, missing barriers of a warp, a block and the grid, and reads of what was
+//! never written; it does not find missing fences, for memory is sequentially consistent here.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "emulated/rig.rs"]
+mod rig;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use abide_core::plan::sweep::Synchronisation;
+use abide_core::plan::{CachePolicy, stream, sweep};
+use abide_core::{
+    Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape, Start,
+    Stencil, catalogue,
+};
+
+use common::present;
+use rig::Launch;
+
+/// Compilers that run at once: each takes a processor and much memory.
+const AT_ONCE: usize = 2;
+
+/// Orders of the lanes that each case runs in: one for each way in which copies may arrive.
+const SEEDS: std::ops::Range<usize> = 0..3;
+
+/// `u' = 1.01·u + 0.1`: a stage of radius 0.
+struct Grow;
+
+impl Stencil for Grow {
+    fn name(&self) -> &str {
+        "grow"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn define(&self, scope: &Scope<'_>) {
+        let u = scope.field("u");
+        scope.set("u", u.here() * 1.01 + 0.1);
+    }
+}
+
+/// A star of radius 2, all of whose weights are different.
+struct Star;
+
+impl Stencil for Star {
+    fn name(&self) -> &str {
+        "star"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn define(&self, scope: &Scope<'_>) {
+        let u = scope.field("u");
+        let taps = [(0, -2), (0, -1), (0, 1), (0, 2), (1, -2), (1, -1), (1, 1), (1, 2)];
+        let weighted =
+            taps.into_iter().zip(1..).map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
+        scope.set("u", weighted.fold(u.here() * 0.5, |sum, tap| sum + tap));
+    }
+}
+
+/// A launch that is emulated.
+struct Case {
+    name: &'static str,
+    program: &'static str,
+    extents: &'static [usize],
+    dtype: DType,
+    boundaries: &'static str,
+    /// The device's compute capability, times 100: copies to shared memory are asynchronous from 800 on.
+    architecture: u32,
+    plan: How,
+}
+
+enum How {
+    Streaming(stream::Form),
+    /// A persistent kernel on so many multiprocessors, with so many planes in registers, for so many steps.
+    Persistent {
+        form: sweep::Form,
+        multiprocessors: usize,
+        planes_registers: usize,
+        steps: u64,
+        synchronisation: Synchronisation,
+    },
+}
+
+const fn streaming(
+    depth: usize,
+    warps: usize,
+    cells_per_thread: [usize; 2],
+    lag: bool,
+    ahead: usize,
+    carried_shared: usize,
+    blocks_per_multiprocessor: usize,
+) -> How {
+    How::Streaming(stream::Form {
+        depth,
+        warps,
+        cells_per_thread,
+        lag,
+        ahead,
+        carried_shared,
+        blocks_per_multiprocessor,
+        waves: 3,
+    })
+}
+
+#[rustfmt::skip]
+const CASES: [Case; 11] = [
+    // One warp: across a line of the plane. Windows at the sides are cut finer along the swept axis.
+    Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
+        architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
+    // Rows of whole vectors, windows that end where the domain does.
+    Case { name: "star-vectors", program: "2ds9pt", extents: &[23, 132], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "box", program: "2d9pt", extents: &[21, 131], dtype: DType::F32, boundaries: "y=constant=0.5,x=mirror",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    // Four warps that wait for each other level by level, ...
+    Case { name: "cube", program: "3d7pt", extents: &[13, 21, 67], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 4, [2, 2], false, 2, 0, 1) },
+    // ... or once a plane; the carried values in shared memory.
+    Case { name: "cube-lag", program: "3d7pt", extents: &[13, 21, 131], dtype: DType::F32, boundaries: "z=mirror,y=constant=0.5,x=periodic",
+        architecture: 800, plan: streaming(2, 4, [2, 4], true, 2, 1, 1) },
+    Case { name: "cube-box", program: "3d27pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "periodic",
+        architecture: 900, plan: streaming(2, 4, [2, 2], false, 3, 1, 1) },
+    // Two stages, each of which writes fields that the other reads.
+    Case { name: "maxwell", program: "fdtd-tm", extents: &[19, 70], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
+    // Stages of the radii 0 and 2: the second window begins among cells that are held.
+    Case { name: "unequal", program: "unequal", extents: &[20, 65], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
+    // Without asynchronous copies.
+    Case { name: "reaction", program: "gray-scott", extents: &[19, 140], dtype: DType::F32, boundaries: "periodic",
+        architecture: 700, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },
+    // Planes in registers and in shared memory; blocks that wait for their neighbours.
+    Case { name: "persistent-star", program: "2d13pt", extents: &[61, 201], dtype: DType::F64, boundaries: "y=fixed,x=periodic",
+        architecture: 800, plan: How::Persistent {
+            form: sweep::Form { threads: [1, 96], cells_per_thread: [1, 2], blocks_per_multiprocessor: 2, chunk: 2 },
+            multiprocessors: 2, planes_registers: 4, steps: 5, synchronisation: Synchronisation::Neighbours } },
+    // More tiles than blocks; blocks that wait for all, at a counter.
+    Case { name: "persistent-cube", program: "3d7pt", extents: &[12, 17, 67], dtype: DType::F64, boundaries: "mirror",
+        architecture: 800, plan: How::Persistent {
+            form: sweep::Form { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
+            multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
+];
+
+impl Case {
+    fn problem(&self) -> Result<Problem> {
+        let program = match self.program {
+            "unequal" => Program::sequence("unequal", &[&Grow, &Star])?,
+            name => catalogue::find(name)?.program(self.extents.len())?,
+        };
+        let mut problem = Problem::new(Arc::new(program), Shape::new(self.extents)?, self.dtype)?;
+        problem.boundaries = Boundaries::parse(self.boundaries, Boundary::Fixed)?;
+        problem.check()?;
+        Ok(problem)
+    }
+
+    /// The plan, and what is expected of it: several blocks, and what the case is there for.
+    fn plan(&self, problem: &Problem) -> Result<Plan> {
+        let mut device = DeviceSpec::preset("h200")?;
+        device.multiprocessors = 1;
+        let none = || Error::invalid(format!("the form of {}", self.name), "it does not fit", "give another");
+        match &self.plan {
+            How::Streaming(form) => {
+                let plan = stream::plan_form(problem, &device, form).ok_or_else(none)?;
+                let stream = plan.stream().ok_or_else(none)?;
+                assert_eq!(stream.form(), *form, "{}", self.name);
+                assert!(stream.tile_count() > 1, "{}: one window", self.name);
+                Ok(plan)
+            }
+            How::Persistent { form, multiprocessors, planes_registers, synchronisation, .. } => {
+                device.multiprocessors = *multiprocessors;
+                let plan = sweep::plan_form(problem, &device, CachePolicy::Mixed, form).ok_or_else(none)?;
+                let plan = plan.with_planes_in_registers(problem, *planes_registers);
+                let sweep = plan.sweep().ok_or_else(none)?;
+                assert_eq!((sweep.planes_registers, sweep.synchronisation), (*planes_registers, *synchronisation));
+                assert!(sweep.blocks > 1 && sweep.planes_shared > 0, "{}: {sweep:?}", self.name);
+                Ok(plan)
+            }
+        }
+    }
+
+    fn steps(&self) -> u64 {
+        match &self.plan {
+            How::Streaming(form) => form.depth as u64,
+            How::Persistent { steps, .. } => *steps,
+        }
+    }
+
+    /// Runs the case with some words of its kernel replaced; what is wrong with the result is the error.
+    fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
+        let said = |error: Error| error.to_string();
+        let problem = self.problem().map_err(said)?;
+        let plan = self.plan(&problem).map_err(said)?;
+        let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
+        let words = if plan.stream().is_some() { rig::STREAMING } else { rig::PERSISTENT };
+        let text = rig::replaced(&rig::rewritten(&text, words)?, changes)?;
+        let start: Vec<Array> = (1..=problem.program.fields().len() as u64)
+            .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
+            .collect::<Result<_>>()
+            .map_err(said)?;
+        let mut expected = start.clone();
+        abide_cpu::reference::advance(&problem, &mut expected, self.steps()).map_err(said)?;
+        let launch = Launch::compile(compiler, &problem, &plan, self.architecture, self.steps(), &text)?;
+        for seed in SEEDS {
+            let result = launch.run(&start, &problem.parameters, seed).map_err(|why| format!("seed {seed}: {why}"))?;
+            for (number, (expected, result)) in expected.iter().zip(&result).enumerate() {
+                let size = problem.dtype.bytes();
+                let pairs = expected.as_bytes().chunks(size).zip(result.chunks(size)).enumerate();
+                let wrong: Vec<usize> = pairs.filter(|(_, (a, b))| a != b).map(|(index, _)| index).collect();
+                if let Some(&first) = wrong.first() {
+                    return Err(format!(
+                        "seed {seed}: {} cells of field {} are not the reference's, the first at {:?}",
+                        wrong.len(),
+                        problem.program.fields()[number],
+                        problem.shape.cell(first)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Does something with each item, `AT_ONCE` at once; tests take turns. What is wrong with any is a failure that names all.
+fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let turns = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = work(item) {
+                wrong.lock().unwrap_or_else(PoisonError::into_inner).push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
+    let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn kernels_have_the_references_bits_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    all(&CASES, |case| {
+        let begun = Instant::now();
+        let outcome = case.run(&compiler, &[]);
+        println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());
+        outcome.map_err(|why| format!("{}: {why}", case.name))
+    });
+}
+
+/// What lanes must wait for, and what windows must see, taken away from kernels: each is found.
+#[test]
+fn defects_are_found() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let defects = [
+        // Lanes read rows that other lanes of their warp have copied.
+        ("cube", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
+        // Windows next to the last may reach held cells where stages differ in radius.
+        ("unequal", "SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y))", "SNUG_Y && SNUG_X"),
+        // Blocks read their halo from others.
+        ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
+        ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),
+    ];
+    all(&defects, |&(name, words, instead)| {
+        let case = CASES.iter().find(|case| case.name == name).ok_or_else(|| format!("no case {name}"))?;
+        match case.run(&compiler, &[(words, instead)]) {
+            Err(why) if why.contains("not the reference's") => Ok(()),
+            Err(why) => Err(format!("{name}: {why}")),
+            Ok(()) => Err(format!("{name} has the reference's bits without: {words}")),
+        }
+    });
+}
+
+#[test]
+fn text_that_is_not_as_expected_is_an_error() {
+    let said = rig::rewritten("__syncwarp();", rig::PERSISTENT).unwrap_err();
+    assert!(said.contains("0 times"), "{said}");
+    let said = rig::rewritten("asm volatile(\"bar.sync 0;\");", &[]).unwrap_err();
+    assert!(said.contains("bar.sync"), "{said}");
+}

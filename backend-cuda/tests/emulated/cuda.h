@@ -1,0 +1,58 @@
+// The words of CUDA that the kernels use, for a C++ compiler.
+
+#include <cmath>
+
+#define __CUDA_ARCH__ ARCHITECTURE
+#define __device__
+#define __host__
+#define __global__
+#define __shared__
+#define __grid_constant__
+#define __forceinline__ inline
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+
+using std::fabs;
+using std::fma;
+using std::sqrt;
+
+struct Dimension { int x; };
+Dimension threadIdx, blockIdx;           // of the lane that runs
+
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+
+inline void __syncwarp() { emulated::meet_warp("__syncwarp"); }
+inline void __syncthreads() { emulated::meet_block("__syncthreads"); }
+
+// Kernels name all lanes of the warp in the mask; a lane whose source is not in its segment gets its own value.
+template <class T>
+T __shfl_up_sync(unsigned, T value, int by, int width = emulated::WARP)
+{
+    const int lane = threadIdx.x % width;
+    return emulated::exchange(value, emulated::current - (lane >= by ? by : 0), "__shfl_up_sync");
+}
+
+template <class T>
+T __shfl_down_sync(unsigned, T value, int by, int width = emulated::WARP)
+{
+    const int lane = threadIdx.x % width;
+    return emulated::exchange(value, emulated::current + (lane + by < width ? by : 0), "__shfl_down_sync");
+}
+
+inline bool __any_sync(unsigned, bool vote)
+{
+    const int first = emulated::current / emulated::WARP * emulated::WARP;
+    emulated::lanes[emulated::current].shown[0] = vote;
+    emulated::meet_warp("__any_sync");
+    bool any = false;
+    for (int lane = first; lane < first + emulated::WARP; ++lane) any = any || emulated::lanes[lane].shown[0];
+    emulated::meet_warp("__any_sync");
+    return any;
+}
+
+template <class T> T __ldcg(const T* from) { return *from; }
+template <class T> void __stcg(T* to, T value) { *to = value; }
+
+inline void __threadfence() {}
+inline void atomicAdd(unsigned* to, unsigned value) { *to += value; }

@@ -1,0 +1,191 @@
+// The lanes of a launch, each with a program counter and a stack of its own, taking turns in an order drawn at random.
+//
+// A lane runs until it meets others (a barrier, a shuffle, a vote) or pauses (it polls a flag); between two such points any
+// lane may be ahead of any other, which is what CUDA allows since Volta. Memory is sequentially consistent here: a missing
+// fence is not found, a missing barrier is. All blocks are resident. What cannot happen on a device, or must not, ends the
+// program with a message: lanes of a warp that meet at different operations, and lanes that wait for ever.
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace emulated {
+
+constexpr int WARP = 32, LANES = BLOCKS_LAUNCHED * THREADS_LAUNCHED;
+constexpr size_t STACK_BYTES = size_t(1) << 18;
+constexpr long IDLE_TURNS = 1000L * BLOCKS_LAUNCHED;     // turns without any event after which no lane will get on
+
+[[noreturn]] inline void fail(const std::string& why)
+{
+    fprintf(stderr, "%s\n", why.c_str());
+    exit(1);
+}
+
+// Lanes that wait until all of them have arrived.
+struct Meeting {
+    int arrived = 0;
+    long ended = 0;                      // meetings that are over
+    const char* what = "";               // the operation at which they meet
+};
+
+struct Copy {
+    void* to;
+    const void* from;
+    int bytes;
+};
+
+struct Lane {
+    ucontext_t context;
+    bool done = false;
+    const Meeting* awaited = nullptr;    // the meeting that the lane is in, ...
+    long number = 0;                     // ... and how many of it were over before
+    unsigned char shown[8];              // what it shows to others in a shuffle or a vote
+    std::vector<Copy> open;              // copies that no group has yet, ...
+    std::vector<std::vector<Copy>> groups; // ... and groups that have not been waited for
+};
+
+std::mt19937 drawn;                      // the same numbers everywhere
+unsigned late = 100;                     // of a hundred copies, those that arrive only when they are waited for
+ucontext_t scheduler;
+Lane lanes[LANES];
+Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED];
+int current = 0;                         // the lane that runs
+long events = 0;                         // meetings that ended and lanes that finished
+constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
+alignas(128) unsigned char memory[BLOCKS_LAUNCHED][SHARED_SLOT];
+
+inline int block() { return current / THREADS_LAUNCHED; }
+inline unsigned char* shared_memory() { return memory[block()]; }
+
+inline void suspend() { swapcontext(&lanes[current].context, &scheduler); }
+
+// Lets other lanes run: called in loops that wait for a value in memory.
+inline void pause() { suspend(); }
+
+inline void meet(Meeting& meeting, int members, const char* what)
+{
+    if (meeting.arrived > 0 && strcmp(meeting.what, what) != 0)
+        fail("lane " + std::to_string(current) + " is at " + what + " where others are at " + meeting.what);
+    meeting.what = what;
+    if (++meeting.arrived == members) {
+        meeting.arrived = 0;
+        ++meeting.ended;
+        ++events;
+        return;
+    }
+    lanes[current].awaited = &meeting;
+    lanes[current].number = meeting.ended;
+    suspend();
+}
+
+inline void meet_warp(const char* what) { meet(warps[current / WARP], WARP, what); }
+inline void meet_block(const char* what) { meet(blocks[block()], THREADS_LAUNCHED, what); }
+
+// What lane `from` of the launch shows, where this one shows `value`.
+template <class T>
+T exchange(T value, int from, const char* what)
+{
+    static_assert(sizeof(T) <= sizeof(Lane::shown));
+    memcpy(lanes[current].shown, &value, sizeof(T));
+    meet_warp(what);
+    memcpy(&value, lanes[from].shown, sizeof(T));
+    meet_warp(what);                     // nobody shows the next value before all have seen this one
+    return value;
+}
+
+// Copies to shared memory that go on while the lane does something else. A lane sees its own copies once it has waited for
+// them, and others' once it has met them after that.
+inline void copy(void* to, const void* from, int bytes)
+{
+    unsigned char* const begin = shared_memory();
+    unsigned char* const target = static_cast<unsigned char*>(to);
+    if (target < begin || target + bytes > begin + SHARED_BYTES) fail("a copy beyond shared memory");
+    if (size_t(to) % bytes != 0 || size_t(from) % bytes != 0) fail("a copy that is not aligned to its size");
+    if (drawn() % 100 < late) lanes[current].open.push_back({to, from, bytes});
+    else memcpy(to, from, bytes);
+}
+
+inline void copies_commit()
+{
+    lanes[current].groups.push_back({});
+    lanes[current].groups.back().swap(lanes[current].open);
+}
+
+// Waits for all groups of the lane's copies but the last `pending`.
+inline void copies_await(size_t pending)
+{
+    auto& groups = lanes[current].groups;
+    while (groups.size() > pending) {
+        for (const Copy& copy : groups.front()) memcpy(copy.to, copy.from, copy.bytes);
+        groups.erase(groups.begin());
+    }
+}
+
+void (*kernel)();
+
+inline void lane_begins()
+{
+    kernel();
+    lanes[current].done = true;
+    ++events;
+    suspend();
+}
+
+// Gives each lane of a block that can go on a turn, in an order drawn at random; returns how many finished.
+template <class Enter>
+int turn(int block, const Enter& enter)
+{
+    int order[THREADS_LAUNCHED], finished = 0;
+    std::iota(order, order + THREADS_LAUNCHED, 0);
+    for (int i = THREADS_LAUNCHED - 1; i > 0; --i) std::swap(order[i], order[drawn() % (i + 1)]);
+    for (const int thread : order) {
+        const int number = block * THREADS_LAUNCHED + thread;
+        Lane& lane = lanes[number];
+        if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) continue;
+        lane.awaited = nullptr;
+        current = number;
+        enter(block, thread);
+        swapcontext(&scheduler, &lane.context);
+        finished += lane.done;
+    }
+    return finished;
+}
+
+// Runs `body` once in every lane; `enter(block, thread)` is called whenever a lane takes its turn.
+template <class Enter>
+void launch(void (*body)(), const Enter& enter)
+{
+    kernel = body;
+    memset(memory, 0xff, sizeof memory); // not a number, in either precision
+    // Not initialised, so that only what is used takes memory.
+    const std::unique_ptr<unsigned char[]> stacks(new unsigned char[LANES * STACK_BYTES]);
+    for (int i = 0; i < LANES; ++i) {
+        getcontext(&lanes[i].context);
+        lanes[i].context.uc_stack.ss_sp = stacks.get() + i * STACK_BYTES;
+        lanes[i].context.uc_stack.ss_size = STACK_BYTES;
+        lanes[i].context.uc_link = &scheduler;
+        makecontext(&lanes[i].context, lane_begins, 0);
+    }
+    long idle = 0;
+    for (int left = LANES; left > 0;) {
+        // A block runs for some turns, or until it waits for others.
+        const int block = drawn() % BLOCKS_LAUNCHED, turns = 1 + drawn() % 100;
+        for (int i = 0; i < turns; ++i) {
+            const long before = events;
+            left -= turn(block, enter);
+            idle = events == before ? idle + 1 : 0;
+            if (idle > 0) break;
+        }
+        if (idle > IDLE_TURNS) fail("lanes wait for ever");
+    }
+}
+
+}  // namespace emulated

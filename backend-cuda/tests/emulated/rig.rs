@@ -1,0 +1,189 @@
+//! From a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and the program it makes.
+//!
+//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] say what stands for them.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use abide_core::{Array, DType, Error, Plan, Problem, Result};
+
+/// The files that stand for CUDA.
+const FILES: [(&str, &str); 3] =
+    [("lanes.h", include_str!("lanes.h")), ("cuda.h", include_str!("cuda.h")), ("main.cc", include_str!("main.cc"))];
+
+/// What kernels say to the device alone, and what stands for it here.
+pub type Words = [(&'static str, &'static str)];
+
+const SHARED: (&str, &str) = (
+    "extern __shared__ __align__(16) unsigned char shared[];",
+    "unsigned char* const shared = emulated::shared_memory();",
+);
+
+/// What a streaming kernel has exactly once each.
+pub const STREAMING: &Words = &[
+    SHARED,
+    ("const unsigned address = unsigned(__cvta_generic_to_shared(to));", ""),
+    (
+        r#"asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");"#,
+        "emulated::copy(to, from, 16);",
+    ),
+    (
+        r#"asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");"#,
+        "emulated::copy(to, from, BYTES);",
+    ),
+    (r#"asm volatile("cp.async.commit_group;" ::: "memory");"#, "emulated::copies_commit();"),
+    (r#"asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");"#, "emulated::copies_await(N);"),
+    (
+        r#"asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f64 %0, [%2]; }" : "+d"(value) : "r"(yes), "l"(from));"#,
+        "if (yes != 0) value = *from;",
+    ),
+    (
+        r#"asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f32 %0, [%2]; }" : "+f"(value) : "r"(yes), "l"(from));"#,
+        "if (yes != 0) value = *from;",
+    ),
+];
+
+/// What a persistent kernel has exactly once each.
+pub const PERSISTENT: &Words = &[
+    SHARED,
+    (
+        r#"asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");"#,
+        "emulated::pause(); v = *p;",
+    ),
+    (r#"asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p = v;"),
+];
+
+/// The text with other words in places that must be there, exactly once each.
+pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
+    let mut text = text.to_owned();
+    for (from, to) in words {
+        let places = text.matches(from).count();
+        if places != 1 {
+            return Err(format!("the kernel's text has {places} times and not once: {from}"));
+        }
+        text = text.replace(from, to);
+    }
+    Ok(text)
+}
+
+/// A kernel's text as C++.
+pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
+    let text = replaced(text, words)?;
+    match text.lines().find(|line| line.contains("asm(") || line.contains("asm volatile") || line.contains("__cvta")) {
+        Some(line) => Err(format!("nothing is known to stand for: {}", line.trim())),
+        None => Ok(text),
+    }
+}
+
+/// The compiler's command: `CXX`, else the first of the usual names that can compile and link C++20 and what the lanes need.
+pub fn compiler() -> Result<Vec<String>> {
+    let named = std::env::var("CXX").ok().filter(|named| !named.trim().is_empty());
+    let names = named.map_or_else(|| vec!["c++".to_owned(), "g++".to_owned()], |name| vec![name]);
+    let mut reasons = Vec::new();
+    for name in names {
+        let command: Vec<String> = name.split_whitespace().map(str::to_owned).collect();
+        match try_compiler(&command) {
+            Ok(()) => return Ok(command),
+            Err(reason) => reasons.push(format!("{name}: {reason}")),
+        }
+    }
+    let reason = format!("no compiler of C++20 with ucontext.h ({}); name one in CXX", reasons.join("; "));
+    Err(Error::Unavailable { backend: "c++", reason })
+}
+
+fn try_compiler(command: &[String]) -> std::result::Result<(), String> {
+    let probe = "#include <ucontext.h>\nstatic_assert(__cplusplus >= 202002L);\n\
+                 int main() { ucontext_t here; return getcontext(&here); }\n";
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut child = Command::new(&command[0])
+        .args(&command[1..])
+        .args(["-std=c++20", "-x", "c++", "-", "-o"])
+        .arg(folder.path().join("probe"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    if let Some(mut input) = child.stdin.take() {
+        // A compiler that does not read says why below.
+        let _ = input.write_all(probe.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
+
+/// A launch of a kernel, compiled: a program in a folder of its own.
+pub struct Launch {
+    folder: tempfile::TempDir,
+    dtype: DType,
+    cells: usize,
+}
+
+impl Launch {
+    /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps` steps where
+    /// the kernel is persistent and the plan's depth where it streams.
+    pub fn compile(
+        compiler: &[String],
+        problem: &Problem,
+        plan: &Plan,
+        architecture: u32,
+        steps: u64,
+        text: &str,
+    ) -> std::result::Result<Launch, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        for (name, content) in FILES.into_iter().chain([("kernel.h", text)]) {
+            std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let (blocks, threads, shared, persistent) = match (plan.stream(), plan.sweep()) {
+            (Some(stream), _) => (stream.tile_count(), stream.threads_per_block(), stream.shared_bytes, false),
+            (None, Some(sweep)) => (sweep.blocks, sweep.threads_per_block(), sweep.shared_bytes, true),
+            (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
+        };
+        // Each stage that writes a field of a persistent kernel swaps its buffers, and each pass of a streaming kernel
+        // those of all fields that change.
+        let flipped = (0..problem.program.fields().len()).map(|field| {
+            let stages = problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
+            let swaps = if persistent { stages * steps } else { u64::from(stages > 0) };
+            if swaps % 2 == 1 { "true" } else { "false" }
+        });
+        let mut command = Command::new(&compiler[0]);
+        command.args(&compiler[1..]).current_dir(folder.path());
+        // The formula says where it contracts; warnings are the CUDA compiler's business.
+        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
+        command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
+        command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
+        command.arg(format!("-DFLIPPED={}", flipped.collect::<Vec<_>>().join(",")));
+        if persistent {
+            command.arg(format!("-DSTEPS={steps}"));
+        }
+        succeeds(&mut command)?;
+        Ok(Launch { folder, dtype: problem.dtype, cells: problem.shape.cells() })
+    }
+
+    /// The bytes of each field after a launch whose lanes take turns in the order that the seed gives.
+    pub fn run(&self, start: &[Array], parameters: &[f64], seed: usize) -> std::result::Result<Vec<Vec<u8>>, String> {
+        let folder = self.folder.path();
+        let fields: Vec<u8> = start.iter().flat_map(|field| field.as_bytes().iter().copied()).collect();
+        let parameters: Vec<u8> = match self.dtype {
+            DType::F32 => parameters.iter().flat_map(|&value| (value as f32).to_ne_bytes()).collect(),
+            DType::F64 => parameters.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+        };
+        for (name, content) in [("fields", fields), ("parameters", parameters)] {
+            std::fs::write(folder.join(name), content).map_err(|error| format!("{name}: {error}"))?;
+        }
+        succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()))?;
+        let result = std::fs::read(folder.join("result")).map_err(|error| format!("result: {error}"))?;
+        Ok(result.chunks(self.cells * self.dtype.bytes()).map(<[u8]>::to_vec).collect())
+    }
+}
+
+/// Runs a program; what it says if it fails is the error.
+fn succeeds(command: &mut Command) -> std::result::Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = said.lines().take(20).collect();
+    Err(format!("{}: {}", output.status, first.join("\n")))
+}
