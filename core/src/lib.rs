@@ -4,7 +4,9 @@
 //! order; a [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says how a device
 //! ([`DeviceSpec`]) will run it, and can be made and printed without any. [`Backend`]s open [`Session`]s that do.
 //!
-//! This crate knows no device, starts no thread and touches no file.
+//! A [`sparse`] matrix is made from entries, a linear stencil or a Matrix Market file.
+//!
+//! This crate knows no device, starts no thread and touches no file but those of Matrix Market.
 #![deny(missing_docs)]
 
 pub mod backend;
@@ -18,6 +20,7 @@ pub mod plan;
 pub mod program;
 pub mod real;
 pub mod solver;
+pub mod sparse;
 pub mod start;
 pub mod stencil;
 

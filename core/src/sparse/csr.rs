@@ -1,0 +1,307 @@
+//! Compressed sparse rows.
+
+use std::ops::Range;
+
+use super::lengths::RowLengths;
+use super::rows::{check_extents, filled, reserved};
+use crate::error::{Error, Result};
+use crate::real::{Array, DType, Real};
+use crate::with_array;
+
+/// Where each row begins among the entries, and where the last one ends: one number more than there are rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Offsets {
+    /// Numbers of 32 bits: fewer than 2³² entries.
+    U32(Vec<u32>),
+    /// Numbers of 64 bits.
+    U64(Vec<u64>),
+}
+
+impl Offsets {
+    /// The offsets in 32 bits where the last of them fits, else in 64.
+    pub fn narrowest(offsets: Vec<u64>) -> Result<Self> {
+        if offsets.last().is_some_and(|&last| last > u64::from(u32::MAX)) {
+            return Ok(Offsets::U64(offsets));
+        }
+        let mut narrow = reserved(offsets.len())?;
+        narrow.extend(offsets.iter().map(|&offset| offset as u32));
+        Ok(Offsets::U32(narrow))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Offsets::U32(offsets) => offsets.len(),
+            Offsets::U64(offsets) => offsets.len(),
+        }
+    }
+
+    /// None at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of one.
+    pub fn width(&self) -> usize {
+        match self {
+            Offsets::U32(_) => 4,
+            Offsets::U64(_) => 8,
+        }
+    }
+
+    /// The one at `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<usize> {
+        match self {
+            Offsets::U32(offsets) => offsets.get(index).map(|&offset| offset as usize),
+            Offsets::U64(offsets) => offsets.get(index).map(|&offset| offset as usize),
+        }
+    }
+}
+
+/// A sparse matrix in compressed rows; the entries of a row by ascending column, each column once.
+///
+/// Entries that are zero are kept: what is stored is what was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csr {
+    columns: usize,
+    offsets: Offsets,
+    indices: Vec<u32>,
+    values: Array,
+}
+
+impl Csr {
+    /// A matrix from its three arrays.
+    ///
+    /// An error unless the offsets start at 0, never fall and end at the number of entries, there are as many values as
+    /// column indices, and the columns of each row ascend within `columns`.
+    pub fn new(columns: usize, offsets: Offsets, indices: Vec<u32>, values: Array) -> Result<Self> {
+        let wrong = |reason: String, change: &str| Err(Error::invalid("sparse matrix", reason, change));
+        check_extents(offsets.len().saturating_sub(1), columns)?;
+        if offsets.get(0) != Some(0) {
+            return wrong("its row offsets do not start with 0".into(), "give one offset a row and one for the end");
+        }
+        if indices.len() != values.len() {
+            return wrong(
+                format!("it has {} column indices and {} values", indices.len(), values.len()),
+                "give one of each for every entry",
+            );
+        }
+        let rows = offsets.len() - 1;
+        if offsets.get(rows) != Some(indices.len()) {
+            return wrong(
+                format!("its last row offset is {:?}, its entries {}", offsets.get(rows), indices.len()),
+                "end the offsets with the number of entries",
+            );
+        }
+        let matrix = Csr { columns, offsets, indices, values };
+        for row in 0..rows {
+            let range = matrix.range(row);
+            let Some(indices) = matrix.indices.get(range.clone()).filter(|_| range.start <= range.end) else {
+                return wrong(format!("the offsets of row {row} are {range:?}"), "give offsets that never fall");
+            };
+            if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
+                return wrong(
+                    format!("column {} follows column {} in row {row}", pair[1], pair[0]),
+                    "sort each row by column, each column once, or assemble from triplets",
+                );
+            }
+            if let Some(&last) = indices.last().filter(|&&last| last as usize >= columns) {
+                return Err(Error::limit(
+                    format!("column of row {row}"),
+                    last,
+                    format!("below {columns}"),
+                    "give the matrix more columns",
+                ));
+            }
+        }
+        Ok(matrix)
+    }
+
+    /// [`Csr::new`] for arrays that are known to be right.
+    pub(super) fn sorted(columns: usize, offsets: Offsets, indices: Vec<u32>, values: Array) -> Self {
+        Csr { columns, offsets, indices, values }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The number of entries stored.
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// The type of the values.
+    pub fn dtype(&self) -> DType {
+        self.values.dtype()
+    }
+
+    /// Where each row begins.
+    pub fn offsets(&self) -> &Offsets {
+        &self.offsets
+    }
+
+    /// The columns of all entries, row by row.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// The values of all entries, row by row.
+    pub fn values(&self) -> &Array {
+        &self.values
+    }
+
+    /// Bytes of the three arrays.
+    pub fn bytes(&self) -> usize {
+        self.offsets.len() * self.offsets.width() + self.nnz() * (size_of::<u32>() + self.dtype().bytes())
+    }
+
+    /// Where the entries of a row stand; nowhere for a row that there is not.
+    #[inline]
+    pub fn range(&self, row: usize) -> Range<usize> {
+        match (self.offsets.get(row), self.offsets.get(row.saturating_add(1))) {
+            (Some(start), Some(end)) => start..end,
+            _ => 0..0,
+        }
+    }
+
+    /// The columns and values, exact in f64, of a row; none for a row that there is not.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        self.range(row).map(|at| (self.indices[at] as usize, with_array!(&self.values, v => v[at].to_f64())))
+    }
+
+    /// The value at a row and column, exact in f64; 0 where none is stored.
+    pub fn get(&self, row: usize, column: usize) -> f64 {
+        let range = self.range(row);
+        let found = u32::try_from(column).ok().and_then(|c| self.indices[range.clone()].binary_search(&c).ok());
+        found.and_then(|at| self.values.get(range.start + at)).unwrap_or(0.0)
+    }
+
+    /// The main diagonal, as long as the shorter extent; 0 where none is stored.
+    pub fn diagonal(&self) -> Array {
+        Array::from_fn(self.dtype(), self.rows().min(self.columns), |i| self.get(i, i))
+    }
+
+    /// The same matrix with values rounded to `dtype`.
+    pub fn cast(&self, dtype: DType) -> Csr {
+        Csr { values: self.values.cast(dtype), ..self.clone() }
+    }
+
+    /// The same matrix with row offsets of 64 bits, whether it needs them or not.
+    pub fn with_wide_offsets(&self) -> Csr {
+        let wide = (0..self.offsets.len()).filter_map(|row| self.offsets.get(row)).map(|offset| offset as u64);
+        Csr { offsets: Offsets::U64(wide.collect()), ..self.clone() }
+    }
+
+    /// Square, and each entry equal to the one across the diagonal, which is stored too.
+    pub fn is_symmetric(&self) -> bool {
+        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b])).unwrap_or(false)
+    }
+
+    /// [`Csr::is_symmetric`], but also the signs of zeros are equal.
+    pub(super) fn is_symmetric_to_the_bit(&self) -> bool {
+        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64())).unwrap_or(false)
+    }
+
+    /// Whether each entry's place has its mirror image, and `same` holds for both.
+    ///
+    /// Rows are walked in order, so that the entries (i, j) of one column j ask for those of row j in order: one
+    /// cursor a row finds each without a search.
+    fn is_mirrored(&self, same: impl Fn(usize, usize) -> bool) -> Result<bool> {
+        if self.rows() != self.columns {
+            return Ok(false);
+        }
+        let mut cursors: Vec<usize> = reserved(self.rows())?;
+        cursors.extend((0..self.rows()).map(|row| self.range(row).start));
+        for row in 0..self.rows() {
+            for at in self.range(row) {
+                let column = self.indices[at] as usize;
+                let mirror = cursors[column];
+                cursors[column] += 1;
+                if mirror >= self.range(column).end || self.indices[mirror] as usize != row || !same(at, mirror) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// The transposed matrix.
+    pub fn transpose(&self) -> Result<Csr> {
+        with_array!(&self.values, v => self.transpose_of(v))
+    }
+
+    fn transpose_of<T: Real>(&self, old: &[T]) -> Result<Csr> {
+        let mut offsets: Vec<u64> = filled(0, self.columns + 1)?;
+        for &column in &self.indices {
+            offsets[column as usize + 1] += 1;
+        }
+        for column in 0..self.columns {
+            offsets[column + 1] += offsets[column];
+        }
+        let mut next = offsets.clone();
+        let mut indices: Vec<u32> = filled(0, self.nnz())?;
+        let mut values: Vec<T> = filled(T::ZERO, self.nnz())?;
+        for row in 0..self.rows() {
+            for at in self.range(row) {
+                let place = &mut next[self.indices[at] as usize];
+                indices[*place as usize] = row as u32;
+                values[*place as usize] = old[at];
+                *place += 1;
+            }
+        }
+        Ok(Csr::sorted(self.rows(), Offsets::narrowest(offsets)?, indices, T::into_array(values)))
+    }
+
+    /// The product with a vector, in the order that every backend keeps: rows from the first on, columns ascending; the
+    /// first product is a plain multiplication, every later entry one fused multiply-add onto the sum. A row without
+    /// entries gives 0.
+    ///
+    /// An error unless the vector has the matrix's type and one value a column.
+    pub fn matvec(&self, vector: &Array) -> Result<Array> {
+        if vector.dtype() != self.dtype() {
+            return Err(Error::invalid(
+                "product of matrix and vector",
+                format!("the matrix is {}, the vector {}", self.dtype(), vector.dtype()),
+                "cast one of them",
+            ));
+        }
+        if vector.len() != self.columns {
+            return Err(Error::limit(
+                "values of a vector to be multiplied",
+                vector.len(),
+                self.columns,
+                "give one for each column of the matrix",
+            ));
+        }
+        let mut product = Array::zeros(self.dtype(), self.rows())?;
+        match (&self.values, vector, &mut product) {
+            (Array::F32(a), Array::F32(x), Array::F32(y)) => self.multiply(a, x, y),
+            (Array::F64(a), Array::F64(x), Array::F64(y)) => self.multiply(a, x, y),
+            _ => {}
+        }
+        Ok(product)
+    }
+
+    fn multiply<T: Real>(&self, values: &[T], x: &[T], y: &mut [T]) {
+        for (row, sum) in y.iter_mut().enumerate() {
+            let mut range = self.range(row);
+            if let Some(first) = range.next() {
+                *sum = values[first] * x[self.indices[first] as usize];
+                *sum = range.fold(*sum, |sum, at| values[at].mul_add(x[self.indices[at] as usize], sum));
+            }
+        }
+    }
+
+    /// How long the rows are.
+    pub fn row_lengths(&self) -> RowLengths {
+        RowLengths::of((0..self.rows()).map(|row| self.range(row).len()))
+    }
+}

@@ -1,0 +1,19 @@
+//! Matrices and vectors in NIST's Matrix Market format (Boisvert, Pozo, Remington: *The Matrix Market Exchange Formats:
+//! Initial Design*, NISTIR 5935, 1996).
+//!
+//! Read are `coordinate` matrices with `real`, `integer` or `pattern` entries (the last all 1), `general`, `symmetric` or
+//! `skew-symmetric`; and vectors, which are `array`s or `coordinate` matrices of one column. Comments and blank lines may
+//! stand anywhere below the banner, lines may end with CR LF, and exponents may be written with a `D` as Fortran does.
+//! Entries that stand twice are added up in the order of the file. A file whose name ends with `.gz`, or which starts as
+//! gzip data do, is decompressed on the way. Every error names the file and the line.
+
+mod header;
+mod lines;
+mod read;
+mod write;
+
+pub use read::{read_matrix, read_matrix_from, read_vector, read_vector_from};
+pub use write::{write_matrix, write_vector};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! Reading matrices and vectors.
+
+use std::fs::File;
+use std::io::{Chain, Cursor, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+use flate2::read::MultiGzDecoder;
+
+use super::header::{Format, Header, Kind, Symmetry, whole};
+use super::lines::{Fault, Lines, Words, shown};
+use crate::error::{Error, Result};
+use crate::real::{Array, DType, Real};
+use crate::sparse::rows::filled;
+use crate::sparse::{Csr, Triplets};
+
+/// Reads a sparse matrix from a file, decompressed where need be, and rounds its values to `dtype`.
+pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
+    let path = path.as_ref();
+    read_matrix_from(open(path)?, path, dtype)
+}
+
+/// Reads a vector, an `array` or a `coordinate` matrix of one column, from a file, decompressed where need be.
+pub fn read_vector(path: impl AsRef<Path>, dtype: DType) -> Result<Array> {
+    let path = path.as_ref();
+    read_vector_from(open(path)?, path, dtype)
+}
+
+/// [`read_matrix`] from anything that can be read; `name` stands in the errors.
+pub fn read_matrix_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
+    let name = name.as_ref();
+    match dtype {
+        DType::F32 => matrix::<f32>(&mut Lines::new(reader), name),
+        DType::F64 => matrix::<f64>(&mut Lines::new(reader), name),
+    }
+}
+
+/// [`read_vector`] from anything that can be read; `name` stands in the errors.
+pub fn read_vector_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Array> {
+    let name = name.as_ref();
+    match dtype {
+        DType::F32 => vector::<f32>(&mut Lines::new(reader), name),
+        DType::F64 => vector::<f64>(&mut Lines::new(reader), name),
+    }
+}
+
+/// A file as it is, or decompressed.
+enum Source {
+    Plain(Chain<Cursor<Vec<u8>>, File>),
+    Gzip(Box<MultiGzDecoder<Chain<Cursor<Vec<u8>>, File>>>),
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Source::Plain(file) => file.read(buffer),
+            Source::Gzip(file) => file.read(buffer),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Source> {
+    let fault = |e: std::io::Error| Error::file(path, e, "give a Matrix Market file that can be read");
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
+        return Err(Error::file(path, "it is an archive of files", "unpack it and give the .mtx file inside"));
+    }
+    let mut file = File::open(path).map_err(fault)?;
+    let mut start = Vec::new();
+    file.by_ref().take(2).read_to_end(&mut start).map_err(fault)?;
+    let compressed = name.ends_with(".gz") || start == [0x1f, 0x8b];
+    let whole = Cursor::new(start).chain(file);
+    Ok(if compressed { Source::Gzip(Box::new(MultiGzDecoder::new(whole))) } else { Source::Plain(whole) })
+}
+
+fn matrix<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Result<Csr> {
+    let header = Header::read(lines).map_err(|fault| fault.of(name))?;
+    if header.format == Format::Array {
+        let change = "write the matrix as coordinate; a vector is read as a vector";
+        return Err(Fault::new(1, "an array is a dense matrix, and a sparse one is due", change).of(name));
+    }
+    coordinates::<T>(lines, &header, name)
+}
+
+fn vector<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Result<Array> {
+    let header = Header::read(lines).map_err(|fault| fault.of(name))?;
+    if header.columns != 1 || header.symmetry != Symmetry::General {
+        let message = match header.symmetry {
+            Symmetry::General => format!("{} columns, where a vector has one", header.columns),
+            _ => "a vector is `general`".to_owned(),
+        };
+        return Err(Fault::new(header.line, message, "give a matrix of one column").of(name));
+    }
+    if header.format == Format::Array {
+        return array::<T>(lines, &header).map_err(|fault| fault.of(name));
+    }
+    let column = coordinates::<T>(lines, &header, name)?;
+    let mut values = filled(T::ZERO, header.rows)?;
+    if let Some(entries) = T::slice(column.values()) {
+        (0..header.rows).for_each(|row| column.range(row).for_each(|at| values[row] = entries[at]));
+    }
+    Ok(T::into_array(values))
+}
+
+/// Reads the entries of a coordinate matrix.
+fn coordinates<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header, name: &Path) -> Result<Csr> {
+    let mut triplets = Triplets::new(header.rows, header.columns)?;
+    for count in 0..header.entries {
+        let entry = next_of(lines, header, count).and_then(|()| entry::<T>(lines, header));
+        let (row, column, value) = entry.map_err(|fault| fault.of(name))?;
+        triplets.push(row, column, value)?;
+        if row != column {
+            match header.symmetry {
+                Symmetry::General => {}
+                Symmetry::Symmetric => triplets.push(column, row, value)?,
+                Symmetry::Skew => triplets.push(column, row, -value)?,
+            }
+        }
+    }
+    end(lines, header).map_err(|fault| fault.of(name))?;
+    triplets.into_csr()
+}
+
+/// Reads the values of an array.
+fn array<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header) -> Result<Array, Fault> {
+    let mut values: Vec<T> = Vec::new();
+    for count in 0..header.entries {
+        next_of(lines, header, count)?;
+        let mut words = Words(lines.line());
+        match (words.next(), words.next()) {
+            (Some(word), None) => values.push(value(lines, header.kind, word)?),
+            _ => {
+                let message = format!("`{}` stands where one value is due", shown(lines.line()));
+                return lines.fault(message, "write one value a line");
+            }
+        }
+    }
+    end(lines, header)?;
+    Ok(T::into_array(values))
+}
+
+/// Goes to the line of the next entry, of which `count` were read.
+fn next_of(lines: &mut Lines<impl Read>, header: &Header, count: u64) -> Result<(), Fault> {
+    if lines.advance_to_data()? {
+        return Ok(());
+    }
+    let message =
+        format!("the file ends after {count} of the {} entries that line {} announces", header.entries, header.line);
+    Err(Fault::new(lines.number() + 1, message, "complete the file or correct the size line"))
+}
+
+/// Checks that no entry is left.
+fn end(lines: &mut Lines<impl Read>, header: &Header) -> Result<(), Fault> {
+    if lines.advance_to_data()? {
+        let message = format!("an entry beyond the {} that line {} announces", header.entries, header.line);
+        return lines.fault(message, "correct the size line");
+    }
+    Ok(())
+}
+
+/// The entry in the current line: row and column from 0, and the value.
+fn entry<T: Real + FromStr>(lines: &Lines<impl Read>, header: &Header) -> Result<(usize, usize, T), Fault> {
+    let mut words = Words(lines.line());
+    let (row, column) = (words.next(), words.next());
+    let text = if header.kind == Kind::Pattern { Some(&b"1"[..]) } else { words.next() };
+    let (Some(row), Some(column), Some(text), None) = (row, column, text, words.next()) else {
+        let due = if header.kind == Kind::Pattern { "row and column" } else { "row, column and value" };
+        return lines.fault(
+            format!("`{}` stands where {due} are due", shown(lines.line())),
+            format!("write {due}, and nothing else, for each entry"),
+        );
+    };
+    let row = index(lines, "row", row, header.rows)?;
+    let column = index(lines, "column", column, header.columns)?;
+    let place = || format!("the entry at row {}, column {}", row + 1, column + 1);
+    match header.symmetry {
+        Symmetry::General => {}
+        Symmetry::Symmetric | Symmetry::Skew if column > row => {
+            let message = format!("{} lies above the diagonal of a symmetric matrix", place());
+            return lines.fault(message, "list the lower triangle only, or write `general` into the banner");
+        }
+        Symmetry::Skew if column == row => {
+            let message = format!("{} lies on the diagonal of a skew-symmetric matrix, which is 0", place());
+            return lines.fault(message, "leave the diagonal out");
+        }
+        Symmetry::Symmetric | Symmetry::Skew => {}
+    }
+    let value = if header.kind == Kind::Pattern { T::ONE } else { value(lines, header.kind, text)? };
+    Ok((row, column, value))
+}
+
+/// An index, counted from 1 in the file and from 0 in the result.
+#[inline]
+fn index(lines: &Lines<impl Read>, name: &str, word: &[u8], extent: usize) -> Result<usize, Fault> {
+    match whole(word) {
+        Some(number) if number >= 1 && number <= extent as u64 => Ok((number - 1) as usize),
+        Some(0) => lines.fault(format!("{name} 0, the first is 1"), format!("count {name}s from 1")),
+        Some(number) => lines
+            .fault(format!("{name} {number}, the matrix has {extent} {name}s"), "correct the index or the size line"),
+        None => lines.fault(format!("the {name} `{}` is not a whole number", shown(word)), "write a number from 1 on"),
+    }
+}
+
+/// A value, rounded once to the type.
+#[inline]
+fn value<T: Real + FromStr>(lines: &Lines<impl Read>, kind: Kind, word: &[u8]) -> Result<T, Fault> {
+    if kind == Kind::Integer && whole(word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word)).is_none() {
+        let message = format!("the value `{}` is not a whole number within 64 bits", shown(word));
+        return lines.fault(message, "write a whole number, or `real` into the banner");
+    }
+    let parsed = std::str::from_utf8(word).ok().and_then(|text| text.parse::<T>().ok()).or_else(|| fortran(word));
+    match parsed {
+        Some(value) if value.is_finite() => Ok(value),
+        Some(_) if word.iter().any(u8::is_ascii_digit) => lines.fault(
+            format!("the value `{}` is beyond the range of {}", shown(word), T::DTYPE),
+            "scale the matrix or read it in a wider type",
+        ),
+        Some(_) => lines.fault(format!("the value `{}` is not finite", shown(word)), "write finite values only"),
+        None => lines.fault(format!("the value `{}` is not a number", shown(word)), "write a decimal number"),
+    }
+}
+
+/// A number with Fortran's exponent of double precision, as in `1.5D+03`.
+fn fortran<T: FromStr>(word: &[u8]) -> Option<T> {
+    let text = std::str::from_utf8(word).ok()?;
+    text.contains(['d', 'D']).then(|| text.replace(['d', 'D'], "e").parse().ok())?
+}

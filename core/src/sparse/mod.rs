@@ -1,0 +1,28 @@
+//! Sparse matrices: compressed sparse rows, and the ways to make them.
+//!
+//! A [`Csr`] is assembled from [`Triplets`], from a linear stencil on a grid ([`Affine`]), from a Matrix Market file
+//! ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`], [`trefethen`]).
+//! [`RowLengths`] says what a planner needs to choose how rows are shared among threads.
+//!
+//! The entries of a row stand by ascending column, each column once. That order is part of the meaning: a row's
+//! product is a plain multiplication and then one fused multiply-add for each later entry, as in a linear stencil.
+
+mod csr;
+mod generate;
+mod lengths;
+pub mod market;
+mod rows;
+mod stencil;
+mod triplets;
+
+pub use csr::{Csr, Offsets};
+pub use generate::{hpcg, laplacian_2d, laplacian_3d, trefethen};
+pub use lengths::{Bucket, RowLengths};
+pub use stencil::Affine;
+pub use triplets::Triplets;
+
+/// The most rows or columns of a matrix: indices are 32 bits wide.
+pub const MAX_EXTENT: usize = u32::MAX as usize;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Making a matrix row by row.
+
+use super::MAX_EXTENT;
+use super::csr::{Csr, Offsets};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// A matrix whose rows are added from the first to the last, each by ascending column.
+pub(super) struct Rows<T> {
+    columns: usize,
+    offsets: Vec<u64>,
+    indices: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> Rows<T> {
+    /// No rows yet, with room for `rows` of them and `entries` in all.
+    pub fn new(rows: usize, columns: usize, entries: usize) -> Result<Self> {
+        check_extents(rows, columns)?;
+        let mut offsets = reserved(rows + 1)?;
+        offsets.push(0);
+        Ok(Rows { columns, offsets, indices: reserved(entries)?, values: reserved(entries)? })
+    }
+
+    /// Adds an entry to the row in the making; its column is beyond those before it.
+    pub fn push(&mut self, column: usize, value: T) {
+        debug_assert!(column < self.columns);
+        self.indices.push(column as u32);
+        self.values.push(value);
+    }
+
+    /// Adds all entries of the row in the making, given by ascending column; those of one column are added in order.
+    pub fn merge(&mut self, entries: impl IntoIterator<Item = (u32, T)>) {
+        let start = self.indices.len();
+        for (column, value) in entries {
+            match (self.indices[start..].last(), self.values.last_mut()) {
+                (Some(&last), Some(sum)) if last == column => *sum = *sum + value,
+                _ => self.push(column as usize, value),
+            }
+        }
+    }
+
+    /// Ends the row in the making.
+    pub fn end(&mut self) {
+        self.offsets.push(self.indices.len() as u64);
+    }
+
+    /// The matrix of the rows so far.
+    pub fn finish(self) -> Result<Csr> {
+        Ok(Csr::sorted(self.columns, Offsets::narrowest(self.offsets)?, self.indices, T::into_array(self.values)))
+    }
+}
+
+/// An error unless both extents are within [`MAX_EXTENT`].
+pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
+    for (name, extent) in [("rows", rows), ("columns", columns)] {
+        if extent > MAX_EXTENT {
+            return Err(Error::limit(format!("{name} of a matrix"), extent, MAX_EXTENT, "choose a smaller size"));
+        }
+    }
+    Ok(())
+}
+
+/// An empty vector with room for `len`, or an error where the machine has not that much memory.
+pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(len).map_err(|_| no_memory::<T>(len))?;
+    Ok(vector)
+}
+
+/// `len` copies of `value`, or an error where the machine has not that much memory.
+pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
+    let mut vector = reserved(len)?;
+    vector.resize(len, value);
+    Ok(vector)
+}
+
+/// The error for memory that the machine does not have.
+pub(super) fn no_memory<T>(len: usize) -> Error {
+    Error::limit(
+        "memory for a matrix",
+        format!("{} bytes", len as u128 * size_of::<T>() as u128),
+        "what the operating system grants",
+        "choose a smaller matrix or f32",
+    )
+}
