@@ -179,9 +179,14 @@ impl Csr {
 
     /// The value at a row and column, exact in f64; 0 where none is stored.
     pub fn get(&self, row: usize, column: usize) -> f64 {
+        self.place(row, column).and_then(|at| self.values.get(at)).unwrap_or(0.0)
+    }
+
+    /// Where the entry at a row and column stands.
+    fn place(&self, row: usize, column: usize) -> Option<usize> {
         let range = self.range(row);
-        let found = u32::try_from(column).ok().and_then(|c| self.indices[range.clone()].binary_search(&c).ok());
-        found.and_then(|at| self.values.get(range.start + at)).unwrap_or(0.0)
+        let column = u32::try_from(column).ok()?;
+        self.indices[range.clone()].binary_search(&column).ok().map(|at| range.start + at)
     }
 
     /// The main diagonal, as long as the shorter extent; 0 where none is stored.
@@ -191,46 +196,48 @@ impl Csr {
 
     /// The same matrix with values rounded to `dtype`.
     pub fn cast(&self, dtype: DType) -> Csr {
-        Csr { values: self.values.cast(dtype), ..self.clone() }
+        let (offsets, indices) = (self.offsets.clone(), self.indices.clone());
+        Csr { columns: self.columns, offsets, indices, values: self.values.cast(dtype) }
     }
 
     /// The same matrix with row offsets of 64 bits, whether it needs them or not.
     pub fn with_wide_offsets(&self) -> Csr {
         let wide = (0..self.offsets.len()).filter_map(|row| self.offsets.get(row)).map(|offset| offset as u64);
-        Csr { offsets: Offsets::U64(wide.collect()), ..self.clone() }
+        let (offsets, indices) = (Offsets::U64(wide.collect()), self.indices.clone());
+        Csr { columns: self.columns, offsets, indices, values: self.values.clone() }
     }
 
     /// Square, and each entry equal to the one across the diagonal, which is stored too.
     pub fn is_symmetric(&self) -> bool {
-        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b])).unwrap_or(false)
+        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b]))
     }
 
     /// [`Csr::is_symmetric`], but also the signs of zeros are equal.
     pub(super) fn is_symmetric_to_the_bit(&self) -> bool {
-        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64())).unwrap_or(false)
+        with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64()))
     }
 
     /// Whether each entry's place has its mirror image, and `same` holds for both.
-    ///
-    /// Rows are walked in order, so that the entries (i, j) of one column j ask for those of row j in order: one
-    /// cursor a row finds each without a search.
-    fn is_mirrored(&self, same: impl Fn(usize, usize) -> bool) -> Result<bool> {
+    fn is_mirrored(&self, same: impl Fn(usize, usize) -> bool) -> bool {
         if self.rows() != self.columns {
-            return Ok(false);
+            return false;
         }
-        let mut cursors: Vec<usize> = reserved(self.rows())?;
-        cursors.extend((0..self.rows()).map(|row| self.range(row).start));
+        // Where every entry below the diagonal has its image above, and there are as many above, none is left over.
+        let mut above = 0;
+        let mut below = 0;
         for row in 0..self.rows() {
             for at in self.range(row) {
                 let column = self.indices[at] as usize;
-                let mirror = cursors[column];
-                cursors[column] += 1;
-                if mirror >= self.range(column).end || self.indices[mirror] as usize != row || !same(at, mirror) {
-                    return Ok(false);
+                above += usize::from(column > row);
+                if column < row {
+                    below += 1;
+                    if !self.place(column, row).is_some_and(|mirror| same(at, mirror)) {
+                        return false;
+                    }
                 }
             }
         }
-        Ok(true)
+        above == below
     }
 
     /// The transposed matrix.

@@ -18,6 +18,18 @@ use crate::stencil::{LinearStencil, Stencil};
 ///
 /// Where no taps fall together and no constant but 0 is met, `matrix.matvec` gives the bits of the stencil itself, up to
 /// the sign of a zero.
+///
+/// ```
+/// use abide_core::sparse::Affine;
+/// use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
+///
+/// let mean = LinearStencil::new("mean", &[([-1], 0.5), ([1], 0.5)])?;
+/// let boundaries = Boundaries::all(Boundary::Constant(8.0));
+/// let Affine { matrix, constant } = Affine::new(&mean, &Shape::new(&[3])?, &boundaries, DType::F64)?;
+/// assert_eq!(matrix.matvec(&Array::F64(vec![1.0, 2.0, 3.0]))?, Array::F64(vec![1.0, 2.0, 1.0]));
+/// assert_eq!(constant, Array::F64(vec![4.0, 0.0, 4.0]));
+/// # Ok::<(), abide_core::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Affine {
     /// What the old values are multiplied with: one row and one column a cell.
