@@ -113,7 +113,7 @@ fn name(question: &Question) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
-    use abide_core::plan::{CachePolicy, Depth, Execution};
+    use abide_core::plan::{CachePolicy, Depth, Execution, stream, sweep};
     use abide_core::{Boundaries, DType, LinearStencil, Program, Shape, catalogue};
 
     use super::*;
@@ -128,14 +128,8 @@ mod tests {
     }
 
     fn winner(question: Question) -> Winner {
-        let recipe = Recipe::Sweep {
-            cache: CachePolicy::Mixed,
-            threads: [1, 256],
-            cells_per_thread: [1, 2],
-            blocks_per_multiprocessor: 2,
-            chunk: 4,
-            whole: true,
-        };
+        let form = sweep::Form { threads: [1, 256], cells_per_thread: [1, 2], blocks_per_multiprocessor: 2, chunk: 4 };
+        let recipe = Recipe::Sweep { cache: CachePolicy::Mixed, form, whole: true };
         // A number without a short decimal form.
         let seconds = 0.1f64.powi(5) / 3.0;
         Winner { question, timed_on: "2d5pt 512x512".to_owned(), tune: Tune::Full, seconds, recipe }
@@ -150,7 +144,7 @@ mod tests {
         let first = winner(question.clone());
         winners.keep(&first);
         assert_eq!(winners.find(&question), Some(first.clone()));
-        let stream = Recipe::Stream {
+        let form = stream::Form {
             depth: 8,
             warps: 1,
             cells_per_thread: [1, 4],
@@ -160,7 +154,7 @@ mod tests {
             blocks_per_multiprocessor: 8,
             waves: 2,
         };
-        for recipe in [stream, Recipe::Tiles] {
+        for recipe in [Recipe::Stream { form }, Recipe::Tiles] {
             let second = Winner { recipe, tune: Tune::Quick, ..first.clone() };
             winners.keep(&second);
             assert_eq!(winners.find(&question), Some(second));

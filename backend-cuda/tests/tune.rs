@@ -85,7 +85,7 @@ fn the_winner_is_right_and_is_kept() {
         if noted(&kept, "kept from") {
             let same = match (Recipe::of(&kept), Recipe::of(&tuned)) {
                 // Whether all stays on the chip is no choice.
-                (Some(Recipe::Sweep { threads: a, .. }), Some(Recipe::Sweep { threads: b, .. })) => a == b,
+                (Some(Recipe::Sweep { form: a, .. }), Some(Recipe::Sweep { form: b, .. })) => a == b,
                 (a, b) => a == b,
             };
             assert!(same, "{} is no {}", kept.summary(), tuned.summary());

@@ -118,8 +118,8 @@ fn form(plan: &Plan) -> Vec<usize> {
 /// All that makes kernels differ: two numbers of waves may come to the same windows.
 fn kernel(plan: &Plan) -> (Option<Recipe>, Vec<usize>) {
     let mut recipe = Recipe::of(plan);
-    if let Some(Recipe::Stream { waves, .. }) = &mut recipe {
-        *waves = 0;
+    if let Some(Recipe::Stream { form }) = &mut recipe {
+        form.waves = 0;
     }
     (recipe, plan.stream().map(|stream| [&stream.tiles[..], &[stream.chunk]].concat()).unwrap_or_default())
 }

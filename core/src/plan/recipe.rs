@@ -16,35 +16,15 @@ pub enum Recipe {
     Sweep {
         /// Where they stay.
         cache: CachePolicy,
-        /// Threads of a block, along the slower and the faster axis of a plane.
-        threads: [usize; 2],
-        /// Cells of a plane that a thread owns.
-        cells_per_thread: [usize; 2],
-        /// Blocks resident on one multiprocessor.
-        blocks_per_multiprocessor: usize,
-        /// Planes between two barriers of a block.
-        chunk: usize,
+        /// Their form.
+        form: sweep::Form,
         /// Whether the whole domain stays on the chip: what is fast then may be slow where it does not.
         whole: bool,
     },
     /// Windows that stream.
     Stream {
-        /// Steps of a launch.
-        depth: usize,
-        /// Warps of a block.
-        warps: usize,
-        /// Cells of a plane that a thread owns.
-        cells_per_thread: [usize; 2],
-        /// Whether stages work a plane apart.
-        lag: bool,
-        /// Planes of the input in shared memory.
-        ahead: usize,
-        /// Values a cell and stage carried in shared memory.
-        carried_shared: usize,
-        /// Blocks resident on one multiprocessor.
-        blocks_per_multiprocessor: usize,
-        /// Times that the device is filled with blocks.
-        waves: usize,
+        /// Their form.
+        form: stream::Form,
     },
 }
 
@@ -55,30 +35,9 @@ impl Recipe {
             Schedule::Rows(_) => None,
             Schedule::Tiles(_) => Some(Recipe::Tiles),
             Schedule::Sweep(sweep) => {
-                let sweep::Form { threads, cells_per_thread, blocks_per_multiprocessor, chunk } = sweep.form();
-                let whole = plan.cached_share() >= 1.0;
-                Some(Recipe::Sweep {
-                    cache: plan.cache,
-                    threads,
-                    cells_per_thread,
-                    blocks_per_multiprocessor,
-                    chunk,
-                    whole,
-                })
+                Some(Recipe::Sweep { cache: plan.cache, form: sweep.form(), whole: plan.cached_share() >= 1.0 })
             }
-            Schedule::Stream(stream) => {
-                let form = stream.form();
-                Some(Recipe::Stream {
-                    depth: form.depth,
-                    warps: form.warps,
-                    cells_per_thread: form.cells_per_thread,
-                    lag: form.lag,
-                    ahead: form.ahead,
-                    carried_shared: form.carried_shared,
-                    blocks_per_multiprocessor: form.blocks_per_multiprocessor,
-                    waves: form.waves,
-                })
-            }
+            Schedule::Stream(stream) => Some(Recipe::Stream { form: stream.form() }),
         }
     }
 
@@ -88,38 +47,19 @@ impl Recipe {
         problem.check().ok()?;
         match *self {
             Recipe::Tiles => plan_tiles(problem, device, options).ok(),
-            Recipe::Sweep { cache, threads, cells_per_thread, blocks_per_multiprocessor, chunk, whole } => {
-                let form = sweep::Form { threads, cells_per_thread, blocks_per_multiprocessor, chunk };
+            Recipe::Sweep { cache, form, whole } => {
                 let plan = sweep::plan_form(problem, device, cache, &form)?;
                 (!whole || plan.cached_share() >= 1.0).then_some(plan)
             }
-            Recipe::Stream {
-                depth,
-                warps,
-                cells_per_thread,
-                lag,
-                ahead,
-                carried_shared,
-                blocks_per_multiprocessor,
-                waves,
-            } => {
+            Recipe::Stream { form } => {
                 // A file may hold any number; within these the planner's arithmetic neither divides by nothing nor
                 // overflows, and no plan lies beyond them.
-                let [rows, columns] = cells_per_thread;
-                let counts = [depth, warps, rows, columns, ahead, blocks_per_multiprocessor, waves];
-                if counts.iter().any(|count| !(1..=1024).contains(count)) || carried_shared > 1024 {
+                let [rows, columns] = form.cells_per_thread;
+                let counts =
+                    [form.depth, form.warps, rows, columns, form.ahead, form.blocks_per_multiprocessor, form.waves];
+                if counts.iter().any(|count| !(1..=1024).contains(count)) || form.carried_shared > 1024 {
                     return None;
                 }
-                let form = stream::Form {
-                    depth,
-                    warps,
-                    cells_per_thread,
-                    lag,
-                    ahead,
-                    carried_shared,
-                    blocks_per_multiprocessor,
-                    waves,
-                };
                 let mut plan = stream::plan_form(problem, device, &form)?;
                 if let Schedule::Stream(stream) = &mut plan.schedule {
                     stream.depth_asked = options.depth != Depth::Auto;
@@ -182,25 +122,17 @@ mod tests {
         for wrong in [0, usize::MAX] {
             for which in 0..7 {
                 let mut recipe = good.clone();
-                let Recipe::Stream { depth, warps, cells_per_thread, ahead, blocks_per_multiprocessor, waves, .. } =
-                    &mut recipe
-                else {
-                    unreachable!()
-                };
-                let [rows, columns] = cells_per_thread;
-                *[depth, warps, rows, columns, ahead, blocks_per_multiprocessor, waves][which] = wrong;
+                let Recipe::Stream { form } = &mut recipe else { unreachable!() };
+                let [rows, columns] = &mut form.cells_per_thread;
+                let (depth, warps, ahead) = (&mut form.depth, &mut form.warps, &mut form.ahead);
+                let (blocks, waves) = (&mut form.blocks_per_multiprocessor, &mut form.waves);
+                *[depth, warps, rows, columns, ahead, blocks, waves][which] = wrong;
                 assert_eq!(recipe.plan(&problem, &device, &Options::default()), None, "{recipe:?}");
             }
             let (threads, cells_per_thread) = ([wrong, 1], [1, wrong]);
             let cache = CachePolicy::Mixed;
-            let recipe = Recipe::Sweep {
-                cache,
-                threads,
-                cells_per_thread,
-                blocks_per_multiprocessor: 1,
-                chunk: 1,
-                whole: false,
-            };
+            let form = sweep::Form { threads, cells_per_thread, blocks_per_multiprocessor: 1, chunk: 1 };
+            let recipe = Recipe::Sweep { cache, form, whole: false };
             assert_eq!(recipe.plan(&problem, &device, &Options::default()), None);
         }
     }

@@ -1,5 +1,7 @@
 //! All streams that fit a device.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Axes, Stream, carries};
 use crate::device::DeviceSpec;
 use crate::footprint::Neighbourhood;
@@ -11,7 +13,7 @@ use crate::program::{Problem, Stage};
 const SIDE_CUT: usize = 3;
 
 /// What may be chosen freely of a stream; the rest follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Form {
     /// Steps of a launch.
     pub depth: usize,

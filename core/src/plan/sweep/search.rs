@@ -1,5 +1,7 @@
 //! All sweeps that fit a device.
 
+use serde::{Deserialize, Serialize};
+
 use super::room::{planes_shared, shared_bytes, shared_limit, working_registers};
 use super::{Axes, Sweep, Synchronisation};
 use crate::device::DeviceSpec;
@@ -7,7 +9,7 @@ use crate::plan::CachePolicy;
 use crate::program::Problem;
 
 /// What may be chosen freely of a sweep; the rest follows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Form {
     /// Threads of a block, along the slower and the faster axis of a plane.
     pub threads: [usize; 2],
