@@ -1,6 +1,6 @@
 //! Pipelined conjugate gradients with residual replacement.
 
-use super::cg_single::curvature;
+use super::cg_single::suspect;
 use super::run::{Begin, Run, residual, zeros};
 use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
@@ -53,18 +53,27 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         let (mut last_gamma, mut last_alpha) = (T::ONE, T::ONE);
         let mut iteration = 0_usize;
         loop {
-            let [gamma, delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
+            let [mut gamma, mut delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
             m.apply(engine, &w, &mut mw);
             a.apply(&mw, &mut n);
             if run.converged(rr)? {
                 break;
             }
-            run.positive("(r, M^-1 r)", gamma)?;
-            let beta = if iteration == 0 { T::ZERO } else { gamma / last_gamma };
-            let curvature = curvature(&mut run, delta, beta * gamma / last_alpha, || {
-                let [uw, us, pw, ps] = engine.dots([(&u, &w), (&u, &s), (&p, &w), (&p, &s)]);
-                uw + beta * (us + pw) + beta * beta * ps
-            })?;
+            let mut beta = if iteration == 0 { T::ZERO } else { gamma / last_gamma };
+            let mut curvature = delta - beta * gamma / last_alpha;
+            if gamma <= T::ZERO || delta <= T::ZERO || curvature <= T::ZERO {
+                // All vectors are recurred, so that this may be rounding: look at products computed afresh, then start anew.
+                suspect(&mut run, engine, a, (&u, beta), &mut p, &mut n)?;
+                residual(engine, a, b, x, &mut r);
+                m.apply(engine, &r, &mut u);
+                a.apply(&u, &mut w);
+                [gamma, delta] = engine.dots([(&r, &u), (&w, &u)]);
+                run.positive("(r, M^-1 r)", gamma)?;
+                m.apply(engine, &w, &mut mw);
+                a.apply(&mw, &mut n);
+                (beta, curvature) = (T::ZERO, delta);
+            }
+            run.positive("(u, A u)", curvature)?;
             let alpha = gamma / curvature;
             engine.update(
                 [&mut z, &mut q, &mut s, &mut p, x, &mut r, &mut u, &mut w],

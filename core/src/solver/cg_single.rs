@@ -12,21 +12,22 @@ use crate::real::Real;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SingleReductionCg;
 
-/// `(p, A p) = (u, A u) - beta gamma / alpha` of the next direction, which Chronopoulos and Gear recur instead of computing.
+/// Looks into a curvature `(p, A p)` that the recurrence says is not positive, with `p = u + beta p` the next direction.
 ///
-/// Near the attainable accuracy rounding can make the difference negative for a definite matrix. Then, and only then, `direct`
-/// computes it, so that [`SolverError::Indefinite`] says something about the matrix.
-pub(super) fn curvature<T: Real>(
+/// Near the attainable accuracy rounding makes the recurred value of a definite matrix negative too. So the product is
+/// computed afresh, into `product`: [`SolverError::Indefinite`] where it bears the suspicion out, else the method may go on from a
+/// new first direction.
+pub(super) fn suspect<T: Real, E: Engine<T>>(
     run: &mut Run<'_>,
-    u_au: T,
-    correction: T,
-    direct: impl FnOnce() -> T,
-) -> Result<T, SolverError> {
-    run.positive("(u, A u)", u_au)?;
-    let recurred = u_au - correction;
-    let value = if recurred <= T::ZERO { direct() } else { recurred };
-    run.positive("(p, A p)", value)?;
-    Ok(value)
+    engine: &E,
+    a: &dyn Operator<T>,
+    (u, beta): (&[T], T),
+    p: &mut [T],
+    product: &mut [T],
+) -> Result<(), SolverError> {
+    engine.update([&mut *p], [u], |[p], [u]| [u + beta * p]);
+    a.apply(p, product);
+    run.positive("(p, A p)", engine.dot(p, product))
 }
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
@@ -59,11 +60,12 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         let mut done = run.converged(rr)?;
         while !done {
             run.positive("(r, M^-1 r)", gamma)?;
-            let curvature = curvature(&mut run, delta, correction, || {
-                // p and s of the next direction, one reduction more: (u + beta p, w + beta s).
-                let [uw, us, pw, ps] = engine.dots([(&u, &w), (&u, &s), (&p, &w), (&p, &s)]);
-                uw + beta * (us + pw) + beta * beta * ps
-            })?;
+            run.positive("(u, A u)", delta)?;
+            let mut curvature = delta - correction;
+            if curvature <= T::ZERO {
+                suspect(&mut run, engine, a, (&u, beta), &mut p, &mut s)?;
+                (beta, curvature) = (T::ZERO, delta);
+            }
             let alpha = gamma / curvature;
             engine.update([&mut p, &mut s, x, &mut r], [&u, &w], |[p, s, x, r], [u, w]| {
                 let (p, s) = (u + beta * p, w + beta * s);

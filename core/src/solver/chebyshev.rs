@@ -1,37 +1,8 @@
 //! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
-use crate::error::{Error, Result};
+use super::{Bounds, Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
-
-/// An interval that holds the eigenvalues of `M^-1 A`, both ends above 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bounds {
-    low: f64,
-    high: f64,
-}
-
-impl Bounds {
-    /// The interval `[low, high]`; an error unless `0 < low <= high`, both finite.
-    pub fn new(low: f64, high: f64) -> Result<Self> {
-        if low > 0.0 && low <= high && high.is_finite() {
-            return Ok(Bounds { low, high });
-        }
-        let reason = format!("[{low}, {high}] is no interval above 0");
-        Err(Error::invalid("the bounds of the eigenvalues", reason, "give 0 < low <= high, both finite"))
-    }
-
-    /// The lower end.
-    pub fn low(self) -> f64 {
-        self.low
-    }
-
-    /// The upper end.
-    pub fn high(self) -> f64 {
-        self.high
-    }
-}
 
 /// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded once.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +14,7 @@ pub(super) struct Recurrence {
 
 impl Recurrence {
     pub(super) fn new(bounds: Bounds) -> Self {
-        let (centre, half) = ((bounds.high + bounds.low) / 2.0, (bounds.high - bounds.low) / 2.0);
+        let (centre, half) = ((bounds.high() + bounds.low()) / 2.0, (bounds.high() - bounds.low()) / 2.0);
         Recurrence { centre, half, rho: half / centre }
     }
 
@@ -68,10 +39,11 @@ impl Recurrence {
 /// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the preconditioned residual in the
 /// directions. Memory: 3 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the stopping
 /// test alone. After k iterations without a preconditioner the residual is at most `1 / T_k((high + low) / (high - low))` of the first.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Chebyshev {
-    /// Bounds of the eigenvalues of `M^-1 A`. Above the upper bound the iteration diverges; below the lower it is slow.
-    pub bounds: Bounds,
+    /// Bounds of the eigenvalues of `M^-1 A`. An eigenvalue above the upper bound makes the iteration diverge; one below the lower
+    /// makes it slow. Default none: [`Bounds::estimate`] in 30 steps before the loop, [`widened`](Bounds::widened) by 0.9 and 1.1.
+    pub bounds: Option<Bounds>,
 }
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
@@ -92,10 +64,14 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };
+        let bounds = match self.bounds {
+            Some(bounds) => bounds,
+            None => Bounds::estimate(engine, a, m, 30)?.widened(0.9, 1.1)?,
+        };
         let n = b.len();
         // z is the preconditioned residual, then A d.
         let (mut r, mut z, mut d) = (zeros(n)?, zeros(n)?, zeros(n)?);
-        let mut recurrence = Recurrence::new(self.bounds);
+        let mut recurrence = Recurrence::new(bounds);
         let (mut old, mut new) = (T::ZERO, recurrence.first());
         residual(engine, a, b, x, &mut r);
         while !run.converged(engine.dot(&r, &r))? {

@@ -23,6 +23,9 @@ pub trait Engine<T: Real> {
         f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
     );
 
+    /// `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last may be short.
+    fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync);
+
     /// The dot product of `a` and `b`.
     fn dot(&self, a: &[T], b: &[T]) -> T {
         self.dots([(a, b)])[0]
@@ -68,6 +71,12 @@ impl<T: Real> Engine<T> for Serial {
             for k in 0..W {
                 write[k][i] = new[k];
             }
+        }
+    }
+
+    fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+        for (k, chunk) in out.chunks_mut(size.max(1)).enumerate() {
+            f(k * size.max(1), chunk);
         }
     }
 }

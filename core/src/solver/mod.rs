@@ -14,8 +14,12 @@
 //! | [`Gmres`] | any invertible | m + 3 | 3 |
 //! | [`Chebyshev`] | symmetric positive definite, eigenvalues bounded | 3 | 1, to stop |
 //! | [`Jacobi`] | diagonally dominant | 2 | 1, to stop |
+//!
+//! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and [`ChebyshevPolynomial`];
+//! none has a reduction.
 
 mod bicgstab;
+mod bounds;
 mod cg;
 mod cg_pipelined;
 mod cg_single;
@@ -26,21 +30,24 @@ mod jacobi;
 mod operator;
 mod precondition;
 pub mod reduce;
+mod registry;
 mod report;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use bicgstab::BiCgStab;
+pub use bounds::Bounds;
 pub use cg::Cg;
 pub use cg_pipelined::PipelinedCg;
 pub use cg_single::SingleReductionCg;
-pub use chebyshev::{Bounds, Chebyshev};
+pub use chebyshev::Chebyshev;
 pub use engine::{Engine, Serial};
 pub use gmres::Gmres;
 pub use jacobi::Jacobi;
 pub use operator::Operator;
-pub use precondition::{Diagonal, Identity, Preconditioner};
+pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Preconditioner};
+pub use registry::{METHODS, PRECONDITIONERS, method, preconditioner};
 pub use report::{Exhausted, Parameters, Report, SolverError};
 
 use crate::real::Real;

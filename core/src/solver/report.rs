@@ -27,9 +27,15 @@ pub struct Parameters {
     pub drift: f64,
 }
 
+impl Parameters {
+    /// The defaults that the fields name.
+    pub const DEFAULT: Parameters =
+        Parameters { relative: 1e-6, absolute: 0.0, iterations: 10_000, time: None, stagnation: 1_000, drift: 10.0 };
+}
+
 impl Default for Parameters {
     fn default() -> Self {
-        Parameters { relative: 1e-6, absolute: 0.0, iterations: 10_000, time: None, stagnation: 1_000, drift: 10.0 }
+        Parameters::DEFAULT
     }
 }
 

@@ -87,6 +87,13 @@ impl<'p> Run<'p> {
         Ok(Begin::Iterate(run))
     }
 
+    /// A run without arguments and history, for the checks of an auxiliary iteration.
+    pub(super) fn bare(method: &'static str) -> Run<'static> {
+        let report =
+            Report { method, iterations: 0, history: Vec::new(), threshold: 0.0, true_residual: None, seconds: 0.0 };
+        Run { parameters: &Parameters::DEFAULT, started: Instant::now(), report, least: f64::INFINITY, least_at: 0 }
+    }
+
     /// The threshold of the residual's norm.
     pub(super) fn threshold(&self) -> f64 {
         self.report.threshold

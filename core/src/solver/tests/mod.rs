@@ -2,6 +2,7 @@
 
 mod cg;
 mod general;
+mod preconditioners;
 mod stationary;
 
 use super::*;

@@ -5,16 +5,19 @@ use super::*;
 #[test]
 fn conform() {
     // Dense::random_spd lies in [1, 1 + 4], and its diagonal in [1, 2]: bounds that hold with and without Jacobi's preconditioner.
-    let chebyshev = Chebyshev { bounds: Bounds::new(0.4, 6.0).unwrap() };
+    let chebyshev = Chebyshev { bounds: Some(Bounds::new(0.4, 6.0).unwrap()) };
     conforms::<f64>(&chebyshev, true);
     conforms::<f32>(&chebyshev, true);
+    // Estimated.
+    conforms::<f64>(&Chebyshev::default(), true);
+    conforms::<f32>(&Chebyshev::default(), true);
     let jacobi = Jacobi { weight: 0.3 };
     conforms::<f64>(&jacobi, true);
     conforms::<f32>(&jacobi, true);
 }
 
-/// The Chebyshev polynomial of the first kind, outside [-1, 1].
-fn chebyshev_polynomial(k: usize, x: f64) -> f64 {
+/// The Chebyshev polynomial of the first kind, for x >= 1.
+pub(super) fn chebyshev_polynomial(k: usize, x: f64) -> f64 {
     (k as f64 * x.acosh()).cosh()
 }
 
@@ -23,7 +26,7 @@ fn chebyshev_reaches_its_bound() {
     let n = 60;
     let a = Dense::<f64>::laplacian_1d(n);
     let (low, high) = laplacian_bounds(n);
-    let bounds = Bounds::new(low, high).unwrap();
+    let bounds = Some(Bounds::new(low, high).unwrap());
     let sigma = (high + low) / (high - low);
     let (_, report) = solved(&Chebyshev { bounds }, &a, &mut Identity, &random(n, 1), 1e-8).unwrap();
     for (k, residual) in report.history.iter().enumerate() {
@@ -86,4 +89,28 @@ fn arguments_are_refused() {
     }
     let error = solved(&Jacobi::default(), &a, &mut Identity, &[1.0, 1.0], 1e-6).unwrap_err();
     assert!(error.to_string().contains("the diagonal entry of row 1"), "{error}");
+}
+
+#[test]
+fn bounds_are_estimated_from_within() {
+    // Exhausted, Lanczos' method has the extreme eigenvalues; before, Ritz values lie inside the spectrum.
+    let a = Dense::<f64>::laplacian_1d(40);
+    let (low, high) = laplacian_bounds(40);
+    let exact = Bounds::estimate(&Serial, &a, &mut Identity, 1000).unwrap();
+    assert!((exact.low() - low).abs() < 1e-9 && (exact.high() - high).abs() < 1e-9, "{exact:?}");
+    let a = Laplacian2d { rows: 40, columns: 43 };
+    let ((low, high), (low_2, high_2)) = (laplacian_bounds(40), laplacian_bounds(43));
+    let (low, high) = (low + low_2, high + high_2);
+    let few = Bounds::estimate::<f64, _>(&Serial, &a, &mut Identity, 25).unwrap();
+    assert!(few.low() >= low && few.high() <= high && few.high() > 0.97 * high, "{few:?} {low} {high}");
+    // D = 4 I scales all eigenvalues by a fourth, but for rounding.
+    let mut m = Diagonal::<f64>::new(&a).unwrap();
+    let scaled = Bounds::estimate(&Serial, &a, &mut m, 25).unwrap();
+    assert!((4.0 * scaled.high() - few.high()).abs() < 1e-9, "{scaled:?}");
+    // A multiple of the identity is a point.
+    let point = Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[3.0; 7]), &mut Identity, 25).unwrap();
+    assert!((point.low() - 3.0).abs() < 1e-12 && (point.high() - 3.0).abs() < 1e-12, "{point:?}");
+    let error = Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[1.0, -2.0]), &mut Identity, 25).unwrap_err();
+    assert!(matches!(error, SolverError::Indefinite { .. }), "{error}");
+    assert!(Bounds::estimate::<f64, _>(&Serial, &a, &mut Identity, 0).is_err());
 }

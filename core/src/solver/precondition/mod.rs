@@ -1,5 +1,11 @@
 //! Preconditioners: approximate inverses `M^-1` that are cheap to apply.
 
+mod block;
+mod polynomial;
+
+pub use block::BlockDiagonal;
+pub use polynomial::ChebyshevPolynomial;
+
 use super::{Engine, Operator, Serial};
 use crate::error::{Error, Result};
 use crate::real::Real;
@@ -63,6 +69,11 @@ impl<T: Real> Diagonal<T> {
         }
         Ok(Diagonal { inverse: diagonal })
     }
+
+    /// One over each diagonal entry.
+    pub fn inverse(&self) -> &[T] {
+        &self.inverse
+    }
 }
 
 impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Diagonal<T> {
@@ -72,5 +83,19 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Diagonal<T> {
 
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
         engine.update([z], [r, &self.inverse], |[_], [r, d]| [d * r]);
+    }
+}
+
+impl<T: Real, E: Engine<T>, P: Preconditioner<T, E> + ?Sized> Preconditioner<T, E> for Box<P> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
+        (**self).apply(engine, r, z);
+    }
+
+    fn is_identity(&self) -> bool {
+        (**self).is_identity()
     }
 }

@@ -1,0 +1,147 @@
+//! Bounds of eigenvalues, given or estimated.
+
+use super::run::{Run, zeros};
+use super::{Engine, Operator, Preconditioner, SolverError};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// An interval for the eigenvalues of `M^-1 A`, both ends above 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    low: f64,
+    high: f64,
+}
+
+impl Bounds {
+    /// The interval `[low, high]`; an error unless `0 < low <= high`, both finite.
+    pub fn new(low: f64, high: f64) -> Result<Self> {
+        if low > 0.0 && low <= high && high.is_finite() {
+            return Ok(Bounds { low, high });
+        }
+        let reason = format!("[{low}, {high}] is no interval above 0");
+        Err(Error::invalid("the bounds of the eigenvalues", reason, "give 0 < low <= high, both finite"))
+    }
+
+    /// The lower end.
+    pub fn low(self) -> f64 {
+        self.low
+    }
+
+    /// The upper end.
+    pub fn high(self) -> f64 {
+        self.high
+    }
+
+    /// `[lower low, upper high]`: for factors around 1 a margin about an estimate.
+    pub fn widened(self, lower: f64, upper: f64) -> Result<Self> {
+        Bounds::new(lower * self.low, upper * self.high)
+    }
+
+    /// The least and the largest Ritz value of `M^-1 A` after `steps` steps of Lanczos' method, from a fixed random vector.
+    ///
+    /// Both lie within the spectrum: the upper is near the largest eigenvalue after a few dozen steps, the lower may be far
+    /// above the least. Lanczos' matrix is read off the coefficients of conjugate gradients (Saad, Iterative Methods for
+    /// Sparse Linear Systems, 2nd ed., section 6.7.3), its extreme eigenvalues found by bisection with Sturm sequences.
+    ///
+    /// # Errors
+    ///
+    /// [`SolverError::Indefinite`] where the matrix or the preconditioner proves not to be positive definite,
+    /// [`SolverError::NotFinite`] for one with NaN, and [`SolverError::Invalid`] for 0 steps or an operator without rows.
+    pub fn estimate<T: Real, E: Engine<T>>(
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        steps: usize,
+    ) -> Result<Self, SolverError> {
+        let n = a.rows();
+        let steps = steps.min(n);
+        if steps == 0 {
+            let reason = "no step of Lanczos' method was asked for, or the operator has no rows";
+            return Err(Error::invalid("the estimate of eigenvalues", reason, "take 30 steps").into());
+        }
+        let mut run = Run::bare("lanczos");
+        let (mut r, mut z, mut p, mut q) = (zeros::<T>(n)?, zeros(n)?, zeros(n)?, zeros(n)?);
+        let mut random = fastrand::Rng::with_seed(0x4C61_6E63);
+        r.fill_with(|| T::from_f64(2.0 * random.f64() - 1.0));
+        m.apply(engine, &r, &mut z);
+        p.copy_from_slice(&z);
+        let mut rz = engine.dot(&r, &z);
+        let first = rz.to_f64();
+        let (mut diagonal, mut beside) = (Vec::with_capacity(steps), Vec::with_capacity(steps));
+        let (mut alpha_before, mut beta) = (1.0, 0.0);
+        while diagonal.len() < steps {
+            run.positive("(r, M^-1 r)", rz)?;
+            a.apply(&p, &mut q);
+            let pq = engine.dot(&p, &q);
+            run.positive("(p, A p)", pq)?;
+            let alpha = rz / pq;
+            diagonal.push(1.0 / alpha.to_f64() + beta / alpha_before);
+            engine.update([&mut r], [&q], |[r], [q]| [r - alpha * q]);
+            m.apply(engine, &r, &mut z);
+            let next = engine.dot(&r, &z);
+            // The Krylov space is exhausted up to rounding: its Ritz values are eigenvalues, and more steps would add noise.
+            if next.to_f64() <= 1e-12 * first {
+                break;
+            }
+            beta = next.to_f64() / rz.to_f64();
+            alpha_before = alpha.to_f64();
+            beside.push(beta.sqrt() / alpha_before);
+            let ratio = next / rz;
+            rz = next;
+            engine.update([&mut p], [&z], |[p], [z]| [z + ratio * p]);
+        }
+        beside.truncate(diagonal.len() - 1);
+        let (low, high) = extremes(&diagonal, &beside);
+        Ok(Bounds::new(low, high)?)
+    }
+}
+
+/// The eigenvalues below `x` of a symmetric tridiagonal matrix: the negative terms of its Sturm sequence.
+fn below(diagonal: &[f64], beside: &[f64], x: f64) -> usize {
+    let mut count = 0;
+    let mut q = 1.0;
+    for (i, d) in diagonal.iter().enumerate() {
+        let coupling = if i == 0 { 0.0 } else { beside[i - 1] * beside[i - 1] / q };
+        q = d - x - coupling;
+        if q == 0.0 {
+            q = f64::MIN_POSITIVE;
+        }
+        count += usize::from(q < 0.0);
+    }
+    count
+}
+
+/// The least and the largest eigenvalue of a symmetric tridiagonal matrix, to about 1e-14 of Gershgorin's interval.
+fn extremes(diagonal: &[f64], beside: &[f64]) -> (f64, f64) {
+    let n = diagonal.len();
+    let radius = |i: usize| {
+        let before = if i > 0 { beside[i - 1] } else { 0.0 };
+        before + beside.get(i).copied().unwrap_or(0.0)
+    };
+    let left = (0..n).fold(f64::INFINITY, |least, i| least.min(diagonal[i] - radius(i)));
+    let right = (0..n).fold(f64::NEG_INFINITY, |most, i| most.max(diagonal[i] + radius(i)));
+    let kth = |k: usize| {
+        let (mut low, mut high) = (left, right);
+        for _ in 0..60 {
+            let middle = low + (high - low) / 2.0;
+            if below(diagonal, beside, middle) > k { high = middle } else { low = middle }
+        }
+        low + (high - low) / 2.0
+    };
+    (kth(0), kth(n - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bisection_finds_the_extreme_eigenvalues() {
+        for n in [1_usize, 2, 3, 50] {
+            let (low, high) = extremes(&vec![2.0; n], &vec![1.0; n - 1]);
+            let angle = std::f64::consts::PI / (n as f64 + 1.0);
+            assert!((low - (2.0 - 2.0 * angle.cos())).abs() < 1e-12, "{n}: {low}");
+            assert!((high - (2.0 + 2.0 * angle.cos())).abs() < 1e-12, "{n}: {high}");
+        }
+    }
+}
