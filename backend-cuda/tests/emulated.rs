@@ -133,10 +133,10 @@ const CASES: [Case; 11] = [
         architecture: 800, plan: streaming(2, 4, [2, 4], true, 2, 1, 1) },
     Case { name: "cube-box", program: "3d27pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "periodic",
         architecture: 900, plan: streaming(2, 4, [2, 2], false, 3, 1, 1) },
-    // Two stages, each of which writes fields that the other reads.
+    // Two stages, each of which writes what the other reads.
     Case { name: "maxwell", program: "fdtd-tm", extents: &[19, 70], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
-    // Stages of the radii 0 and 2: the second window begins among cells that are held.
+    // Stages of the radii 0 and 2: the first of two windows ends among the cells that the far side holds.
     Case { name: "unequal", program: "unequal", extents: &[20, 65], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
     // Without asynchronous copies.
@@ -268,9 +268,14 @@ fn defects_are_found() {
     let defects = [
         // Lanes read rows that other lanes of their warp have copied.
         ("cube", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
+        // Warps read rows of others: those they have copied, and those they publish at each level, ...
+        ("cube", "if constexpr (SYNCED) barrier();", ""),
+        // ... or publish by turns in two halves, where stages lag.
+        ("cube-lag", "turn ^= 1;", ""),
         // Windows next to the last may reach held cells where stages differ in radius.
         ("unequal", "SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y))", "SNUG_Y && SNUG_X"),
-        // Blocks read their halo from others.
+        // A block's flag tells of all its warps; blocks read their halo from others.
+        ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
         ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),
     ];

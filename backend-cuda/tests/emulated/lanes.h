@@ -21,7 +21,7 @@ namespace emulated {
 
 constexpr int WARP = 32, LANES = BLOCKS_LAUNCHED * THREADS_LAUNCHED;
 constexpr size_t STACK_BYTES = size_t(1) << 18;
-constexpr long IDLE_TURNS = 1000L * BLOCKS_LAUNCHED;     // turns without any event after which no lane will get on
+constexpr long IDLE_TURNS = 1000L * LANES / WARP;        // turns without any event after which no lane will get on
 
 [[noreturn]] inline void fail(const std::string& why)
 {
@@ -139,20 +139,19 @@ inline void lane_begins()
     suspend();
 }
 
-// Gives each lane of a block that can go on a turn, in an order drawn at random; returns how many finished.
+// Gives each lane of a warp that can go on a turn, in an order drawn at random; returns how many finished.
 template <class Enter>
-int turn(int block, const Enter& enter)
+int turn(int warp, const Enter& enter)
 {
-    int order[THREADS_LAUNCHED], finished = 0;
-    std::iota(order, order + THREADS_LAUNCHED, 0);
-    for (int i = THREADS_LAUNCHED - 1; i > 0; --i) std::swap(order[i], order[drawn() % (i + 1)]);
-    for (const int thread : order) {
-        const int number = block * THREADS_LAUNCHED + thread;
+    int order[WARP], finished = 0;
+    std::iota(order, order + WARP, warp * WARP);
+    for (int i = WARP - 1; i > 0; --i) std::swap(order[i], order[drawn() % (i + 1)]);
+    for (const int number : order) {
         Lane& lane = lanes[number];
         if (lane.done || (lane.awaited && lane.awaited->ended == lane.number)) continue;
         lane.awaited = nullptr;
         current = number;
-        enter(block, thread);
+        enter(number / THREADS_LAUNCHED, number % THREADS_LAUNCHED);
         swapcontext(&scheduler, &lane.context);
         finished += lane.done;
     }
@@ -176,11 +175,11 @@ void launch(void (*body)(), const Enter& enter)
     }
     long idle = 0;
     for (int left = LANES; left > 0;) {
-        // A block runs for some turns, or until it waits for others.
-        const int block = drawn() % BLOCKS_LAUNCHED, turns = 1 + drawn() % 100;
+        // A warp runs for a few turns or many, or until it waits for others: warps must be able to get far ahead.
+        const int warp = drawn() % (LANES / WARP), turns = 1 << drawn() % 12;
         for (int i = 0; i < turns; ++i) {
             const long before = events;
-            left -= turn(block, enter);
+            left -= turn(warp, enter);
             idle = events == before ? idle + 1 : 0;
             if (idle > 0) break;
         }
