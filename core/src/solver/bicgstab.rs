@@ -27,7 +27,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
         x: &mut [T],
         parameters: &Parameters,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("bicgstab", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("bicgstab", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

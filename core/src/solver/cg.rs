@@ -26,7 +26,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
         x: &mut [T],
         parameters: &Parameters,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("cg", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

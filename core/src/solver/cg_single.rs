@@ -44,7 +44,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         x: &mut [T],
         parameters: &Parameters,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg-single", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("cg-single", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -60,7 +60,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
         x: &mut [T],
         parameters: &Parameters,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("chebyshev", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("chebyshev", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -107,7 +107,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         if self.restart == 0 {
             return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30").into());
         }
-        let mut run = match Run::begin("gmres", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("gmres", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -42,7 +42,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
             let reason = format!("{} is outside ]0, 2[", self.weight);
             return Err(Error::invalid("Jacobi's weight", reason, "take 1, or 2/3 as a smoother").into());
         }
-        let mut run = match Run::begin("jacobi", engine, a, b, x, parameters)? {
+        let mut run = match Run::begin("jacobi", engine, (a, &*m), b, x, parameters)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

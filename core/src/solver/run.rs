@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Engine, Exhausted, Operator, Parameters, Report, SolverError};
+use super::{Engine, Exhausted, Operator, Parameters, Preconditioner, Report, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -48,7 +48,7 @@ impl<'p> Run<'p> {
     pub(super) fn begin<T: Real, E: Engine<T>>(
         method: &'static str,
         engine: &E,
-        a: &dyn Operator<T>,
+        (a, m): (&dyn Operator<T>, &dyn Preconditioner<T, E>),
         b: &[T],
         x: &mut [T],
         parameters: &'p Parameters,
@@ -59,6 +59,12 @@ impl<'p> Run<'p> {
                 let reason = format!("{len} values for a matrix of {} rows", a.rows());
                 return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row").into());
             }
+        }
+        if let Some(rows) = m.rows().filter(|&rows| rows != a.rows()) {
+            let reason = format!("it was made for {rows} rows, the matrix has {}", a.rows());
+            return Err(
+                Error::invalid(format!("preconditioner {}", m.name()), reason, "make it for this matrix").into()
+            );
         }
         tolerance("relative", parameters.relative)?;
         tolerance("absolute", parameters.absolute)?;

@@ -58,6 +58,10 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for BlockDiagonal<T> {
         "block-jacobi"
     }
 
+    fn rows(&self) -> Option<usize> {
+        Some(self.rows)
+    }
+
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
         let (size, rows, inverses) = (self.size, self.rows, &self.inverses);
         engine.chunks(z, size, |start, z| {

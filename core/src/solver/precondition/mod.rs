@@ -17,6 +17,11 @@ pub trait Preconditioner<T: Real, E: Engine<T> = Serial> {
     /// The name under which it is chosen and reported.
     fn name(&self) -> &'static str;
 
+    /// The rows of the operator that it was made for; nothing where any will do.
+    fn rows(&self) -> Option<usize> {
+        None
+    }
+
     /// `z = M^-1 r`, without allocating.
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]);
 
@@ -58,6 +63,10 @@ impl<T: Real> Diagonal<T> {
         let Some(mut diagonal) = a.diagonal() else {
             return Err(Error::invalid("the operator", "it does not know its diagonal", "use no preconditioner"));
         };
+        if diagonal.len() != a.rows() {
+            let reason = format!("its diagonal has {} values for {} rows", diagonal.len(), a.rows());
+            return Err(Error::invalid("the operator", reason, "give one value a row"));
+        }
         for (row, value) in diagonal.iter_mut().enumerate() {
             let inverse = T::ONE / *value;
             if *value == T::ZERO || !value.is_finite() || !inverse.is_finite() {
@@ -81,6 +90,10 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Diagonal<T> {
         "jacobi"
     }
 
+    fn rows(&self) -> Option<usize> {
+        Some(self.inverse.len())
+    }
+
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {
         engine.update([z], [r, &self.inverse], |[_], [r, d]| [d * r]);
     }
@@ -89,6 +102,10 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Diagonal<T> {
 impl<T: Real, E: Engine<T>, P: Preconditioner<T, E> + ?Sized> Preconditioner<T, E> for Box<P> {
     fn name(&self) -> &'static str {
         (**self).name()
+    }
+
+    fn rows(&self) -> Option<usize> {
+        (**self).rows()
     }
 
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {

@@ -1,7 +1,7 @@
 //! The Chebyshev polynomial preconditioner.
 
 use super::{Diagonal, Preconditioner};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::solver::chebyshev::Recurrence;
 use crate::solver::run::zeros;
@@ -29,6 +29,10 @@ impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
     /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the method outside.
     pub fn new(a: &'a dyn Operator<T>, scale: Option<Diagonal<T>>, bounds: Bounds, degree: usize) -> Result<Self> {
         let n = a.rows();
+        if let Some(rows) = scale.as_ref().map(|scale| scale.inverse().len()).filter(|&rows| rows != n) {
+            let reason = format!("{rows} values for a matrix of {n} rows");
+            return Err(Error::invalid("the scale", reason, "take the diagonal of the same operator"));
+        }
         Ok(ChebyshevPolynomial {
             a,
             scale,
@@ -44,6 +48,10 @@ impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
 impl<T: Real, E: Engine<T>> Preconditioner<T, E> for ChebyshevPolynomial<'_, T> {
     fn name(&self) -> &'static str {
         "chebyshev"
+    }
+
+    fn rows(&self) -> Option<usize> {
+        Some(self.a.rows())
     }
 
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]) {

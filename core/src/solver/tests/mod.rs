@@ -1,6 +1,7 @@
 //! The methods against theory and against a dense direct solver.
 
 mod cg;
+mod engines;
 mod general;
 mod preconditioners;
 mod stationary;
@@ -234,6 +235,9 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     // Arguments that cannot be used.
     let error = solver.solve(&a, &b[1..], &mut [T::ZERO; 9], &Parameters::default()).unwrap_err();
     assert!(error.to_string().contains("8 values for a matrix of 9 rows"), "{error}");
+    let mut other = Diagonal::new(&Dense::<T>::random_spd(8, 1)).unwrap();
+    let error = solver.solve_on(&Serial, &a, &mut other, &b, &mut [T::ZERO; 9], &Parameters::default()).unwrap_err();
+    assert!(error.to_string().contains("made for 8 rows, the matrix has 9"), "{error}");
     let parameters = Parameters { relative: -1.0, ..Parameters::default() };
     assert!(matches!(solver.solve(&a, &b, &mut [T::ZERO; 9], &parameters), Err(SolverError::Invalid(_))));
     let parameters = Parameters { iterations: usize::MAX, ..Parameters::default() };
