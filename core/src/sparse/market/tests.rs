@@ -26,7 +26,8 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_field_and_symmetry() {
-    let cases: &[(&str, &[(usize, usize, f64)])] = &[
+    type Entries = &'static [(usize, usize, f64)];
+    let cases: &[(&str, Entries)] = &[
         ("real general\n2 3 3\n2 1 -1.5e-3\n1 3 +2\n1 1 .5", &[(0, 0, 0.5), (0, 2, 2.0), (1, 0, -0.0015)]),
         ("integer general\n1 2 2\n1 1 -7\n1 2 +9007199254740993\n", &[(0, 0, -7.0), (0, 1, 9_007_199_254_740_992.0)]),
         ("pattern general\n2 2 2\n1 2\n2 2\n", &[(0, 1, 1.0), (1, 1, 1.0)]),
