@@ -13,6 +13,9 @@ use crate::real::Real;
 /// (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer recurrences lose accuracy, which replacement restores. Memory: 9 vectors
 /// besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside
 /// them; a replacement: 4 products with `A` and 2 with `M^-1` more.
+///
+/// Where rounding has spoilt the recurrences so far that a square comes out negative, it starts anew from `x`, which the history counts
+/// as an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipelinedCg {
     /// Iterations from one replacement to the next; 0 for none. Default 50.
@@ -52,28 +55,29 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         a.apply(&u, &mut w);
         let (mut last_gamma, mut last_alpha) = (T::ONE, T::ONE);
         let mut iteration = 0_usize;
+        // Whether r, u and w are computed, not recurred, and there is no direction before.
+        let mut fresh = true;
         loop {
-            let [mut gamma, mut delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
+            let [gamma, delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
             m.apply(engine, &w, &mut mw);
             a.apply(&mw, &mut n);
             if run.converged(rr)? {
                 break;
             }
-            let mut beta = if iteration == 0 { T::ZERO } else { gamma / last_gamma };
-            let mut curvature = delta - beta * gamma / last_alpha;
-            if gamma <= T::ZERO || delta <= T::ZERO || curvature <= T::ZERO {
-                // All vectors are recurred, so that this may be rounding: look at products computed afresh, then start anew.
+            let beta = if fresh { T::ZERO } else { gamma / last_gamma };
+            let curvature = delta - beta * gamma / last_alpha;
+            if !fresh && (gamma <= T::ZERO || delta <= T::ZERO || curvature <= T::ZERO) {
+                // This may be rounding: look at products computed afresh, then start anew.
                 suspect(&mut run, engine, a, (&u, beta), &mut p, &mut n)?;
                 residual(engine, a, b, x, &mut r);
                 m.apply(engine, &r, &mut u);
                 a.apply(&u, &mut w);
-                [gamma, delta] = engine.dots([(&r, &u), (&w, &u)]);
-                run.positive("(r, M^-1 r)", gamma)?;
-                m.apply(engine, &w, &mut mw);
-                a.apply(&mw, &mut n);
-                (beta, curvature) = (T::ZERO, delta);
+                fresh = true;
+                continue;
             }
-            run.positive("(u, A u)", curvature)?;
+            run.positive("(r, M^-1 r)", gamma)?;
+            run.positive("(p, A p)", curvature)?;
+            fresh = false;
             let alpha = gamma / curvature;
             engine.update(
                 [&mut z, &mut q, &mut s, &mut p, x, &mut r, &mut u, &mut w],

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Engine, Exhausted, Operator, Parameters, Preconditioner, Report, SolverError};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::real::{DType, Real};
 
 /// A run of one method, from its arguments to its report.
 pub(super) struct Run<'p> {
@@ -105,6 +105,18 @@ impl<'p> Run<'p> {
         self.report.threshold
     }
 
+    /// Whether a true residual is small enough, where a recurred one was or was not (`drift` is allowed between the two).
+    pub(super) fn is_met(&self, norm: f64, recurred: bool) -> bool {
+        norm <= self.report.threshold * if recurred { self.parameters.drift.max(1.0) } else { 1.0 }
+    }
+
+    /// Lowers the last entry of the history to the true residual, which can meet the threshold before the recurred one does.
+    pub(super) fn correct(&mut self, norm: f64) {
+        if let Some(last) = self.report.history.last_mut() {
+            *last = last.min(norm);
+        }
+    }
+
     /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
     pub(super) fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
         self.converged_norm(residual_squared.to_f64().sqrt())
@@ -153,7 +165,7 @@ impl<'p> Run<'p> {
         if !norm.is_finite() {
             return Err(self.not_finite("|b - A x|"));
         }
-        if norm > self.report.threshold * self.parameters.drift.max(1.0) {
+        if !self.is_met(norm, true) {
             return Err(self.stagnation());
         }
         Ok(self.take())
@@ -184,6 +196,12 @@ impl<'p> Run<'p> {
         }
         if !value.is_finite() {
             return Err(self.not_finite(quantity));
+        }
+        // Squares of a residual this small underflow: then 0 says nothing about the matrix.
+        let tiny = if T::DTYPE == DType::F32 { 1e-31 } else { 1e-292 };
+        let residual = self.report.history.last().copied().unwrap_or(1.0);
+        if value == T::ZERO && residual * residual < tiny {
+            return Err(self.breakdown(quantity, value));
         }
         Err(SolverError::Indefinite { quantity, value: value.to_f64(), report: self.boxed() })
     }

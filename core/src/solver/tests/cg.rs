@@ -140,3 +140,25 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
         assert!(report.iterations <= n + 1);
     }
 }
+
+#[test]
+fn a_definite_matrix_is_never_called_indefinite() {
+    // Far beyond the attainable accuracy, where the recurred (p, A p) of a definite matrix comes out negative.
+    fn run<T: Real>() {
+        for n in [5, 10, 20, 50, 100] {
+            for (k, a) in [Dense::<T>::laplacian_1d(n), Dense::random_spd(n, 40)].iter().enumerate() {
+                for scale in [1.0, 1e-10] {
+                    let b: Vec<T> = uniform(n, n as u64).into_iter().map(|b| T::from_f64(scale * b)).collect();
+                    for solver in forms::<T>() {
+                        if let Err(error) = solved(&*solver, a, &mut Identity, &b, 1e-60) {
+                            let name = format!("{}, system {k}, n = {n}", solver.name());
+                            assert!(!matches!(error, SolverError::Indefinite { .. }), "{name}: {error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    run::<f64>();
+    run::<f32>();
+}
