@@ -179,6 +179,17 @@ impl DeviceSpec {
         }
     }
 
+    /// Registers that each of `threads` threads resident on a multiprocessor may use.
+    pub fn registers_for(&self, threads: usize) -> usize {
+        let registers = (self.registers / threads).min(self.registers_per_thread) / 8 * 8;
+        if registers >= 248 { self.registers_per_thread } else { registers }
+    }
+
+    /// Bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
+    pub fn shared_bytes_for(&self, blocks: usize) -> usize {
+        self.shared_bytes_per_block.min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
+    }
+
     /// Bytes of registers and shared memory on the whole chip: the most a persistent kernel could keep.
     pub fn on_chip_bytes(&self) -> usize {
         self.multiprocessors * (4 * self.registers + self.shared_bytes)

@@ -180,7 +180,7 @@ struct Stream : Window {
         });
     }
 
-    // Hands the plane that a level made to the next: the own cells stay, rows at the strip's edge go to shared memory.
+    // Hands the own cells of the plane that a level made to the next.
     template <int LEVEL, bool EDGE>
     __device__ __forceinline__ void hand_on(const Cells (&made)[FIELDS], Offset q)
     {

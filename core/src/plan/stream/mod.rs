@@ -81,8 +81,12 @@ impl Stream {
 
     /// All windows of the domain.
     pub fn tile_count(&self) -> usize {
-        let sides = if self.cut > 1 { self.tiles[2].min(2) } else { 0 };
-        self.tiles[0] * (self.tiles[1] * (self.tiles[2] - sides) + sides * self.cut)
+        self.tiles[0] * (self.tiles[1] * (self.tiles[2] - self.sides()) + self.sides() * self.cut)
+    }
+
+    /// Windows across that are cut finer.
+    fn sides(&self) -> usize {
+        if self.cut > 1 { self.tiles[2].min(2) } else { 0 }
     }
 
     /// What was chosen freely of it.

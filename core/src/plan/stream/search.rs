@@ -126,8 +126,7 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
     tiles[0] = (waves * slots / across).clamp(1, demand.extents[0].div_ceil(cut));
     let chunk = demand.extents[0].div_ceil(tiles[0]);
     tiles[0] = demand.extents[0].div_ceil(chunk);
-    let registers = (device.registers / resident_threads).min(device.registers_per_thread) / 8 * 8;
-    let registers = if registers >= 248 { device.registers_per_thread } else { registers };
+    let registers = device.registers_for(resident_threads);
     let mut stream = Stream {
         depth,
         depth_asked: true,
@@ -148,15 +147,12 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
         valid: 0.0,
         sufficient_depth: 0.0,
     };
-    let sides = if cut > 1 { tiles[2].min(2) } else { 0 };
+    let sides = stream.sides();
     let planes = (tiles[2] - sides) * (chunk + margin[0]) + sides * cut * (chunk.div_ceil(cut) + margin[0]);
     let computed = tiles[0] * tiles[1] * planes * window[0] * window[1];
     stream.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
     stream.shared_bytes = shared_bytes(demand, &stream);
-    let limit = device
-        .shared_bytes_per_block
-        .min((device.shared_bytes / blocks_per_multiprocessor).saturating_sub(device.shared_bytes_reserved));
-    (stream.shared_bytes <= limit).then_some(stream)
+    (stream.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(stream)
 }
 
 /// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on its way out.

@@ -27,14 +27,9 @@ pub(super) fn shared_bytes(problem: &Problem, sweep: &Sweep) -> usize {
     sweep.ring_bytes(problem) + cells * problem.dtype.bytes()
 }
 
-/// The shared memory of one of `blocks` blocks on a multiprocessor.
-pub(super) fn shared_limit(device: &DeviceSpec, blocks: usize) -> usize {
-    device.shared_bytes_per_block.min((device.shared_bytes / blocks).saturating_sub(device.shared_bytes_reserved))
-}
-
 /// The most planes that shared memory holds beside the ring, of those not in registers.
 pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, sweep: &Sweep) -> usize {
-    let limit = shared_limit(device, sweep.blocks_per_multiprocessor);
+    let limit = device.shared_bytes_for(sweep.blocks_per_multiprocessor);
     let plane = sweep.plane();
     let bytes = problem.program.fields().len() * plane[0] * plane[1] * problem.dtype.bytes();
     let room = limit.saturating_sub(sweep.ring_bytes(problem)) / bytes;

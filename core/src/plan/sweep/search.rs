@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::room::{planes_shared, shared_bytes, shared_limit, working_registers};
+use super::room::{planes_shared, shared_bytes, working_registers};
 use super::{Axes, Sweep, Synchronisation};
 use crate::device::DeviceSpec;
 use crate::plan::CachePolicy;
@@ -70,8 +70,7 @@ fn candidate(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, form: 
     let tiles = [rows, across[0], across[1]];
     let planes = [extents[0] / rows, extents[0].div_ceil(rows)];
     let tile_count = tiles.iter().product::<usize>();
-    let registers = (device.registers / resident_threads).min(device.registers_per_thread) / 8 * 8;
-    let registers = if registers >= 248 { device.registers_per_thread } else { registers };
+    let registers = device.registers_for(resident_threads);
     let own = cells_per_thread[0] * cells_per_thread[1];
     // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself; more only
     // take registers.
@@ -100,7 +99,7 @@ fn candidate(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, form: 
         shared_bytes: 0,
         registers,
     };
-    if sweep.ring_bytes(problem) > shared_limit(device, blocks_per_multiprocessor) {
+    if sweep.ring_bytes(problem) > device.shared_bytes_for(blocks_per_multiprocessor) {
         return None;
     }
     // As many chunks ahead as give every thread a cell of halo to fetch; measured on an H200, eight beat one by 7 %.
