@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::plan::{Measured, Options, Plan};
 use crate::program::Problem;
 use crate::real::Array;
+use crate::solver::LinearBackend;
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
@@ -29,6 +30,11 @@ pub trait Backend: Send + Sync {
 
     /// What finds the fastest of several plans by timing them; `None` where the backend has one schedule.
     fn tuner(&self) -> Option<&dyn Tuner> {
+        None
+    }
+
+    /// What solves linear systems; `None` where the backend cannot.
+    fn linear(&self) -> Option<&dyn LinearBackend> {
         None
     }
 

@@ -3,6 +3,7 @@
 //! Names, points and radii as in PERKS (ICS'23), table 1. The weights of a stencil add up to one to four digits.
 
 use super::Entry;
+use crate::error::{Error, Result};
 use crate::stencil::LinearStencil;
 
 type Taps<const D: usize> = &'static [([i32; D], f64)];
@@ -108,31 +109,39 @@ const POISSON: Taps<3> = &[
     ([1, 0, -1], 0.0337), ([1, 0, 0], 0.0342), ([1, 0, 1], 0.0347), ([1, 1, 0], 0.0353),
 ];
 
-macro_rules! entry {
-    ($name:literal, $dimensions:literal, $taps:ident, $about:literal) => {
-        Entry {
+macro_rules! stencils {
+    ($(($name:literal, $dimensions:literal, $taps:ident, $about:literal),)*) => {
+        /// The linear stencils, in the papers' order.
+        pub(super) const ENTRIES: &[Entry] = &[$(Entry {
             name: $name,
             about: $about,
             dimensions: $dimensions..=$dimensions,
             make: |_| Ok(Box::new(LinearStencil::new($name, $taps)?)),
+        }),*];
+
+        /// The linear stencil of a name, with its weights.
+        pub(super) fn find(name: &str) -> Result<LinearStencil> {
+            match name {
+                $($name => LinearStencil::new($name, $taps),)*
+                _ => Err(Error::unknown("linear stencil", name, ENTRIES.iter().map(|entry| entry.name))),
+            }
         }
     };
 }
 
-/// The linear stencils, in the papers' order.
-pub(super) const ENTRIES: &[Entry] = &[
-    entry!("1d3pt", 1, S1D3PT, "1D star of 3 points, radius 1"),
-    entry!("2d5pt", 2, S2D5PT, "2D star of 5 points, radius 1"),
-    entry!("2ds9pt", 2, S2DS9PT, "2D star of 9 points, radius 2"),
-    entry!("2d13pt", 2, S2D13PT, "2D star of 13 points, radius 3"),
-    entry!("2d17pt", 2, S2D17PT, "2D star of 17 points, radius 4"),
-    entry!("2d21pt", 2, S2D21PT, "2D star of 21 points, radius 5"),
-    entry!("2ds25pt", 2, S2DS25PT, "2D star of 25 points, radius 6"),
-    entry!("2d9pt", 2, S2D9PT, "2D box of 9 points, radius 1"),
-    entry!("2d25pt", 2, S2D25PT, "2D box of 25 points, radius 2"),
-    entry!("3d7pt", 3, S3D7PT, "3D star of 7 points, radius 1"),
-    entry!("3d13pt", 3, S3D13PT, "3D star of 13 points, radius 2"),
-    entry!("3d17pt", 3, S3D17PT, "3D box of 17 points, radius 1"),
-    entry!("3d27pt", 3, S3D27PT, "3D box of 27 points, radius 1"),
-    entry!("poisson", 3, POISSON, "3D box without corners, 19 points, radius 1 (Poisson's equation, fourth order)"),
-];
+stencils! {
+    ("1d3pt", 1, S1D3PT, "1D star of 3 points, radius 1"),
+    ("2d5pt", 2, S2D5PT, "2D star of 5 points, radius 1"),
+    ("2ds9pt", 2, S2DS9PT, "2D star of 9 points, radius 2"),
+    ("2d13pt", 2, S2D13PT, "2D star of 13 points, radius 3"),
+    ("2d17pt", 2, S2D17PT, "2D star of 17 points, radius 4"),
+    ("2d21pt", 2, S2D21PT, "2D star of 21 points, radius 5"),
+    ("2ds25pt", 2, S2DS25PT, "2D star of 25 points, radius 6"),
+    ("2d9pt", 2, S2D9PT, "2D box of 9 points, radius 1"),
+    ("2d25pt", 2, S2D25PT, "2D box of 25 points, radius 2"),
+    ("3d7pt", 3, S3D7PT, "3D star of 7 points, radius 1"),
+    ("3d13pt", 3, S3D13PT, "3D star of 13 points, radius 2"),
+    ("3d17pt", 3, S3D17PT, "3D box of 17 points, radius 1"),
+    ("3d27pt", 3, S3D27PT, "3D box of 27 points, radius 1"),
+    ("poisson", 3, POISSON, "3D box without corners, 19 points, radius 1 (Poisson's equation, fourth order)"),
+}

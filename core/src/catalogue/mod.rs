@@ -11,7 +11,7 @@ pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
 
 use crate::error::{Error, Result};
 use crate::program::Program;
-use crate::stencil::Stencil;
+use crate::stencil::{LinearStencil, Stencil};
 
 /// One stencil or model of the catalogue.
 pub struct Entry {
@@ -68,6 +68,11 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
 /// The entry of a name.
 pub fn find(name: &str) -> Result<&'static Entry> {
     entries().find(|e| e.name == name).ok_or_else(|| Error::unknown("stencil", name, entries().map(|e| e.name)))
+}
+
+/// The linear stencil of a name, with its weights; an error that lists them for any other.
+pub fn linear(name: &str) -> Result<LinearStencil> {
+    linear::find(name)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::real::DType;
 
 pub use measured::Measured;
 pub use neighbours::neighbours;
+pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use recipe::Recipe;
 pub use rows::{Rows, plan_rows};

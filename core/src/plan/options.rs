@@ -55,6 +55,8 @@ macro_rules! named {
     };
 }
 
+pub(crate) use named;
+
 named! {
     /// Where the time loop lives.
     Execution "execution" {

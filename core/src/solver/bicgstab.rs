@@ -1,7 +1,7 @@
 //! The stabilised bi-conjugate gradient method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// BiCGStab with right preconditioning, for any invertible matrix.
@@ -18,7 +18,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
         "bicgstab"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -26,8 +26,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("bicgstab", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("bicgstab", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

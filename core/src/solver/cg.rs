@@ -1,7 +1,7 @@
 //! The conjugate gradient method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Preconditioned conjugate gradients, for symmetric positive definite systems.
@@ -17,7 +17,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
         "cg"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -25,8 +25,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("cg", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

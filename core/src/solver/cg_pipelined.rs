@@ -2,7 +2,7 @@
 
 use super::cg_single::suspect;
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that the products with
@@ -33,7 +33,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         "cg-pipelined"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -41,8 +41,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg-pipelined", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("cg-pipelined", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

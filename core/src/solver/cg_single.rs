@@ -1,7 +1,7 @@
 //! Conjugate gradients with one reduction an iteration.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Conjugate gradients after Chronopoulos and Gear: all dot products of an iteration in one reduction.
@@ -35,7 +35,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         "cg-single"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -43,8 +43,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg-single", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("cg-single", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

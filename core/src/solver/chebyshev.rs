@@ -1,7 +1,7 @@
 //! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Bounds, Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded once.
@@ -51,7 +51,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
         "chebyshev"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -59,8 +59,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("chebyshev", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("chebyshev", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

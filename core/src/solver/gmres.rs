@@ -1,7 +1,7 @@
 //! The restarted generalised minimal residual method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::error::Error;
 use crate::real::Real;
 
@@ -95,7 +95,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         "gmres"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -103,11 +103,12 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         if self.restart == 0 {
             return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30").into());
         }
-        let mut run = match Run::begin("gmres", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("gmres", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -1,7 +1,7 @@
 //! Jacobi's method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Diagonal, Engine, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -29,7 +29,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
         "jacobi"
     }
 
-    fn solve_on(
+    fn solve_observed(
         &self,
         engine: &E,
         a: &dyn Operator<T>,
@@ -37,12 +37,13 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
+        observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         if !(self.weight > 0.0 && self.weight < 2.0) {
             let reason = format!("{} is outside ]0, 2[", self.weight);
             return Err(Error::invalid("Jacobi's weight", reason, "take 1, or 2/3 as a smoother").into());
         }
-        let mut run = match Run::begin("jacobi", engine, (a, &*m), b, x, parameters)? {
+        let mut run = match Run::begin("jacobi", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -18,6 +18,7 @@
 //! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and [`ChebyshevPolynomial`];
 //! none has a reduction.
 
+mod backend;
 mod bicgstab;
 mod bounds;
 mod cg;
@@ -26,16 +27,22 @@ mod cg_single;
 mod chebyshev;
 mod engine;
 mod gmres;
+mod grid_operator;
 mod jacobi;
+mod matrix;
 mod operator;
+mod options;
+mod plan;
 mod precondition;
 pub mod reduce;
 mod registry;
 mod report;
 mod run;
+mod session;
 #[cfg(test)]
 mod tests;
 
+pub use backend::{LinearBackend, LinearSession, Observe};
 pub use bicgstab::BiCgStab;
 pub use bounds::Bounds;
 pub use cg::Cg;
@@ -44,11 +51,19 @@ pub use cg_single::SingleReductionCg;
 pub use chebyshev::Chebyshev;
 pub use engine::{Engine, Serial};
 pub use gmres::Gmres;
+pub use grid_operator::GridOperator;
 pub use jacobi::Jacobi;
+pub use matrix::Matrix;
 pub use operator::Operator;
+pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
+pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
 pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Preconditioner};
 pub use registry::{METHODS, PRECONDITIONERS, method, preconditioner};
 pub use report::{Exhausted, Parameters, Report, SolverError};
+pub use run::{Begin, Run};
+pub use session::EngineSession;
+
+use std::ops::ControlFlow;
 
 use crate::real::Real;
 
@@ -59,12 +74,25 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
 
     /// Improves `x` until `b - A x` is small enough; `x` holds the first guess, and then the last iterate, after an error too.
     ///
-    /// A zero `b` gives a zero `x` in 0 iterations.
+    /// A zero `b` gives a zero `x` in 0 iterations. `observe` sees every iterate's number and residual, and may end the run.
     ///
     /// # Errors
     ///
     /// [`SolverError::Invalid`] for vectors of the wrong length and parameters that are no tolerances; else the error
     /// that says how the iteration ended, with the history of residuals.
+    #[expect(clippy::too_many_arguments, reason = "a machine, a system of four parts, and how to run it")]
+    fn solve_observed(
+        &self,
+        engine: &E,
+        a: &dyn Operator<T>,
+        m: &mut dyn Preconditioner<T, E>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError>;
+
+    /// [`solve_observed`](Solver::solve_observed), with nobody looking on.
     fn solve_on(
         &self,
         engine: &E,
@@ -73,7 +101,9 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
         b: &[T],
         x: &mut [T],
         parameters: &Parameters,
-    ) -> Result<Report, SolverError>;
+    ) -> Result<Report, SolverError> {
+        self.solve_observed(engine, a, m, b, x, parameters, &mut |_, _| ControlFlow::Continue(()))
+    }
 
     /// [`solve_on`](Solver::solve_on) the default engine, without a preconditioner.
     fn solve(&self, a: &dyn Operator<T>, b: &[T], x: &mut [T], parameters: &Parameters) -> Result<Report, SolverError>

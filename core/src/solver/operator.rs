@@ -3,7 +3,7 @@
 use crate::real::Real;
 
 /// A square linear operator: a sparse matrix, or a stencil that is never stored.
-pub trait Operator<T: Real> {
+pub trait Operator<T: Real>: Send + Sync {
     /// Rows, which are as many as columns.
     fn rows(&self) -> usize;
 
@@ -23,3 +23,28 @@ pub trait Operator<T: Real> {
         None
     }
 }
+
+/// A shared operator is one.
+macro_rules! forwarded {
+    ($($pointer:ty),*) => {$(
+        impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for $pointer {
+            fn rows(&self) -> usize {
+                (**self).rows()
+            }
+
+            fn apply(&self, x: &[T], y: &mut [T]) {
+                (**self).apply(x, y);
+            }
+
+            fn diagonal(&self) -> Option<Vec<T>> {
+                (**self).diagonal()
+            }
+
+            fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
+                (**self).diagonal_block(start, size)
+            }
+        }
+    )*};
+}
+
+forwarded!(&O, std::sync::Arc<O>);

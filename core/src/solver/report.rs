@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// When a solver stops. Norms are Euclidean; `r = b - A x`.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,17 @@ impl Parameters {
     /// The defaults that the fields name.
     pub const DEFAULT: Parameters =
         Parameters { relative: 1e-6, absolute: 0.0, iterations: 10_000, time: None, stagnation: 1_000, drift: 10.0 };
+
+    /// Checks that the tolerances are numbers that a residual can be compared with.
+    pub fn check(&self) -> Result<()> {
+        for (name, value) in [("relative", self.relative), ("absolute", self.absolute), ("drift", self.drift)] {
+            if !(value.is_finite() && value >= 0.0) {
+                let change = "give a finite number, 0 or more";
+                return Err(Error::invalid(format!("solver parameter `{name}`"), format!("{value}"), change));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for Parameters {
@@ -54,6 +65,23 @@ pub struct Report {
     pub true_residual: Option<f64>,
     /// Wall time in seconds, the set-up included.
     pub seconds: f64,
+    /// Seconds from the first residual to the last: what `iterations` iterations took.
+    pub iteration_seconds: f64,
+}
+
+impl Report {
+    /// The report of a run that has not begun.
+    pub(super) fn empty(method: &'static str) -> Report {
+        Report {
+            method,
+            iterations: 0,
+            history: Vec::new(),
+            threshold: 0.0,
+            true_residual: None,
+            seconds: 0.0,
+            iteration_seconds: 0.0,
+        }
+    }
 }
 
 /// The limit that ended a run without convergence.
@@ -74,7 +102,7 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// Why a solver stopped short. All but [`Invalid`](SolverError::Invalid) carry the report, with the history of residuals.
+/// Why a solver stopped short. All that came after the first look at the system carry the report, with the history of residuals.
 ///
 /// The caller's `x` then holds the last iterate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -130,6 +158,50 @@ pub enum SolverError {
         /// What was done until then.
         report: Box<Report>,
     },
+    /// The matrix is not symmetric, and the method is for symmetric ones only; nothing was computed.
+    #[error(
+        "{method} needs a symmetric matrix, and this one has {value} at row {row}, column {column} and {mirror} across \
+         the diagonal; use bicgstab or gmres"
+    )]
+    NotSymmetric {
+        /// The method's name.
+        method: &'static str,
+        /// The entry's row, from 0.
+        row: usize,
+        /// The entry's column, from 0.
+        column: usize,
+        /// The entry.
+        value: f64,
+        /// The entry with row and column exchanged.
+        mirror: f64,
+    },
+    /// An entry of the diagonal is not positive, and the method is for positive definite matrices only; nothing was computed.
+    #[error(
+        "{method} needs a positive definite matrix, and this one has {value} on the diagonal of row {row}; use gmres"
+    )]
+    NotPositive {
+        /// The method's name.
+        method: &'static str,
+        /// The row, from 0.
+        row: usize,
+        /// The entry.
+        value: f64,
+    },
+    /// The matrix has a row of zeros; nothing was computed.
+    #[error("the matrix is singular: row {row} has no entry but 0; leave out the row and its unknown")]
+    Singular {
+        /// The row, from 0.
+        row: usize,
+    },
+    /// The observer ended the run.
+    #[error(
+        "{} was stopped after {} iterations at a residual of {:e} (wanted {:e})",
+        .report.method, .report.iterations, .report.history.last().copied().unwrap_or(f64::NAN), .report.threshold
+    )]
+    Stopped {
+        /// What was done until then.
+        report: Box<Report>,
+    },
     /// A limit came before convergence.
     #[error(
         "{} did not converge: the limit on {limit} ended it after {} iterations at a residual of {:e} (wanted {:e}); \
@@ -148,11 +220,15 @@ impl SolverError {
     /// What was done until the error; nothing where the arguments were refused.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            SolverError::Invalid(_) => None,
+            SolverError::Invalid(_)
+            | SolverError::NotSymmetric { .. }
+            | SolverError::NotPositive { .. }
+            | SolverError::Singular { .. } => None,
             SolverError::Breakdown { report, .. }
             | SolverError::Indefinite { report, .. }
             | SolverError::Stagnation { report }
             | SolverError::NotFinite { report, .. }
+            | SolverError::Stopped { report }
             | SolverError::NotConverged { report, .. } => Some(report),
         }
     }

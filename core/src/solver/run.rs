@@ -2,21 +2,27 @@
 
 use std::time::Instant;
 
-use super::{Engine, Exhausted, Operator, Parameters, Preconditioner, Report, SolverError};
+use super::{Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Report, SolverError};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
 
-/// A run of one method, from its arguments to its report.
-pub(super) struct Run<'p> {
+/// A run of one method, from its arguments to its report: the stopping tests and the history that all backends share.
+///
+/// A backend whose loop runs elsewhere begins with [`Run::open`], passes the residuals that come back to
+/// [`Run::converged_norm`] in order, and ends with [`Run::conclude`] or one of the errors.
+pub struct Run<'p> {
     parameters: &'p Parameters,
+    observe: Option<&'p mut Observe<'p>>,
     started: Instant,
+    /// When the first residual was known.
+    iterating: Option<Instant>,
     report: Report,
     least: f64,
     least_at: usize,
 }
 
 /// What the arguments ask for.
-pub(super) enum Begin<'p> {
+pub enum Begin<'p> {
     /// `b = 0`: `x` is set to 0 and this is the report.
     Zero(Report),
     /// A system to iterate on.
@@ -24,7 +30,7 @@ pub(super) enum Begin<'p> {
 }
 
 /// `n` zeros, or an error where the machine has not that much memory.
-pub(super) fn zeros<T: Real>(n: usize) -> Result<Vec<T>> {
+pub(crate) fn zeros<T: Real>(n: usize) -> Result<Vec<T>> {
     let mut values = reserved(n, "a solver's vector, in values", "make the system smaller")?;
     values.resize(n, T::ZERO);
     Ok(values)
@@ -36,13 +42,6 @@ fn reserved<T>(n: usize, what: &str, change: &str) -> Result<Vec<T>> {
     Ok(values)
 }
 
-fn tolerance(name: &str, value: f64) -> Result<()> {
-    if value.is_finite() && value >= 0.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(format!("solver parameter `{name}`"), format!("{value}"), "give a finite number, 0 or more"))
-}
-
 impl<'p> Run<'p> {
     /// Checks the arguments, reserves the history and finds the threshold.
     pub(super) fn begin<T: Real, E: Engine<T>>(
@@ -52,29 +51,48 @@ impl<'p> Run<'p> {
         b: &[T],
         x: &mut [T],
         parameters: &'p Parameters,
+        observe: &'p mut Observe<'_>,
     ) -> Result<Begin<'p>, SolverError> {
-        let started = Instant::now();
-        for (name, len) in [("b", b.len()), ("x", x.len())] {
-            if len != a.rows() {
-                let reason = format!("{len} values for a matrix of {} rows", a.rows());
-                return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row").into());
-            }
-        }
         if let Some(rows) = m.rows().filter(|&rows| rows != a.rows()) {
             let reason = format!("it was made for {rows} rows, the matrix has {}", a.rows());
             return Err(
                 Error::invalid(format!("preconditioner {}", m.name()), reason, "make it for this matrix").into()
             );
         }
-        tolerance("relative", parameters.relative)?;
-        tolerance("absolute", parameters.absolute)?;
-        tolerance("drift", parameters.drift)?;
+        Run::open(method, a.rows(), b, x, |b| engine.dot(b, b), parameters, observe)
+    }
+
+    /// Checks the arguments of a run on a matrix of `rows` rows, reserves the history and finds the threshold; `square`
+    /// is the dot product of a vector with itself.
+    pub fn open<T: Real>(
+        method: &'static str,
+        rows: usize,
+        b: &[T],
+        x: &mut [T],
+        square: impl FnOnce(&[T]) -> T,
+        parameters: &'p Parameters,
+        observe: &'p mut Observe<'_>,
+    ) -> Result<Begin<'p>, SolverError> {
+        let started = Instant::now();
+        for (name, len) in [("b", b.len()), ("x", x.len())] {
+            if len != rows {
+                let reason = format!("{len} values for a matrix of {rows} rows");
+                return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row").into());
+            }
+        }
+        parameters.check()?;
         let room = parameters.iterations.saturating_add(1);
         let history = reserved(room, "a solver's history, in iterations", "lower Parameters::iterations")?;
-        let report = Report { method, iterations: 0, history, threshold: 0.0, true_residual: None, seconds: 0.0 };
-        let mut run = Run { parameters, started, report, least: f64::INFINITY, least_at: 0 };
-
-        let square = engine.dot(b, b).to_f64();
+        let mut run = Run {
+            parameters,
+            observe: Some(observe),
+            started,
+            iterating: None,
+            report: Report { history, ..Report::empty(method) },
+            least: f64::INFINITY,
+            least_at: 0,
+        };
+        let square = square(b).to_f64();
         if !square.is_finite() {
             return Err(run.not_finite("|b|"));
         }
@@ -86,8 +104,7 @@ impl<'p> Run<'p> {
             x.fill(T::ZERO);
             run.report.history.push(0.0);
             run.report.true_residual = Some(0.0);
-            run.report.seconds = started.elapsed().as_secs_f64();
-            return Ok(Begin::Zero(run.report));
+            return Ok(Begin::Zero(run.take()));
         }
         run.report.threshold = (parameters.relative * square.sqrt()).max(parameters.absolute);
         Ok(Begin::Iterate(run))
@@ -95,13 +112,19 @@ impl<'p> Run<'p> {
 
     /// A run without arguments and history, for the checks of an auxiliary iteration.
     pub(super) fn bare(method: &'static str) -> Run<'static> {
-        let report =
-            Report { method, iterations: 0, history: Vec::new(), threshold: 0.0, true_residual: None, seconds: 0.0 };
-        Run { parameters: &Parameters::DEFAULT, started: Instant::now(), report, least: f64::INFINITY, least_at: 0 }
+        Run {
+            parameters: &Parameters::DEFAULT,
+            observe: None,
+            started: Instant::now(),
+            iterating: None,
+            report: Report::empty(method),
+            least: f64::INFINITY,
+            least_at: 0,
+        }
     }
 
     /// The threshold of the residual's norm.
-    pub(super) fn threshold(&self) -> f64 {
+    pub fn threshold(&self) -> f64 {
         self.report.threshold
     }
 
@@ -118,12 +141,12 @@ impl<'p> Run<'p> {
     }
 
     /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
-    pub(super) fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
+    pub fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
         self.converged_norm(residual_squared.to_f64().sqrt())
     }
 
     /// As [`converged`](Run::converged), from the norm itself.
-    pub(super) fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
+    pub fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
         let iteration = self.report.history.len();
         self.report.iterations = iteration;
         // Within the capacity reserved: iteration <= parameters.iterations.
@@ -131,8 +154,14 @@ impl<'p> Run<'p> {
         if !residual.is_finite() {
             return Err(self.not_finite("|r|"));
         }
+        let now = Instant::now();
+        self.report.iteration_seconds = (now - *self.iterating.get_or_insert(now)).as_secs_f64();
+        let stop = self.observe.as_mut().is_some_and(|observe| observe(iteration, residual).is_break());
         if residual <= self.report.threshold {
             return Ok(true);
+        }
+        if stop {
+            return Err(SolverError::Stopped { report: self.boxed() });
         }
         if residual < self.least {
             self.least = residual;
@@ -144,7 +173,7 @@ impl<'p> Run<'p> {
         if iteration - self.least_at >= self.parameters.stagnation.max(1) {
             return Err(self.stagnation());
         }
-        if self.parameters.time.is_some_and(|limit| self.started.elapsed() >= limit) {
+        if self.parameters.time.is_some_and(|limit| now - self.started >= limit) {
             return Err(self.exhausted(Exhausted::Time));
         }
         Ok(false)
@@ -152,7 +181,7 @@ impl<'p> Run<'p> {
 
     /// The report of a converged run: computes the true residual into `scratch`, and compares it.
     pub(super) fn finish<T: Real, E: Engine<T>>(
-        mut self,
+        self,
         engine: &E,
         a: &dyn Operator<T>,
         b: &[T],
@@ -160,7 +189,11 @@ impl<'p> Run<'p> {
         scratch: &mut [T],
     ) -> Result<Report, SolverError> {
         residual(engine, a, b, x, scratch);
-        let norm = engine.dot(scratch, scratch).to_f64().sqrt();
+        self.conclude(engine.dot(scratch, scratch).to_f64().sqrt())
+    }
+
+    /// The report of a converged run whose true residual has this norm, or the error that it is not small enough.
+    pub fn conclude(mut self, norm: f64) -> Result<Report, SolverError> {
         self.report.true_residual = Some(norm);
         if !norm.is_finite() {
             return Err(self.not_finite("|b - A x|"));
@@ -171,10 +204,20 @@ impl<'p> Run<'p> {
         Ok(self.take())
     }
 
+    /// What was done so far.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Sets the seconds that the iterations took, where the loop ran elsewhere and was timed there.
+    pub fn timed(&mut self, seconds: f64) {
+        self.report.iteration_seconds = seconds;
+    }
+
     fn take(&mut self) -> Report {
         self.report.seconds = self.started.elapsed().as_secs_f64();
-        let empty = Report { history: Vec::new(), ..self.report };
-        std::mem::replace(&mut self.report, empty)
+        let method = self.report.method;
+        std::mem::replace(&mut self.report, Report::empty(method))
     }
 
     fn boxed(&mut self) -> Box<Report> {
@@ -182,7 +225,7 @@ impl<'p> Run<'p> {
     }
 
     /// [`SolverError::Breakdown`] of `quantity`, or `NotFinite` where it is not a number.
-    pub(super) fn breakdown<T: Real>(&mut self, quantity: &'static str, value: T) -> SolverError {
+    pub fn breakdown<T: Real>(&mut self, quantity: &'static str, value: T) -> SolverError {
         if !value.is_finite() {
             return self.not_finite(quantity);
         }
@@ -190,7 +233,7 @@ impl<'p> Run<'p> {
     }
 
     /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no such value.
-    pub(super) fn positive<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+    pub fn positive<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
         if value > T::ZERO && value.is_finite() {
             return Ok(());
         }
@@ -207,18 +250,20 @@ impl<'p> Run<'p> {
     }
 
     /// `Ok` for a finite value that is not 0; else a breakdown.
-    pub(super) fn nonzero<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+    pub fn nonzero<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
         if value != T::ZERO && value.is_finite() {
             return Ok(());
         }
         Err(self.breakdown(quantity, value))
     }
 
-    pub(super) fn not_finite(&mut self, quantity: &'static str) -> SolverError {
+    /// [`SolverError::NotFinite`] of `quantity`.
+    pub fn not_finite(&mut self, quantity: &'static str) -> SolverError {
         SolverError::NotFinite { quantity, report: self.boxed() }
     }
 
-    pub(super) fn stagnation(&mut self) -> SolverError {
+    /// [`SolverError::Stagnation`].
+    pub fn stagnation(&mut self) -> SolverError {
         SolverError::Stagnation { report: self.boxed() }
     }
 

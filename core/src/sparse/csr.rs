@@ -212,6 +212,55 @@ impl Csr {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b]))
     }
 
+    /// The row and column of an entry that differs from the one across the diagonal by more than rounding; `None` for a
+    /// matrix that is symmetric as far as its type tells. Square matrices only.
+    ///
+    /// Rounding is half of the type's digits relative to the larger of the two; an entry that is not stored is 0. One pass: rows are
+    /// visited in order, so the entries above the diagonal of each row are met in order too.
+    pub fn asymmetry(&self) -> Option<(usize, usize)> {
+        with_array!(&self.values, v => self.first_asymmetry(v))
+    }
+
+    fn first_asymmetry<T: Real>(&self, values: &[T]) -> Option<(usize, usize)> {
+        let tolerance = if T::DTYPE == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }.sqrt();
+        // For each row, the next entry above the diagonal that no row below has met yet.
+        let mut next: Vec<usize> = (0..self.rows())
+            .map(|row| {
+                let range = self.range(row);
+                range.start + self.indices[range].partition_point(|&column| column as usize <= row)
+            })
+            .collect();
+        for row in 0..self.rows() {
+            for at in self.range(row) {
+                let (column, value) = (self.indices[at] as usize, values[at].to_f64());
+                if column >= row {
+                    break;
+                }
+                let end = self.range(column).end;
+                let next = &mut next[column];
+                // What stands above the diagonal before this row has no image below.
+                while *next < end && (self.indices[*next] as usize) < row {
+                    if values[*next] != T::ZERO {
+                        return Some((column, self.indices[*next] as usize));
+                    }
+                    *next += 1;
+                }
+                let mut mirror = 0.0;
+                if *next < end && self.indices[*next] as usize == row {
+                    mirror = values[*next].to_f64();
+                    *next += 1;
+                }
+                if (value - mirror).abs() > tolerance * value.abs().max(mirror.abs()) {
+                    return Some((row, column));
+                }
+            }
+        }
+        (0..self.rows()).find_map(|row| {
+            let rest = next[row]..self.range(row).end;
+            rest.into_iter().find(|&at| values[at] != T::ZERO).map(|at| (row, self.indices[at] as usize))
+        })
+    }
+
     /// [`Csr::is_symmetric`], but also the signs of zeros are equal.
     pub(super) fn is_symmetric_to_the_bit(&self) -> bool {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64()))
@@ -297,12 +346,15 @@ impl Csr {
         Ok(product)
     }
 
-    fn multiply<T: Real>(&self, values: &[T], x: &[T], y: &mut [T]) {
+    /// The product in the order of [`Csr::matvec`], with `values` the matrix's own.
+    pub(crate) fn multiply<T: Real>(&self, values: &[T], x: &[T], y: &mut [T]) {
         for (row, sum) in y.iter_mut().enumerate() {
             let mut range = self.range(row);
             if let Some(first) = range.next() {
                 *sum = values[first] * x[self.indices[first] as usize];
                 *sum = range.fold(*sum, |sum, at| values[at].mul_add(x[self.indices[at] as usize], sum));
+            } else {
+                *sum = T::ZERO;
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::real::Real;
 /// A fixed linear operator `M^-1`, near the inverse of `A`.
 ///
 /// The CG methods and Chebyshev iteration need it symmetric positive definite.
-pub trait Preconditioner<T: Real, E: Engine<T> = Serial> {
+pub trait Preconditioner<T: Real, E: Engine<T> = Serial>: Send {
     /// The name under which it is chosen and reported.
     fn name(&self) -> &'static str;
 

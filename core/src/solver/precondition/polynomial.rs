@@ -14,7 +14,7 @@ use crate::solver::{Bounds, Engine, Operator};
 /// `A` or the identity. Memory: 3 vectors, and the diagonal. An application: `degree` products with `A`, no reduction: a
 /// preconditioner for machines whose synchronisation is dear.
 pub struct ChebyshevPolynomial<'a, T> {
-    a: &'a dyn Operator<T>,
+    a: Box<dyn Operator<T> + 'a>,
     scale: Option<Diagonal<T>>,
     bounds: Bounds,
     degree: usize,
@@ -27,14 +27,14 @@ impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
     /// Of degree `degree` in `A`, or in `D^-1 A` where `scale` holds the diagonal; `bounds` are those of its eigenvalues.
     ///
     /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the method outside.
-    pub fn new(a: &'a dyn Operator<T>, scale: Option<Diagonal<T>>, bounds: Bounds, degree: usize) -> Result<Self> {
+    pub fn new(a: impl Operator<T> + 'a, scale: Option<Diagonal<T>>, bounds: Bounds, degree: usize) -> Result<Self> {
         let n = a.rows();
         if let Some(rows) = scale.as_ref().map(|scale| scale.inverse().len()).filter(|&rows| rows != n) {
             let reason = format!("{rows} values for a matrix of {n} rows");
             return Err(Error::invalid("the scale", reason, "take the diagonal of the same operator"));
         }
         Ok(ChebyshevPolynomial {
-            a,
+            a: Box::new(a),
             scale,
             bounds,
             degree,

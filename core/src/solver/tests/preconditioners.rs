@@ -141,7 +141,7 @@ fn a_polynomial_lowers_the_condition_number_as_it_should() {
         let rate = (root - 1.0) / (root + 1.0);
         let iterations = (5e-9_f64.ln() / rate.ln()).ceil() as usize;
         for solver in [&Cg as &dyn Solver<f64>, &SingleReductionCg, &PipelinedCg::default()] {
-            let mut m = ChebyshevPolynomial::new(&a, None, bounds, degree).unwrap();
+            let mut m = ChebyshevPolynomial::new(a, None, bounds, degree).unwrap();
             for iterations in [iterations / 4, iterations / 2, iterations] {
                 let parameters = Parameters { relative: 1e-14, iterations, ..Parameters::default() };
                 let mut x = vec![0.0; 1600];

@@ -1,0 +1,157 @@
+//! A linear stencil on a grid as an operator that is never stored.
+
+use super::Operator;
+use crate::error::{Error, Result};
+use crate::grid::{Boundaries, Boundary, Shape, Source};
+use crate::real::{DType, Real};
+use crate::sparse::{Affine, Csr};
+use crate::stencil::{LinearStencil, Stencil};
+
+/// `A x` is one step of a linear stencil on `x`, boundary and all: the matrix of [`Affine`], not stored.
+///
+/// Cells that a `fixed` boundary keeps have rows of the identity. What lies beyond a `constant` side must be 0, for the
+/// operator to be linear.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GridOperator {
+    stencil: LinearStencil,
+    shape: Shape,
+    boundaries: Boundaries,
+    dtype: DType,
+    radius: [usize; 3],
+}
+
+impl GridOperator {
+    /// The operator of a stencil on a domain; an error where the boundary does not suit it, or holds a constant but 0.
+    pub fn new(stencil: LinearStencil, shape: Shape, boundaries: Boundaries, dtype: DType) -> Result<Self> {
+        if shape.dimensions() != stencil.dimensions() {
+            return Err(Error::invalid(
+                format!("size {shape}"),
+                format!("{} has {} axes", stencil.name(), stencil.dimensions()),
+                format!("give {} extents, slowest axis first", stencil.dimensions()),
+            ));
+        }
+        let radius = std::array::from_fn(|axis| {
+            stencil.taps().iter().map(|(offset, _)| offset[axis].unsigned_abs() as usize).max().unwrap_or(0)
+        });
+        boundaries.check(&shape, radius)?;
+        let sides = boundaries.0[3 - shape.dimensions()..].iter().flatten();
+        if let Some(side) = sides.into_iter().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0)) {
+            return Err(Error::invalid(
+                format!("boundary {side} of an operator"),
+                "it adds a constant to the product, which is then not linear",
+                "take constant=0 and move the constant's part to the right-hand side",
+            ));
+        }
+        Ok(GridOperator { stencil, shape, boundaries, dtype, radius })
+    }
+
+    /// The stencil; its taps are summed in order.
+    pub fn stencil(&self) -> &LinearStencil {
+        &self.stencil
+    }
+
+    /// The domain: one row of the matrix a cell, in the order of [`Shape::index`].
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The boundaries.
+    pub fn boundaries(&self) -> Boundaries {
+        self.boundaries
+    }
+
+    /// The type of weights and vectors.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The farthest tap on each axis.
+    pub fn radius(&self) -> [usize; 3] {
+        self.radius
+    }
+
+    /// The same operator with weights rounded to `dtype`.
+    pub fn cast(&self, dtype: DType) -> Result<GridOperator> {
+        Ok(GridOperator { dtype, ..self.clone() })
+    }
+
+    /// The stored matrix.
+    pub fn assemble(&self) -> Result<Csr> {
+        Ok(Affine::new(&self.stencil, &self.shape, &self.boundaries, self.dtype)?.matrix)
+    }
+
+    /// The stored matrix of the least domain on which the stencil meets every side of its boundary as it does on its own:
+    /// it is symmetric, finite and positive on the diagonal exactly where the operator is.
+    pub(super) fn sample(&self) -> Result<Csr> {
+        let first = 3 - self.shape.dimensions();
+        let extents = self.shape.padded();
+        let least: Vec<usize> = (first..3).map(|axis| extents[axis].min(4 * self.radius[axis] + 3)).collect();
+        Ok(Affine::new(&self.stencil, &Shape::new(&least)?, &self.boundaries, self.dtype)?.matrix)
+    }
+
+    /// The cells from which the taps of a cell read, with their weights; nothing for a cell that keeps its value.
+    fn taps_of(&self, cell: [usize; 3]) -> Option<impl Iterator<Item = (Option<usize>, f64)> + '_> {
+        let extents = self.shape.padded();
+        let kept = (0..3).any(|a| !self.boundaries.computed(a, extents[a], self.radius[a]).contains(&cell[a]));
+        (!kept).then(|| {
+            self.stencil.taps().iter().map(move |(offset, weight)| {
+                let index = |axis: usize| match self.boundaries.source(
+                    axis,
+                    cell[axis] as isize + offset[axis] as isize,
+                    extents[axis],
+                ) {
+                    Source::Cell(index) => Some(index),
+                    Source::Value(_) => None,
+                };
+                let at = index(0).zip(index(1)).zip(index(2)).map(|((z, y), x)| self.shape.index([z, y, x]));
+                (at, *weight)
+            })
+        })
+    }
+}
+
+impl<T: Real> Operator<T> for GridOperator {
+    fn rows(&self) -> usize {
+        self.shape.cells()
+    }
+
+    fn apply(&self, x: &[T], y: &mut [T]) {
+        for (row, sum) in y.iter_mut().enumerate() {
+            let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
+                *sum = x[row];
+                continue;
+            };
+            let read = |at: Option<usize>| at.map_or(T::ZERO, |at| x[at]);
+            if let Some((first, weight)) = taps.next() {
+                let product = T::from_f64(weight) * read(first);
+                *sum = taps.fold(product, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum));
+            }
+        }
+    }
+
+    fn diagonal(&self) -> Option<Vec<T>> {
+        // Taps that fall on their own cell by a mirror or a short period count, too.
+        let entry = |row: usize| match self.taps_of(self.shape.cell(row)) {
+            Some(taps) => taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w)),
+            None => T::ONE,
+        };
+        Some((0..self.shape.cells()).map(entry).collect())
+    }
+
+    fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
+        let mut block = vec![T::ZERO; size * size];
+        for i in 0..size {
+            let Some(taps) = self.taps_of(self.shape.cell(start + i)) else {
+                block[i * size + i] = T::ONE;
+                continue;
+            };
+            for (at, weight) in taps {
+                if let Some(column) = at.filter(|at| (start..start + size).contains(at)) {
+                    let entry = &mut block[i * size + column - start];
+                    *entry = *entry + T::from_f64(weight);
+                }
+            }
+        }
+        Some(block)
+    }
+}

@@ -1,0 +1,187 @@
+//! The matrix of a system: stored, or a linear stencil that never is.
+
+use std::sync::Arc;
+
+use super::grid_operator::GridOperator;
+use super::{Operator, SolveOptions, SolverError};
+use crate::error::{Error, Result};
+use crate::real::{Array, DType, Real};
+use crate::sparse::Csr;
+use crate::with_array;
+
+/// A square matrix that backends solve with; copies share the entries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Matrix {
+    /// Compressed rows.
+    Stored(Arc<Csr>),
+    /// A linear stencil with its boundary.
+    Stencil(Arc<GridOperator>),
+}
+
+impl From<Csr> for Matrix {
+    fn from(matrix: Csr) -> Self {
+        Matrix::Stored(Arc::new(matrix))
+    }
+}
+
+impl From<GridOperator> for Matrix {
+    fn from(operator: GridOperator) -> Self {
+        Matrix::Stencil(Arc::new(operator))
+    }
+}
+
+impl Matrix {
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Matrix::Stored(matrix) => matrix.rows(),
+            Matrix::Stencil(operator) => operator.shape().cells(),
+        }
+    }
+
+    /// The number of entries: those stored, or those that a stored one would have at most, one for each cell and tap.
+    pub fn nonzeros(&self) -> usize {
+        match self {
+            Matrix::Stored(matrix) => matrix.nnz(),
+            Matrix::Stencil(operator) => operator.shape().cells().saturating_mul(operator.stencil().taps().len()),
+        }
+    }
+
+    /// The type of the entries and of the vectors.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Matrix::Stored(matrix) => matrix.dtype(),
+            Matrix::Stencil(operator) => operator.dtype(),
+        }
+    }
+
+    /// Bytes of what is stored; 0 for a stencil.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Matrix::Stored(matrix) => matrix.bytes(),
+            Matrix::Stencil(_) => 0,
+        }
+    }
+
+    /// The same matrix with entries rounded to `dtype`.
+    pub fn cast(&self, dtype: DType) -> Result<Matrix> {
+        Ok(match self {
+            _ if dtype == self.dtype() => self.clone(),
+            Matrix::Stored(matrix) => matrix.cast(dtype).into(),
+            Matrix::Stencil(operator) => operator.cast(dtype)?.into(),
+        })
+    }
+
+    /// The reference's operator: plain loops on one thread; an error where `T` is not the matrix's type.
+    ///
+    /// A row's product is a plain multiplication and then one fused multiply-add for each later entry or tap, in order.
+    pub fn operator<T: Real>(&self) -> Result<Arc<dyn Operator<T>>> {
+        if T::DTYPE != self.dtype() {
+            let reason = format!("it is {}, and {} was asked for", self.dtype(), T::DTYPE);
+            return Err(Error::invalid("the matrix", reason, "cast it"));
+        }
+        Ok(match self {
+            Matrix::Stored(matrix) => Arc::new(Stored(Arc::clone(matrix))),
+            Matrix::Stencil(operator) => Arc::clone(operator) as Arc<dyn Operator<T>>,
+        })
+    }
+
+    /// What can be seen to be wrong with a system before anything is computed: the matrix is not square, has no rows, an
+    /// entry that is not finite, a row of zeros; or the method is for symmetric positive definite matrices and this is none.
+    ///
+    /// A backend asks this once, when it opens a session. One pass over the entries; a few cells for a stencil.
+    pub fn check(&self, options: &SolveOptions) -> Result<(), SolverError> {
+        match self {
+            Matrix::Stored(matrix) => check_stored(matrix, options),
+            Matrix::Stencil(operator) => check_stored(&operator.sample()?, options),
+        }
+    }
+
+    /// Whether it equals its transpose.
+    pub fn is_symmetric(&self) -> Result<bool> {
+        Ok(match self {
+            Matrix::Stored(matrix) => matrix.asymmetry().is_none(),
+            Matrix::Stencil(operator) => operator.sample()?.asymmetry().is_none(),
+        })
+    }
+
+    /// Checks that a vector has the matrix's type; its length is the solver's to check.
+    pub fn check_vector(&self, name: &str, vector: &Array) -> Result<()> {
+        if vector.dtype() == self.dtype() {
+            return Ok(());
+        }
+        let reason = format!("it is {}, the matrix {}", vector.dtype(), self.dtype());
+        Err(Error::invalid(format!("the vector {name}"), reason, "cast it with Array::cast"))
+    }
+}
+
+fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError> {
+    if matrix.rows() != matrix.columns() {
+        let reason = format!("it has {} rows and {} columns", matrix.rows(), matrix.columns());
+        return Err(Error::invalid("the matrix", reason, "a system needs as many equations as unknowns").into());
+    }
+    if matrix.rows() == 0 {
+        return Err(Error::invalid("the matrix", "it has no rows", "give at least one").into());
+    }
+    with_array!(matrix.values(), values => check_rows(matrix, values))?;
+    if !options.method.needs_definite() {
+        return Ok(());
+    }
+    let method = options.method.name();
+    if let Some((row, column)) = matrix.asymmetry() {
+        let (value, mirror) = (matrix.get(row, column), matrix.get(column, row));
+        return Err(SolverError::NotSymmetric { method, row, column, value, mirror });
+    }
+    let diagonal = matrix.diagonal();
+    let bad = (0..matrix.rows()).find_map(|row| diagonal.get(row).filter(|&value| value <= 0.0).map(|v| (row, v)));
+    bad.map_or(Ok(()), |(row, value)| Err(SolverError::NotPositive { method, row, value }))
+}
+
+fn check_rows<T: Real>(matrix: &Csr, values: &[T]) -> Result<(), SolverError> {
+    for row in 0..matrix.rows() {
+        let range = matrix.range(row);
+        let mut empty = true;
+        for at in range {
+            let value = values[at];
+            if !value.is_finite() {
+                let what = format!("the entry of row {row}, column {} of the matrix", matrix.indices()[at]);
+                return Err(Error::invalid(what, format!("it is {value}"), "give finite entries").into());
+            }
+            empty &= value == T::ZERO;
+        }
+        if empty {
+            return Err(SolverError::Singular { row });
+        }
+    }
+    Ok(())
+}
+
+/// Compressed rows as the reference's operator.
+struct Stored(Arc<Csr>);
+
+impl<T: Real> Operator<T> for Stored {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn apply(&self, x: &[T], y: &mut [T]) {
+        if let Some(values) = T::slice(self.0.values()) {
+            self.0.multiply(values, x, y);
+        }
+    }
+
+    fn diagonal(&self) -> Option<Vec<T>> {
+        Some((0..self.0.rows()).map(|row| T::from_f64(self.0.get(row, row))).collect())
+    }
+
+    fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
+        let mut block = vec![T::ZERO; size * size];
+        for i in 0..size {
+            for (column, value) in self.0.row(start + i).filter(|&(column, _)| (start..start + size).contains(&column))
+            {
+                block[i * size + column - start] = T::from_f64(value);
+            }
+        }
+        Some(block)
+    }
+}

@@ -1,0 +1,292 @@
+//! What a user may ask of a solver: method, preconditioner, and what should stay on the chip.
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{
+    BiCgStab, BlockDiagonal, Bounds, Cg, Chebyshev, ChebyshevPolynomial, Diagonal, Engine, Gmres, Identity, Jacobi,
+    METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, SingleReductionCg, Solver, SolverError,
+};
+use crate::error::{Error, Result};
+use crate::plan::named;
+use crate::real::Real;
+
+/// A method with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Method {
+    /// Conjugate gradients.
+    Cg,
+    /// Conjugate gradients with one reduction an iteration.
+    SingleReductionCg,
+    /// Pipelined conjugate gradients.
+    PipelinedCg(PipelinedCg),
+    /// Stabilised bi-conjugate gradients.
+    BiCgStab,
+    /// Restarted GMRES.
+    Gmres(Gmres),
+    /// Chebyshev iteration.
+    Chebyshev(Chebyshev),
+    /// Jacobi's method.
+    Jacobi(Jacobi),
+}
+
+impl Method {
+    /// Every method with its default parameters, in the order of [`METHODS`].
+    pub fn all() -> [Method; 7] {
+        [
+            Method::Cg,
+            Method::SingleReductionCg,
+            Method::PipelinedCg(PipelinedCg::default()),
+            Method::BiCgStab,
+            Method::Gmres(Gmres::default()),
+            Method::Chebyshev(Chebyshev::default()),
+            Method::Jacobi(Jacobi::default()),
+        ]
+    }
+
+    /// The name under which it is chosen and reported.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Method::Cg => "cg",
+            Method::SingleReductionCg => "cg-single",
+            Method::PipelinedCg(_) => "cg-pipelined",
+            Method::BiCgStab => "bicgstab",
+            Method::Gmres(_) => "gmres",
+            Method::Chebyshev(_) => "chebyshev",
+            Method::Jacobi(_) => "jacobi",
+        }
+    }
+
+    /// Whether the matrix must be symmetric positive definite.
+    pub fn needs_definite(&self) -> bool {
+        !matches!(self, Method::BiCgStab | Method::Gmres(_) | Method::Jacobi(_))
+    }
+
+    /// The method on an engine.
+    pub fn solver<T: Real, E: Engine<T>>(&self) -> Box<dyn Solver<T, E>> {
+        match *self {
+            Method::Cg => Box::new(Cg),
+            Method::SingleReductionCg => Box::new(SingleReductionCg),
+            Method::PipelinedCg(method) => Box::new(method),
+            Method::BiCgStab => Box::new(BiCgStab),
+            Method::Gmres(method) => Box::new(method),
+            Method::Chebyshev(method) => Box::new(method),
+            Method::Jacobi(method) => Box::new(method),
+        }
+    }
+
+    /// Products with `A` of an iteration.
+    pub fn products(&self) -> usize {
+        if matches!(self, Method::BiCgStab) { 2 } else { 1 }
+    }
+
+    /// Vectors that it keeps besides `b` and `x`.
+    pub fn vectors(&self) -> usize {
+        match self {
+            Method::Cg => 4,
+            Method::SingleReductionCg => 5,
+            Method::PipelinedCg(_) => 9,
+            Method::BiCgStab => 7,
+            Method::Gmres(gmres) => gmres.restart.saturating_add(3),
+            Method::Chebyshev(_) => 3,
+            Method::Jacobi(_) => 2,
+        }
+    }
+
+    /// Vectors, `x` among them, that an iteration finds and leaves changed: each must be read and written once, wherever
+    /// it is kept.
+    pub fn carried(&self) -> usize {
+        match self {
+            Method::Cg => 3,
+            Method::SingleReductionCg => 4,
+            Method::PipelinedCg(_) => 8,
+            Method::BiCgStab => 4,
+            // x changes once a cycle; an iteration adds a vector to the basis, which is read half full on average.
+            Method::Gmres(_) => 1,
+            Method::Chebyshev(_) => 3,
+            Method::Jacobi(_) => 1,
+        }
+    }
+
+    /// Vectors that an iteration must read without changing them, on average.
+    pub fn consulted(&self) -> usize {
+        match self {
+            Method::BiCgStab => 1,
+            Method::Gmres(gmres) => gmres.restart / 2,
+            // b and the diagonal.
+            Method::Jacobi(_) => 2,
+            _ => 0,
+        }
+    }
+}
+
+impl Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Method {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    /// The method of that name with its default parameters.
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Method::all().into_iter().find(|method| method.name() == name);
+        found.ok_or_else(|| Error::unknown("solver", name, METHODS))
+    }
+}
+
+/// A preconditioner with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Preconditioning {
+    /// None.
+    #[default]
+    None,
+    /// The diagonal.
+    Jacobi,
+    /// Blocks of so many rows on the diagonal; default 8.
+    BlockJacobi {
+        /// Rows of a block.
+        size: usize,
+    },
+    /// A Chebyshev polynomial in the matrix, scaled by the diagonal where that is known.
+    Chebyshev {
+        /// Products with the matrix of an application; default 3.
+        degree: usize,
+    },
+}
+
+impl Preconditioning {
+    /// Every preconditioner with its default parameters, in the order of [`PRECONDITIONERS`].
+    pub const ALL: [Preconditioning; 4] = [
+        Preconditioning::None,
+        Preconditioning::Jacobi,
+        Preconditioning::BlockJacobi { size: 8 },
+        Preconditioning::Chebyshev { degree: 3 },
+    ];
+
+    /// The name under which it is chosen and reported.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Preconditioning::None => "none",
+            Preconditioning::Jacobi => "jacobi",
+            Preconditioning::BlockJacobi { .. } => "block-jacobi",
+            Preconditioning::Chebyshev { .. } => "chebyshev",
+        }
+    }
+
+    /// Products with `A` of an application.
+    pub fn products(&self) -> usize {
+        if let Preconditioning::Chebyshev { degree } = self { *degree } else { 0 }
+    }
+
+    /// The preconditioner for `a`.
+    ///
+    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times it ([`Bounds::estimate`]
+    /// in 30 steps).
+    ///
+    /// # Errors
+    ///
+    /// As the preconditioner's own constructor; the estimate's too.
+    pub fn build<'a, T: Real, E: Engine<T>>(
+        &self,
+        engine: &E,
+        a: impl Operator<T> + 'a,
+    ) -> Result<Box<dyn Preconditioner<T, E> + 'a>, SolverError> {
+        Ok(match *self {
+            Preconditioning::None => Box::new(Identity),
+            Preconditioning::Jacobi => Box::new(Diagonal::new(&a)?),
+            Preconditioning::BlockJacobi { size } => Box::new(BlockDiagonal::new(&a, size)?),
+            Preconditioning::Chebyshev { degree } => {
+                let (scale, bounds) = polynomial_bounds(engine, &a)?;
+                Box::new(ChebyshevPolynomial::new(a, scale, bounds, degree)?)
+            }
+        })
+    }
+}
+
+/// The scale and the interval of the polynomial preconditioner of `a`.
+pub fn polynomial_bounds<T: Real, E: Engine<T>>(
+    engine: &E,
+    a: &dyn Operator<T>,
+) -> Result<(Option<Diagonal<T>>, Bounds), SolverError> {
+    let mut scale = Diagonal::new(a).ok();
+    let high = match &mut scale {
+        Some(scale) => Bounds::estimate(engine, a, scale, 30)?,
+        None => Bounds::estimate(engine, a, &mut Identity, 30)?,
+    }
+    .high();
+    Ok((scale, Bounds::new(high / 30.0, 1.1 * high)?))
+}
+
+impl Display for Preconditioning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Preconditioning {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl FromStr for Preconditioning {
+    type Err = Error;
+
+    /// The preconditioner of that name with its default parameters.
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);
+        found.ok_or_else(|| Error::unknown("preconditioner", name, PRECONDITIONERS))
+    }
+}
+
+named! {
+    /// What a persistent solver keeps on the chip from iteration to iteration.
+    SolveCache "cache of a solver" {
+        /// What saves the most traffic.
+        #[default]
+        Auto = "auto",
+        /// Nothing.
+        None = "none",
+        /// The vectors.
+        Vectors = "vectors",
+        /// The matrix.
+        Matrix = "matrix",
+        /// The vectors first, and as much of the matrix as there is room for.
+        Mixed = "mixed",
+    }
+}
+
+/// How to solve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SolveOptions {
+    /// The method; default conjugate gradients.
+    pub method: Method,
+    /// The preconditioner; default none.
+    pub preconditioner: Preconditioning,
+    /// What should stay on the chip; default auto.
+    pub cache: SolveCache,
+}
+
+impl Default for SolveOptions {
+    fn default() -> Self {
+        let (preconditioner, cache) = (Preconditioning::None, SolveCache::Auto);
+        SolveOptions { method: Method::Cg, preconditioner, cache }
+    }
+}
+
+impl SolveOptions {
+    /// The default options with this method.
+    pub fn with_method(method: Method) -> Self {
+        SolveOptions { method, ..SolveOptions::default() }
+    }
+}

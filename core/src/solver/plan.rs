@@ -1,0 +1,233 @@
+//! How a backend will solve, decided before anything is allocated.
+
+use std::fmt::{self, Display, Write as _};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::plan::{Compiled, named};
+use crate::real::DType;
+
+named! {
+    /// How a product with the matrix is divided among threads.
+    Product "product" {
+        /// Whole rows; each thread or warp has rows of about as many entries.
+        #[default]
+        Rows = "rows",
+        /// Equal shares of rows and entries together, whatever the rows' lengths (merge path).
+        Merge = "merge",
+        /// Slices of rows padded to one length, stored by columns.
+        Sliced = "sliced",
+        /// Taps of a stencil; nothing is stored.
+        MatrixFree = "matrix-free",
+    }
+}
+
+named! {
+    /// How the parts of an iteration wait for each other.
+    SolveSync "synchronisation" {
+        /// Not at all: one thread.
+        #[default]
+        None = "none",
+        /// Threads of a CPU join after each product, update and reduction.
+        Join = "join",
+        /// A kernel or dispatch ends before the next begins, launched one by one.
+        Launches = "launches",
+        /// A kernel ends before the next begins, launched as a graph.
+        Graph = "graph",
+        /// Barriers of all blocks of a cooperative kernel.
+        Grid = "grid",
+        /// Barriers of the blocks of one thread-block cluster.
+        Cluster = "cluster",
+    }
+}
+
+named! {
+    /// A place where data stays from iteration to iteration.
+    Place "place" {
+        /// Memory of the device or machine, streamed through in each iteration.
+        #[default]
+        Memory = "memory",
+        /// The last-level cache, which is large enough for it.
+        Cache = "cache",
+        /// Shared memory.
+        Shared = "shared",
+        /// Registers.
+        Registers = "registers",
+    }
+}
+
+/// What stays where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Resident {
+    /// `matrix` or `vectors`.
+    pub what: &'static str,
+    /// Where.
+    pub place: Place,
+    /// How many bytes of it.
+    pub bytes: usize,
+}
+
+/// Bytes that an iteration moves between memory and the chip, by the plan's model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SolveTraffic {
+    /// What the plan moves.
+    pub moved: f64,
+    /// What it would move with nothing kept on the chip, each datum read and written once: the matrix once for each product,
+    /// the vectors that the method carries twice, those that it only consults once.
+    pub streamed: f64,
+    /// The least possible: of [`streamed`](SolveTraffic::streamed), what is left when the chip is filled with vectors
+    /// first, which save two bytes for each of theirs, and then with the matrix.
+    pub least: f64,
+}
+
+impl SolveTraffic {
+    /// The traffic of a plan that moves `moved` bytes, on a chip that could hold `on_chip`.
+    pub fn new(matrix: &Matrix, options: &SolveOptions, moved: f64, on_chip: usize) -> Self {
+        let vector = (matrix.rows() * matrix.dtype().bytes()) as f64;
+        let products = (options.method.products() * (1 + options.preconditioner.products())) as f64;
+        let (carried, consulted) = (options.method.carried() as f64, options.method.consulted() as f64);
+        let stored = matrix.bytes() as f64;
+        let streamed = products * stored + (2.0 * carried + consulted) * vector;
+        let mut room = on_chip as f64;
+        let mut saved = 0.0;
+        let mut keep = |bytes: f64, times: f64| {
+            let kept = bytes.min(room);
+            room -= kept;
+            saved += times * kept;
+        };
+        // What is touched most often in an iteration goes first.
+        if products > 2.0 {
+            keep(stored, products);
+            keep(carried * vector, 2.0);
+        } else {
+            keep(carried * vector, 2.0);
+            keep(stored, products);
+        }
+        keep(consulted * vector, 1.0);
+        SolveTraffic { moved, streamed, least: streamed - saved }
+    }
+}
+
+/// A backend's own details of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum SolveSchedule {
+    /// Bands of rows on the threads of a CPU.
+    Bands(Bands),
+}
+
+impl SolveSchedule {
+    /// In words, within a line.
+    pub fn describe(&self) -> String {
+        match self {
+            SolveSchedule::Bands(bands) => format!("bands of {} entries, {} threads", bands.work, bands.threads),
+        }
+    }
+}
+
+/// Rows cut into bands of about as many entries, which threads take one after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bands {
+    /// Threads.
+    pub threads: usize,
+    /// Entries and rows of a band, together, about.
+    pub work: usize,
+}
+
+/// How a device will solve systems with one matrix. Printable with `{}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SolvePlan {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// The device planned for.
+    pub device: DeviceSpec,
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Its entries, as [`Matrix::nonzeros`] counts them.
+    pub nonzeros: usize,
+    /// The type of matrix and vectors.
+    pub dtype: DType,
+    /// The method.
+    pub method: Method,
+    /// The preconditioner.
+    pub preconditioner: Preconditioning,
+    /// What stays on the chip: never `auto`.
+    pub cache: SolveCache,
+    /// The product's kernel.
+    pub product: Product,
+    /// What stays where, in all.
+    pub residents: Vec<Resident>,
+    /// How the parts of an iteration wait for each other.
+    pub synchronisation: SolveSync,
+    /// Bytes of an iteration.
+    pub traffic: SolveTraffic,
+    /// The backend's own details.
+    pub schedule: SolveSchedule,
+    /// The compiler's report, once there is one.
+    pub compiled: Vec<Compiled>,
+    /// What differs from the request, and why.
+    pub notes: Vec<String>,
+}
+
+impl SolvePlan {
+    /// The least time of an iteration in seconds by the device's memory bandwidth; 0 where it is not known.
+    pub fn seconds_by_bandwidth(&self) -> f64 {
+        if self.device.memory_bandwidth > 0.0 { self.traffic.moved / self.device.memory_bandwidth } else { 0.0 }
+    }
+
+    /// Checks that the plan is for this matrix and these options.
+    pub fn check(&self, backend: &str, matrix: &Matrix, options: &SolveOptions) -> Result<()> {
+        let planned = (self.backend, self.rows, self.nonzeros, self.dtype, self.method, self.preconditioner);
+        let asked = (backend, matrix.rows(), matrix.nonzeros(), matrix.dtype(), options.method, options.preconditioner);
+        if planned == asked {
+            return Ok(());
+        }
+        let what = |(backend, rows, nonzeros, dtype, method, preconditioner): (&str, _, _, _, _, _)| {
+            let system: String = system_in_words(rows, nonzeros, dtype);
+            let method: Method = method;
+            let preconditioner: Preconditioning = preconditioner;
+            format!("{method} with preconditioner {preconditioner} on {backend} for {system}")
+        };
+        let reason = format!("it is for {}, and {} is asked for", what(planned), what(asked));
+        Err(Error::invalid("the plan of a solver", reason, "plan this system"))
+    }
+}
+
+fn system_in_words(rows: usize, nonzeros: usize, dtype: DType) -> String {
+    format!("{rows} rows, {nonzeros} entries, {dtype}")
+}
+
+impl Display for SolvePlan {
+    /// One line a fact, without an end of line after the last.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<14}{}", "system", system_in_words(self.rows, self.nonzeros, self.dtype))?;
+        writeln!(f, "{:<14}{}: {}", "device", self.backend, self.device.name)?;
+        writeln!(f, "{:<14}{}, preconditioner {}", "method", self.method, self.preconditioner)?;
+        let (product, wait) = (self.product, self.synchronisation);
+        writeln!(f, "{:<14}{product}, {}, synchronisation {wait}", "product", self.schedule.describe())?;
+        let mut places = String::new();
+        for Resident { what, place, bytes } in &self.residents {
+            let comma = if places.is_empty() { "" } else { ", " };
+            write!(places, "{comma}{what} in {place} {:.2} MB", *bytes as f64 / 1e6)?;
+        }
+        writeln!(f, "{:<14}{}: {places}", "cache", self.cache)?;
+        let SolveTraffic { moved, streamed, least } = self.traffic;
+        write!(
+            f,
+            "{:<14}{:.3} MB moved, {:.3} MB with nothing kept, {:.3} MB the least possible",
+            "an iteration",
+            moved / 1e6,
+            streamed / 1e6,
+            least / 1e6
+        )?;
+        for note in &self.notes {
+            write!(f, "\n{:<14}{note}", "note")?;
+        }
+        Ok(())
+    }
+}
