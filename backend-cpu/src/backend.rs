@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use abide_core::backend::check_fields;
 use abide_core::plan::{Rows, Schedule, plan_rows};
+use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -47,6 +48,14 @@ impl CpuBackend {
         CpuBackend { path: Path::Reference, ..Self::new() }
     }
 
+    pub(crate) fn is_reference(&self) -> bool {
+        self.path == Path::Reference
+    }
+
+    pub(crate) fn pool(&self) -> Option<Arc<ThreadPool>> {
+        self.pool.clone()
+    }
+
     fn threads(&self) -> usize {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
@@ -88,6 +97,10 @@ impl Backend for CpuBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         plan_rows(problem, self.device(), options)
+    }
+
+    fn linear(&self) -> Option<&dyn LinearBackend> {
+        Some(self)
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {

@@ -11,7 +11,7 @@ use crate::real::Array;
 ///
 /// It is called once for every entry of the history, in order; a backend whose loop runs on a device may call it for several
 /// iterations at once.
-pub type Observe<'a> = dyn FnMut(usize, f64) -> ControlFlow<()> + 'a;
+pub type Observe<'a> = dyn FnMut(usize, f64) -> ControlFlow<()> + Send + 'a;
 
 /// A backend that solves `A x = b`. A [`Backend`] that is one says so in [`Backend::linear`].
 pub trait LinearBackend: Backend {

@@ -9,7 +9,7 @@ use crate::real::Real;
 /// Reductions and elementwise updates of vectors in host memory.
 ///
 /// All slices of a call have one length; an engine may stop at the shortest.
-pub trait Engine<T: Real> {
+pub trait Engine<T: Real>: Send + Sync {
     /// The dot products of `K` pairs in one reduction: one pass, one synchronisation.
     ///
     /// Each is the sum in [`reduce`](super::reduce)'s tree.
@@ -25,6 +25,11 @@ pub trait Engine<T: Real> {
 
     /// `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last may be short.
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync);
+
+    /// Runs a whole solve where the engine's threads are at hand.
+    fn run<R: Send>(&self, solve: impl FnOnce() -> R + Send) -> R {
+        solve()
+    }
 
     /// The dot product of `a` and `b`.
     fn dot(&self, a: &[T], b: &[T]) -> T {

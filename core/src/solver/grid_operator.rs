@@ -89,6 +89,17 @@ impl GridOperator {
         Ok(Affine::new(&self.stencil, &Shape::new(&least)?, &self.boundaries, self.dtype)?.matrix)
     }
 
+    /// One row's product with `x`: the sum of its taps in order, the first a plain multiplication, every later one fused.
+    pub fn product_at<T: Real>(&self, x: &[T], row: usize) -> T {
+        let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
+            return x[row];
+        };
+        let read = |at: Option<usize>| at.map_or(T::ZERO, |at| x[at]);
+        // A stencil has a tap.
+        let first = taps.next().map_or(T::ZERO, |(at, weight)| T::from_f64(weight) * read(at));
+        taps.fold(first, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum))
+    }
+
     /// The cells from which the taps of a cell read, with their weights; nothing for a cell that keeps its value.
     fn taps_of(&self, cell: [usize; 3]) -> Option<impl Iterator<Item = (Option<usize>, f64)> + '_> {
         let extents = self.shape.padded();
@@ -117,15 +128,7 @@ impl<T: Real> Operator<T> for GridOperator {
 
     fn apply(&self, x: &[T], y: &mut [T]) {
         for (row, sum) in y.iter_mut().enumerate() {
-            let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
-                *sum = x[row];
-                continue;
-            };
-            let read = |at: Option<usize>| at.map_or(T::ZERO, |at| x[at]);
-            if let Some((first, weight)) = taps.next() {
-                let product = T::from_f64(weight) * read(first);
-                *sum = taps.fold(product, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum));
-            }
+            *sum = self.product_at(x, row);
         }
     }
 

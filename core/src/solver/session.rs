@@ -26,12 +26,12 @@ impl<T: Real, E: Engine<T>> EngineSession<T, E> {
         plan: SolvePlan,
         options: &SolveOptions,
     ) -> Result<Self, SolverError> {
-        let preconditioner = options.preconditioner.build(&engine, Arc::clone(&operator))?;
+        let preconditioner = engine.run(|| options.preconditioner.build(&engine, Arc::clone(&operator)))?;
         Ok(EngineSession { engine, operator, preconditioner, method: options.method, plan })
     }
 }
 
-impl<T: Real, E: Engine<T> + Send> LinearSession for EngineSession<T, E> {
+impl<T: Real, E: Engine<T>> LinearSession for EngineSession<T, E> {
     fn plan(&self) -> &SolvePlan {
         &self.plan
     }
@@ -52,7 +52,10 @@ impl<T: Real, E: Engine<T> + Send> LinearSession for EngineSession<T, E> {
             return Err(wrong("x", x).into());
         }
         let x = T::slice_mut(x).unwrap_or_default();
-        let solver = self.method.solver::<T, E>();
-        solver.solve_observed(&self.engine, &*self.operator, &mut *self.preconditioner, b, x, parameters, observe)
+        let EngineSession { engine, operator, preconditioner, method, .. } = self;
+        engine.run(|| {
+            let solver = method.solver::<T, E>();
+            solver.solve_observed(engine, operator, &mut **preconditioner, b, x, parameters, observe)
+        })
     }
 }

@@ -1,0 +1,137 @@
+//! Reductions and updates in pieces, on all threads.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use abide_core::solver::Engine;
+use abide_core::solver::reduce::{BLOCK, Tree, block_dot};
+use abide_core::{Error, Real, Result};
+use rayon::ThreadPool;
+
+/// Values of a piece of an update: as many as make handing it out cheap beside computing it.
+const PIECE: usize = 16 * BLOCK;
+
+/// Dot products of a reduction for which there is room without allocating; methods ask for 3 at most.
+const DOTS: usize = 3;
+
+/// The threaded engine: `abide_core::solver::Serial`'s bits on all threads of a pool.
+///
+/// Vectors are cut in halves down to pieces; a reduction's blocks are summed in any order, their sums in the tree's.
+pub struct Threads<T> {
+    pool: Option<Arc<ThreadPool>>,
+    /// The sums of the blocks of a reduction in progress.
+    sums: Mutex<Vec<T>>,
+}
+
+impl<T: Real> Threads<T> {
+    /// An engine for vectors of up to `rows` values, on a pool, or on rayon's global one.
+    pub fn new(pool: Option<Arc<ThreadPool>>, rows: usize) -> Result<Self> {
+        let mut sums = Vec::new();
+        let len = rows.div_ceil(BLOCK).max(1) * DOTS;
+        sums.try_reserve_exact(len).map_err(|_| {
+            Error::limit("a reduction's sums, in values", len, "the memory there is", "make the system smaller")
+        })?;
+        Ok(Threads { pool, sums: Mutex::new(sums) })
+    }
+}
+
+impl<T: Real> Engine<T> for Threads<T> {
+    fn run<R: Send>(&self, solve: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(solve),
+            // A join on a thread of the pool costs a hundredth of one that must first enter it.
+            None => rayon::scope(|_| solve()),
+        }
+    }
+
+    fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
+        let len = pairs.iter().map(|(a, b)| a.len().min(b.len())).min().unwrap_or(0);
+        let pairs = pairs.map(|(a, b)| (&a[..len], &b[..len]));
+        // What a panic left behind is overwritten.
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.clear();
+        sums.resize(len.div_ceil(BLOCK) * K, T::ZERO);
+        block_sums(pairs, &mut sums);
+        let mut trees: [Tree<T>; K] = std::array::from_fn(|_| Tree::new());
+        for sums in sums.chunks_exact(K.max(1)) {
+            for (tree, &sum) in trees.iter_mut().zip(sums) {
+                tree.push(sum);
+            }
+        }
+        trees.map(Tree::finish)
+    }
+
+    fn update<const W: usize, const R: usize>(
+        &self,
+        write: [&mut [T]; W],
+        read: [&[T]; R],
+        f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
+    ) {
+        let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
+        let len = lengths.min().unwrap_or(0);
+        update(write.map(|w| &mut w[..len]), read.map(|r| &r[..len]), len, &f);
+    }
+
+    fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+        chunks(0, out, size.max(1), &f);
+    }
+}
+
+/// The sums of all blocks of all pairs: those of one block side by side.
+fn block_sums<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
+    let blocks = sums.len() / K.max(1);
+    if blocks <= PIECE / BLOCK {
+        for (number, sums) in sums.chunks_exact_mut(K.max(1)).enumerate() {
+            let block = |v: &'_ [T]| number * BLOCK..v.len().min((number + 1) * BLOCK);
+            for (sum, (a, b)) in sums.iter_mut().zip(&pairs) {
+                *sum = block_dot(&a[block(a)], &b[block(b)]);
+            }
+        }
+        return;
+    }
+    let middle = blocks / 2;
+    let (low, high) = sums.split_at_mut(middle * K);
+    let at = middle * BLOCK;
+    rayon::join(
+        || block_sums(pairs.map(|(a, b)| (&a[..at], &b[..at])), low),
+        || block_sums(pairs.map(|(a, b)| (&a[at..], &b[at..])), high),
+    );
+}
+
+fn update<T: Real, const W: usize, const R: usize>(
+    write: [&mut [T]; W],
+    read: [&[T]; R],
+    len: usize,
+    f: &(impl Fn([T; W], [T; R]) -> [T; W] + Sync),
+) {
+    if len <= PIECE {
+        for i in 0..len {
+            let new = f(std::array::from_fn(|k| write[k][i]), std::array::from_fn(|k| read[k][i]));
+            for k in 0..W {
+                write[k][i] = new[k];
+            }
+        }
+        return;
+    }
+    let middle = len / 2;
+    let mut halves = write.map(|w| w.split_at_mut(middle));
+    let low = std::array::from_fn(|k| mem::take(&mut halves[k].0));
+    let high = std::array::from_fn(|k| mem::take(&mut halves[k].1));
+    rayon::join(
+        || update(low, read.map(|r| &r[..middle]), middle, f),
+        || update(high, read.map(|r| &r[middle..]), len - middle, f),
+    );
+}
+
+fn chunks<T: Real>(start: usize, out: &mut [T], size: usize, f: &(impl Fn(usize, &mut [T]) + Sync)) {
+    let count = out.len().div_ceil(size);
+    if out.len() <= PIECE || count < 2 {
+        for (number, chunk) in out.chunks_mut(size).enumerate() {
+            f(start + number * size, chunk);
+        }
+        return;
+    }
+    let middle = count / 2 * size;
+    let (low, high) = out.split_at_mut(middle);
+    rayon::join(|| chunks(start, low, size, f), || chunks(start + middle, high, size, f));
+}

@@ -1,0 +1,70 @@
+//! Solving linear systems: the reference's methods on all threads, with the reference's bits.
+//!
+//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` says what that moves.
+
+mod engine;
+mod grid;
+mod plan;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use abide_core::solver::{
+    EngineSession, LinearBackend, LinearSession, Matrix, Operator, Serial, SolveOptions, SolvePlan, SolverError,
+};
+use abide_core::{Backend, DType, Real, Result};
+
+pub use engine::Threads;
+
+use crate::backend::CpuBackend;
+
+/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it out takes.
+const WORK: usize = 16 << 10;
+
+/// The product with a matrix on the threads of rayon's current pool; an error where `T` is not the matrix's type.
+///
+/// The bits are those of [`Matrix::operator`].
+pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>>> {
+    let plain = matrix.operator::<T>()?;
+    Ok(match matrix {
+        Matrix::Stored(matrix) => Arc::new(rows::Rows::new(Arc::clone(matrix), plain)),
+        Matrix::Stencil(operator) => Arc::new(grid::Grid::new(Arc::clone(operator), plain)),
+    })
+}
+
+impl CpuBackend {
+    fn linear_session<T: Real>(
+        &self,
+        matrix: &Matrix,
+        plan: SolvePlan,
+        options: &SolveOptions,
+    ) -> Result<Box<dyn LinearSession>, SolverError> {
+        if self.is_reference() {
+            return Ok(Box::new(EngineSession::open(Serial, matrix.operator::<T>()?, plan, options)?));
+        }
+        let engine = Threads::<T>::new(self.pool(), matrix.rows())?;
+        Ok(Box::new(EngineSession::open(engine, threaded_operator::<T>(matrix)?, plan, options)?))
+    }
+}
+
+impl LinearBackend for CpuBackend {
+    fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {
+        Ok(plan::plan(matrix, options, self.device(), self.is_reference()))
+    }
+
+    fn open_solver(
+        &self,
+        matrix: &Matrix,
+        plan: &SolvePlan,
+        options: &SolveOptions,
+    ) -> Result<Box<dyn LinearSession>, SolverError> {
+        plan.check(self.name(), matrix, options)?;
+        matrix.check(options)?;
+        match matrix.dtype() {
+            DType::F32 => self.linear_session::<f32>(matrix, plan.clone(), options),
+            DType::F64 => self.linear_session::<f64>(matrix, plan.clone(), options),
+        }
+    }
+}

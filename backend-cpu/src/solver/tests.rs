@@ -1,0 +1,187 @@
+//! The threaded products, reductions and solves against the reference, bit for bit.
+
+use std::ops::ControlFlow;
+
+use abide_core::solver::{
+    Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial, SolveOptions,
+};
+use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Real, Shape, catalogue};
+
+use super::{Threads, threaded_operator};
+use crate::CpuBackend;
+
+fn noise(len: usize, seed: u64, dtype: DType) -> Array {
+    let mut random = fastrand::Rng::with_seed(seed);
+    Array::from_fn(dtype, len, |_| 2.0 * random.f64() - 1.0)
+}
+
+/// A square matrix with empty rows, one dense row and one dense column.
+fn ragged(n: usize, dtype: DType) -> Csr {
+    let mut random = fastrand::Rng::with_seed(n as u64);
+    let mut triplets = Triplets::new(n, n).unwrap();
+    for i in 0..n {
+        triplets.push(n / 2, i, random.f64() + 0.1).unwrap();
+        triplets.push(i, n / 3, random.f64() + 0.1).unwrap();
+        for _ in 0..if i % 7 == 0 { 0 } else { i % 5 } {
+            triplets.push(i, random.usize(0..n), random.f64() - 0.5).unwrap();
+        }
+    }
+    triplets.into_csr().unwrap().cast(dtype)
+}
+
+fn same_product<T: Real>(matrix: &Matrix, what: &str) {
+    let (plain, threaded) = (matrix.operator::<T>().unwrap(), threaded_operator::<T>(matrix).unwrap());
+    let x = noise(matrix.rows(), 3, T::DTYPE);
+    let x = T::slice(&x).unwrap();
+    let (mut expected, mut got) = (vec![T::ONE; matrix.rows()], vec![T::from_f64(2.0); matrix.rows()]);
+    plain.apply(x, &mut expected);
+    threaded.apply(x, &mut got);
+    assert!(T::into_array(got).same_bits(&T::into_array(expected)), "{what}");
+    assert_eq!(plain.diagonal(), threaded.diagonal(), "{what}");
+}
+
+#[test]
+fn stored_products_have_the_references_bits() {
+    for dtype in [DType::F32, DType::F64] {
+        let matrices = [
+            ("2d", laplacian_2d(101, 97, dtype).unwrap()),
+            ("3d", laplacian_3d(17, 19, 23, dtype).unwrap()),
+            ("hpcg", hpcg(13, 15, 17, dtype).unwrap()),
+            ("trefethen", trefethen(2000, dtype).unwrap()),
+            ("ragged", ragged(5001, dtype)),
+            ("wide offsets", ragged(33, dtype).with_wide_offsets()),
+        ];
+        for (name, matrix) in matrices {
+            match dtype {
+                DType::F32 => same_product::<f32>(&matrix.into(), name),
+                DType::F64 => same_product::<f64>(&matrix.into(), name),
+            }
+        }
+    }
+}
+
+#[test]
+fn matrix_free_products_have_the_references_bits_and_the_stored_matrixs_values() {
+    let boundaries = [
+        Boundaries::all(Boundary::Constant(0.0)),
+        Boundaries::all(Boundary::Fixed),
+        Boundaries::all(Boundary::Periodic),
+        Boundaries::all(Boundary::Mirror),
+        Boundaries::parse("y=periodic,x-=mirror,x+=constant=0", Boundary::Fixed).unwrap(),
+    ];
+    let domains: [(&str, &[usize]); 6] = [
+        ("1d3pt", &[1031]),
+        ("2d5pt", &[37, 1101]),
+        ("2ds25pt", &[13, 7]),
+        ("2d9pt", &[150, 3]),
+        ("3d7pt", &[11, 13, 29]),
+        ("3d27pt", &[9, 40, 70]),
+    ];
+    for (name, extents) in domains {
+        for boundaries in boundaries {
+            for dtype in [DType::F32, DType::F64] {
+                let stencil = catalogue::linear(name).unwrap();
+                let operator = GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap();
+                let stored = operator.assemble().unwrap();
+                let matrix = Matrix::from(operator);
+                let what = format!("{name} {extents:?} {boundaries:?} {dtype}");
+                match dtype {
+                    DType::F32 => same_product::<f32>(&matrix, &what),
+                    DType::F64 => same_product::<f64>(&matrix, &what),
+                }
+                let x = noise(matrix.rows(), 4, dtype);
+                let expected = stored.matvec(&x).unwrap();
+                let mut got = Array::zeros(dtype, matrix.rows()).unwrap();
+                match (&x, &mut got) {
+                    (Array::F32(x), Array::F32(y)) => threaded_operator::<f32>(&matrix).unwrap().apply(x, y),
+                    (Array::F64(x), Array::F64(y)) => threaded_operator::<f64>(&matrix).unwrap().apply(x, y),
+                    _ => unreachable!("both have the type asked for"),
+                }
+                let worst = got.scaled_ulp_distance(&expected, 1.0).unwrap();
+                assert!(worst < 40.0, "{what}: {worst}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reductions_and_updates_have_the_references_bits() {
+    for len in [0, 1, 1023, 1025, 16 * 1024, 16 * 1024 + 1, 100_003] {
+        let engine = Threads::<f64>::new(None, len).unwrap();
+        let [a, b, c] = [1, 2, 3].map(|seed| noise(len, seed, DType::F64).to_f64());
+        let pairs: [(&[f64], &[f64]); 3] = [(&a, &b), (&b, &b), (&a, &c)];
+        assert_eq!(engine.dots(pairs).map(f64::to_bits), Serial.dots(pairs).map(f64::to_bits), "{len}");
+        let (mut one, mut other) = ([a.clone(), b.clone()], [a.clone(), b.clone()]);
+        let f = |[x, y]: [f64; 2], [z]: [f64; 1]| [x + 0.3 * z, y - x * z];
+        let [x, y] = &mut one;
+        engine.update([x, y], [&c], f);
+        let [x, y] = &mut other;
+        Serial.update([x, y], [&c], f);
+        assert_eq!(one, other, "{len}");
+        let (mut one, mut other) = (vec![0.0; len], vec![0.0; len]);
+        let fill =
+            |start: usize, out: &mut [f64]| out.iter_mut().enumerate().for_each(|(i, v)| *v = (start * i) as f64);
+        engine.chunks(&mut one, 7, fill);
+        Serial.chunks(&mut other, 7, fill);
+        assert_eq!(one, other, "{len}");
+    }
+}
+
+#[test]
+fn every_solve_has_the_references_bits_on_any_number_of_threads() {
+    let star = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let star = LinearStencil::new("star", &star).unwrap();
+    let zero = Boundaries::all(Boundary::Constant(0.0));
+    let shape = Shape::new(&[201, 203]).unwrap();
+    for dtype in [DType::F32, DType::F64] {
+        let operator = GridOperator::new(star.clone(), shape, zero, dtype).unwrap();
+        for matrix in [Matrix::from(operator.assemble().unwrap()), Matrix::from(operator)] {
+            let b = noise(matrix.rows(), 9, dtype);
+            for method in Method::all() {
+                for preconditioner in Preconditioning::ALL {
+                    let options = SolveOptions { preconditioner, ..SolveOptions::with_method(method) };
+                    let solve = |backend: CpuBackend| {
+                        let plan = backend.plan_solve(&matrix, &options).unwrap();
+                        let mut session = backend.open_solver(&matrix, &plan, &options).unwrap();
+                        let mut x = Array::zeros(dtype, b.len()).unwrap();
+                        let mut seen = Vec::new();
+                        let report = session.solve(
+                            &b,
+                            &mut x,
+                            &Parameters { relative: 1e-4, ..Parameters::DEFAULT },
+                            &mut |_, r| {
+                                seen.push(r);
+                                ControlFlow::Continue(())
+                            },
+                        );
+                        let report =
+                            report.unwrap_or_else(|error| panic!("{method} {preconditioner} {dtype}: {error}"));
+                        // GMRES may lower the last entry to the true residual.
+                        let last = report.iterations;
+                        assert_eq!((seen.len(), &seen[..last]), (last + 1, &report.history[..last]));
+                        (x, report.history)
+                    };
+                    let reference = solve(CpuBackend::reference());
+                    for threads in [1, 3] {
+                        let other = solve(CpuBackend::with_threads(threads).unwrap());
+                        let same = other.0.same_bits(&reference.0) && other.1 == reference.1;
+                        assert!(same, "{method} {preconditioner} {dtype} {threads} threads");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_plan_for_another_system_is_refused() {
+    let backend = CpuBackend::new();
+    let [one, other] = [20, 21].map(|n| Matrix::from(laplacian_2d(n, n, DType::F64).unwrap()));
+    let options = SolveOptions::default();
+    let plan = backend.plan_solve(&one, &options).unwrap();
+    let error = backend.open_solver(&other, &plan, &options).err().unwrap().to_string();
+    assert!(error.contains("400 rows") && error.contains("441 rows"), "{error}");
+    let single = CpuBackend::with_threads(1).unwrap().plan_solve(&one, &options).unwrap();
+    assert_eq!(single.synchronisation, abide_core::solver::SolveSync::None);
+}
