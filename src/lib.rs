@@ -1,7 +1,7 @@
 //! Persistent kernels for iterative, memory-bound computations: the data stays on the chip from step to step.
 //!
 //! Write a [`Stencil`] or pick one of the [`catalogue`]; a [`Simulation`] runs it on an NVIDIA GPU, on any GPU that
-//! speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the hardware's limit it came.
+//! speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the hardware's limit it came. A [`Solve`] does so for systems of linear equations.
 //!
 //! ```
 //! use abide::prelude::*;
@@ -21,16 +21,22 @@ mod builder;
 pub mod io;
 mod memory;
 mod simulation;
+pub mod solve;
 pub mod verify;
 
 pub use abide_core::*;
 pub use backend::Choice;
 pub use builder::{Builder, IntoModel, Model, Values};
 pub use simulation::{Running, Simulation};
+pub use solve::{Solution, Solve, System};
 
 /// All that most programs need.
 pub mod prelude {
     pub use crate::backend::{Choice, Pace};
+    pub use crate::solve::{
+        GridOperator, Matrix, Method, Parameters, Precision, Preconditioning, Solution, Solve, SolveCache, SolverError,
+        System,
+    };
     pub use crate::stencil::Scope;
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil,

@@ -10,6 +10,7 @@ mod plan;
 mod problem;
 mod report;
 mod run;
+mod solve;
 mod verify;
 
 use std::io::Write;
@@ -25,12 +26,14 @@ struct Command {
     verb: Verb,
 }
 
-const ABOUT: &str = "Stencils and models on grids, on NVIDIA GPUs, on any GPU by Vulkan, Metal or DX12, or on the CPU";
+const ABOUT: &str = "Stencils and models on grids and systems of linear equations, on NVIDIA GPUs, on any GPU by Vulkan, \
+                     Metal or DX12, or on the CPU";
 
 const EXAMPLES: &str = "\
 Examples:
   abide run gray-scott --steps 5000 --output spots.png
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
+  abide solve matrix.mtx --rhs b.mtx --output x.mtx
   abide list
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
@@ -40,6 +43,8 @@ Examples:
 enum Verb {
     /// Advance a stencil or model and write what comes out
     Run(Box<run::Run>),
+    /// Solve a system of linear equations, its matrix from a file or a stencil
+    Solve(Box<solve::Solve>),
     /// List the stencils and models, with their parameters and footprints
     List(list::List),
     /// List the backends and their devices
@@ -65,6 +70,7 @@ enum Outcome {
 pub fn main() -> ExitCode {
     let outcome = match Command::parse().verb {
         Verb::Run(args) => args.execute(),
+        Verb::Solve(args) => args.execute(),
         Verb::List(args) => args.execute(),
         Verb::Devices(args) => args.execute(),
         Verb::Plan(args) => args.execute(),

@@ -54,7 +54,8 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     text
 }
 
-fn duration(seconds: f64) -> String {
+/// A time with its unit.
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
         s if s < 1.0 => format!("{:.1} ms", s * 1e3),

@@ -145,7 +145,7 @@ impl Run {
 
 /// Ends the run after the epoch in which the user interrupts it, or a system that shuts down or a batch queue whose
 /// time is up asks it to end; at once where that happens twice.
-fn watch_interrupts(flag: Arc<AtomicBool>) -> Result<()> {
+pub(super) fn watch_interrupts(flag: Arc<AtomicBool>) -> Result<()> {
     let handler = move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);

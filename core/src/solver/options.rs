@@ -137,11 +137,33 @@ impl Serialize for Method {
 impl FromStr for Method {
     type Err = Error;
 
-    /// The method of that name with its default parameters.
-    fn from_str(name: &str) -> Result<Self> {
+    /// The method of that name; after a colon its parameter: the replacement of `cg-pipelined:50`, the restart of
+    /// `gmres:30`, the weight of `jacobi:1`.
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, parameter) = split(text);
         let found = Method::all().into_iter().find(|method| method.name() == name);
-        found.ok_or_else(|| Error::unknown("solver", name, METHODS))
+        let method = found.ok_or_else(|| Error::unknown("solver", text, METHODS))?;
+        let Some(parameter) = parameter else { return Ok(method) };
+        let whole = parameter.parse::<usize>().ok();
+        let given = match method {
+            Method::PipelinedCg(_) => whole.map(|replacement| Method::PipelinedCg(PipelinedCg { replacement })),
+            Method::Gmres(_) => whole.filter(|&m| m > 0).map(|restart| Method::Gmres(Gmres { restart })),
+            Method::Jacobi(_) => {
+                let weight = parameter.parse().ok().filter(|weight| *weight > 0.0 && *weight < 2.0);
+                weight.map(|weight| Method::Jacobi(Jacobi { weight }))
+            }
+            _ => None,
+        };
+        given.ok_or_else(|| {
+            let change = "write it like gmres:30, jacobi:0.7 (below 2), cg-pipelined:50, or without a number";
+            Error::invalid(format!("solver `{text}`"), format!("{name} has no parameter `{parameter}`"), change)
+        })
     }
+}
+
+/// A name, and what stands behind its colon.
+fn split(text: &str) -> (&str, Option<&str>) {
+    text.split_once(':').map_or((text, None), |(name, parameter)| (name, Some(parameter)))
 }
 
 /// A preconditioner with its parameters.
@@ -242,10 +264,25 @@ impl Serialize for Preconditioning {
 impl FromStr for Preconditioning {
     type Err = Error;
 
-    /// The preconditioner of that name with its default parameters.
-    fn from_str(name: &str) -> Result<Self> {
+    /// The preconditioner of that name; after a colon its parameter: the rows of a block of `block-jacobi:8`, the degree
+    /// of `chebyshev:3`.
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, parameter) = split(text);
         let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);
-        found.ok_or_else(|| Error::unknown("preconditioner", name, PRECONDITIONERS))
+        let preconditioner = found.ok_or_else(|| Error::unknown("preconditioner", text, PRECONDITIONERS))?;
+        let Some(parameter) = parameter else { return Ok(preconditioner) };
+        let number = parameter.parse::<usize>().ok();
+        let given = match preconditioner {
+            Preconditioning::BlockJacobi { .. } => {
+                number.filter(|&size| size > 0).map(|size| Preconditioning::BlockJacobi { size })
+            }
+            Preconditioning::Chebyshev { .. } => number.map(|degree| Preconditioning::Chebyshev { degree }),
+            _ => None,
+        };
+        given.ok_or_else(|| {
+            let change = "write it like block-jacobi:8, chebyshev:3, or without a number";
+            Error::invalid(format!("preconditioner `{text}`"), format!("{name} has no parameter `{parameter}`"), change)
+        })
     }
 }
 

@@ -34,4 +34,18 @@ mod tests {
         assert_eq!(Method::all().map(|method| method.name()), METHODS);
         assert_eq!(Preconditioning::ALL.map(|preconditioner| preconditioner.name()), PRECONDITIONERS);
     }
+
+    #[test]
+    fn parameters_follow_a_colon() {
+        use crate::solver::{Gmres, Jacobi};
+        assert_eq!("gmres:50".parse(), Ok(Method::Gmres(Gmres { restart: 50 })));
+        assert_eq!("jacobi:0.5".parse(), Ok(Method::Jacobi(Jacobi { weight: 0.5 })));
+        assert_eq!("block-jacobi:3".parse(), Ok(Preconditioning::BlockJacobi { size: 3 }));
+        for bad in ["cg:1", "gmres:0", "gmres:x", "jacobi:2", "sor"] {
+            assert!(bad.parse::<Method>().is_err(), "{bad}");
+        }
+        for bad in ["none:1", "block-jacobi:0", "chebyshev:-1", "ilu"] {
+            assert!(bad.parse::<Preconditioning>().is_err(), "{bad}");
+        }
+    }
 }

@@ -140,6 +140,30 @@ impl<'p> Run<'p> {
         }
     }
 
+    /// Sets the last entry of the history to the true residual.
+    pub(super) fn measured(&mut self, norm: f64) {
+        if let Some(last) = self.report.history.last_mut() {
+            *last = norm;
+        }
+    }
+
+    /// An error of an inner run, with this run's report in its place.
+    pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
+        match &mut inner {
+            SolverError::Breakdown { report, .. }
+            | SolverError::Indefinite { report, .. }
+            | SolverError::Stagnation { report }
+            | SolverError::NotFinite { report, .. }
+            | SolverError::Stopped { report }
+            | SolverError::NotConverged { report, .. } => *report = self.boxed(),
+            SolverError::Invalid(_)
+            | SolverError::NotSymmetric { .. }
+            | SolverError::NotPositive { .. }
+            | SolverError::Singular { .. } => {}
+        }
+        inner
+    }
+
     /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
     pub fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
         self.converged_norm(residual_squared.to_f64().sqrt())

@@ -1,46 +1,97 @@
 //! Matrices of known structure, to test and to measure with.
 
+use std::collections::HashSet;
+
 use super::csr::Csr;
 use super::rows::{Rows, check_extents};
 use super::stencil::Affine;
-use crate::error::Result;
+use super::triplets::Triplets;
+use crate::error::{Error, Result};
 use crate::grid::{Boundaries, Boundary, Shape};
 use crate::real::{DType, Real};
 use crate::stencil::LinearStencil;
 
+/// The negative Laplacian on a grid of unit width as a stencil: twice the number of axes here, −1 for each neighbour. Times the inverse
+/// square of the cells' width it is the operator −Δ.
+pub fn laplacian(dimensions: usize) -> Result<LinearStencil> {
+    match dimensions {
+        1 => LinearStencil::new("laplacian1d", &star::<1>()),
+        2 => LinearStencil::new("laplacian2d", &star::<2>()),
+        3 => LinearStencil::new("laplacian3d", &star::<3>()),
+        _ => Err(Error::limit("axes of a Laplacian", dimensions, "1 to 3", "give 1 to 3 extents")),
+    }
+}
+
+fn star<const D: usize>() -> Vec<([i32; D], f64)> {
+    let mut taps = vec![([0; D], 2.0 * D as f64)];
+    for axis in 0..D {
+        for side in [-1, 1] {
+            let mut offset = [0; D];
+            offset[axis] = side;
+            taps.push((offset, -1.0));
+        }
+    }
+    taps
+}
+
+/// The stencil of [`hpcg`].
+pub fn hpcg_stencil() -> Result<LinearStencil> {
+    let around = |n: i32| [n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1];
+    let taps: Vec<_> = (0..27).map(around).map(|o| (o, if o == [0; 3] { 26.0 } else { -1.0 })).collect();
+    LinearStencil::new("hpcg", &taps)
+}
+
 /// The five-point Laplacian on a grid, values 0 beyond it: 4 on the diagonal, −1 for each neighbour. Positive definite;
-/// 5·ny·nx − 2·ny − 2·nx entries. Times the inverse square of the cell's width it is the operator −Δ.
+/// 5·ny·nx − 2·ny − 2·nx entries.
 pub fn laplacian_2d(ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
-    let star = LinearStencil::new(
-        "laplacian 2d",
-        &[([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0), ([0, 1], -1.0), ([1, 0], -1.0)],
-    )?;
-    of_stencil(&star, &[ny, nx], dtype)
+    of_stencil(&laplacian(2)?, &[ny, nx], dtype)
 }
 
 /// The seven-point Laplacian on a grid, values 0 beyond it: 6 on the diagonal, −1 for each neighbour.
 pub fn laplacian_3d(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
-    let star = LinearStencil::new(
-        "laplacian 3d",
-        &[
-            ([-1, 0, 0], -1.0),
-            ([0, -1, 0], -1.0),
-            ([0, 0, -1], -1.0),
-            ([0, 0, 0], 6.0),
-            ([0, 0, 1], -1.0),
-            ([0, 1, 0], -1.0),
-            ([1, 0, 0], -1.0),
-        ],
-    )?;
-    of_stencil(&star, &[nz, ny, nx], dtype)
+    of_stencil(&laplacian(3)?, &[nz, ny, nx], dtype)
 }
 
 /// The operator of the HPCG benchmark (Dongarra, Heroux, Luszczek 2016) on one process: 26 on the diagonal, −1 for each
 /// of the up to 26 cells around; (3nz−2)(3ny−2)(3nx−2) entries.
 pub fn hpcg(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
-    let around = |n: i32| [n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1];
-    let taps: Vec<_> = (0..27).map(around).map(|o| (o, if o == [0; 3] { 26.0 } else { -1.0 })).collect();
-    of_stencil(&LinearStencil::new("hpcg", &taps)?, &[nz, ny, nx], dtype)
+    of_stencil(&hpcg_stencil()?, &[nz, ny, nx], dtype)
+}
+
+/// A random symmetric positive definite matrix of `n` rows and about `entries` entries, a few rows long and most short.
+///
+/// Each pair off the diagonal joins a row chosen uniformly with one chosen with density ∝ u³, so that the first rows meet most: as
+/// in a network with hubs. Pairs are −1 to 0, the diagonal is the sum of their absolute values and up to a hundredth: strictly dominant.
+/// The same on every machine.
+pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<Csr> {
+    check_extents(n, n)?;
+    let pairs = entries.saturating_sub(n) / 2;
+    // Above a quarter of all pairs, drawing distinct ones takes long.
+    let most = n.saturating_mul(n.saturating_sub(1)) / 8;
+    if pairs > most {
+        let limit = format!("at most {} for {n} rows", n + 2 * most);
+        return Err(Error::limit("entries of a random matrix", entries, limit, "give fewer entries or more rows"));
+    }
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut drawn = HashSet::new();
+    let mut triplets = Triplets::new(n, n)?;
+    let mut diagonal = super::rows::filled(0.0, n)?;
+    diagonal.iter_mut().for_each(|value| *value = 0.01 * (1.0 - random.f64()));
+    while drawn.len() < pairs {
+        let hub = (random.f64().powi(3) * n as f64) as usize;
+        let (i, j) = (hub.min(n - 1), random.usize(0..n));
+        if i != j && drawn.insert((i.min(j), i.max(j))) {
+            let value = random.f64();
+            triplets.push(i, j, -value)?;
+            triplets.push(j, i, -value)?;
+            diagonal[i] += value;
+            diagonal[j] += value;
+        }
+    }
+    for (row, value) in diagonal.into_iter().enumerate() {
+        triplets.push(row, row, value)?;
+    }
+    Ok(triplets.into_csr()?.cast(dtype))
 }
 
 /// Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a power of two

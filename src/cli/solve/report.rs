@@ -1,0 +1,106 @@
+//! The report of a solve, for people and for programs.
+
+use std::fmt::Write as _;
+
+use abide::System;
+use abide::solve::{Matrix, Precision, Report, SolvePlan, SolverError};
+use serde_json::{Value, json};
+
+use super::super::{bytes, report::duration};
+
+/// All that is told of a solve.
+pub struct Told<'a> {
+    /// The system's name.
+    pub name: &'a str,
+    pub precision: Precision,
+    pub opened: &'a System,
+    pub report: &'a Report,
+    /// The norm of `b - A x`, computed in f64 apart from the solver.
+    pub true_residual: f64,
+    /// The norm of `b`.
+    pub norm: f64,
+    pub error: Option<&'a SolverError>,
+    pub files: &'a [String],
+}
+
+impl Told<'_> {
+    fn plan(&self) -> &SolvePlan {
+        self.opened.plan()
+    }
+
+    fn recurred(&self) -> f64 {
+        self.report.history.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// Microseconds of an iteration; nothing where there was none.
+    fn us_per_iteration(&self) -> Option<f64> {
+        (self.report.iterations > 0).then(|| self.report.iteration_seconds * 1e6 / self.report.iterations as f64)
+    }
+
+    /// As a table of names and values.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<12}{value}");
+        };
+        let (plan, report) = (self.plan(), self.report);
+        let what = match self.opened.matrix() {
+            Matrix::Stored(_) => format!("{} entries", plan.nonzeros),
+            Matrix::Stencil(operator) => format!("{} taps, never stored", operator.stencil().taps().len()),
+        };
+        line("system", format!("{}: {} rows, {what}, {}", self.name, plan.rows, self.precision.name()));
+        line("backend", format!("{} on {}", self.opened.backend(), plan.device.name));
+        line("method", format!("{}, preconditioner {}", plan.method, plan.preconditioner));
+        let schedule = plan.schedule.describe();
+        line("plan", format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation));
+        let places = plan.residents.iter().filter(|resident| resident.bytes > 0);
+        let places: Vec<String> =
+            places.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place)).collect();
+        line("cache", format!("{}: {}", plan.cache, places.join(", ")));
+        let each = self.us_per_iteration().map_or(String::new(), |us| format!(", {us:.1} µs each"));
+        let ended = if self.error.is_none() { "converged" } else { "ended" };
+        line(ended, format!("{} iterations in {}{each}", report.iterations, duration(report.seconds)));
+        let relative = |norm: f64| if self.norm > 0.0 { norm / self.norm } else { norm };
+        line(
+            "residual",
+            format!(
+                "{:.3e} of the right-hand side's norm by the recurrence, {:.3e} in truth (wanted {:.1e})",
+                relative(self.recurred()),
+                relative(self.true_residual),
+                relative(report.threshold),
+            ),
+        );
+        let traffic = plan.traffic;
+        let least = if traffic.least > 0.0 {
+            format!("{:.1} times the least possible ({})", traffic.moved / traffic.least, bytes(traffic.least))
+        } else {
+            "the least possible is nothing: all of it fits on the chip".to_owned()
+        };
+        line("moved", format!("{} an iteration by the plan's model; {least}", bytes(traffic.moved)));
+        for note in self.opened.notes().iter().chain(&plan.notes) {
+            line("note", note.clone());
+        }
+        for file in self.files {
+            line("wrote", file.clone());
+        }
+        text
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "system": self.name,
+            "dtype": self.precision.name(),
+            "backend": self.opened.backend(),
+            "converged": self.error.is_none(),
+            "error": self.error.map(|error| error.to_string()),
+            "us_per_iteration": self.us_per_iteration(),
+            "residual": { "norm_of_b": self.norm, "recurred": self.recurred(), "true": self.true_residual },
+            "report": self.report,
+            "plan": self.plan(),
+            "notes": self.opened.notes(),
+            "files": self.files,
+        })
+    }
+}

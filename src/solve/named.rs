@@ -1,0 +1,99 @@
+//! Matrices and operators by name: what the command and the benchmarks take.
+
+use abide_core::sparse::{self, Csr};
+use abide_core::{LinearStencil, catalogue};
+
+use crate::{DType, Error, Result, Shape};
+
+/// How the matrices that [`matrix`] knows are written.
+pub const MATRICES: [&str; 5] =
+    ["laplacian2d:NxN", "laplacian3d:NxNxN", "hpcg:NxNxN", "trefethen:N", "random:ROWS:ENTRIES[:SEED]"];
+
+/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`] lists them.
+pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let wrong = |reason: &str, change: &str| Error::invalid(format!("matrix `{text}`"), reason, change);
+    let extents = |axes: usize, change: &str| -> Result<Vec<usize>> {
+        let shape: Shape = rest.parse().map_err(|_| wrong("it has no size", change))?;
+        if shape.dimensions() != axes {
+            return Err(wrong(&format!("it needs {axes} extents"), change));
+        }
+        Ok(shape.extents().to_vec())
+    };
+    match name {
+        "laplacian2d" => {
+            let n = extents(2, "write it like laplacian2d:1000x999")?;
+            sparse::laplacian_2d(n[0], n[1], dtype)
+        }
+        "laplacian3d" => {
+            let n = extents(3, "write it like laplacian3d:100x100x100")?;
+            sparse::laplacian_3d(n[0], n[1], n[2], dtype)
+        }
+        "hpcg" => {
+            let n = extents(3, "write it like hpcg:64x64x64")?;
+            sparse::hpcg(n[0], n[1], n[2], dtype)
+        }
+        "trefethen" => {
+            let change = "write it like trefethen:2000";
+            sparse::trefethen(rest.parse().map_err(|_| wrong("it has no order", change))?, dtype)
+        }
+        "random" => {
+            let change = "write it like random:1138:4054 or random:1138:4054:7";
+            let numbers: Option<Vec<u64>> = rest.split(':').map(|part| part.parse().ok()).collect();
+            let (rows, entries, seed) = match numbers.as_deref() {
+                Some(&[rows, entries]) => (rows, entries, 0),
+                Some(&[rows, entries, seed]) => (rows, entries, seed),
+                _ => return Err(wrong("it needs its rows and its entries", change)),
+            };
+            sparse::random_spd(rows as usize, entries as usize, seed, dtype)
+        }
+        _ => Err(Error::unknown("matrix", text, MATRICES)),
+    }
+}
+
+/// The linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or one of the catalogue's with its
+/// own weights.
+pub fn operator(name: &str) -> Result<LinearStencil> {
+    match name {
+        "laplacian1d" => sparse::laplacian(1),
+        "laplacian2d" => sparse::laplacian(2),
+        "laplacian3d" => sparse::laplacian(3),
+        "hpcg" => sparse::hpcg_stencil(),
+        _ => catalogue::linear(name).map_err(|error| match error {
+            Error::Unknown { asked, known, .. } => {
+                let known = format!("laplacian1d, laplacian2d, laplacian3d, hpcg, {known}");
+                Error::Unknown { kind: "operator", asked, known }
+            }
+            other => other,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_are_made_by_name() {
+        let size = |text: &str| matrix(text, DType::F64).map(|m| (m.rows(), m.nnz()));
+        assert_eq!(size("laplacian2d:300x300"), Ok((90_000, 448_800)));
+        assert_eq!(size("laplacian3d:10x10x10"), Ok((1000, 6400)));
+        assert_eq!(size("hpcg:4x5x6"), Ok((120, 10 * 13 * 16)));
+        assert_eq!(size("trefethen:2000"), Ok((2000, 41_906)));
+        assert_eq!(size("random:1138:4054"), Ok((1138, 4054)));
+        assert_eq!(size("random:2003:83883:5"), Ok((2003, 83_883)));
+        assert_ne!(matrix("random:50:200:1", DType::F64), matrix("random:50:200:2", DType::F64));
+        for bad in ["", "laplacian2d", "laplacian2d:3", "hpcg:3x3", "trefethen:x", "random:5", "random:5:25", "cube:3"]
+        {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn operators_are_the_catalogues_and_a_few_more() {
+        assert_eq!(operator("laplacian3d").map(|stencil| stencil.taps().len()), Ok(7));
+        assert_eq!(operator("3d27pt").map(|stencil| stencil.taps().len()), Ok(27));
+        let error = operator("heat").unwrap_err().to_string();
+        assert!(error.contains("hpcg") && error.contains("2d5pt"), "{error}");
+    }
+}

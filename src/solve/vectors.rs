@@ -1,0 +1,37 @@
+//! Right-hand sides, and residuals computed apart from any solver.
+
+use abide_core::solver::{Engine, Matrix};
+use abide_cpu::{Threads, threaded_operator};
+
+use crate::{Array, DType, Error, Result};
+
+/// The norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
+pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
+    let rows = matrix.rows();
+    for (name, vector) in [("b", b), ("x", x)] {
+        if vector.len() != rows {
+            let reason = format!("{} values for a matrix of {rows} rows", vector.len());
+            return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row"));
+        }
+    }
+    let operator = threaded_operator::<f64>(&matrix.cast(DType::F64)?)?;
+    let engine = Threads::<f64>::new(None, rows)?;
+    let (b, x) = (b.to_f64(), x.to_f64());
+    let mut product = vec![0.0; rows];
+    operator.apply(&x, &mut product);
+    engine.update([&mut product], [&b], |[ax], [b]| [b - ax]);
+    Ok(engine.dot(&product, &product).sqrt())
+}
+
+/// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode has a part.
+pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Array {
+    let mut state = seed;
+    Array::from_fn(dtype, len, |_| {
+        // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    })
+}
