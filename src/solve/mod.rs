@@ -14,6 +14,7 @@
 //! ```
 
 mod begin;
+pub mod measure;
 pub mod named;
 mod vectors;
 

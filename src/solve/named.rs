@@ -9,45 +9,63 @@ use crate::{DType, Error, Result, Shape};
 pub const MATRICES: [&str; 5] =
     ["laplacian2d:NxN", "laplacian3d:NxNxN", "hpcg:NxNxN", "trefethen:N", "random:ROWS:ENTRIES[:SEED]"];
 
-/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`] lists them.
-pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
+/// A name taken apart.
+enum Kind {
+    Laplacian2d([usize; 2]),
+    Laplacian3d([usize; 3]),
+    Hpcg([usize; 3]),
+    Trefethen(usize),
+    Random { rows: usize, entries: usize, seed: u64 },
+}
+
+fn parse(text: &str) -> Result<Kind> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let wrong = |reason: &str, change: &str| Error::invalid(format!("matrix `{text}`"), reason, change);
-    let extents = |axes: usize, change: &str| -> Result<Vec<usize>> {
-        let shape: Shape = rest.parse().map_err(|_| wrong("it has no size", change))?;
-        if shape.dimensions() != axes {
-            return Err(wrong(&format!("it needs {axes} extents"), change));
-        }
-        Ok(shape.extents().to_vec())
+    let shape = |change: &str| rest.parse::<Shape>().map_err(|_| wrong("it has no size", change));
+    let square = |change: &str| match *shape(change)?.extents() {
+        [ny, nx] => Ok([ny, nx]),
+        _ => Err(wrong("it needs 2 extents", change)),
+    };
+    let cube = |change: &str| match *shape(change)?.extents() {
+        [nz, ny, nx] => Ok([nz, ny, nx]),
+        _ => Err(wrong("it needs 3 extents", change)),
     };
     match name {
-        "laplacian2d" => {
-            let n = extents(2, "write it like laplacian2d:1000x999")?;
-            sparse::laplacian_2d(n[0], n[1], dtype)
-        }
-        "laplacian3d" => {
-            let n = extents(3, "write it like laplacian3d:100x100x100")?;
-            sparse::laplacian_3d(n[0], n[1], n[2], dtype)
-        }
-        "hpcg" => {
-            let n = extents(3, "write it like hpcg:64x64x64")?;
-            sparse::hpcg(n[0], n[1], n[2], dtype)
-        }
+        "laplacian2d" => square("write it like laplacian2d:1000x999").map(Kind::Laplacian2d),
+        "laplacian3d" => cube("write it like laplacian3d:100x100x100").map(Kind::Laplacian3d),
+        "hpcg" => cube("write it like hpcg:64x64x64").map(Kind::Hpcg),
         "trefethen" => {
-            let change = "write it like trefethen:2000";
-            sparse::trefethen(rest.parse().map_err(|_| wrong("it has no order", change))?, dtype)
+            let order = rest.parse().map(Kind::Trefethen);
+            order.map_err(|_| wrong("it has no order", "write it like trefethen:2000"))
         }
         "random" => {
-            let change = "write it like random:1138:4054 or random:1138:4054:7";
-            let numbers: Option<Vec<u64>> = rest.split(':').map(|part| part.parse().ok()).collect();
-            let (rows, entries, seed) = match numbers.as_deref() {
-                Some(&[rows, entries]) => (rows, entries, 0),
-                Some(&[rows, entries, seed]) => (rows, entries, seed),
-                _ => return Err(wrong("it needs its rows and its entries", change)),
-            };
-            sparse::random_spd(rows as usize, entries as usize, seed, dtype)
+            let numbers: Option<Vec<usize>> = rest.split(':').map(|part| part.parse().ok()).collect();
+            match numbers.as_deref() {
+                Some(&[rows, entries]) => Ok(Kind::Random { rows, entries, seed: 0 }),
+                Some(&[rows, entries, seed]) => Ok(Kind::Random { rows, entries, seed: seed as u64 }),
+                _ => Err(wrong(
+                    "it needs its rows and its entries",
+                    "write it like random:1138:4054 or random:1138:4054:7",
+                )),
+            }
         }
         _ => Err(Error::unknown("matrix", text, MATRICES)),
+    }
+}
+
+/// Whether [`matrix`] can read a name; an error that says how it is written where not.
+pub fn check(text: &str) -> Result<()> {
+    parse(text).map(drop)
+}
+
+/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`] lists them.
+pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
+    match parse(text)? {
+        Kind::Laplacian2d([ny, nx]) => sparse::laplacian_2d(ny, nx, dtype),
+        Kind::Laplacian3d([nz, ny, nx]) => sparse::laplacian_3d(nz, ny, nx, dtype),
+        Kind::Hpcg([nz, ny, nx]) => sparse::hpcg(nz, ny, nx, dtype),
+        Kind::Trefethen(order) => sparse::trefethen(order, dtype),
+        Kind::Random { rows, entries, seed } => sparse::random_spd(rows, entries, seed, dtype),
     }
 }
 

@@ -3,6 +3,7 @@
 mod labels;
 mod record;
 mod roofline;
+mod solvers;
 mod stencils;
 mod table;
 
@@ -25,6 +26,8 @@ pub struct Bench {
 enum What {
     /// Time the linear stencils, set their rates against the hardware's limits, and compare the results to the bit
     Stencils(Box<stencils::Stencils>),
+    /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
+    Solvers(Box<solvers::Solvers>),
     /// Draw the roofline of results that --csv wrote
     Roofline(Roofline),
 }
@@ -34,6 +37,7 @@ impl Bench {
     pub fn execute(&self) -> Result<Outcome> {
         match &self.what {
             What::Stencils(args) => args.execute(),
+            What::Solvers(args) => args.execute(),
             What::Roofline(args) => args.execute(),
         }
     }

@@ -56,7 +56,8 @@ impl Machine {
         }
     }
 
-    fn comments(&self) -> [(&'static str, String); 9] {
+    /// Names and values, as they stand at the head of a file.
+    pub fn comments(&self) -> [(&'static str, String); 9] {
         [
             ("date", self.date.clone()),
             ("device", self.device.clone()),
@@ -183,7 +184,7 @@ pub fn read(path: &Path) -> Result<Record> {
 }
 
 /// A number to four digits.
-fn significant(value: f64) -> f64 {
+pub fn significant(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 

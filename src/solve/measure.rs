@@ -1,0 +1,196 @@
+//! Timing solvers: microseconds an iteration, from runs of a fixed number of iterations, beside one solve that is checked.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use abide_core::solver::{Exhausted, Matrix, Method, Parameters, SolvePlan, SolverError};
+
+use super::{Precision, Solve, System, random_vector, true_residual};
+use crate::bench::rates;
+use crate::{Array, DType, Error};
+
+/// How to measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// Seconds that a timed run should take.
+    pub seconds: f64,
+    /// Timed runs, of which the median is told.
+    pub repeats: usize,
+    /// Iterations of a solve that is timed; chosen by the convergence where there is no number.
+    pub iterations: Option<usize>,
+    /// The tolerance of the solve that is checked, relative to the right-hand side; by the type where there is none: 1e-8 or, in f32, 1e-5.
+    pub tolerance: Option<f64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { seconds: 0.3, repeats: 5, iterations: None, tolerance: None }
+    }
+}
+
+/// What was measured of one system.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The matrix's name.
+    pub matrix: String,
+    /// `f32`, `f64` or `mixed`.
+    pub dtype: &'static str,
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Entries stored, or for a stencil its taps times its cells.
+    pub nnz: usize,
+    /// The method.
+    pub method: Method,
+    /// What stays on the chip.
+    pub cache: &'static str,
+    /// The median of the runs.
+    pub us_per_iteration: f64,
+    /// How far the run farthest from the median is from it.
+    pub spread_percent: f64,
+    /// Iterations of a timed solve.
+    pub timed_iterations: usize,
+    /// Iterations to the tolerance.
+    pub iterations: usize,
+    /// The residual that these left, computed in f64 apart from the solver, over the norm of the right-hand side.
+    pub true_residual: f64,
+    /// The tolerance.
+    pub tolerance: f64,
+    /// Microseconds that the plan's bytes take at the device's memory bandwidth; 0 where all stays on the chip or the bandwidth is not known.
+    pub us_by_bandwidth: f64,
+    /// How it ran.
+    pub plan: SolvePlan,
+}
+
+impl Row {
+    /// Whether the true residual is as small as the solver said, up to the drift that it allows.
+    pub fn holds(&self) -> bool {
+        self.true_residual <= Parameters::DEFAULT.drift * self.tolerance
+    }
+}
+
+/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0. The right-hand side is random.
+///
+/// A timed solve goes on past the convergence of the first by a factor of 8 at most, so that no method meets a residual of 0.
+///
+/// # Errors
+///
+/// As the solver's; [`SolverError::Invalid`] for settings without a run.
+pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, SolverError> {
+    if settings.repeats == 0 {
+        return Err(Error::limit("timed runs", 0, "at least 1", "give more").into());
+    }
+    let precision = solve.precision.unwrap_or(Precision::Plain(solve.matrix.dtype()));
+    let tolerance = settings.tolerance.unwrap_or(match precision {
+        Precision::Plain(DType::F32) => 1e-5,
+        _ => 1e-8,
+    });
+    let mut system = solve.open()?;
+    let rows = system.matrix().rows();
+    let b = random_vector(system.matrix().dtype(), rows, 1);
+    let mut x = Array::zeros(b.dtype(), rows)?;
+    let checked = Parameters { relative: tolerance, iterations: 100_000, stagnation: 100_000, ..Parameters::DEFAULT };
+    let report = system.solve_with(&b, &mut x, &checked, &mut |_, _| ControlFlow::Continue(()))?;
+    let zero = Array::zeros(b.dtype(), rows)?;
+    let norm = true_residual(system.matrix(), &b, &zero)?;
+    let residual = true_residual(system.matrix(), &b, &x)? / norm;
+
+    let method = system.plan().method;
+    let beyond = match (method, precision) {
+        // These go on without a division by something that vanishes; in f32 squares of the residual underflow sooner.
+        (Method::Cg | Method::SingleReductionCg, Precision::Plain(DType::F64)) => 8,
+        _ => 1,
+    };
+    let mut wanted = (report.iterations * beyond).clamp(1, 10_000);
+    if let Some(asked) = settings.iterations {
+        wanted = wanted.min(asked.max(1));
+    } else if report.iterations > 0 && report.iteration_seconds > 0.0 {
+        let each = report.iteration_seconds / report.iterations as f64;
+        wanted = wanted.min((settings.seconds / each).ceil().max(10.0) as usize);
+    }
+    let mut timed = Timed { system: &mut system, b: &b, zero: &zero, iterations: wanted };
+    timed.once()?;
+    let mut times = Vec::with_capacity(settings.repeats);
+    for _ in 0..settings.repeats {
+        times.push(timed.run(settings.seconds)? * 1e6);
+    }
+    let plan = system.plan().clone();
+    let (median, spread) = rates(&times).map_or((0.0, 0.0), |rates| (rates.median, rates.spread_percent));
+    Ok(Row {
+        matrix: name.to_owned(),
+        dtype: precision.name(),
+        rows,
+        nnz: match system.matrix() {
+            Matrix::Stored(matrix) => matrix.nnz(),
+            Matrix::Stencil(_) => system.matrix().nonzeros(),
+        },
+        method,
+        cache: plan.cache.name(),
+        us_per_iteration: median,
+        spread_percent: spread,
+        timed_iterations: wanted,
+        iterations: report.iterations,
+        true_residual: residual,
+        tolerance,
+        us_by_bandwidth: 1e6 * plan.seconds_by_bandwidth(),
+        plan,
+    })
+}
+
+/// Solves of a fixed number of iterations.
+struct Timed<'a> {
+    system: &'a mut System,
+    b: &'a Array,
+    zero: &'a Array,
+    iterations: usize,
+}
+
+impl Timed<'_> {
+    /// The seconds of the iterations of one solve from 0.
+    fn once(&mut self) -> Result<f64, SolverError> {
+        let parameters = Parameters {
+            relative: 0.0,
+            absolute: 0.0,
+            iterations: self.iterations,
+            stagnation: usize::MAX,
+            ..Parameters::DEFAULT
+        };
+        let mut x = self.zero.clone();
+        let outcome = self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
+        match outcome {
+            Ok(report) => Ok(report.iteration_seconds),
+            Err(SolverError::NotConverged { limit: Exhausted::Iterations, report }) => Ok(report.iteration_seconds),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Seconds of an iteration, over as many solves as fill `seconds`.
+    fn run(&mut self, seconds: f64) -> Result<f64, SolverError> {
+        let (mut taken, mut solves) = (0.0, 0_usize);
+        let begun = std::time::Instant::now();
+        while solves == 0 || (taken < seconds && begun.elapsed().as_secs_f64() < 4.0 * seconds) {
+            taken += self.once()?;
+            solves += 1;
+        }
+        Ok(taken / (solves * self.iterations) as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Choice, solve::named};
+
+    #[test]
+    fn a_row_is_checked_and_timed() {
+        let matrix = named::matrix("laplacian2d:20x21", DType::F64).unwrap();
+        let settings = Settings { seconds: 1e-3, repeats: 3, ..Settings::default() };
+        let row = measure("small", Solve::new(matrix.clone()).backend(Choice::CPU), &settings).unwrap();
+        assert_eq!((row.rows, row.nnz, row.method), (420, 2018, Method::Cg));
+        assert!(row.holds() && row.us_per_iteration > 0.0 && row.iterations > 20, "{row:?}");
+        let wrong = Row { true_residual: 1e-6, ..row };
+        assert!(!wrong.holds());
+        let none = Settings { repeats: 0, ..settings };
+        assert!(measure("small", Solve::new(matrix), &none).is_err());
+    }
+}
