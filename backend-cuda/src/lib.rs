@@ -4,6 +4,8 @@
 //! launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as the plan says stays in
 //! registers and shared memory from step to step. The kernels are in `abide-shaders`.
 //!
+//! A linear solver is one persistent kernel, too: `krylov` has them.
+//!
 //! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the device (`tune`),
 //! and the fastest is kept on disk (`winners`).
 //!
@@ -14,6 +16,7 @@
 mod cache;
 mod driver;
 mod kernels;
+mod krylov;
 mod memory;
 mod nvrtc;
 mod persistent;
@@ -29,12 +32,14 @@ use std::sync::Arc;
 
 use abide_core::backend::{Tuner, check_fields};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Tune};
+use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use cudarc::driver::CudaContext;
 
 pub use cache::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use driver::device_count;
 pub use kernels::{fit, report, target};
+pub use krylov::{Image, fit_solver};
 pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
 
 /// One CUDA device.
@@ -81,6 +86,10 @@ impl Backend for CudaBackend {
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         tune::plan(self, problem, options)
+    }
+
+    fn linear(&self) -> Option<&dyn LinearBackend> {
+        Some(self)
     }
 
     fn tuner(&self) -> Option<&dyn Tuner> {

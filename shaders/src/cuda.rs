@@ -1,5 +1,6 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
+mod krylov;
 mod stream;
 
 use std::fmt::Write as _;
@@ -9,6 +10,8 @@ use abide_core::plan::{Axes, Schedule, Sweep, Synchronisation, Tiles, staged_fie
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::emit::{Language, formula};
+
+pub use krylov::{KRYLOV_ENTRY, QUANTITIES, krylov};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");

@@ -56,7 +56,7 @@ std::mt19937 drawn;                      // the same numbers everywhere
 unsigned late = 100;                     // of a hundred copies, those that arrive only when they are waited for
 ucontext_t scheduler;
 Lane lanes[LANES];
-Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED];
+Meeting warps[LANES / WARP], blocks[BLOCKS_LAUNCHED], cluster;
 int current = 0;                         // the lane that runs
 long events = 0;                         // meetings that ended and lanes that finished
 constexpr size_t SHARED_SLOT = (SHARED_BYTES + 127) / 128 * 128 + 128;
@@ -88,6 +88,18 @@ inline void meet(Meeting& meeting, int members, const char* what)
 
 inline void meet_warp(const char* what) { meet(warps[current / WARP], WARP, what); }
 inline void meet_block(const char* what) { meet(blocks[block()], THREADS_LAUNCHED, what); }
+
+// All lanes of the launch: it is one cluster.
+inline void meet_cluster() { meet(cluster, LANES, "barrier.cluster"); }
+
+// The place of `at`, which is in this block's shared memory, in that of another block.
+template <class T>
+T* remote(T* at, unsigned rank)
+{
+    const ptrdiff_t offset = reinterpret_cast<unsigned char*>(at) - shared_memory();
+    if (offset < 0 || offset + ptrdiff_t(sizeof(T)) > SHARED_BYTES || rank >= BLOCKS_LAUNCHED) fail("a store beyond distributed shared memory");
+    return reinterpret_cast<T*>(memory[rank] + offset);
+}
 
 // What lane `from` of the launch shows, where this one shows `value`.
 template <class T>

@@ -6,6 +6,7 @@
 
 pub mod ebisu;
 mod explain;
+pub mod krylov;
 mod measured;
 mod neighbours;
 mod options;

@@ -34,6 +34,18 @@ impl Recurrence {
     }
 }
 
+/// The factors of the polynomial preconditioner of a degree: that of the first residual, then those of the old direction and of the
+/// residual in each step. Computed in f64; [`ChebyshevPolynomial`](super::ChebyshevPolynomial) rounds each once.
+pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
+    let mut recurrence = Recurrence::new(bounds);
+    let first = recurrence.first();
+    let steps = (0..degree).flat_map(|_| {
+        let (old, new) = recurrence.step::<f64>();
+        [old, new]
+    });
+    std::iter::once(first).chain(steps).collect()
+}
+
 /// Chebyshev iteration for symmetric positive definite systems whose eigenvalues are bounded: no dot product in the recurrence.
 ///
 /// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the preconditioned residual in the

@@ -24,6 +24,17 @@ impl Default for Jacobi {
     }
 }
 
+impl Jacobi {
+    /// Checks that the damping factor is one.
+    pub fn check(&self) -> Result<()> {
+        if self.weight > 0.0 && self.weight < 2.0 {
+            return Ok(());
+        }
+        let reason = format!("{} is outside ]0, 2[", self.weight);
+        Err(Error::invalid("Jacobi's weight", reason, "take 1, or 2/3 as a smoother"))
+    }
+}
+
 impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
     fn name(&self) -> &'static str {
         "jacobi"
@@ -39,10 +50,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        if !(self.weight > 0.0 && self.weight < 2.0) {
-            let reason = format!("{} is outside ]0, 2[", self.weight);
-            return Err(Error::invalid("Jacobi's weight", reason, "take 1, or 2/3 as a smoother").into());
-        }
+        self.check()?;
         let mut run = match Run::begin("jacobi", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,

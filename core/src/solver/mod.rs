@@ -49,7 +49,7 @@ pub use bounds::Bounds;
 pub use cg::Cg;
 pub use cg_pipelined::PipelinedCg;
 pub use cg_single::SingleReductionCg;
-pub use chebyshev::Chebyshev;
+pub use chebyshev::{Chebyshev, polynomial_factors};
 pub use engine::{Engine, Serial};
 pub use gmres::Gmres;
 pub use grid_operator::GridOperator;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
+use crate::plan::krylov::Krylov;
 use crate::plan::{Compiled, named};
 use crate::real::DType;
 
@@ -40,6 +41,8 @@ named! {
         Graph = "graph",
         /// Barriers of all blocks of a cooperative kernel.
         Grid = "grid",
+        /// Barriers of one block's threads.
+        Block = "block",
         /// Barriers of the blocks of one thread-block cluster.
         Cluster = "cluster",
     }
@@ -119,6 +122,8 @@ impl SolveTraffic {
 pub enum SolveSchedule {
     /// Bands of rows on the threads of a CPU.
     Bands(Bands),
+    /// A persistent kernel on a CUDA device.
+    Krylov(Box<Krylov>),
 }
 
 impl SolveSchedule {
@@ -126,6 +131,7 @@ impl SolveSchedule {
     pub fn describe(&self) -> String {
         match self {
             SolveSchedule::Bands(bands) => format!("bands of {} entries, {} threads", bands.work, bands.threads),
+            SolveSchedule::Krylov(krylov) => krylov.describe(),
         }
     }
 }

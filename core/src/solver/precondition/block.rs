@@ -51,6 +51,16 @@ impl<T: Real> BlockDiagonal<T> {
         }
         Ok(BlockDiagonal { size, rows, inverses })
     }
+
+    /// The rows of a block; the last may have fewer.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The inverses, block after block, row by row.
+    pub fn inverses(&self) -> &[T] {
+        &self.inverses
+    }
 }
 
 impl<T: Real, E: Engine<T>> Preconditioner<T, E> for BlockDiagonal<T> {

@@ -1,0 +1,161 @@
+//! Conjugate gradients on the systems of the target table: µs an iteration for every form of the method and cache policy, and for
+//! every layout that the planner considers.
+//!
+//! `krylov [SYSTEM [ITERATIONS]]`: systems whose name contains `SYSTEM`, by default all. Without a device: the layouts for an H200, and the
+//! compiler's report of each.
+
+use std::ops::ControlFlow;
+
+use abide_core::plan::krylov::{forms, plan_krylov, plan_krylov_form};
+use abide_core::solver::{
+    GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions, SolvePlan,
+    SolverError,
+};
+use abide_core::sparse::{Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Result, Shape};
+use abide_cuda::{CudaBackend, Nvrtc, fit_solver, target};
+
+/// A symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed: most columns are
+/// near the diagonal, some anywhere.
+fn skewed(rows: usize, entries: usize) -> Result<Matrix> {
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut all = Triplets::new(rows, rows)?;
+    let mut diagonal = vec![1.0; rows];
+    for _ in 0..(entries - rows) / 2 {
+        // Squared: low numbers have longer rows.
+        let row = ((random.f64() * random.f64()) * rows as f64) as usize;
+        let reach = if random.usize(0..10) == 0 { rows } else { 64 };
+        let column = (row + 1 + random.usize(0..reach)) % rows;
+        if column != row {
+            let value = -random.f64();
+            all.push(row, column, value)?;
+            all.push(column, row, value)?;
+            diagonal[row] -= value;
+            diagonal[column] -= value;
+        }
+    }
+    for (row, value) in diagonal.into_iter().enumerate() {
+        all.push(row, row, value)?;
+    }
+    Ok(all.into_csr()?.into())
+}
+
+fn matrix_free(extents: &[usize]) -> Result<Matrix> {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let stencil = LinearStencil::new("2d5pt", &taps)?;
+    let boundaries = Boundaries::all(Boundary::Constant(0.0));
+    Ok(GridOperator::new(stencil, Shape::new(extents)?, boundaries, DType::F64)?.into())
+}
+
+/// A system of the table: its name, how it is made, and the µs an iteration that must be reached and that are hoped for.
+type System = (&'static str, fn() -> Result<Matrix>, f64, f64);
+
+/// `like` a matrix of a collection: random, of its size.
+const SYSTEMS: [System; 9] = [
+    ("like-1138_bus", || skewed(1138, 4054), 5.0, 1.5),
+    ("like-bcsstk13", || skewed(2003, 83_883), 6.0, 2.0),
+    ("trefethen-2000", || Ok(trefethen(2000, DType::F64)?.into()), 6.0, 2.0),
+    ("laplacian-300x300", || Ok(laplacian_2d(300, 300, DType::F64)?.into()), 7.0, 4.0),
+    ("laplacian-1000x999", || Ok(laplacian_2d(1000, 999, DType::F64)?.into()), 40.0, 22.0),
+    ("hpcg-64", || Ok(hpcg(64, 64, 64, DType::F64)?.into()), 28.0, 18.0),
+    ("laplacian-100-cubed", || Ok(laplacian_3d(100, 100, 100, DType::F64)?.into()), 55.0, 35.0),
+    ("hpcg-104", || Ok(hpcg(104, 104, 104, DType::F64)?.into()), 130.0, 105.0),
+    ("matrix-free-1000x999", || matrix_free(&[1000, 999]), 20.0, 10.0),
+];
+
+fn methods() -> [Method; 3] {
+    [Method::Cg, Method::SingleReductionCg, Method::PipelinedCg(PipelinedCg::default())]
+}
+
+/// The median and the spread of µs an iteration of five runs, and what a run to convergence says of its residual.
+fn measured(
+    backend: &CudaBackend,
+    matrix: &Matrix,
+    plan: &SolvePlan,
+    options: &SolveOptions,
+    iterations: usize,
+) -> std::result::Result<String, SolverError> {
+    let mut session = backend.open_solver(matrix, plan, options)?;
+    let mut random = fastrand::Rng::with_seed(9);
+    let b = Array::from_fn(matrix.dtype(), matrix.rows(), |_| random.f64() - 0.5);
+    let mut times = Vec::new();
+    for _ in 0..6 {
+        let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;
+        // No tolerance is met: what is timed is the iteration.
+        let parameters =
+            Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: usize::MAX, ..Parameters::default() };
+        let outcome = session.solve(&b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
+        // Recurrences may end by breaking down once the residual is exhausted; the iterations until then count.
+        let report = match &outcome {
+            Ok(report) => report,
+            Err(error) => match error.report() {
+                Some(report) => report,
+                None => return outcome.map(|_| String::new()),
+            },
+        };
+        times.push(report.iteration_seconds * 1e6 / report.iterations.max(1) as f64);
+    }
+    // The first has warmed up.
+    times.remove(0);
+    times.sort_by(f64::total_cmp);
+    let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;
+    let parameters = Parameters { relative: 1e-8, iterations: 20_000, ..Parameters::default() };
+    let report = session.solve(&b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()))?;
+    let norm = b.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
+    let kept = session.plan();
+    Ok(format!(
+        "{:7.2} µs ±{:3.0} %, {:5} iterations to {:.1e} (true {:.1e}); {}, {:?}",
+        times[2],
+        50.0 * (times[4] - times[0]) / times[2],
+        report.iterations,
+        report.history.last().copied().unwrap_or(f64::NAN) / norm,
+        report.true_residual.unwrap_or(f64::NAN) / norm,
+        kept.schedule.describe(),
+        kept.compiled.first().map(|compiled| (compiled.registers, compiled.spill_bytes)),
+    ))
+}
+
+fn reported(nvrtc: &Nvrtc, matrix: &Matrix, plan: &SolvePlan, options: &SolveOptions) -> Result<String> {
+    let (plan, cubin) = fit_solver(nvrtc, matrix, plan, options, &target(&plan.device))?;
+    let said = cubin.report.first().map(|compiled| (compiled.registers, compiled.spill_bytes));
+    Ok(format!("{}, {said:?}", plan.schedule.describe()))
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let wanted = arguments.next().unwrap_or_default();
+    let iterations = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(500);
+    let backend = CudaBackend::new();
+    if let Err(reason) = &backend {
+        println!("no device ({reason}); for an H200:");
+    }
+    let device = match &backend {
+        Ok(backend) => backend.device().clone(),
+        Err(_) => DeviceSpec::preset("h200")?,
+    };
+    for (name, make, must, hoped) in SYSTEMS.into_iter().filter(|(name, ..)| name.contains(&wanted)) {
+        let matrix = make()?;
+        println!("\n{name}: {} rows, {} entries; must {must} µs, go for {hoped} µs", matrix.rows(), matrix.nonzeros());
+        let line = |words: &str, plan: Result<SolvePlan>, options: &SolveOptions| {
+            let said = plan.map_err(SolverError::from).and_then(|plan| match &backend {
+                Ok(backend) => measured(backend, &matrix, &plan, options, iterations),
+                Err(_) => Ok(reported(&Nvrtc::open()?, &matrix, &plan, options)?),
+            });
+            match said {
+                Ok(said) => println!("  {words:<28}{said}"),
+                Err(error) => println!("  {words:<28}{error}"),
+            }
+        };
+        for method in methods() {
+            for cache in [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix] {
+                let options = SolveOptions { cache, ..SolveOptions::with_method(method) };
+                line(&format!("{method} {cache}"), plan_krylov(&matrix, &device, &options), &options);
+            }
+        }
+        for form in forms(&matrix, &device) {
+            let options = SolveOptions::with_method(Method::SingleReductionCg);
+            line("cg-single form", plan_krylov_form(&matrix, &device, &options, &form), &options);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! A system as the solvers' kernels read it: the arrays of the layout and of the preconditioner.
+
+use std::sync::Arc;
+
+use abide_core::plan::krylov::{Columns, Krylov, Vector, applied, pack};
+use abide_core::solver::{
+    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions, SolverError,
+    polynomial_bounds, polynomial_factors,
+};
+use abide_core::{Array, DType, Error, Real, Result};
+
+/// What is uploaded once a session; the fields are named as in the kernels' `Arguments`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// `Share` of each block.
+    pub shares: Vec<u8>,
+    /// Row or slice offsets.
+    pub offsets: Vec<u8>,
+    /// Merge-path searches.
+    pub searches: Vec<u8>,
+    /// Columns.
+    pub columns: Vec<u8>,
+    /// Values.
+    pub values: Vec<u8>,
+    /// Inverse blocks of block-Jacobi, each row as long as a block.
+    pub inverse: Vec<u8>,
+    /// Factors of the polynomial preconditioner.
+    pub factors: Vec<u8>,
+    /// The inverse diagonal, and the number of its vector, where the kernels read it as one.
+    pub diagonal: Option<(usize, Array)>,
+    /// Values from one vector in device memory to the next.
+    pub stride: usize,
+    /// Centre and half width of Chebyshev iteration's interval.
+    pub interval: [f64; 2],
+    /// The damping of Jacobi's method.
+    pub weight: f64,
+    /// Iterations from one replacement to the next in pipelined conjugate gradients.
+    pub replacement: u32,
+}
+
+impl Image {
+    /// The image of a system under a layout. Eigenvalues are estimated here, and blocks inverted.
+    pub fn new(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Result<Image, SolverError> {
+        match matrix.dtype() {
+            DType::F32 => Image::of(&matrix.operator::<f32>()?, matrix, options, layout),
+            DType::F64 => Image::of(&matrix.operator::<f64>()?, matrix, options, layout),
+        }
+    }
+
+    fn of<T: Real>(
+        operator: &Arc<dyn Operator<T>>,
+        matrix: &Matrix,
+        options: &SolveOptions,
+        layout: &Krylov,
+    ) -> Result<Image, SolverError> {
+        let packed = match matrix {
+            Matrix::Stored(stored) => Some(pack(stored, layout)?),
+            Matrix::Stencil(_) => None,
+        };
+        let mut shares = Vec::new();
+        for (number, share) in layout.shares.iter().enumerate() {
+            let [entries, offsets, searches] = packed.as_ref().map_or([0; 3], |packed| packed.firsts[number]);
+            for wide in [entries, offsets] {
+                shares.extend((wide as u64).to_ne_bytes());
+            }
+            for narrow in [share.first, share.rows, share.cached, share.cached_entries, share.base, searches] {
+                shares.extend(narrow_number(narrow)?.to_ne_bytes());
+            }
+        }
+        let mut image = Image {
+            shares,
+            offsets: Vec::new(),
+            searches: Vec::new(),
+            columns: Vec::new(),
+            values: Vec::new(),
+            inverse: Vec::new(),
+            factors: Vec::new(),
+            diagonal: None,
+            stride: matrix.rows().next_multiple_of(64),
+            interval: [1.0, 0.0],
+            weight: 1.0,
+            replacement: 0,
+        };
+        if let Some(packed) = packed {
+            image.offsets = packed.offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
+            image.searches = packed.searches.iter().flat_map(|search| search.to_ne_bytes()).collect();
+            image.columns = match packed.columns {
+                Columns::U16(columns) => columns.iter().flat_map(|column| column.to_ne_bytes()).collect(),
+                Columns::U32(columns) => columns.iter().flat_map(|column| column.to_ne_bytes()).collect(),
+            };
+            image.values = packed.values.as_bytes().to_vec();
+        }
+        image.precondition::<T>(operator, options, layout)?;
+        match options.method {
+            Method::Jacobi(method) => {
+                method.check()?;
+                image.weight = method.weight;
+            }
+            Method::PipelinedCg(method) => image.replacement = u32::try_from(method.replacement).unwrap_or(u32::MAX),
+            Method::Chebyshev(method) => {
+                let bounds = match method.bounds {
+                    Some(bounds) => bounds,
+                    None => {
+                        let mut m = options.preconditioner.build(&Serial, Arc::clone(operator))?;
+                        Bounds::estimate(&Serial, operator, &mut m, 30)?.widened(0.9, 1.1)?
+                    }
+                };
+                image.interval = [(bounds.high() + bounds.low()) / 2.0, (bounds.high() - bounds.low()) / 2.0];
+            }
+            Method::Cg | Method::SingleReductionCg | Method::BiCgStab | Method::Gmres(_) => {}
+        }
+        Ok(image)
+    }
+
+    fn precondition<T: Real>(
+        &mut self,
+        operator: &Arc<dyn Operator<T>>,
+        options: &SolveOptions,
+        layout: &Krylov,
+    ) -> Result<(), SolverError> {
+        let number = layout.vectors.iter().position(|(vector, _)| *vector == Vector::Inverse);
+        let diagonal = |values: Vec<T>| number.map(|number| (number, T::into_array(values)));
+        match applied(options) {
+            Preconditioning::None => {}
+            Preconditioning::Jacobi => self.diagonal = diagonal(Diagonal::new(operator)?.inverse().to_vec()),
+            Preconditioning::BlockJacobi { size } => {
+                let blocks = BlockDiagonal::new(operator, size)?;
+                // The last block's rows are filled up to the length of the others'.
+                let (inverses, own) = (blocks.inverses(), blocks.size());
+                let mut rows: Vec<T> = Vec::new();
+                let mut at = 0;
+                for start in (0..operator.rows()).step_by(own) {
+                    let n = own.min(operator.rows() - start);
+                    for row in inverses[at..at + n * n].chunks_exact(n) {
+                        rows.extend_from_slice(row);
+                        rows.resize(rows.len() + size - n, T::ZERO);
+                    }
+                    at += n * n;
+                }
+                self.inverse = T::into_array(rows).as_bytes().to_vec();
+            }
+            Preconditioning::Chebyshev { degree } => {
+                let (scale, bounds) = polynomial_bounds(&Serial, operator)?;
+                let values = scale.map_or_else(|| vec![T::ONE; operator.rows()], |scale| scale.inverse().to_vec());
+                self.diagonal = diagonal(values);
+                self.factors = polynomial_factors(bounds, degree).into_iter().flat_map(f64::to_ne_bytes).collect();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn narrow_number(value: usize) -> Result<u32> {
+    let change = "choose --backend cpu";
+    u32::try_from(value).map_err(|_| Error::limit("numbers of a solver's layout", value, u32::MAX, change))
+}

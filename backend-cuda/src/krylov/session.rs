@@ -1,0 +1,402 @@
+//! A system on the device, and its launches.
+
+use std::ffi::c_void;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use abide_core::plan::krylov::{Krylov, Space, Vector};
+use abide_core::solver::reduce;
+use abide_core::solver::{
+    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
+};
+use abide_core::{Array, DType, Error, Real, Result};
+use abide_shaders::cuda::KRYLOV_ENTRY;
+use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
+
+use super::image::Image;
+use super::outcome::{STATE_BYTES, State, Status, fresh};
+use crate::driver::during;
+use crate::kernels::Kernels;
+use crate::nvrtc::Cubin;
+
+/// Iterations of the first launch; later ones take about [`EPOCH_SECONDS`].
+const FIRST_EPOCH: u32 = 256;
+
+/// Seconds of a launch, about: observers and a limit on time wait no longer, nor does a display's watchdog.
+const EPOCH_SECONDS: f64 = 0.1;
+
+/// Blocks of a cluster that every device with clusters has.
+const PORTABLE_CLUSTER: usize = 8;
+
+/// Sums of one reduction, at most; two sets, used by turns.
+const PARTIALS: usize = 2 * 4;
+
+/// The kernels' `Arguments`: addresses, then numbers.
+#[repr(C)]
+struct Arguments {
+    shares: u64,
+    offsets: u64,
+    searches: u64,
+    columns: u64,
+    values: u64,
+    b: u64,
+    inverse: u64,
+    factors: u64,
+    homes: u64,
+    exchanged: u64,
+    partials: u64,
+    arrived: u64,
+    state: u64,
+    history: u64,
+    stride: u64,
+    threshold: f64,
+    weight: f64,
+    centre: f64,
+    half: f64,
+    until: u32,
+    most: u32,
+    patience: u32,
+    replacement: u32,
+}
+
+/// Device memory of a session.
+struct Buffers {
+    shares: CudaSlice<u8>,
+    offsets: CudaSlice<u8>,
+    searches: CudaSlice<u8>,
+    columns: CudaSlice<u8>,
+    values: CudaSlice<u8>,
+    inverse: CudaSlice<u8>,
+    factors: CudaSlice<u8>,
+    b: CudaSlice<u8>,
+    homes: CudaSlice<u8>,
+    exchanged: CudaSlice<u8>,
+    partials: CudaSlice<u8>,
+    arrived: CudaSlice<u8>,
+    state: CudaSlice<u8>,
+}
+
+/// A matrix on a CUDA device, and the kernel that solves with it.
+pub struct KrylovSession {
+    plan: SolvePlan,
+    layout: Krylov,
+    dtype: DType,
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    function: CudaFunction,
+    image: Image,
+    buffers: Buffers,
+    /// The number of the iterate's vector.
+    x: usize,
+}
+
+impl KrylovSession {
+    pub fn open(
+        context: &Arc<CudaContext>,
+        matrix: &Matrix,
+        plan: SolvePlan,
+        options: &SolveOptions,
+        cubin: Cubin,
+    ) -> Result<Self, SolverError> {
+        let Some(layout) = plan.krylov().cloned() else {
+            return Err(Error::invalid(
+                "the plan of a solver",
+                "it is not a CUDA device's",
+                "plan it with this backend",
+            )
+            .into());
+        };
+        context.bind_to_thread().map_err(during("binding the context"))?;
+        let mut image = Image::new(matrix, options, &layout)?;
+        let function = Kernels::load(context, cubin)?.function(KRYLOV_ENTRY, layout.regions.total)?;
+        check_residency(&function, &layout, &plan)?;
+        let stream = context.new_stream().map_err(during("making a stream"))?;
+        let real = matrix.dtype().bytes();
+        let vector = image.stride * real;
+        let room = Room { context, stream: &stream };
+        let homes = layout.vectors.len() * vector;
+        let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
+        let partials = PARTIALS * layout.blocks * real;
+        let loaded =
+            image.shares.len() + image.offsets.len() + image.searches.len() + image.columns.len() + image.values.len();
+        room.check(loaded + image.inverse.len() + homes + exchanged + partials + vector)?;
+        let mut buffers = Buffers {
+            shares: room.load(&image.shares)?,
+            offsets: room.load(&image.offsets)?,
+            searches: room.load(&image.searches)?,
+            columns: room.load(&image.columns)?,
+            values: room.load(&image.values)?,
+            inverse: room.load(&image.inverse)?,
+            factors: room.load(&image.factors)?,
+            b: room.zeros(vector)?,
+            homes: room.zeros(homes)?,
+            exchanged: room.zeros(exchanged)?,
+            partials: room.zeros(partials)?,
+            arrived: room.zeros(128)?,
+            state: room.zeros(STATE_BYTES)?,
+        };
+        if let Some((number, diagonal)) = &image.diagonal {
+            let mut part = buffers.homes.slice_mut(number * vector..);
+            stream.memcpy_htod(diagonal.as_bytes(), &mut part).map_err(during("loading the diagonal"))?;
+        }
+        stream.synchronize().map_err(during("loading a matrix"))?;
+        // On the device now.
+        for part in [&mut image.offsets, &mut image.searches, &mut image.columns, &mut image.values, &mut image.inverse]
+        {
+            *part = Vec::new();
+        }
+        let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
+        let dtype = matrix.dtype();
+        Ok(KrylovSession { plan, layout, dtype, context: context.clone(), stream, function, image, buffers, x })
+    }
+
+    /// Launches the kernel until the history is `until` long, and returns its state and seconds.
+    fn launch(
+        &mut self,
+        run: &Run<'_>,
+        history: &CudaSlice<u8>,
+        parameters: &Parameters,
+        until: u32,
+    ) -> Result<(State, f64)> {
+        let stream = &self.stream;
+        let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(stream).0;
+        let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let buffers = &self.buffers;
+        let mut arguments = Arguments {
+            shares: at(&buffers.shares),
+            offsets: at(&buffers.offsets),
+            searches: at(&buffers.searches),
+            columns: at(&buffers.columns),
+            values: at(&buffers.values),
+            b: at(&buffers.b),
+            inverse: at(&buffers.inverse),
+            factors: at(&buffers.factors),
+            homes: at(&buffers.homes),
+            exchanged: at(&buffers.exchanged),
+            partials: at(&buffers.partials),
+            arrived: at(&buffers.arrived),
+            state: at(&buffers.state),
+            history: at(history),
+            stride: self.image.stride as u64,
+            threshold: run.threshold(),
+            weight: self.image.weight,
+            centre: self.image.interval[0],
+            half: self.image.interval[1],
+            until,
+            most: narrow(parameters.iterations),
+            patience: narrow(parameters.stagnation.max(1)),
+            replacement: self.image.replacement,
+        };
+        // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
+        unsafe { result::memset_d8_async(arguments.arrived, 0, 128, stream.cu_stream()) }
+            .map_err(during("clearing a counter"))?;
+        let grid = (self.layout.blocks as u32, 1, 1);
+        let block = (self.layout.threads as u32, 1, 1);
+        let (shared, entry) = (self.layout.regions.total as u32, self.function.cu_function());
+        let mut parameters: [*mut c_void; 1] = [(&raw mut arguments).cast()];
+        let begun = Instant::now();
+        // SAFETY: the kernel takes one `Arguments` by value, whose layout is that of the struct here, and the call copies
+        // it; every buffer is as long as the layout says, for the session made them. Co-residency was checked.
+        let launched = unsafe {
+            match self.layout.space {
+                Space::Grid => {
+                    result::launch_cooperative_kernel(entry, grid, block, shared, stream.cu_stream(), &mut parameters)
+                }
+                Space::Block | Space::Cluster => {
+                    result::launch_kernel(entry, grid, block, shared, stream.cu_stream(), &mut parameters)
+                }
+            }
+        };
+        launched.map_err(during("launching a solver"))?;
+        stream.synchronize().map_err(during("running a solver"))?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let mut bytes = vec![0; STATE_BYTES];
+        stream
+            .memcpy_dtoh(&self.buffers.state.slice(..STATE_BYTES), &mut bytes)
+            .map_err(during("reading a solver's state"))?;
+        stream.synchronize().map_err(during("reading a solver's state"))?;
+        let state =
+            State::read(&bytes).ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
+        Ok((state, seconds))
+    }
+
+    /// The loop of launches, from loaded vectors to the end of the run.
+    fn run<T: Real>(&mut self, mut run: Run<'_>, parameters: &Parameters) -> Result<Report, SolverError> {
+        let most = u32::try_from(parameters.iterations).unwrap_or(u32::MAX - 2);
+        let room = Room { context: &self.context, stream: &self.stream };
+        let bytes = (most as usize + 2) * 8;
+        room.check(bytes)?;
+        let history = room.zeros(bytes)?;
+        let (mut known, mut until, mut seconds) = (0_u32, FIRST_EPOCH.min(most + 1), 0.0);
+        loop {
+            let (state, took) = self.launch(&run, &history, parameters, until)?;
+            seconds += took;
+            let new = (state.length.min(most + 1) as usize).saturating_sub(known as usize);
+            if new == 0 && state.status == Status::Running {
+                let message = "a launch ended without an iteration";
+                return Err(Error::device("cuda", "running a persistent solver", message).into());
+            }
+            let mut bytes = vec![0; new * 8];
+            if new > 0 {
+                let part = history.slice(known as usize * 8..(known as usize + new) * 8);
+                self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
+                self.stream.synchronize().map_err(during("reading the history"))?;
+            }
+            let residuals: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
+            known = state.length;
+            let told = state.told::<T>(&mut run, &residuals)?;
+            run.timed(seconds);
+            if told == ControlFlow::Break(()) {
+                return run.conclude(state.true_square.sqrt());
+            }
+            let rate = f64::from(known.max(1)) / seconds.max(1e-6);
+            let next = (EPOCH_SECONDS * rate).clamp(f64::from(FIRST_EPOCH), 1e8) as u32;
+            until = known.saturating_add(next).min(most + 1);
+        }
+    }
+
+    fn solve_of<T: Real>(
+        &mut self,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        let begin =
+            Run::open(self.plan.method.name(), self.plan.rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
+        let run = match begin {
+            Begin::Zero(report) => return Ok(report),
+            Begin::Iterate(run) => run,
+        };
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        let vector = self.image.stride * self.dtype.bytes();
+        let home = self.x * vector..self.x * vector + size_of_val(x);
+        let upload = |values: &[T]| T::into_array(values.to_vec());
+        let (right, guess) = (upload(b), upload(x));
+        let stream = self.stream.clone();
+        stream.memcpy_htod(right.as_bytes(), &mut self.buffers.b).map_err(during("loading b"))?;
+        let mut part = self.buffers.homes.slice_mut(home.clone());
+        stream.memcpy_htod(guess.as_bytes(), &mut part).map_err(during("loading x"))?;
+        stream.memcpy_htod(&fresh(), &mut self.buffers.state).map_err(during("resetting a solver"))?;
+        stream.synchronize().map_err(during("loading vectors"))?;
+        let outcome = self.run::<T>(run, parameters);
+        if !matches!(outcome, Err(SolverError::Invalid(_))) {
+            let from = self.buffers.homes.device_ptr(&stream).0 + home.start as u64;
+            // SAFETY: `home` is as long as `x`, whose values may have any bits; the stream is waited for before `x` is used.
+            unsafe { result::memcpy_dtoh_async(x, from, stream.cu_stream()) }.map_err(during("reading x"))?;
+            stream.synchronize().map_err(during("reading x"))?;
+        }
+        outcome
+    }
+}
+
+impl LinearSession for KrylovSession {
+    fn plan(&self) -> &SolvePlan {
+        &self.plan
+    }
+
+    fn solve(
+        &mut self,
+        b: &Array,
+        x: &mut Array,
+        parameters: &Parameters,
+        observe: &mut Observe<'_>,
+    ) -> Result<Report, SolverError> {
+        match (b, x) {
+            (Array::F32(b), Array::F32(x)) if self.dtype == DType::F32 => self.solve_of(b, x, parameters, observe),
+            (Array::F64(b), Array::F64(x)) if self.dtype == DType::F64 => self.solve_of(b, x, parameters, observe),
+            (b, x) => {
+                let reason = format!("b is {} and x is {}, the matrix {}", b.dtype(), x.dtype(), self.dtype);
+                Err(Error::invalid("the vectors b and x", reason, "cast them with Array::cast").into())
+            }
+        }
+    }
+}
+
+/// Blocks that wait for each other must all be resident: an error that names both numbers where they would not be.
+fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -> Result<()> {
+    let change = "choose another cache policy, or --backend cpu";
+    if layout.space == Space::Cluster {
+        return check_cluster(function, layout, change);
+    }
+    let (threads, shared) = (layout.threads as u32, layout.regions.total);
+    let a_multiprocessor = function
+        .occupancy_max_active_blocks_per_multiprocessor(threads, shared, None)
+        .map_err(during("asking for the occupancy"))?;
+    let resident = a_multiprocessor as usize * plan.device.multiprocessors;
+    if resident < layout.blocks {
+        return Err(Error::limit("co-resident blocks of a persistent solver", layout.blocks, resident, change));
+    }
+    Ok(())
+}
+
+/// A cluster is started whole or not at all: an error where the device has no place for one of this size.
+fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Result<()> {
+    let limit = |clusters: i32| {
+        Error::limit("blocks of a cluster", layout.blocks, format!("{clusters} clusters of that size fit"), change)
+    };
+    if layout.blocks > PORTABLE_CLUSTER {
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        function.set_attribute(attribute, 1).map_err(|_| limit(0))?;
+    }
+    let mut attribute = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue {
+            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: layout.blocks as u32, y: 1, z: 1 },
+        },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: layout.blocks as u32,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: layout.threads as u32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: layout.regions.total as u32,
+        hStream: std::ptr::null_mut(),
+        attrs: &raw mut attribute,
+        numAttrs: 1,
+    };
+    let mut clusters = 0;
+    // SAFETY: configuration and attribute outlive the call, which writes one integer. Clusters are planned only for devices whose
+    // drivers have this function.
+    let status =
+        unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function.cu_function(), &raw const config) };
+    status.result().map_err(during("asking for the occupancy of clusters"))?;
+    if clusters < 1 { Err(limit(clusters)) } else { Ok(()) }
+}
+
+/// Where buffers come from.
+struct Room<'a> {
+    context: &'a Arc<CudaContext>,
+    stream: &'a Arc<CudaStream>,
+}
+
+impl Room<'_> {
+    /// An error where there is not that much device memory.
+    fn check(&self, bytes: usize) -> Result<()> {
+        let (free, _) = self.context.mem_get_info().map_err(during("asking for free memory"))?;
+        if bytes > free {
+            let change = "choose f32, or another backend";
+            return Err(Error::limit("bytes of device memory of a solver", bytes, format!("{free} free"), change));
+        }
+        Ok(())
+    }
+
+    /// A buffer of zeros, at least a line long so that it has an address.
+    fn zeros(&self, bytes: usize) -> Result<CudaSlice<u8>> {
+        self.stream.alloc_zeros::<u8>(bytes.max(128)).map_err(during("allocating a solver's memory"))
+    }
+
+    fn load(&self, bytes: &[u8]) -> Result<CudaSlice<u8>> {
+        let mut buffer = self.zeros(bytes.len())?;
+        if !bytes.is_empty() {
+            let mut part = buffer.slice_mut(..bytes.len());
+            self.stream.memcpy_htod(bytes, &mut part).map_err(during("loading a solver's memory"))?;
+        }
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,117 @@
+// Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations a launch: solver FOLDER SEED CHUNK.
+//
+// FOLDER/arrays holds the arrays of `Arguments` one after another, each after its length in bytes. The vectors and the history
+// go to FOLDER/homes and FOLDER/history, the state to FOLDER/state.
+
+#include "lanes.h"
+
+#include <climits>
+
+#include "cuda.h"
+
+#include "kernel.h"
+
+namespace {
+
+Arguments arguments;
+
+void body() { krylov(arguments); }
+
+// An array in device memory with guards around it.
+struct Array {
+    static constexpr size_t GUARD = 4096;
+    std::vector<unsigned char> bytes;
+
+    explicit Array(size_t length) : bytes(length + 2 * GUARD, 0xff) {}
+    unsigned char* first() { return bytes.data() + GUARD; }
+
+    void check() const
+    {
+        for (size_t i = 0; i < GUARD; ++i)
+            if (bytes[i] != 0xff || bytes[bytes.size() - 1 - i] != 0xff) emulated::fail("written beyond an array");
+    }
+};
+
+std::vector<Array> arrays;
+
+template <class T>
+T* next(FILE* file)
+{
+    unsigned long long length;
+    if (fread(&length, 8, 1, file) != 1) emulated::fail("cannot read a length");
+    arrays.emplace_back(length);
+    if (fread(arrays.back().first(), 1, length, file) != length) emulated::fail("cannot read an array");
+    return reinterpret_cast<T*>(arrays.back().first());
+}
+
+template <class T>
+T number(FILE* file)
+{
+    T value;
+    if (fread(&value, sizeof value, 1, file) != 1) emulated::fail("cannot read a number");
+    return value;
+}
+
+template <class T>
+T* fresh(size_t count)
+{
+    arrays.emplace_back(count * sizeof(T));
+    return reinterpret_cast<T*>(arrays.back().first());
+}
+
+void write(const std::string& path, const void* from, size_t bytes)
+{
+    FILE* file = fopen(path.c_str(), "wb");
+    if (!file || fwrite(from, 1, bytes, file) != bytes || fclose(file) != 0) emulated::fail("cannot write " + path);
+}
+
+}  // namespace
+
+int main(int, char** words)
+{
+    const std::string folder = words[1];
+    emulated::drawn.seed(atoi(words[2]));
+    const unsigned chunk = atoi(words[3]);
+    FILE* file = fopen((folder + "/arrays").c_str(), "rb");
+    if (!file) emulated::fail("cannot read the arrays");
+    arrays.reserve(32);
+    Arguments& a = arguments;
+    a.shares = next<Share>(file);
+    a.offsets = next<unsigned>(file);
+    a.searches = next<unsigned>(file);
+    a.columns = next<Column>(file);
+    a.values = next<real>(file);
+    a.b = next<real>(file);
+    a.inverse = next<real>(file);
+    a.factors = next<double>(file);
+    a.homes = next<real>(file);
+    a.stride = number<unsigned long long>(file);
+    a.threshold = number<double>(file);
+    a.weight = number<double>(file);
+    a.centre = number<double>(file);
+    a.half = number<double>(file);
+    a.most = number<unsigned>(file);
+    a.patience = number<unsigned>(file);
+    a.replacement = number<unsigned>(file);
+    a.exchanged = fresh<real>(SPACE == GRID ? TURNS * a.stride : 0);
+    a.partials = fresh<real>(2 * REDUCED * BLOCKS_LAUNCHED);
+    a.arrived = fresh<unsigned>(1);
+    a.state = fresh<State>(1);
+    a.history = fresh<double>(a.most + 2);
+    State& state = *a.state;
+    state = State{};
+    state.least = HUGE_VAL;
+    while (state.status == RUNNING) {
+        const unsigned before = state.length;
+        a.until = chunk == 0 ? a.most + 1 : state.length + chunk;
+        *a.arrived = 0;
+        for (emulated::Lane& lane : emulated::lanes) lane.done = false;
+        emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
+        if (state.status == RUNNING && state.length <= before) emulated::fail("a launch without an iteration");
+    }
+    for (const Array& array : arrays) array.check();
+    write(folder + "/homes", a.homes, VECTORS_LAUNCHED * a.stride * sizeof(real));
+    write(folder + "/history", a.history, state.length * sizeof(double));
+    write(folder + "/state", &state, sizeof state);
+    return 0;
+}

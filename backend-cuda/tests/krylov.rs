@@ -1,0 +1,218 @@
+//! Solvers on the device: every method, preconditioner, cache policy and product against the reference, the same bits twice.
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use abide_core::plan::krylov::{forms, plan_krylov_form};
+use abide_core::solver::{
+    GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial, SolveCache, SolveOptions,
+    SolverError,
+};
+use abide_core::sparse::{Triplets, hpcg, laplacian_2d, trefethen};
+use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
+use abide_cuda::CudaBackend;
+
+use common::present;
+
+fn stencil(extents: &[usize], boundaries: &str, dtype: DType) -> Matrix {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let boundaries = Boundaries::parse(boundaries, Boundary::Constant(0.0)).unwrap();
+    let stencil = LinearStencil::new("shifted", &taps).unwrap();
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap().into()
+}
+
+/// Symmetric and diagonally dominant, with a dense row and column: rows for a merge path.
+fn arrow(rows: usize) -> Matrix {
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    for row in 0..rows {
+        entries.push(row, row, if row == rows / 3 { rows as f64 } else { 9.0 }).unwrap();
+        if row != rows / 3 {
+            entries.push(row, rows / 3, -0.5).unwrap();
+            entries.push(rows / 3, row, -0.5).unwrap();
+        }
+    }
+    entries.into_csr().unwrap().into()
+}
+
+fn methods() -> impl Iterator<Item = Method> {
+    Method::all().into_iter().filter(|method| !matches!(method, Method::Gmres(_)))
+}
+
+fn right(matrix: &Matrix) -> Array {
+    let mut random = fastrand::Rng::with_seed(5);
+    Array::from_fn(matrix.dtype(), matrix.rows(), |_| random.f64() - 0.3)
+}
+
+fn parameters(matrix: &Matrix) -> Parameters {
+    let relative = if matrix.dtype() == DType::F32 { 1e-4 } else { 1e-9 };
+    Parameters { relative, iterations: 3000, ..Parameters::default() }
+}
+
+fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Report, SolverError> {
+    let operator = matrix.operator::<T>()?;
+    let mut m = options.preconditioner.build(&Serial, operator.clone())?;
+    let b = right(matrix);
+    let b = T::slice(&b).unwrap_or_default();
+    let mut x = vec![T::ZERO; b.len()];
+    options.method.solver::<T, Serial>().solve_on(&Serial, &operator, &mut m, b, &mut x, &parameters(matrix))
+}
+
+fn matrices() -> Vec<(&'static str, Matrix)> {
+    vec![
+        ("trefethen 1999", trefethen(1999, DType::F64).unwrap().into()),
+        ("laplacian 83×79", laplacian_2d(83, 79, DType::F64).unwrap().into()),
+        ("hpcg 17×19×23 f32", hpcg(17, 19, 23, DType::F32).unwrap().into()),
+        ("arrow 5003", arrow(5003)),
+        ("matrix-free 101×97", stencil(&[101, 97], "constant=0", DType::F64)),
+        ("matrix-free 67×131 f32", stencil(&[67, 131], "y=periodic,x=mirror", DType::F32)),
+    ]
+}
+
+/// Solves twice on the device; what is wrong is the error.
+fn check(
+    backend: &CudaBackend,
+    matrix: &Matrix,
+    options: &SolveOptions,
+    plan: &abide_core::solver::SolvePlan,
+    expected: &Report,
+) -> Result<(), String> {
+    let mut session = backend.open_solver(matrix, plan, options).map_err(|error| error.to_string())?;
+    let b = right(matrix);
+    let mut solve = || -> Result<(Report, Array), String> {
+        let mut x = Array::zeros(matrix.dtype(), matrix.rows()).map_err(|error| error.to_string())?;
+        let mut seen = 0;
+        let observe = &mut |iteration: usize, _: f64| {
+            assert_eq!(iteration, seen);
+            seen += 1;
+            ControlFlow::Continue(())
+        };
+        let report = session.solve(&b, &mut x, &parameters(matrix), observe).map_err(|error| error.to_string())?;
+        Ok((report, x))
+    };
+    let ((first, x), (second, y)) = (solve()?, solve()?);
+    if !x.same_bits(&y) || first.history != second.history {
+        return Err("other bits the second time".to_owned());
+    }
+    let slack = if options.method.name() == "bicgstab" { 2 + expected.iterations / 10 } else { 2 };
+    if first.iterations.abs_diff(expected.iterations) > slack {
+        return Err(format!("{} iterations, the reference takes {}", first.iterations, expected.iterations));
+    }
+    // The residual of what came back, by the reference's product.
+    let wide = matrix.cast(DType::F64).map_err(|error| error.to_string())?;
+    let operator = wide.operator::<f64>().map_err(|error| error.to_string())?;
+    let (x, b) = (x.to_f64(), b.to_f64());
+    let mut product = vec![0.0; x.len()];
+    operator.apply(&x, &mut product);
+    let residual = b.iter().zip(&product).map(|(b, ax)| (b - ax) * (b - ax)).sum::<f64>().sqrt();
+    let limit = expected.threshold * parameters(matrix).drift;
+    if residual.is_nan() || residual > limit {
+        return Err(format!("a true residual of {residual:e}, the limit is {limit:e}"));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let (mut wrong, mut runs) = (Vec::new(), 0);
+    for (name, matrix) in matrices() {
+        for method in methods() {
+            for preconditioner in Preconditioning::ALL {
+                let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+                let expected = match matrix.dtype() {
+                    DType::F32 => reference::<f32>(&matrix, &options),
+                    DType::F64 => reference::<f64>(&matrix, &options),
+                };
+                // Jacobi's method does not converge on all of them: then the device says the same.
+                let expected = match expected {
+                    Ok(expected) => expected,
+                    Err(
+                        SolverError::Stagnation { .. }
+                        | SolverError::NotConverged { .. }
+                        | SolverError::NotFinite { .. },
+                    ) => continue,
+                    Err(error) => panic!("{name}, {method} {preconditioner}: {error}"),
+                };
+                for cache in
+                    [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
+                {
+                    let options = SolveOptions { cache, ..options };
+                    let outcome = backend
+                        .plan_solve(&matrix, &options)
+                        .map_err(|error| error.to_string())
+                        .and_then(|plan| check(&backend, &matrix, &options, &plan, &expected));
+                    runs += 1;
+                    if let Err(why) = outcome {
+                        wrong.push(format!("{name}, {method} {preconditioner} {cache}: {why}"));
+                    }
+                }
+            }
+            // Every form of the plan: products, one block, clusters, the grid.
+            let options = SolveOptions { method, preconditioner: Preconditioning::Jacobi, cache: SolveCache::Auto };
+            let expected = match matrix.dtype() {
+                DType::F32 => reference::<f32>(&matrix, &options),
+                DType::F64 => reference::<f64>(&matrix, &options),
+            };
+            let Ok(expected) = expected else { continue };
+            for form in forms(&matrix, backend.device()) {
+                let Ok(plan) = plan_krylov_form(&matrix, backend.device(), &options, &form) else { continue };
+                runs += 1;
+                if let Err(why) = check(&backend, &matrix, &options, &plan, &expected) {
+                    wrong.push(format!("{name}, {method} {form:?}: {why}"));
+                }
+            }
+        }
+    }
+    println!("{runs} runs");
+    assert!(wrong.is_empty(), "{} of {runs}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn ends_without_convergence_are_told_as_the_reference_tells_them() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let matrix: Matrix = laplacian_2d(83, 79, DType::F64).unwrap().into();
+    let options = SolveOptions::default();
+    let mut session = backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
+    let b = right(&matrix);
+    let zeros = || Array::zeros(DType::F64, matrix.rows()).unwrap();
+    let go_on = &mut |_: usize, _: f64| ControlFlow::Continue(());
+    // A limit, with the whole history until then.
+    let few = Parameters { iterations: 7, ..Parameters::default() };
+    let error = session.solve(&b, &mut zeros(), &few, go_on).unwrap_err();
+    assert!(matches!(error, SolverError::NotConverged { .. }) && error.history().len() == 8, "{error}");
+    // An observer that has seen enough.
+    let error = session
+        .solve(&b, &mut zeros(), &Parameters::default(), &mut |iteration, _| {
+            if iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap_err();
+    assert!(matches!(error, SolverError::Stopped { .. }) && error.history().len() == 4, "{error}");
+    // No number.
+    let mut bad = b.to_f64();
+    bad[17] = f64::NAN;
+    let error = session.solve(&Array::F64(bad), &mut zeros(), &Parameters::default(), go_on).unwrap_err();
+    assert!(matches!(error, SolverError::NotFinite { .. }), "{error}");
+    // 0 is solved at once, and a session that met errors goes on.
+    let report = session.solve(&zeros(), &mut zeros(), &Parameters::default(), go_on).unwrap();
+    assert_eq!(report.iterations, 0);
+    assert!(session.solve(&b, &mut zeros(), &Parameters::default(), go_on).is_ok());
+    // Not definite, though every entry on the diagonal is positive.
+    let mut entries = Triplets::new(200, 200).unwrap();
+    for row in 0..200 {
+        entries.push(row, row, 1.0).unwrap();
+        for column in [row + 1, row + 199] {
+            entries.push(row, column % 200, 2.0).unwrap();
+        }
+    }
+    let indefinite: Matrix = entries.into_csr().unwrap().into();
+    let b = right(&indefinite);
+    for method in methods().filter(Method::needs_definite).filter(|method| method.name().starts_with("cg")) {
+        let options = SolveOptions::with_method(method);
+        let plan = backend.plan_solve(&indefinite, &options).unwrap();
+        let mut session = backend.open_solver(&indefinite, &plan, &options).unwrap();
+        let mut x = Array::zeros(DType::F64, 200).unwrap();
+        let error = session.solve(&b, &mut x, &Parameters::default(), go_on).unwrap_err();
+        assert!(matches!(error, SolverError::Indefinite { .. }), "{method}: {error}");
+    }
+}

@@ -1,0 +1,265 @@
+//! Solvers' kernels that run without a GPU: the generated text as C++, every lane on its own, several blocks together.
+//!
+//! As in `emulated.rs`; each run is compared with the reference solver: as many iterations give or take 2, a true residual below
+//! the threshold, and the same bits whatever the order of the lanes and however many launches the iterations are cut into.
+#![cfg(target_os = "linux")]
+
+mod common;
+#[path = "emulated/cxx.rs"]
+mod cxx;
+#[path = "emulated/solver.rs"]
+mod solver;
+
+use abide_core::plan::krylov::{Division, Form, Space};
+use abide_core::solver::{GridOperator, Jacobi, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::sparse::{Triplets, hpcg, laplacian_2d, trefethen};
+use abide_core::{Boundaries, Boundary, DType, LinearStencil, Shape};
+
+use common::present;
+use solver::Case;
+
+const SLICED: Division = Division::Sliced { width: None };
+
+fn form(space: Space, blocks: usize, division: Division) -> Form {
+    Form { space, blocks, threads: 128, division, registers: usize::MAX }
+}
+
+fn stencil(extents: &[usize], boundaries: &str) -> Matrix {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let boundaries = Boundaries::parse(boundaries, Boundary::Constant(0.0)).unwrap();
+    let stencil = LinearStencil::new("shifted", &taps).unwrap();
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap().into()
+}
+
+/// A symmetric, diagonally dominant matrix with one dense row and column, and short rows of unequal length.
+fn arrow(rows: usize) -> Matrix {
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    let dense = rows / 3;
+    for row in 0..rows {
+        entries.push(row, row, if row == dense { rows as f64 } else { 9.0 }).unwrap();
+        if row != dense {
+            entries.push(row, dense, -0.5).unwrap();
+            entries.push(dense, row, -0.5).unwrap();
+        }
+        let column = random.usize(0..rows);
+        if column != row && column != dense && row != dense && column > row {
+            entries.push(row, column, -1.0).unwrap();
+            entries.push(column, row, -1.0).unwrap();
+        }
+    }
+    entries.into_csr().unwrap().into()
+}
+
+fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
+    SolveOptions { method, preconditioner, cache }
+}
+
+fn cases() -> Vec<Case> {
+    use Preconditioning as M;
+    let single = Method::SingleReductionCg;
+    let pipelined = Method::PipelinedCg(abide_core::solver::PipelinedCg { replacement: 7 });
+    let chebyshev = Method::Chebyshev(abide_core::solver::Chebyshev::default());
+    let jacobi = Method::Jacobi(Jacobi::default());
+    let plane = || -> Matrix { laplacian_2d(23, 19, DType::F64).unwrap().into() };
+    let primes = || -> Matrix { trefethen(331, DType::F64).unwrap().into() };
+    let cube = || -> Matrix { hpcg(7, 6, 5, DType::F32).unwrap().into() };
+    let case = |name, matrix, options, form| Case { name, matrix, options, form, shared: None };
+    vec![
+        // Conjugate gradients: every product, every space, every policy.
+        case("cg-sliced", plane(), options(Method::Cg, M::None, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        Case {
+            shared: Some(6000),
+            ..case(
+                "cg-sliced-partly",
+                plane(),
+                options(Method::Cg, M::Jacobi, SolveCache::Matrix),
+                form(Space::Grid, 3, SLICED),
+            )
+        },
+        case(
+            "cg-split",
+            primes(),
+            options(Method::Cg, M::Jacobi, SolveCache::None),
+            form(Space::Grid, 2, Division::Split { lanes: 4 }),
+        ),
+        Case {
+            shared: Some(16000),
+            ..case(
+                "cg-split-partly",
+                primes(),
+                options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Matrix),
+                form(Space::Grid, 2, Division::Split { lanes: 8 }),
+            )
+        },
+        case(
+            "cg-merged",
+            arrow(301),
+            options(Method::Cg, M::Jacobi, SolveCache::Mixed),
+            form(Space::Grid, 2, Division::Merged { items: 3 }),
+        ),
+        Case {
+            shared: Some(9000),
+            ..case(
+                "cg-merged-partly",
+                arrow(301),
+                options(Method::Cg, M::None, SolveCache::Mixed),
+                form(Space::Grid, 3, Division::Merged { items: 1 }),
+            )
+        },
+        case(
+            "cg-stencil",
+            stencil(&[21, 17], "constant=0"),
+            options(Method::Cg, M::None, SolveCache::Mixed),
+            form(Space::Grid, 3, Division::Stencil),
+        ),
+        case(
+            "cg-stencil-sides",
+            stencil(&[13, 17], "y=periodic,x=mirror"),
+            options(Method::Cg, M::Jacobi, SolveCache::Vectors),
+            form(Space::Cluster, 2, Division::Stencil),
+        ),
+        case(
+            "cg-cluster",
+            cube(),
+            options(Method::Cg, M::Jacobi, SolveCache::Mixed),
+            form(Space::Cluster, 3, Division::Split { lanes: 16 }),
+        ),
+        case(
+            "cg-block",
+            plane(),
+            options(Method::Cg, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            form(Space::Block, 1, Division::Split { lanes: 2 }),
+        ),
+        // One reduction.
+        case("single-grid", plane(), options(single, M::Jacobi, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        case(
+            "single-cluster",
+            primes(),
+            options(single, M::Jacobi, SolveCache::Mixed),
+            form(Space::Cluster, 3, Division::Split { lanes: 32 }),
+        ),
+        case(
+            "single-block",
+            cube(),
+            options(single, M::BlockJacobi { size: 8 }, SolveCache::Vectors),
+            form(Space::Block, 1, SLICED),
+        ),
+        case(
+            "single-polynomial",
+            plane(),
+            options(single, M::Chebyshev { degree: 3 }, SolveCache::Mixed),
+            form(Space::Grid, 2, SLICED),
+        ),
+        // Pipelined.
+        case("pipelined-grid", plane(), options(pipelined, M::None, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        case(
+            "pipelined-cluster",
+            primes(),
+            options(pipelined, M::Jacobi, SolveCache::Mixed),
+            form(Space::Cluster, 2, Division::Split { lanes: 8 }),
+        ),
+        case(
+            "pipelined-blocks",
+            plane(),
+            options(pipelined, M::BlockJacobi { size: 8 }, SolveCache::None),
+            form(Space::Grid, 2, Division::Split { lanes: 2 }),
+        ),
+        case(
+            "pipelined-polynomial",
+            plane(),
+            options(pipelined, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            form(Space::Cluster, 2, SLICED),
+        ),
+        // The others.
+        case(
+            "bicgstab-grid",
+            plane(),
+            options(Method::BiCgStab, M::Jacobi, SolveCache::Mixed),
+            form(Space::Grid, 3, SLICED),
+        ),
+        case(
+            "bicgstab-cluster",
+            arrow(211),
+            options(Method::BiCgStab, M::BlockJacobi { size: 4 }, SolveCache::Mixed),
+            form(Space::Cluster, 3, Division::Merged { items: 5 }),
+        ),
+        case(
+            "bicgstab-polynomial",
+            plane(),
+            options(Method::BiCgStab, M::Chebyshev { degree: 2 }, SolveCache::None),
+            form(Space::Grid, 2, SLICED),
+        ),
+        case(
+            "chebyshev-grid",
+            stencil(&[19, 23], "constant=0"),
+            options(chebyshev, M::None, SolveCache::Mixed),
+            form(Space::Grid, 3, Division::Stencil),
+        ),
+        case(
+            "chebyshev-cluster",
+            primes(),
+            options(chebyshev, M::Jacobi, SolveCache::Mixed),
+            form(Space::Cluster, 2, Division::Split { lanes: 4 }),
+        ),
+        case(
+            "jacobi-grid",
+            stencil(&[11, 13], "y=constant=0,x=periodic"),
+            options(jacobi, M::None, SolveCache::Mixed),
+            form(Space::Grid, 2, Division::Stencil),
+        ),
+        case(
+            "jacobi-block",
+            stencil(&[9, 11], "constant=0"),
+            options(jacobi, M::BlockJacobi { size: 3 }, SolveCache::Mixed),
+            form(Space::Block, 1, Division::Stencil),
+        ),
+    ]
+}
+
+#[test]
+fn solvers_agree_with_the_reference_without_a_gpu() {
+    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let only = std::env::var("ABIDE_CASE").ok();
+    let chosen: Vec<Case> =
+        cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
+    solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+/// What blocks and threads must wait for, taken away from the kernels: each is found.
+#[test]
+fn defects_are_found() {
+    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let defects = [
+        // Every block's sum, and every block's part of the exchanged vector, must be there before they are read.
+        (
+            "cg-sliced",
+            "while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {",
+            "while (load_acquire(a.arrived) < 1) {",
+        ),
+        ("cg-split", "if (threadIdx.x == 0) await();", ""),
+        // One buffer is not enough where a vector is published before all have met again.
+        ("pipelined-cluster", "if constexpr (TURNS > 1) turn ^= 1;", ""),
+        ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
+        // Nor is one set of sums.
+        ("pipelined-grid", "const unsigned half = (sums++ & 1) * REDUCED;", "const unsigned half = 0;"),
+        // Results of a product that several threads have made are seen by others after a barrier of the block.
+        (
+            "single-cluster",
+            "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
+            "else merged(team, entries, offsets, x, y);",
+        ),
+        // Rows that threads of a merge share.
+        ("cg-merged", "joined(joined(open, before_warp), before).sum + head_sum", "head_sum"),
+    ];
+    let all = cases();
+    let chosen: Vec<(Case, (&str, &str))> = defects
+        .into_iter()
+        .filter_map(|(name, words, instead)| {
+            let case = all.iter().find(|case| case.name == name)?;
+            Some((case.clone(), (words, instead)))
+        })
+        .collect();
+    assert_eq!(chosen.len(), 7);
+    solver::all(&chosen, |(case, change)| case.misses(&compiler, *change));
+}

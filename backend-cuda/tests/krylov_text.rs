@@ -1,0 +1,88 @@
+//! Solvers' kernel text compiled with no device for every architecture: nothing spills.
+
+mod common;
+#[path = "common/parallel.rs"]
+mod parallel;
+
+use std::sync::Mutex;
+
+use abide_core::plan::krylov::plan_krylov;
+use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::sparse::{hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
+use abide_cuda::{Nvrtc, fit_solver, target};
+
+use common::present;
+use parallel::each;
+
+fn stencil(extents: &[usize], dtype: DType) -> Matrix {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let stencil = LinearStencil::new("laplacian", &taps).unwrap();
+    let boundaries = Boundaries::all(Boundary::Constant(0.0));
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap().into()
+}
+
+fn methods() -> Vec<Method> {
+    Method::all().into_iter().filter(|method| !matches!(method, Method::Gmres(_))).collect()
+}
+
+/// Matrices of every product and space, in either type.
+fn matrices() -> Vec<(&'static str, Matrix)> {
+    vec![
+        ("trefethen 300", trefethen(300, DType::F64).unwrap().into()),
+        ("trefethen 2000", trefethen(2000, DType::F64).unwrap().into()),
+        ("laplacian 300×300", laplacian_2d(300, 300, DType::F64).unwrap().into()),
+        ("laplacian 300×300 f32", laplacian_2d(300, 300, DType::F32).unwrap().into()),
+        ("laplacian 40³", laplacian_3d(40, 40, 40, DType::F64).unwrap().into()),
+        ("hpcg 24³ f32", hpcg(24, 24, 24, DType::F32).unwrap().into()),
+        ("matrix-free 1000×999", stencil(&[1000, 999], DType::F64)),
+        ("matrix-free 37×41 f32", stencil(&[37, 41], DType::F32)),
+    ]
+}
+
+#[test]
+fn every_method_compiles_without_spills() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
+    let devices: Vec<DeviceSpec> = names.iter().map(|name| DeviceSpec::preset(name).unwrap()).collect();
+    let policies = [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix];
+    let mut runs = Vec::new();
+    for (number, (name, matrix)) in matrices().into_iter().enumerate() {
+        for (turn, method) in methods().into_iter().enumerate() {
+            // Devices, policies and preconditioners go round.
+            let preconditioner = Preconditioning::ALL[(number + turn) % 4];
+            let cache = policies[(number / 4 + turn) % 4];
+            runs.push((
+                name,
+                matrix.clone(),
+                SolveOptions { method, preconditioner, cache },
+                devices[(number + turn) % devices.len()].clone(),
+            ));
+        }
+    }
+    let wrong = Mutex::new(Vec::new());
+    each(&runs, |(name, matrix, options, device)| {
+        let plan = plan_krylov(matrix, device, options).unwrap();
+        let words = format!("{name}, {}, {} {}, {}", device.name, options.method, options.preconditioner, plan.cache);
+        match fit_solver(&nvrtc, matrix, &plan, options, &target(device)) {
+            Ok((plan, cubin)) => {
+                let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
+                println!("{words}: {} registers; {}", report.registers, layout.describe());
+                let granted = device.registers_for(layout.threads);
+                if report.spill_bytes > 0 || report.registers > granted || plan.compiled != cubin.report {
+                    wrong
+                        .lock()
+                        .unwrap()
+                        .push(format!("{words}: {report:?}, granted {granted}; {}", layout.describe()));
+                }
+            }
+            Err(error) => {
+                let said = error.to_string();
+                let lines: Vec<&str> = said.lines().filter(|line| line.contains("error")).collect();
+                wrong.lock().unwrap().push(format!("{words}: {}", lines.join("; ")));
+            }
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

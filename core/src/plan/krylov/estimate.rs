@@ -1,0 +1,118 @@
+//! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level cache and device
+//! memory, and the waits.
+
+use super::{Division, Home, Krylov, Space, applied, entry_bytes};
+use crate::device::DeviceSpec;
+use crate::solver::{Matrix, SolveOptions, SolveTraffic};
+
+/// Accesses of a vector's value in an iteration, about.
+const TOUCHES: f64 = 3.0;
+
+/// Seconds that a reduction takes besides its barrier: three barriers of a block, ten shuffles, and reading the other
+/// blocks' sums from shared memory or from the last-level cache.
+const REDUCTION: [f64; 2] = [0.15e-6, 0.45e-6];
+
+/// Seconds of a barrier of a block of threads, and of a cluster (measured on an H200).
+const BLOCK_BARRIER: f64 = 0.04e-6;
+const CLUSTER_BARRIER: f64 = 0.25e-6;
+
+/// Clocks of a chain of loads, column and then gathered value: from shared memory, or with the gathered value, or both, from
+/// afar.
+const CHAIN: [f64; 3] = [60.0, 330.0, 700.0];
+
+/// Clocks of each entry in a chain: loads are issued side by side, sums one after the other.
+const ENTRY: f64 = 8.0;
+
+/// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they fit, and those that
+/// cannot.
+struct Beyond {
+    matrix: f64,
+    vectors: f64,
+}
+
+fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
+    let real = matrix.dtype().bytes();
+    let products = (options.method.products() * (1 + applied(options).products())) as f64;
+    let streamed: usize = krylov.shares.iter().map(|share| share.entries - share.cached_entries).sum();
+    let homeless = krylov.vectors.iter().filter(|(_, home)| *home == Home::Device).count();
+    let exchanged = if krylov.space == Space::Grid { krylov.turns } else { 0 };
+    Beyond {
+        matrix: products * (streamed * entry_bytes(matrix.dtype(), krylov.column_bytes)) as f64,
+        vectors: ((homeless + exchanged) * matrix.rows() * real) as f64,
+    }
+}
+
+/// The bytes between memory and the chip. What fits in the last-level cache is not moved; where it does not fit as a whole, the
+/// matrix is streamed past the vectors.
+pub fn traffic(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, krylov: &Krylov) -> SolveTraffic {
+    let Beyond { matrix: streamed, vectors } = beyond(matrix, options, krylov);
+    // A fifth of the cache is left to what else passes through it.
+    let room = 0.8 * device.l2_bytes as f64;
+    let moved = if streamed + vectors <= room {
+        0.0
+    } else if vectors <= room {
+        streamed
+    } else {
+        streamed + 2.0 * vectors
+    };
+    SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes)
+}
+
+/// Seconds of an iteration.
+pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, krylov: &Krylov) -> f64 {
+    let real = matrix.dtype().bytes() as f64;
+    let entry = entry_bytes(matrix.dtype(), krylov.column_bytes) as f64;
+    let products = (options.method.products() * (1 + applied(options).products())) as f64;
+    let multiprocessors = device.multiprocessors.max(1) as f64;
+    let clock = device.shared_bandwidth / (128.0 * multiprocessors);
+    let blocks = krylov.blocks as f64;
+    let most_rows = krylov.most_rows() as f64;
+    let entries = match krylov.division {
+        Division::Stencil => matrix.nonzeros() as f64 / blocks,
+        _ => krylov.shares.iter().map(|share| share.entries).max().unwrap_or(0) as f64,
+    };
+    let cached = krylov.shares.iter().map(|share| share.cached_entries).max().unwrap_or(0) as f64;
+    let near = krylov.vectors.iter().filter(|(_, home)| *home == Home::Shared).count() as f64;
+    // Gathers hit shared memory, or the first-level cache, which is the same memory.
+    let shared = products * (cached * entry + entries * real) + TOUCHES * near * most_rows * real;
+    let shared = shared / (128.0 * clock);
+    let Beyond { matrix: streamed, vectors } = beyond(matrix, options, krylov);
+    // A multiprocessor takes 64 bytes a clock at most from the last-level cache.
+    let gathered =
+        if krylov.space == Space::Grid { products * entries.min(3.0 * most_rows) * blocks * real } else { 0.0 };
+    let through = streamed * krylov.imbalance() + TOUCHES * vectors + gathered;
+    let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
+    let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
+    let latency = products * chains(krylov, entries, cached >= entries) / clock;
+    let (barrier, reduction) = match krylov.space {
+        Space::Block => (BLOCK_BARRIER, REDUCTION[0]),
+        Space::Cluster => (CLUSTER_BARRIER, REDUCTION[0]),
+        Space::Grid => (device.barrier_seconds, REDUCTION[1]),
+    };
+    shared.max(cache).max(memory) + latency + krylov.barriers as f64 * (barrier + reduction)
+}
+
+/// Clocks of a thread's loads that wait for each other in one product.
+fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
+    let (rows, threads) = (krylov.most_rows().max(1) as f64, krylov.threads as f64);
+    let mean = (entries / rows).ceil();
+    let (lanes, at_once, folds) = match krylov.division {
+        Division::Sliced { width: Some(width) } => (1.0, width.min(9) as f64, 0.0),
+        Division::Sliced { width: None } => (1.0, 4.0, 0.0),
+        // A shuffle each halving, and a barrier before the owners read the sums.
+        Division::Split { lanes } => (lanes as f64, 4.0, 30.0 * (lanes as f64).log2() + 40.0),
+        // Two scans and three barriers a tile.
+        Division::Merged { items } => {
+            let tiles = ((rows + entries) / (threads * items as f64)).ceil();
+            return tiles * (CHAIN[1] + 500.0 + 2.0 * ENTRY * items as f64);
+        }
+        Division::Stencil => (1.0, mean, 0.0),
+    };
+    let chain = match krylov.space {
+        Space::Grid if is_cached => CHAIN[1],
+        Space::Grid => CHAIN[2],
+        Space::Block | Space::Cluster => CHAIN[0],
+    };
+    let trips = (mean / lanes / at_once).ceil() * (rows * lanes / threads).ceil();
+    trips * (chain + ENTRY * at_once.min(mean)) + folds
+}

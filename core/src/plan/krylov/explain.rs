@@ -1,0 +1,54 @@
+//! A layout in words.
+
+use super::{Division, Home, Krylov, Space, entry_bytes};
+use crate::real::DType;
+use crate::solver::{Place, Resident};
+
+/// What stays where, in all blocks together.
+pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
+    let rows: usize = krylov.shares.iter().map(|share| share.rows).sum();
+    let entries: usize = krylov.shares.iter().map(|share| share.entries).sum();
+    let cached: usize = krylov.shares.iter().map(|share| share.cached_entries).sum();
+    let entry = entry_bytes(dtype, krylov.column_bytes);
+    let in_home =
+        |wanted: Home| krylov.vectors.iter().filter(|(_, home)| *home == wanted).count() * rows * dtype.bytes();
+    let all = [
+        ("matrix", Place::Shared, cached * entry),
+        ("matrix", Place::Cache, if krylov.evict_first { 0 } else { (entries - cached) * entry }),
+        ("matrix", Place::Memory, if krylov.evict_first { (entries - cached) * entry } else { 0 }),
+        ("vectors", Place::Registers, in_home(Home::Registers)),
+        ("vectors", Place::Shared, in_home(Home::Shared)),
+        ("vectors", Place::Memory, in_home(Home::Device)),
+    ];
+    let resident = |(what, place, bytes): (&'static str, Place, usize)| Resident { what, place, bytes };
+    all.into_iter().filter(|(_, _, bytes)| *bytes > 0).map(resident).collect()
+}
+
+impl Krylov {
+    /// In words, within a line.
+    pub fn describe(&self) -> String {
+        let space = match self.space {
+            Space::Block => "one block".to_owned(),
+            Space::Cluster => format!("a cluster of {} blocks", self.blocks),
+            Space::Grid => format!("{} blocks", self.blocks),
+        };
+        let division = match self.division {
+            Division::Sliced { width: Some(width) } => format!("slices {width} wide"),
+            Division::Sliced { width: None } => "slices".to_owned(),
+            Division::Split { lanes } => format!("{lanes} lanes a row"),
+            Division::Merged { items } => format!("merge path, {items} items a thread"),
+            Division::Stencil => "a thread a cell".to_owned(),
+        };
+        let columns = if self.division == Division::Stencil {
+            String::new()
+        } else {
+            format!(", columns of {} bits", 8 * self.column_bytes)
+        };
+        format!(
+            "{division}{columns}, {space} of {} threads, {} barriers an iteration, {:.1} µs by the model",
+            self.threads,
+            self.barriers,
+            self.seconds * 1e6
+        )
+    }
+}

@@ -1,0 +1,358 @@
+//! Plans of persistent solvers on CUDA devices: who owns which rows, where vectors and matrix stay, and how blocks wait.
+//!
+//! A block owns consecutive rows for the whole solve. Systems that fit go to one block or to one thread-block cluster, where
+//! waiting is cheap and every block holds the whole exchanged vector in shared memory; others to all multiprocessors, where it
+//! passes through the last-level cache. What the matrix leaves of shared memory and registers, or the other way round, is filled in
+//! the order of the traffic that it saves (PERKS, ICS'23, section 4.3: vectors are touched more often than the matrix).
+
+mod estimate;
+mod explain;
+mod pack;
+mod place;
+mod product;
+mod shares;
+#[cfg(test)]
+mod tests;
+mod vectors;
+
+use serde::Serialize;
+
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::real::DType;
+use crate::solver::{
+    Matrix, Method, Preconditioning, Product, SolveCache, SolveOptions, SolvePlan, SolveSchedule, SolveSync,
+};
+
+pub use pack::{Columns, Packed, pack};
+pub use product::forms;
+pub use vectors::{VECTOR_NAMES, Vector};
+
+/// Rows of a slice, and lanes of a warp.
+pub const SLICE: usize = 32;
+
+/// The most blocks of a thread-block cluster (more than 8 are not portable, but sm_90 has them).
+pub const CLUSTER: usize = 16;
+
+/// The most rows a thread may own where it keeps some of its vectors in registers: their loops are unrolled.
+const UNROLLED_ROWS: usize = 16;
+
+/// Which blocks work on a system, and how they wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Space {
+    /// One block.
+    Block,
+    /// The blocks of one cluster.
+    Cluster,
+    /// A block on every multiprocessor.
+    Grid,
+}
+
+/// How a block divides the product of its rows among its threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Division {
+    /// A thread a row; the entries of 32 rows side by side, rows of a slice padded to one length.
+    Sliced {
+        /// Entries of every row, where slices are all of one length.
+        width: Option<usize>,
+    },
+    /// So many neighbouring lanes a row: 1, 2, 4 … 32.
+    Split {
+        /// The lanes.
+        lanes: usize,
+    },
+    /// A merge path: as many rows and entries together a thread, whatever the rows' lengths.
+    Merged {
+        /// Rows and entries of a thread's turn; odd.
+        items: usize,
+    },
+    /// A thread a cell of a stencil.
+    Stencil,
+}
+
+/// Where a vector of the method stays from iteration to iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Home {
+    /// Device memory, through the last-level cache.
+    Device,
+    /// Shared memory.
+    Shared,
+    /// Registers of the thread that owns the rows.
+    Registers,
+}
+
+/// The rows of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// The first.
+    pub first: usize,
+    /// How many.
+    pub rows: usize,
+    /// Entries as laid out, padding included.
+    pub entries: usize,
+    /// Of the rows, those whose entries stay in shared memory.
+    pub cached: usize,
+    /// Their entries.
+    pub cached_entries: usize,
+    /// The column that the block's columns are counted from.
+    pub base: usize,
+}
+
+/// What may be chosen freely; the planner tries several and keeps the one of the least estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// Which blocks.
+    pub space: Space,
+    /// How many.
+    pub blocks: usize,
+    /// Threads of a block, a multiple of 32 from 128 on.
+    pub threads: usize,
+    /// The product.
+    pub division: Division,
+    /// The most vectors in registers.
+    pub registers: usize,
+}
+
+/// Bytes of a block's shared memory from which each part begins.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Regions {
+    /// Sums of warps.
+    pub scratch: usize,
+    /// Sums of all.
+    pub totals: usize,
+    /// Whether a wait was given up.
+    pub lost: usize,
+    /// Sums of the cluster's blocks.
+    pub gathered: usize,
+    /// The exchanged vector whole.
+    pub replica: usize,
+    /// Vectors, by [`Vector`]; 0 for those that are elsewhere.
+    pub vectors: Vec<usize>,
+    /// Row or slice offsets.
+    pub offsets: usize,
+    /// Products of a merge tile.
+    pub tile: usize,
+    /// Open sums of the merge tile's warps.
+    pub carries: usize,
+    /// Whether rows ended in the merge tile's warps.
+    pub closed: usize,
+    /// Values of the matrix.
+    pub values: usize,
+    /// Its columns.
+    pub columns: usize,
+    /// Bytes in all.
+    pub total: usize,
+}
+
+/// The layout of a persistent solve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Krylov {
+    /// Which blocks.
+    pub space: Space,
+    /// How many.
+    pub blocks: usize,
+    /// Threads of each.
+    pub threads: usize,
+    /// Rows of a thread at most.
+    pub rows_per_thread: usize,
+    /// The product.
+    pub division: Division,
+    /// Bytes of a column number: 2 where all columns of a block lie close enough.
+    pub column_bytes: usize,
+    /// The vectors of the method and where they stay, in the kernel's order.
+    pub vectors: Vec<(Vector, Home)>,
+    /// The rows of each block.
+    #[serde(skip)]
+    pub shares: Vec<Share>,
+    /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met again.
+    pub turns: usize,
+    /// Whether row offsets stay in shared memory.
+    pub offsets_kept: bool,
+    /// Whether what is streamed of the matrix exceeds the last-level cache, and should not displace the vectors there.
+    pub evict_first: bool,
+    /// Shared memory.
+    pub regions: Regions,
+    /// Barriers of an iteration.
+    pub barriers: usize,
+    /// Seconds of an iteration by the planner's model.
+    pub seconds: f64,
+    /// The most vectors in registers that were asked for.
+    pub registers: usize,
+}
+
+impl Krylov {
+    /// The choices that this layout was made from.
+    pub fn form(&self) -> Form {
+        let Krylov { space, blocks, threads, division, registers, .. } = *self;
+        // The width is found again.
+        let division = if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
+        Form { space, blocks, threads, division, registers }
+    }
+
+    /// Whether loops over a thread's rows are unrolled, as rows in registers ask for.
+    pub fn is_unrolled(&self) -> bool {
+        self.vectors.iter().any(|(_, home)| *home == Home::Registers)
+    }
+
+    /// The rows of the widest share.
+    pub fn most_rows(&self) -> usize {
+        self.shares.iter().map(|share| share.rows).max().unwrap_or(0)
+    }
+
+    /// How often the heaviest share's bytes are those of the mean one: 1 where all blocks have as much to do.
+    pub fn imbalance(&self) -> f64 {
+        let most = self.shares.iter().map(|share| share.entries).max().unwrap_or(0) as f64;
+        let all = self.shares.iter().map(|share| share.entries).sum::<usize>() as f64;
+        if all > 0.0 { most * self.shares.len() as f64 / all } else { 1.0 }
+    }
+}
+
+/// The preconditioner that the kernel applies: Jacobi's method without one divides by the diagonal.
+pub fn applied(options: &SolveOptions) -> Preconditioning {
+    match (options.method, options.preconditioner) {
+        (Method::Jacobi(_), Preconditioning::None) => Preconditioning::Jacobi,
+        (_, preconditioner) => preconditioner,
+    }
+}
+
+fn unsupported(reason: String, change: &str) -> Error {
+    Error::Unsupported { backend: "cuda", reason, change: change.to_owned() }
+}
+
+/// What a persistent solver needs of system and device; an error that says what it cannot do.
+fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
+    if let Method::Gmres(_) = options.method {
+        let reason = "its persistent solvers do not include gmres".to_owned();
+        return Err(unsupported(reason, "choose another method, or --backend cpu"));
+    }
+    if device.compute_capability.is_none_or(|(major, _)| major < 7) {
+        return Err(unsupported(
+            format!("{} is no CUDA device of compute capability 7.0 or newer", device.name),
+            "choose --backend cpu",
+        ));
+    }
+    if let Matrix::Stored(stored) = matrix
+        && stored.rows() != stored.columns()
+    {
+        let reason = format!("it has {} rows and {} columns", stored.rows(), stored.columns());
+        return Err(Error::invalid("the matrix", reason, "a system needs as many equations as unknowns"));
+    }
+    let most = u32::MAX as usize / 2;
+    if matrix.rows() == 0 || matrix.rows() > most {
+        return Err(Error::limit(
+            "rows of a system on a CUDA device",
+            matrix.rows(),
+            format!("1 to {most}"),
+            "choose --backend cpu",
+        ));
+    }
+    if let Preconditioning::BlockJacobi { size } = options.preconditioner
+        && !(1..=64).contains(&size)
+    {
+        return Err(Error::limit("the rows of a block of block-Jacobi on a CUDA device", size, "1 to 64", "take 8"));
+    }
+    if let Preconditioning::Chebyshev { degree } = options.preconditioner
+        && !(1..=64).contains(&degree)
+    {
+        return Err(Error::limit(
+            "the degree of a polynomial preconditioner on a CUDA device",
+            degree,
+            "1 to 64",
+            "take 3",
+        ));
+    }
+    Ok(())
+}
+
+/// Plans a solve: the form of the least estimate among those that fit.
+pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
+    check(matrix, device, options)?;
+    let mut best: Option<SolvePlan> = None;
+    let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
+    for form in product::forms(matrix, device) {
+        // A form that does not fit says so; the grid's always fits.
+        if let Ok(plan) = plan_krylov_form(matrix, device, options, &form)
+            && best.as_ref().is_none_or(|best| seconds(&plan) < seconds(best))
+        {
+            best = Some(plan);
+        }
+    }
+    best.ok_or_else(|| {
+        let bytes = device.shared_bytes_per_block;
+        Error::limit(
+            "shared memory of a persistent solver's block",
+            "more",
+            format!("{bytes} bytes"),
+            "choose --backend cpu",
+        )
+    })
+}
+
+/// Plans a solve of a given form; an error where it does not fit the device.
+pub fn plan_krylov_form(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    form: &Form,
+) -> Result<SolvePlan> {
+    check(matrix, device, options)?;
+    let applied = applied(options);
+    let cut = shares::Cut::new(matrix, form, applied)?;
+    let krylov = place::place(matrix, device, options, form, cut)?;
+    let (product, synchronisation) = (
+        match form.division {
+            Division::Sliced { .. } => Product::Sliced,
+            Division::Split { .. } => Product::Rows,
+            Division::Merged { .. } => Product::Merge,
+            Division::Stencil => Product::MatrixFree,
+        },
+        match form.space {
+            Space::Block => SolveSync::Block,
+            Space::Cluster => SolveSync::Cluster,
+            Space::Grid => SolveSync::Grid,
+        },
+    );
+    let mut notes = Vec::new();
+    if krylov.imbalance() > 2.0 {
+        let longest = krylov.shares.iter().map(|share| share.entries).max().unwrap_or(0);
+        notes.push(format!(
+            "a block cannot share a row with others: the heaviest has {longest} entries, {:.1} times the mean, and all wait for it",
+            krylov.imbalance()
+        ));
+    }
+    Ok(SolvePlan {
+        backend: "cuda",
+        device: device.clone(),
+        rows: matrix.rows(),
+        nonzeros: matrix.nonzeros(),
+        dtype: matrix.dtype(),
+        method: options.method,
+        preconditioner: options.preconditioner,
+        cache: if options.cache == SolveCache::Auto { SolveCache::Mixed } else { options.cache },
+        product,
+        residents: explain::residents(&krylov, matrix.dtype()),
+        synchronisation,
+        traffic: estimate::traffic(matrix, device, options, &krylov),
+        schedule: SolveSchedule::Krylov(Box::new(krylov)),
+        compiled: Vec::new(),
+        notes,
+    })
+}
+
+impl SolvePlan {
+    /// The layout of a persistent solve, where the plan is one.
+    pub fn krylov(&self) -> Option<&Krylov> {
+        match &self.schedule {
+            SolveSchedule::Krylov(krylov) => Some(krylov),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of an entry: value and column.
+fn entry_bytes(dtype: DType, column_bytes: usize) -> usize {
+    dtype.bytes() + column_bytes
+}

@@ -1,0 +1,112 @@
+//! The matrix as a layout's kernels read it.
+
+use super::{Division, Krylov, SLICE, shares};
+use crate::error::{Error, Result};
+use crate::real::{Array, Real};
+use crate::sparse::Csr;
+use crate::with_array;
+
+/// Column numbers of entries, counted from their block's base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// Of 16 bits.
+    U16(Vec<u16>),
+    /// Of 32 bits.
+    U32(Vec<u32>),
+}
+
+/// The arrays of a matrix, block after block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Packed {
+    /// Values; 0 where a slice is padded.
+    pub values: Array,
+    /// Columns; where a slice is padded, one of the row's own, or the block's base.
+    pub columns: Columns,
+    /// Where rows (slices) begin, counted from their block's first entry, and where the last one ends.
+    pub offsets: Vec<u32>,
+    /// Of a merge path: the rows that end before each thread's items, tile after tile, and all of them at the end.
+    pub searches: Vec<u32>,
+    /// The first entry, offset and search of each block.
+    pub firsts: Vec<[usize; 3]>,
+}
+
+/// Lays a matrix out.
+pub fn pack(matrix: &Csr, krylov: &Krylov) -> Result<Packed> {
+    with_array!(matrix.values(), values => pack_of(matrix, values, krylov))
+}
+
+fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> {
+    let total = krylov.shares.iter().map(|share| share.entries).sum();
+    let mut packed = Array::zeros(T::DTYPE, total)?;
+    let values = T::slice_mut(&mut packed).unwrap_or_default();
+    let mut wide: Vec<u32> = Vec::new();
+    wide.try_reserve_exact(total).map_err(|_| {
+        Error::limit("columns of a matrix laid out for a device", total, "the memory there is", "choose --backend cpu")
+    })?;
+    wide.resize(total, 0);
+    let (mut offsets, mut searches, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut begun = 0;
+    for share in &krylov.shares {
+        firsts.push([begun, offsets.len(), searches.len()]);
+        let own_offsets = offsets.len();
+        offsets.push(0);
+        let mut at = 0;
+        let base = share.base as u32;
+        let relative = |entry: usize| matrix.indices()[entry] - base;
+        if let Division::Sliced { width } = krylov.division {
+            for (slice, own) in shares::slices(matrix, share).enumerate() {
+                let width = width.unwrap_or(own);
+                for lane in 0..SLICE {
+                    let row = slice * SLICE + lane;
+                    let range = if row < share.rows { matrix.range(share.first + row) } else { 0..0 };
+                    let padding = range.clone().next().map_or(0, &relative);
+                    for j in 0..width {
+                        let place = begun + at + j * SLICE + lane;
+                        wide[place] = padding;
+                        if let Some(entry) = range.clone().nth(j) {
+                            (values[place], wide[place]) = (old[entry], relative(entry));
+                        }
+                    }
+                }
+                at += SLICE * width;
+                offsets.push(at as u32);
+            }
+        } else {
+            for row in share.first..share.first + share.rows {
+                for entry in matrix.range(row) {
+                    (values[begun + at], wide[begun + at]) = (old[entry], relative(entry));
+                    at += 1;
+                }
+                offsets.push(at as u32);
+            }
+        }
+        if let Division::Merged { items } = krylov.division {
+            search(&offsets[own_offsets + 1..], krylov.threads * items, items, &mut searches);
+        }
+        begun += share.entries;
+    }
+    let columns = if krylov.column_bytes == 2 {
+        // The plan has seen that they fit.
+        Columns::U16(wide.into_iter().map(|column| column as u16).collect())
+    } else {
+        Columns::U32(wide)
+    };
+    Ok(Packed { values: packed, columns, offsets, searches, firsts })
+}
+
+/// Merge-path searches: for every `items`-th diagonal, up to a whole number of tiles, how many rows end before it. `ends` are the
+/// rows' ends among the entries (Merrill and Garland, SC'16, algorithm 2).
+fn search(ends: &[u32], tile: usize, items: usize, searches: &mut Vec<u32>) {
+    let entries = ends.last().map_or(0, |&end| end as usize);
+    let all = ends.len() + entries;
+    for diagonal in (0..=all.next_multiple_of(tile)).step_by(items) {
+        let diagonal = diagonal.min(all);
+        let (mut low, mut high) = (diagonal.saturating_sub(entries), diagonal.min(ends.len()));
+        while low < high {
+            let middle = (low + high) / 2;
+            // A row's end comes after its last entry.
+            if (ends[middle] as usize) < diagonal - middle { low = middle + 1 } else { high = middle }
+        }
+        searches.push(low as u32);
+    }
+}

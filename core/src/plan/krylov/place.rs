@@ -1,0 +1,201 @@
+//! Places: what of vectors and matrix stays in registers and shared memory.
+
+use super::shares::{self, Cut};
+use super::{
+    Division, Form, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, entry_bytes, estimate,
+    vectors,
+};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::solver::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+
+/// Registers of a thread that the loops themselves need; what is left may hold vectors.
+const REGISTERS_OF_LOOPS: usize = 48;
+
+/// Sums of one reduction, at most.
+const REDUCED: usize = 4;
+
+/// Bytes of shared memory given out one after the other.
+struct Room {
+    used: usize,
+    limit: usize,
+}
+
+impl Room {
+    /// The first byte of a part, if there is room for it.
+    fn take(&mut self, bytes: usize) -> Option<usize> {
+        let (at, end) = (self.used, self.used.checked_add(bytes.next_multiple_of(16))?);
+        (end <= self.limit).then(|| {
+            self.used = end;
+            at
+        })
+    }
+
+    fn left(&self) -> usize {
+        self.limit - self.used
+    }
+}
+
+/// Gives out registers and shared memory: to vectors first, then to the matrix, as the policy says. With many products an
+/// iteration, the matrix goes first.
+pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form: &Form, cut: Cut) -> Result<Krylov> {
+    let Form { space, blocks, threads, registers, .. } = *form;
+    let Cut { mut shares, width, column_bytes } = cut;
+    let (applied, real) = (applied(options), matrix.dtype().bytes());
+    let division = if let Division::Sliced { .. } = form.division { Division::Sliced { width } } else { form.division };
+    let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
+    let rows_per_thread = most_rows.div_ceil(threads);
+    let turns = match (options.method, applied) {
+        (Method::PipelinedCg(_), _) | (_, Preconditioning::Chebyshev { .. }) => 2,
+        _ => 1,
+    };
+    let mut room = Room { used: 0, limit: device.shared_bytes_for(1) };
+    let mut regions = Regions::default();
+    let warps = threads / 32;
+    let fit = |at: Option<usize>| {
+        at.ok_or_else(|| {
+            let change = "take more blocks, or another product";
+            Error::limit("shared memory of a persistent solver's block", "more", device.shared_bytes_for(1), change)
+        })
+    };
+    regions.scratch = fit(room.take(REDUCED * warps * real))?;
+    regions.totals = fit(room.take(REDUCED * real))?;
+    regions.lost = fit(room.take(4))?;
+    if space == Space::Cluster {
+        regions.gathered = fit(room.take(2 * REDUCED * blocks * real))?;
+    }
+    if space != Space::Grid {
+        regions.replica = fit(room.take(turns * matrix.rows() * real))?;
+    }
+    if let Division::Merged { items } = division {
+        regions.tile = fit(room.take(threads * items * real))?;
+        regions.carries = fit(room.take(warps * real))?;
+        regions.closed = fit(room.take(warps * 4))?;
+    }
+    let keeps_matrix = matches!(options.cache, SolveCache::Auto | SolveCache::Matrix | SolveCache::Mixed);
+    let keeps_vectors = matches!(options.cache, SolveCache::Auto | SolveCache::Vectors | SolveCache::Mixed);
+    let offsets = match division {
+        Division::Sliced { width: None } => most_rows.div_ceil(SLICE) + 1,
+        Division::Split { .. } | Division::Merged { .. } => most_rows + 1,
+        Division::Sliced { width: Some(_) } | Division::Stencil => 0,
+    };
+    let mut offsets_kept = false;
+    if keeps_matrix
+        && offsets > 0
+        && let Some(at) = room.take(4 * offsets)
+    {
+        (regions.offsets, offsets_kept) = (at, true);
+    }
+    let matrix_first = options.cache == SolveCache::Auto && options.method.products() * (1 + applied.products()) > 2;
+    if keeps_matrix && matrix_first {
+        keep_matrix(matrix, division, entry_bytes(matrix.dtype(), column_bytes), &mut shares, &mut room, &mut regions);
+    }
+    let mut words = register_words(device, threads, rows_per_thread);
+    let mut vectors: Vec<(Vector, Home)> = Vec::new();
+    for vector in vectors::of(options.method, applied) {
+        let taken = vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
+        let own_words = rows_per_thread * real.div_ceil(4);
+        // The exchanged vector is best in shared memory, where its neighbours read it.
+        let is_near = space == Space::Grid && vectors::exchanged(options.method) == Some(vector);
+        let is_private = !is_near && !vectors::is_shared_within(vector, division, applied);
+        let home = if !keeps_vectors {
+            Home::Device
+        } else if is_private && taken < registers && own_words <= words {
+            words -= own_words;
+            Home::Registers
+        } else if let Some(at) = room.take(most_rows * real) {
+            regions.vectors.push(at);
+            Home::Shared
+        } else {
+            Home::Device
+        };
+        if home != Home::Shared {
+            regions.vectors.push(0);
+        }
+        vectors.push((vector, home));
+    }
+    if keeps_matrix && !matrix_first {
+        keep_matrix(matrix, division, entry_bytes(matrix.dtype(), column_bytes), &mut shares, &mut room, &mut regions);
+    }
+    regions.total = room.used;
+    let streamed: usize = shares.iter().map(|share| share.entries - share.cached_entries).sum();
+    let evict_first = streamed * entry_bytes(matrix.dtype(), column_bytes) > device.l2_bytes;
+    let mut krylov = Krylov {
+        space,
+        blocks,
+        threads,
+        rows_per_thread,
+        division,
+        column_bytes,
+        vectors,
+        shares,
+        turns,
+        offsets_kept,
+        evict_first,
+        regions,
+        barriers: vectors::barriers(options.method, applied),
+        seconds: 0.0,
+        registers,
+    };
+    krylov.seconds = estimate::seconds(matrix, device, options, &krylov);
+    Ok(krylov)
+}
+
+/// Registers of a thread that may hold vectors, of 32 bits.
+fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -> usize {
+    if rows_per_thread > UNROLLED_ROWS {
+        return 0;
+    }
+    device.registers_for(threads).saturating_sub(REGISTERS_OF_LOOPS)
+}
+
+/// Keeps the entries of as many first rows of every share as there is room for.
+fn keep_matrix(
+    matrix: &Matrix,
+    division: Division,
+    bytes: usize,
+    shares: &mut [Share],
+    room: &mut Room,
+    regions: &mut Regions,
+) {
+    let Matrix::Stored(stored) = matrix else { return };
+    // Two parts, each a multiple of 16 bytes.
+    let most = room.left().saturating_sub(32) / bytes;
+    let mut kept = 0;
+    for share in shares.iter_mut() {
+        match division {
+            Division::Sliced { width } => {
+                for (slice, own) in shares::slices(stored, share).enumerate() {
+                    let entries = share.cached_entries + SLICE * width.unwrap_or(own);
+                    if entries > most {
+                        break;
+                    }
+                    share.cached_entries = entries;
+                    share.cached = share.rows.min((slice + 1) * SLICE);
+                }
+            }
+            // Entries one by one: rows play no part in a merge's first half.
+            Division::Merged { .. } => {
+                share.cached_entries = share.entries.min(most);
+                share.cached = if share.cached_entries == share.entries { share.rows } else { 0 };
+            }
+            Division::Split { .. } => {
+                let first = shares::start(stored, share.first);
+                let fits = |rows: usize| shares::start(stored, share.first + rows) - first <= most;
+                let (mut low, mut high) = (0, share.rows);
+                while low < high {
+                    let middle = (low + high).div_ceil(2);
+                    if fits(middle) { low = middle } else { high = middle - 1 }
+                }
+                share.cached = low;
+                share.cached_entries = shares::start(stored, share.first + low) - first;
+            }
+            Division::Stencil => {}
+        }
+        kept = kept.max(share.cached_entries);
+    }
+    let real = matrix.dtype().bytes();
+    // There is room for both by the choice of `most`.
+    regions.values = room.take(kept * real).unwrap_or(0);
+    regions.columns = room.take(kept * (bytes - real)).unwrap_or(0);
+}

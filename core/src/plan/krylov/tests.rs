@@ -1,0 +1,223 @@
+use super::*;
+use crate::plan::krylov::product::forms;
+use crate::solver::{GridOperator, Jacobi, PipelinedCg, Place};
+use crate::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use crate::{Array, Boundaries, Boundary, LinearStencil, Shape};
+
+fn device(name: &str) -> DeviceSpec {
+    DeviceSpec::preset(name).unwrap()
+}
+
+fn planned(matrix: &Matrix, name: &str, options: &SolveOptions) -> SolvePlan {
+    plan_krylov(matrix, &device(name), options).unwrap()
+}
+
+fn stencil(extents: &[usize]) -> Matrix {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let laplacian = LinearStencil::new("laplacian", &taps).unwrap();
+    let boundaries = Boundaries::all(Boundary::Constant(0.0));
+    GridOperator::new(laplacian, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap().into()
+}
+
+/// Rows of one entry, but for a few that are dense.
+fn skewed(rows: usize, dense: usize) -> Csr {
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    for row in 0..rows {
+        entries.push(row, row, 2.0).unwrap();
+        if row % (rows / dense) == 0 {
+            (0..rows).filter(|&column| column != row).for_each(|column| entries.push(row, column, 0.001).unwrap());
+        }
+    }
+    entries.into_csr().unwrap()
+}
+
+fn matrices() -> Vec<Matrix> {
+    vec![
+        trefethen(50, DType::F64).unwrap().into(),
+        trefethen(2000, DType::F64).unwrap().into(),
+        laplacian_2d(300, 300, DType::F64).unwrap().into(),
+        laplacian_3d(31, 29, 37, DType::F32).unwrap().into(),
+        hpcg(16, 17, 18, DType::F64).unwrap().into(),
+        skewed(4000, 5).into(),
+        stencil(&[999, 1000]),
+        stencil(&[3, 5]),
+    ]
+}
+
+#[test]
+fn small_systems_go_to_one_cluster_where_there_are_clusters() {
+    let primes: Matrix = trefethen(2000, DType::F64).unwrap().into();
+    let options = SolveOptions::default();
+    for (name, space) in [("h100", Space::Cluster), ("h200", Space::Cluster)] {
+        let plan = planned(&primes, name, &options);
+        let krylov = plan.krylov().unwrap();
+        assert_eq!((krylov.space, plan.synchronisation), (space, SolveSync::Cluster), "{name}");
+        // All of it stays: nothing is left to the last-level cache.
+        assert_eq!(krylov.shares.iter().map(|share| share.cached_entries).sum::<usize>(), primes.nonzeros());
+        assert!(krylov.vectors.iter().all(|(_, home)| *home != Home::Device));
+        assert_eq!(plan.traffic.moved, 0.0);
+    }
+    for name in ["a100", "v100"] {
+        assert_ne!(planned(&primes, name, &options).krylov().unwrap().space, Space::Cluster, "{name}");
+    }
+    let tiny: Matrix = trefethen(50, DType::F64).unwrap().into();
+    assert_eq!(planned(&tiny, "v100", &options).krylov().unwrap().space, Space::Block);
+}
+
+#[test]
+fn large_systems_go_to_all_multiprocessors_and_fill_shared_memory() {
+    for (matrix, kept) in [
+        (Matrix::from(laplacian_2d(1000, 999, DType::F64).unwrap()), 0.1..0.9),
+        (Matrix::from(hpcg(64, 64, 64, DType::F64).unwrap()), 0.2..0.9),
+    ] {
+        let plan = planned(&matrix, "h200", &SolveOptions::default());
+        let krylov = plan.krylov().unwrap();
+        assert_eq!((krylov.space, krylov.blocks, krylov.column_bytes), (Space::Grid, 132, 2));
+        assert_eq!(plan.product, Product::Sliced);
+        let (cached, all) =
+            krylov.shares.iter().fold((0, 0), |sum, share| (sum.0 + share.cached_entries, sum.1 + share.entries));
+        let share = cached as f64 / all as f64;
+        assert!(kept.contains(&share), "{share}");
+        // Less than a slice is left over.
+        assert!(krylov.regions.total + 32 * 32 * 10 > 227 << 10, "{}", krylov.regions.total);
+        assert!(krylov.imbalance() < 1.05, "{}", krylov.imbalance());
+    }
+}
+
+#[test]
+fn products_follow_the_lengths_of_rows() {
+    let chosen = |matrix: Matrix| planned(&matrix, "h200", &SolveOptions::default()).product;
+    assert_eq!(chosen(stencil(&[500, 500])), Product::MatrixFree);
+    assert_eq!(chosen(skewed(4000, 5).into()), Product::Merge);
+    assert_eq!(chosen(trefethen(2000, DType::F64).unwrap().into()), Product::Rows);
+    assert_eq!(chosen(hpcg(48, 48, 48, DType::F64).unwrap().into()), Product::Sliced);
+}
+
+#[test]
+fn shares_and_places_fit_on_every_preset() {
+    let pipelined = Method::PipelinedCg(PipelinedCg::default());
+    let methods =
+        [Method::Cg, Method::SingleReductionCg, pipelined, Method::BiCgStab, Method::Jacobi(Jacobi::default())];
+    for (number, matrix) in matrices().into_iter().enumerate() {
+        for (turn, name) in ["v100", "a100", "h100", "h200"].into_iter().enumerate() {
+            for cache in
+                [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
+            {
+                let preconditioner = Preconditioning::ALL[(number + turn) % 4];
+                let options = SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
+                for form in forms(&matrix, &device(name)) {
+                    let Ok(plan) = plan_krylov_form(&matrix, &device(name), &options, &form) else { continue };
+                    let words = format!("matrix {number} on {name}: {plan}");
+                    let krylov = plan.krylov().unwrap();
+                    let mut next = 0;
+                    for share in &krylov.shares {
+                        assert_eq!(share.first, next, "{words}");
+                        next += share.rows;
+                        assert!(share.cached <= share.rows && share.cached_entries <= share.entries, "{words}");
+                        assert!(share.rows <= krylov.rows_per_thread * krylov.threads, "{words}");
+                        if let (Preconditioning::BlockJacobi { size }, true) = (preconditioner, next < matrix.rows()) {
+                            assert_eq!(next % size, 0, "{words}");
+                        }
+                    }
+                    assert_eq!((next, krylov.shares.len()), (matrix.rows(), krylov.blocks), "{words}");
+                    assert!(krylov.regions.total <= plan.device.shared_bytes_for(1), "{words}");
+                    assert_eq!(krylov.vectors.len(), krylov.regions.vectors.len());
+                    if cache == SolveCache::None || cache == SolveCache::Matrix {
+                        assert!(krylov.vectors.iter().all(|(_, home)| *home == Home::Device), "{words}");
+                    }
+                    if cache == SolveCache::None || cache == SolveCache::Vectors {
+                        assert!(krylov.shares.iter().all(|share| share.cached_entries == 0), "{words}");
+                        assert!(!plan.residents.iter().any(|r| r.what == "matrix" && r.place == Place::Shared));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a kernel makes of the packed arrays, lane by lane: every product's own way through them gives `A x`.
+#[test]
+fn packed_matrices_multiply_as_the_stored_ones() {
+    for matrix in matrices() {
+        let Matrix::Stored(stored) = &matrix else { continue };
+        let x = Array::from_fn(stored.dtype(), stored.rows(), |i| ((i * 37) % 101) as f64 - 50.0);
+        let expected = stored.matvec(&x).unwrap().to_f64();
+        let x = x.to_f64();
+        let slices = Division::Sliced { width: None };
+        for division in [slices, Division::Split { lanes: 4 }, Division::Merged { items: 3 }] {
+            let form = Form { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0 };
+            let plan = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap();
+            let krylov = plan.krylov().unwrap();
+            let packed = pack(stored, krylov).unwrap();
+            let product = multiply(&packed, krylov, &x);
+            for (row, (a, b)) in product.iter().zip(&expected).enumerate() {
+                assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "{division:?}, row {row}: {a} {b}");
+            }
+        }
+    }
+}
+
+fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
+    let column = |entry: usize| match &packed.columns {
+        Columns::U16(columns) => usize::from(columns[entry]),
+        Columns::U32(columns) => columns[entry] as usize,
+    };
+    let mut product = Vec::new();
+    for (share, [entries, offsets, searches]) in krylov.shares.iter().zip(&packed.firsts) {
+        let term = |entry: usize| packed.values.get(entries + entry).unwrap() * x[share.base + column(entries + entry)];
+        let offset = |number: usize| packed.offsets[offsets + number] as usize;
+        match krylov.division {
+            Division::Sliced { width } => {
+                for row in 0..share.rows {
+                    let begin = width.map_or_else(|| offset(row / SLICE), |width| row / SLICE * SLICE * width);
+                    let end = width.map_or_else(|| offset(row / SLICE + 1), |width| begin + SLICE * width);
+                    product.push((begin + row % SLICE..end).step_by(SLICE).map(term).sum());
+                }
+            }
+            Division::Merged { items } => {
+                // Each thread's items by its own searched coordinates; an open sum goes on to the next.
+                let all = share.rows + offset(share.rows);
+                let mut sum = 0.0;
+                for (number, diagonal) in (0..all).step_by(items).enumerate() {
+                    let search = |number: usize| packed.searches[searches + number] as usize;
+                    let (mut row, last) = (search(number), search(number + 1));
+                    let (mut entry, end) = (diagonal - row, (diagonal + items).min(all) - last);
+                    while row < last {
+                        while entry < offset(row + 1) {
+                            sum += term(entry);
+                            entry += 1;
+                        }
+                        product.push(sum);
+                        (sum, row) = (0.0, row + 1);
+                    }
+                    while entry < end {
+                        sum += term(entry);
+                        entry += 1;
+                    }
+                }
+            }
+            Division::Split { .. } | Division::Stencil => {
+                product.extend((0..share.rows).map(|row| (offset(row)..offset(row + 1)).map(term).sum::<f64>()));
+            }
+        }
+    }
+    product
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_by_name() {
+    let matrix: Matrix = trefethen(50, DType::F64).unwrap().into();
+    let gmres = SolveOptions::with_method("gmres".parse().unwrap());
+    let error = plan_krylov(&matrix, &device("h200"), &gmres).unwrap_err().to_string();
+    assert!(error.contains("gmres") && error.contains("--backend cpu"), "{error}");
+    let preconditioner = Preconditioning::BlockJacobi { size: 65 };
+    let options = SolveOptions { preconditioner, ..SolveOptions::default() };
+    let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
+    assert!(error.contains("65") && error.contains("64"), "{error}");
+    let long: Matrix = skewed(4000, 1).into();
+    let plan = planned(&long, "h200", &SolveOptions::default());
+    assert!(
+        plan.krylov().unwrap().space == Space::Block || plan.notes.iter().any(|note| note.contains("mean")),
+        "{plan}"
+    );
+}

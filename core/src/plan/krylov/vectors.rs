@@ -1,0 +1,124 @@
+//! The vectors that each method keeps, and in which order they are worth a place on the chip.
+
+use serde::Serialize;
+
+use super::Division;
+use crate::solver::{Method, Preconditioning};
+
+macro_rules! vectors {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// A vector of a method, by the name it has in the kernels.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Vector {
+            $($(#[$doc])* $variant),*
+        }
+
+        /// The names of all vectors in the kernels.
+        pub const VECTOR_NAMES: &[(Vector, &str)] = &[$((Vector::$variant, $name)),*];
+    };
+}
+
+vectors! {
+    /// The iterate.
+    X = "X",
+    /// The residual.
+    R = "R",
+    /// The direction.
+    P = "P",
+    /// `A p`; pipelined, `M^-1 s`.
+    Q = "Q",
+    /// `M^-1 r`; pipelined, `A q`.
+    Z = "Z",
+    /// `A u`.
+    W = "W",
+    /// `A p`, recurred.
+    S = "S",
+    /// `M^-1 r`, where it is exchanged.
+    U = "U",
+    /// `A m`, pipelined.
+    N = "N",
+    /// `M^-1 w`, pipelined.
+    M = "M",
+    /// BiCGStab's shadow residual.
+    Shadow = "SHADOW",
+    /// `A M^-1 p`.
+    V = "V",
+    /// `A M^-1 s`.
+    T = "T",
+    /// `M^-1 p`.
+    PHat = "P_HAT",
+    /// `M^-1 s`.
+    SHat = "S_HAT",
+    /// The inverse diagonal.
+    Inverse = "INVERSE",
+    /// The polynomial's residual,
+    Residue = "RESIDUE",
+    /// direction
+    Direction = "DIRECTION",
+    /// and product.
+    Image = "IMAGE",
+}
+
+impl Vector {
+    /// The name in the kernels.
+    pub fn name(self) -> &'static str {
+        VECTOR_NAMES.iter().find(|(vector, _)| *vector == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// Whether `M` is diagonal or the identity.
+pub fn is_pointwise(applied: Preconditioning) -> bool {
+    matches!(applied, Preconditioning::None | Preconditioning::Jacobi)
+}
+
+/// The vectors of a method, the one whose place saves the most traffic first.
+pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
+    use Vector::{Direction, Image, Inverse, M, N, P, PHat, Q, R, Residue, S, SHat, Shadow, T, U, V, W, X, Z};
+    let (mut all, unless_pointwise): (Vec<Vector>, &[Vector]) = match method {
+        Method::Cg | Method::Gmres(_) => (vec![P, Q, R, X], &[Z]),
+        Method::SingleReductionCg => (vec![R, W, P, S, X], &[U]),
+        Method::PipelinedCg(_) => (vec![W, R, Z, S, P, N, X], &[M, U, Q]),
+        Method::BiCgStab => (vec![R, V, T, P, Shadow, X], &[SHat, PHat]),
+        Method::Chebyshev(_) => (vec![P, R, Q, X], &[Z]),
+        Method::Jacobi(_) => (vec![X, Q, R], &[Z]),
+    };
+    if !is_pointwise(applied) {
+        all.extend(unless_pointwise);
+    }
+    if let Preconditioning::Chebyshev { .. } = applied {
+        // Touched once for each product of the polynomial.
+        all.splice(0..0, [Direction, Image, Residue]);
+    }
+    if matches!(applied, Preconditioning::Jacobi | Preconditioning::Chebyshev { .. }) {
+        all.push(Inverse);
+    }
+    all
+}
+
+/// Vectors that others than the owner of a row read or write, which registers cannot hold: results of products whose sums are
+/// several threads' work, and what blocks of block-Jacobi are applied to.
+pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditioning) -> bool {
+    use Vector::{Image, N, P, Q, R, S, T, V, W, Z};
+    let product = matches!(division, Division::Split { .. } | Division::Merged { .. })
+        && matches!(vector, Q | W | S | N | V | T | Image | Z);
+    let block = matches!(applied, Preconditioning::BlockJacobi { .. }) && matches!(vector, R | W | P | S);
+    product || block
+}
+
+/// The vector that the method exchanges as it stands, whose own part a block may read in its shared memory.
+pub fn exchanged(method: Method) -> Option<Vector> {
+    matches!(method, Method::Cg | Method::Chebyshev(_)).then_some(Vector::P)
+}
+
+/// Barriers of an iteration: exchanges and reductions that wait on their own, without a preconditioner's.
+pub fn barriers(method: Method, applied: Preconditioning) -> usize {
+    let own = match method {
+        Method::Cg => 3,
+        Method::SingleReductionCg | Method::Chebyshev(_) | Method::Jacobi(_) => 2,
+        Method::PipelinedCg(_) => 1,
+        Method::BiCgStab => 5,
+        Method::Gmres(_) => 4,
+    };
+    own + method.products() * applied.products()
+}

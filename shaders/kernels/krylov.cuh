@@ -1,0 +1,403 @@
+// What all persistent solvers share: a block's share of the rows, where its vectors stay, how blocks wait for each other, sum
+// and exchange a vector. docs/solvers.md has every wait and why it is safe.
+//
+// A block owns consecutive rows; a thread those that are THREADS apart, for elementwise work. Every decision is taken from
+// sums that all threads of all blocks hold with the same bits, so that all go the same way.
+
+constexpr int WARPS = THREADS / 32;
+constexpr int REDUCED = 4;                           // sums of one reduction, at most
+constexpr long long PATIENCE = 1ll << 35;            // clocks that a wait may take: some 20 s
+constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
+
+// The rows of a block, and where its part of the matrix begins.
+struct Share {
+    unsigned long long entries;                      // the first of its values and columns
+    unsigned long long offsets;                      // the first of its row (SLICED: slice) offsets, which count from `entries`
+    unsigned first, rows;
+    unsigned cached;                                 // of these rows the entries stay in shared memory
+    unsigned cached_entries;
+    unsigned base;                                   // columns count from here
+    unsigned searches;                               // MERGED: the first of its merge-path coordinates
+};
+
+// What passes between launches, and back to the host.
+struct State {
+    double least, scalars[6];                        // the least residual so far; the method's own
+    double value;                                    // of the quantity that ended the run
+    double true_square;                              // |b - A x|^2, computed afresh
+    unsigned length;                                 // entries of the history
+    unsigned least_at;
+    int status, quantity;
+};
+
+enum Status { RUNNING, CONVERGED, ITERATIONS, STAGNATION, NOT_FINITE, NOT_POSITIVE, VANISHED, LOST };
+enum Quantity { OF_RESIDUAL, OF_RHO, OF_CURVATURE, OF_PRODUCT, OF_SHADOW, OF_SHADOW_PRODUCT, OF_TT, OF_OMEGA };
+
+struct Arguments {
+    const Share* shares;
+    const unsigned* offsets;
+    const unsigned* searches;
+    const Column* columns;
+    const real* values;
+    const real* b;
+    const real* inverse;                             // JACOBI: of the diagonal; BLOCK_JACOBI: of its blocks, row by row
+    const double* factors;                           // of a Chebyshev recurrence
+    real* homes;                                     // the vectors in device memory, `stride` apart
+    real* exchanged;                                 // GRID: the vector that all blocks read, TURNS of them
+    real* partials;                                  // GRID: [2][REDUCED][BLOCKS]
+    unsigned* arrived;                               // GRID: counts the blocks at barriers
+    State* state;
+    double* history;
+    unsigned long long stride;
+    double threshold;
+    double weight;                                   // of Jacobi's method: its damping
+    double centre, half;                             // of Chebyshev iteration: its interval
+    unsigned until;                                  // the length of the history at which this launch ends
+    unsigned most;                                   // iterations at most
+    unsigned patience;                               // iterations without a new least residual at most
+    unsigned replacement;                            // pipelined: iterations from one replacement to the next, or 0
+};
+
+template <class T>
+__device__ __forceinline__ T* shared_at(unsigned bytes)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    return reinterpret_cast<T*>(shared + bytes);
+}
+
+__device__ __forceinline__ unsigned load_acquire(const unsigned* p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void add_release(unsigned* p, unsigned v)
+{
+    asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// All threads of the cluster; what each wrote before is seen by all after, in distributed shared memory too.
+__device__ __forceinline__ void cluster_barrier()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Stores into the shared memory of another block of the cluster, at the place of `at` in this one's.
+template <class T>
+__device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
+{
+    const unsigned address = unsigned(__cvta_generic_to_shared(at));
+    unsigned remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    if constexpr (sizeof(T) == 8) asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");
+    else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
+}
+
+// The constant matrix on its way from memory: not to be kept where it is larger than the last-level cache.
+template <class T>
+__device__ __forceinline__ T load_stream(const T* p)
+{
+    if constexpr (EVICT_FIRST) return __ldcs(p);
+    else return __ldcg(p);
+}
+
+// Sums of K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 / P), where P is the
+// power of two not below K.
+template <int K>
+__device__ __forceinline__ real warp_sum(const real (&v)[K])
+{
+    const bool upper = threadIdx.x & 16, odd = threadIdx.x & 8;
+    real sum;
+    int step;
+    if constexpr (K == 1) {
+        sum = v[0];
+        step = 16;
+    } else if constexpr (K == 2) {
+        sum = upper ? v[1] : v[0];
+        sum += __shfl_xor_sync(0xffffffffu, upper ? v[0] : v[1], 16);
+        step = 8;
+    } else {
+        const real last = K == 4 ? v[K - 1] : real(0);
+        real low = upper ? v[2] : v[0], high = upper ? last : v[1];
+        low += __shfl_xor_sync(0xffffffffu, upper ? v[0] : v[2], 16);
+        high += __shfl_xor_sync(0xffffffffu, upper ? v[1] : last, 16);
+        sum = odd ? high : low;
+        sum += __shfl_xor_sync(0xffffffffu, odd ? low : high, 8);
+        step = 4;
+    }
+    #pragma unroll
+    for (; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    return sum;
+}
+
+// A vector of the method: its own rows, in registers, in shared memory or at home in device memory. Row i of the block is the
+// thread's row k.
+template <int V>
+struct Vector {
+    real kept[PLACE[V] == REGISTERS ? ROWS : 1];
+    real* home;                                      // of the block's first row
+
+    __device__ __forceinline__ real at(unsigned i) const
+    {
+        static_assert(PLACE[V] != REGISTERS, "registers belong to one thread");
+        if constexpr (PLACE[V] == SHARED) return shared_at<real>(SHARED_AT[V])[i];
+        else return home[i];
+    }
+
+    __device__ __forceinline__ void put(unsigned i, real value)
+    {
+        static_assert(PLACE[V] != REGISTERS, "registers belong to one thread");
+        if constexpr (PLACE[V] == SHARED) shared_at<real>(SHARED_AT[V])[i] = value;
+        else home[i] = value;
+    }
+
+    __device__ __forceinline__ real get(int k, unsigned i) const
+    {
+        if constexpr (PLACE[V] == REGISTERS) return kept[k];
+        else return at(i);
+    }
+
+    __device__ __forceinline__ void set(int k, unsigned i, real value)
+    {
+        if constexpr (PLACE[V] == REGISTERS) kept[k] = value;
+        else put(i, value);
+    }
+};
+
+// One block at work.
+struct Team {
+    const Arguments& a;
+    const Share own;
+    unsigned barriers;                               // GRID: barriers passed in this launch
+    unsigned turn;                                   // of the exchanged vector
+    unsigned sums;                                   // reductions done
+
+    __device__ __forceinline__ Team(const Arguments& arguments)
+        : a(arguments), own(arguments.shares[blockIdx.x]), barriers(0), turn(0), sums(0) {}
+
+    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }          // [REDUCED][WARPS]
+    __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }            // [REDUCED]
+    __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }        // CLUSTER: [2][REDUCED][BLOCKS]
+    __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
+
+    // f(k, i) for each of the thread's rows: its k-th, the block's i-th.
+    template <class F>
+    __device__ __forceinline__ void rows(const F& f) const
+    {
+        if constexpr (UNROLLED) {
+            #pragma unroll
+            for (int k = 0; k < ROWS; ++k) {
+                const unsigned i = k * THREADS + threadIdx.x;
+                if (i < own.rows) f(k, i);
+            }
+        } else {
+            #pragma unroll 1
+            for (unsigned i = threadIdx.x; i < own.rows; i += THREADS) f(0, i);
+        }
+    }
+
+    // Binds a vector to its home; brings it from there where a launch goes on with what the last one left.
+    template <int V>
+    __device__ __forceinline__ void bind(Vector<V>& v, bool bring) const
+    {
+        v.home = a.homes + V * a.stride + own.first;
+        if constexpr (PLACE[V] != DEVICE)
+            if (bring) rows([&](int k, unsigned i) { v.set(k, i, v.home[i]); });
+    }
+
+    template <int V>
+    __device__ __forceinline__ void leave(Vector<V>& v) const
+    {
+        if constexpr (PLACE[V] != DEVICE) rows([&](int k, unsigned i) { v.home[i] = v.get(k, i); });
+    }
+
+    // Gives a row's value of the exchanged vector to all blocks; they see it after the next barrier.
+    __device__ __forceinline__ void publish(unsigned i, real value)
+    {
+        if constexpr (SPACE == GRID) a.exchanged[(TURNS > 1 ? turn * a.stride : 0) + own.first + i] = value;
+        else if constexpr (SPACE == CLUSTER) {
+            real* const place = replica() + own.first + i;
+            #pragma unroll
+            for (int rank = 0; rank < BLOCKS; ++rank) store_remote(place, unsigned(rank), value);
+        } else replica()[own.first + i] = value;
+    }
+
+    // The whole exchanged vector in this block's shared memory.
+    __device__ __forceinline__ real* replica() const { return shared_at<real>(REPLICA_AT) + (TURNS > 1 ? turn * REPLICA_ROWS : 0); }
+
+    // Where the exchanged vector is read; the next one is published elsewhere, if there are two turns.
+    __device__ __forceinline__ const real* exchanged()
+    {
+        const real* const here = SPACE == GRID ? a.exchanged + (TURNS > 1 ? turn * a.stride : 0) : replica();
+        if constexpr (TURNS > 1) turn ^= 1;
+        return here;
+    }
+
+    // One thread, after the block's threads have met: tells that the block has arrived.
+    __device__ __forceinline__ void arrive()
+    {
+        if (threadIdx.x == 0) add_release(a.arrived, 1u);
+        ++barriers;
+    }
+
+    // One thread: waits until all blocks have arrived.
+    __device__ __forceinline__ void await() const
+    {
+        const long long begun = clock64();
+        while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {
+            if (clock64() - begun > PATIENCE) {
+                a.state->status = LOST;
+                *lost() = 1;
+                break;
+            }
+        }
+    }
+
+    // All threads, after they have met: ends the kernel where a wait was given up.
+    __device__ __forceinline__ void end_if_lost() const
+    {
+        if (*lost() != 0) asm volatile("exit;");
+    }
+
+    // All blocks: what was published before is seen after.
+    __device__ __forceinline__ void barrier()
+    {
+        if constexpr (SPACE == GRID) {
+            __syncthreads();
+            arrive();
+            if (threadIdx.x == 0) await();
+            __syncthreads();
+            end_if_lost();
+        } else if constexpr (SPACE == CLUSTER) cluster_barrier();
+        else __syncthreads();
+    }
+
+    // Sums v over all threads of all blocks, in a fixed tree: lanes, warps, blocks. A barrier too.
+    template <int K>
+    __device__ __forceinline__ void sum(real (&v)[K])
+    {
+        static_assert(K <= REDUCED && K <= WARPS, "a warp takes each sum");
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const unsigned half = (sums++ & 1) * REDUCED;
+        // Warps without rows have nothing to add.
+        const int active = own.rows < THREADS ? (own.rows + 31) / 32 : WARPS;
+        if (warp < active) {
+            constexpr int HELD = K == 1 ? 32 : K == 2 ? 16 : 8;      // lanes that hold one sum
+            const real part = warp_sum<K>(v);
+            if (lane % HELD == 0 && lane / HELD < K) scratch()[lane / HELD * WARPS + warp] = part;
+        }
+        __syncthreads();
+        real part[1] = {real(0)};
+        if (warp < K) {
+            if (lane < active) part[0] = scratch()[warp * WARPS + lane];
+            part[0] = warp_sum<1>(part);
+            if constexpr (SPACE == BLOCK) {
+                if (lane == 0) totals()[warp] = part[0];
+            } else if constexpr (SPACE == CLUSTER) {
+                if (lane < BLOCKS) store_remote(gathered() + (half + warp) * BLOCKS + blockIdx.x, unsigned(lane), part[0]);
+            } else {
+                if (lane == 0) a.partials[(half + warp) * BLOCKS + blockIdx.x] = part[0];
+            }
+        }
+        if constexpr (SPACE == CLUSTER) {
+            cluster_barrier();
+            if (warp < K) {
+                part[0] = lane < BLOCKS ? gathered()[(half + warp) * BLOCKS + lane] : real(0);
+                part[0] = warp_sum<1>(part);
+                if (lane == 0) totals()[warp] = part[0];
+            }
+        } else if constexpr (SPACE == GRID) {
+            __syncthreads();
+            arrive();
+            if (warp < K) {
+                if (lane == 0) await();
+                __syncwarp();
+                part[0] = real(0);
+                #pragma unroll
+                for (int from = 0; from < BLOCKS; from += 32)
+                    if (from + lane < BLOCKS) part[0] += __ldcg(a.partials + (half + warp) * BLOCKS + from + lane);
+                part[0] = warp_sum<1>(part);
+                if (lane == 0) totals()[warp] = part[0];
+            }
+        }
+        __syncthreads();
+        if constexpr (SPACE == GRID) end_if_lost();
+        #pragma unroll
+        for (int k = 0; k < K; ++k) v[k] = totals()[k];
+    }
+};
+
+// The stopping tests, as the reference has them: every thread runs them on the same numbers.
+struct Course {
+    const Arguments& a;
+    double least, value;
+    unsigned length, least_at;
+    int status, quantity;
+
+    __device__ __forceinline__ Course(const Arguments& arguments)
+        : a(arguments), least(a.state->least), value(0), length(a.state->length), least_at(a.state->least_at),
+          status(a.state->status), quantity(OF_RESIDUAL) {}
+
+    __device__ __forceinline__ bool goes_on() const { return status == RUNNING && length < a.until; }
+
+    __device__ __forceinline__ void ends(int how, int what, double with)
+    {
+        status = how;
+        quantity = what;
+        value = with;
+    }
+
+    // Records the residual of the current iterate from its square; whether it is small enough.
+    __device__ __forceinline__ bool converged(real square)
+    {
+        const unsigned iteration = length++;
+        const double residual = sqrt(double(square));
+        if (blockIdx.x == 0 && threadIdx.x == 0) a.history[iteration] = residual;
+        if (!is_finite(residual)) ends(NOT_FINITE, OF_RESIDUAL, residual);
+        else if (residual <= a.threshold) ends(CONVERGED, OF_RESIDUAL, residual);
+        else {
+            if (residual < least) {
+                least = residual;
+                least_at = iteration;
+            }
+            if (iteration >= a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
+            else if (iteration - least_at >= a.patience) ends(STAGNATION, OF_RESIDUAL, residual);
+        }
+        return status == CONVERGED;
+    }
+
+    // Whether a quantity is positive; the run ends where it is not.
+    __device__ __forceinline__ bool positive(int what, real with)
+    {
+        if (!is_finite(with)) ends(NOT_FINITE, what, with);
+        else if (!(with > real(0))) ends(NOT_POSITIVE, what, with);
+        return status == RUNNING;
+    }
+
+    // Whether a quantity is finite and not 0; the run ends where it is not.
+    __device__ __forceinline__ bool nonzero(int what, real with)
+    {
+        if (!is_finite(with)) ends(NOT_FINITE, what, with);
+        else if (with == real(0)) ends(VANISHED, what, with);
+        return status == RUNNING;
+    }
+
+    __device__ __forceinline__ void leave(const double (&scalars)[6], double true_square) const
+    {
+        if (blockIdx.x != 0 || threadIdx.x != 0) return;
+        State& s = *a.state;
+        s.least = least;
+        s.value = value;
+        s.true_square = true_square;
+        s.length = length;
+        s.least_at = least_at;
+        s.quantity = quantity;
+        s.status = status;
+        for (int n = 0; n < 6; ++n) s.scalars[n] = scalars[n];
+    }
+
+    template <class T>
+    static __device__ __forceinline__ bool is_finite(T x) { return x - x == T(0); }
+};

@@ -1,0 +1,101 @@
+// BiCGStab, preconditioned from the right (van der Vorst 1992): two exchanges and three reductions, five barriers, an iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;                                     // and s
+    Vector<SHADOW> shadow;
+    Vector<P> p;
+    Vector<V> v;                                     // A M^-1 p
+    Vector<T> t;                                     // A M^-1 s
+    Vector<P_HAT> p_hat;                             // M^-1 p and M^-1 s, unless M is diagonal
+    Vector<S_HAT> s_hat;
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(shadow, resumed);
+    team.bind(p, resumed);
+    team.bind(v, resumed);
+    team.bind(t, false);
+    if constexpr (!POINTWISE) {
+        team.bind(p_hat, false);
+        team.bind(s_hat, false);
+    }
+    const auto scaled_p = [&](int k, unsigned i) {
+        if constexpr (POINTWISE) return m.pointwise(k, i, p.get(k, i));
+        else return p_hat.get(k, i);
+    };
+    const auto scaled_s = [&](int k, unsigned i) {
+        if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
+        else return s_hat.get(k, i);
+    };
+    real rho = real(course.a.state->scalars[0]);
+    if (!resumed) {
+        true_residual(team, x, v, r);
+        real sums[1] = {real(0)};
+        team.rows([&](int k, unsigned i) {
+            const real value = r.get(k, i);
+            shadow.set(k, i, value);
+            p.set(k, i, value);
+            sums[0] += value * value;
+        });
+        team.sum(sums);
+        rho = sums[0];
+        course.converged(rho);
+    }
+    while (course.goes_on()) {
+        if (!course.nonzero(OF_SHADOW, rho)) break;
+        if constexpr (!POINTWISE) m.apply(team, p, p_hat);
+        team.rows([&](int k, unsigned i) { team.publish(i, scaled_p(k, i)); });
+        team.barrier();
+        product<-1>(team, v);
+        real shadow_v[1] = {real(0)};
+        team.rows([&](int k, unsigned i) { shadow_v[0] += shadow.get(k, i) * v.get(k, i); });
+        team.sum(shadow_v);
+        if (!course.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
+        const real alpha = rho / shadow_v[0];
+        team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
+        if constexpr (!POINTWISE) m.apply(team, r, s_hat);
+        team.rows([&](int k, unsigned i) { team.publish(i, scaled_s(k, i)); });
+        team.barrier();
+        product<-1>(team, t);
+        real half[3] = {real(0), real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            half[0] += t.get(k, i) * r.get(k, i);
+            half[1] += t.get(k, i) * t.get(k, i);
+            half[2] += r.get(k, i) * r.get(k, i);
+        });
+        team.sum(half);
+        if (sqrt(double(half[2])) <= course.a.threshold) {
+            // Half an iteration is enough.
+            team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + alpha * scaled_p(k, i)); });
+            course.converged(half[2]);
+            break;
+        }
+        if (!course.nonzero(OF_TT, half[1])) break;
+        const real omega = half[0] / half[1];
+        real sums[2] = {real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            x.set(k, i, x.get(k, i) + (alpha * scaled_p(k, i) + omega * scaled_s(k, i)));
+            const real value = r.get(k, i) - omega * t.get(k, i);
+            r.set(k, i, value);
+            sums[0] += shadow.get(k, i) * value;
+            sums[1] += value * value;
+        });
+        team.sum(sums);
+        course.converged(sums[1]);
+        if (course.status != RUNNING || !course.nonzero(OF_OMEGA, omega)) break;
+        const real beta = sums[0] / rho * (alpha / omega);
+        rho = sums[0];
+        team.rows([&](int k, unsigned i) { p.set(k, i, r.get(k, i) + beta * (p.get(k, i) - omega * v.get(k, i))); });
+    }
+    team.leave(x);
+    team.leave(r);
+    team.leave(shadow);
+    team.leave(p);
+    team.leave(v);
+    const double true_square = checked(team, course, x, t);
+    const double scalars[6] = {rho, 0, 0, 0, 0, 0};
+    course.leave(scalars, true_square);
+}

@@ -1,0 +1,80 @@
+// Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, an iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;
+    Vector<P> p;
+    Vector<Q> q;
+    Vector<Z> z;                                     // unless M is diagonal
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(p, resumed);
+    team.bind(q, false);
+    if constexpr (!POINTWISE) team.bind(z, resumed);
+    real rz = real(course.a.state->scalars[0]);
+    if (!resumed) {
+        true_residual(team, x, q, r);
+        if constexpr (!POINTWISE) m.apply(team, r, z);
+        real sums[2] = {real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            const real value = r.get(k, i);
+            real scaled;
+            if constexpr (POINTWISE) scaled = m.pointwise(k, i, value);
+            else scaled = z.get(k, i);
+            p.set(k, i, scaled);
+            sums[0] += value * scaled;
+            sums[1] += value * value;
+        });
+        team.sum(sums);
+        rz = sums[0];
+        course.converged(sums[1]);
+    }
+    while (course.goes_on()) {
+        if (!course.positive(OF_RHO, rz)) break;
+        team.rows([&](int k, unsigned i) { team.publish(i, p.get(k, i)); });
+        team.barrier();
+        product<P>(team, q);
+        real pq[1] = {real(0)};
+        team.rows([&](int k, unsigned i) { pq[0] += p.get(k, i) * q.get(k, i); });
+        team.sum(pq);
+        if (!course.positive(OF_CURVATURE, pq[0])) break;
+        const real alpha = rz / pq[0];
+        real sums[2] = {real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            const real value = r.get(k, i) - alpha * q.get(k, i);
+            x.set(k, i, x.get(k, i) + alpha * p.get(k, i));
+            r.set(k, i, value);
+            if constexpr (POINTWISE) {
+                sums[0] += value * m.pointwise(k, i, value);
+                sums[1] += value * value;
+            }
+        });
+        if constexpr (!POINTWISE) {
+            m.apply(team, r, z);
+            team.rows([&](int k, unsigned i) {
+                sums[0] += r.get(k, i) * z.get(k, i);
+                sums[1] += r.get(k, i) * r.get(k, i);
+            });
+        }
+        team.sum(sums);
+        course.converged(sums[1]);
+        const real beta = sums[0] / rz;
+        rz = sums[0];
+        team.rows([&](int k, unsigned i) {
+            real scaled;
+            if constexpr (POINTWISE) scaled = m.pointwise(k, i, r.get(k, i));
+            else scaled = z.get(k, i);
+            p.set(k, i, scaled + beta * p.get(k, i));
+        });
+    }
+    team.leave(x);
+    team.leave(r);
+    team.leave(p);
+    if constexpr (!POINTWISE) team.leave(z);
+    const double true_square = checked(team, course, x, q);
+    const double scalars[6] = {rz, 0, 0, 0, 0, 0};
+    course.leave(scalars, true_square);
+}

@@ -1,0 +1,147 @@
+// Pipelined conjugate gradients with residual replacement (Ghysels and Vanroose 2014): the exchange and the reduction share
+// their barrier, one an iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;
+    Vector<W> w;                                     // A u
+    Vector<P> p;
+    Vector<S> s;                                     // A p
+    Vector<Z> z;                                     // A q
+    Vector<N> n;                                     // A m
+    Vector<U> u;                                     // M^-1 r, and so on, unless M is diagonal: then made when needed
+    Vector<Q> q;                                     // M^-1 s
+    Vector<M> mw;                                    // M^-1 w
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(w, resumed);
+    team.bind(p, resumed);
+    team.bind(s, resumed);
+    team.bind(z, resumed);
+    team.bind(n, false);
+    if constexpr (!POINTWISE) {
+        team.bind(u, resumed);
+        team.bind(q, resumed);
+        team.bind(mw, false);
+    }
+    const auto scaled_r = [&](int k, unsigned i) {
+        if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
+        else return u.get(k, i);
+    };
+    // y = A v for a vector that is made row by row.
+    const auto multiply = [&](const auto& v, auto& y) {
+        team.rows([&](int k, unsigned i) { team.publish(i, v(k, i)); });
+        team.barrier();
+        product<-1>(team, y);
+    };
+    // r, u and w from x.
+    const auto renew = [&]() {
+        true_residual(team, x, n, r);
+        if constexpr (!POINTWISE) m.apply(team, r, u);
+        multiply(scaled_r, w);
+    };
+    real gamma, delta, square;
+    // Publishes m = M^-1 w beside the sums.
+    const auto reduce = [&]() {
+        if constexpr (!POINTWISE) m.apply(team, w, mw);
+        real sums[3] = {real(0), real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            if constexpr (POINTWISE) team.publish(i, m.pointwise(k, i, w.get(k, i)));
+            else team.publish(i, mw.get(k, i));
+            const real value = scaled_r(k, i);
+            sums[0] += r.get(k, i) * value;
+            sums[1] += w.get(k, i) * value;
+            sums[2] += r.get(k, i) * r.get(k, i);
+        });
+        team.sum(sums);
+        gamma = sums[0];
+        delta = sums[1];
+        square = sums[2];
+    };
+    const double* const kept = course.a.state->scalars;
+    real last_gamma = real(kept[0]), last_alpha = real(kept[1]);
+    unsigned iteration = unsigned(kept[2]);
+    bool fresh = kept[3] != 0;                       // r, u and w are computed, not recurred, and there is no direction before
+    if (!resumed) {
+        renew();
+        team.rows([&](int k, unsigned i) {
+            p.set(k, i, real(0));
+            s.set(k, i, real(0));
+            z.set(k, i, real(0));
+            if constexpr (!POINTWISE) q.set(k, i, real(0));
+        });
+        last_gamma = last_alpha = real(1);
+        iteration = 0;
+        fresh = true;
+    }
+    // A launch that goes on finds the same sums again, and m with them.
+    reduce();
+    if (!resumed) course.converged(square);
+    while (course.goes_on()) {
+        product<-1>(team, n);
+        const real beta = fresh ? real(0) : gamma / last_gamma;
+        const real curvature = delta - beta * gamma / last_alpha;
+        if (!fresh && (gamma <= real(0) || delta <= real(0) || curvature <= real(0))) {
+            // This may be rounding: look at a product computed afresh, then start anew.
+            team.rows([&](int k, unsigned i) { p.set(k, i, scaled_r(k, i) + beta * p.get(k, i)); });
+            multiply([&](int k, unsigned i) { return p.get(k, i); }, n);
+            real sums[1] = {real(0)};
+            team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * n.get(k, i); });
+            team.sum(sums);
+            if (!course.positive(OF_CURVATURE, sums[0])) break;
+            renew();
+            fresh = true;
+            reduce();
+            course.converged(square);
+            continue;
+        }
+        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, curvature)) break;
+        fresh = false;
+        const real alpha = gamma / curvature;
+        team.rows([&](int k, unsigned i) {
+            const real direction = scaled_r(k, i) + beta * p.get(k, i);
+            const real image = w.get(k, i) + beta * s.get(k, i), second = n.get(k, i) + beta * z.get(k, i);
+            if constexpr (!POINTWISE) {
+                const real scaled = mw.get(k, i) + beta * q.get(k, i);
+                q.set(k, i, scaled);
+                u.set(k, i, u.get(k, i) - alpha * scaled);
+            }
+            p.set(k, i, direction);
+            s.set(k, i, image);
+            z.set(k, i, second);
+            x.set(k, i, x.get(k, i) + alpha * direction);
+            r.set(k, i, r.get(k, i) - alpha * image);
+            w.set(k, i, w.get(k, i) - alpha * second);
+        });
+        last_gamma = gamma;
+        last_alpha = alpha;
+        if (++iteration == course.a.replacement) {
+            iteration = 0;
+            renew();
+            multiply([&](int k, unsigned i) { return p.get(k, i); }, s);
+            if constexpr (!POINTWISE) m.apply(team, s, q);
+            multiply([&](int k, unsigned i) {
+                if constexpr (POINTWISE) return m.pointwise(k, i, s.get(k, i));
+                else return q.get(k, i);
+            }, z);
+        }
+        reduce();
+        course.converged(square);
+    }
+    team.leave(x);
+    team.leave(r);
+    team.leave(w);
+    team.leave(p);
+    team.leave(s);
+    team.leave(z);
+    if constexpr (!POINTWISE) {
+        team.leave(u);
+        team.leave(q);
+    }
+    const double true_square = checked(team, course, x, n);
+    const double scalars[6] = {last_gamma, last_alpha, double(iteration), fresh ? 1.0 : 0.0, 0, 0};
+    course.leave(scalars, true_square);
+}

@@ -1,0 +1,99 @@
+// Conjugate gradients with one reduction (Chronopoulos and Gear 1989): one exchange and one reduction, two barriers, an iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;
+    Vector<W> w;
+    Vector<P> p;
+    Vector<S> s;
+    Vector<U> u;                                     // unless M is diagonal: then it is made of r again
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(w, resumed);
+    team.bind(p, resumed);
+    team.bind(s, resumed);
+    if constexpr (!POINTWISE) team.bind(u, resumed);
+    const auto scaled = [&](int k, unsigned i) {
+        if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
+        else return u.get(k, i);
+    };
+    // w = A u, and the sums of u and w.
+    real gamma, delta, square;
+    const auto multiply = [&]() {
+        if constexpr (!POINTWISE) m.apply(team, r, u);
+        team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
+        team.barrier();
+        product<-1>(team, w);
+        real sums[3] = {real(0), real(0), real(0)};
+        team.rows([&](int k, unsigned i) {
+            const real value = scaled(k, i);
+            sums[0] += r.get(k, i) * value;
+            sums[1] += w.get(k, i) * value;
+            sums[2] += r.get(k, i) * r.get(k, i);
+        });
+        team.sum(sums);
+        gamma = sums[0];
+        delta = sums[1];
+        square = sums[2];
+    };
+    const double* const kept = course.a.state->scalars;
+    real beta = real(kept[0]), correction = real(kept[1]);
+    gamma = real(kept[2]);
+    delta = real(kept[3]);
+    if (!resumed) {
+        true_residual(team, x, w, r);
+        // All have read x before u takes its place.
+        if constexpr (TURNS == 1) team.barrier();
+        team.rows([&](int k, unsigned i) {
+            p.set(k, i, real(0));
+            s.set(k, i, real(0));
+        });
+        multiply();
+        beta = correction = real(0);
+        course.converged(square);
+    }
+    while (course.goes_on()) {
+        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_PRODUCT, delta)) break;
+        real curvature = delta - correction;
+        if (curvature <= real(0)) {
+            // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then start anew.
+            team.rows([&](int k, unsigned i) {
+                const real direction = scaled(k, i) + beta * p.get(k, i);
+                p.set(k, i, direction);
+                team.publish(i, direction);
+            });
+            team.barrier();
+            product<P>(team, s);
+            real sums[1] = {real(0)};
+            team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * s.get(k, i); });
+            team.sum(sums);
+            if (!course.positive(OF_CURVATURE, sums[0])) break;
+            beta = real(0);
+            curvature = delta;
+        }
+        const real alpha = gamma / curvature, last = gamma;
+        team.rows([&](int k, unsigned i) {
+            const real direction = scaled(k, i) + beta * p.get(k, i), image = w.get(k, i) + beta * s.get(k, i);
+            p.set(k, i, direction);
+            s.set(k, i, image);
+            x.set(k, i, x.get(k, i) + alpha * direction);
+            r.set(k, i, r.get(k, i) - alpha * image);
+        });
+        multiply();
+        course.converged(square);
+        beta = gamma / last;
+        correction = beta * gamma / alpha;
+    }
+    team.leave(x);
+    team.leave(r);
+    team.leave(w);
+    team.leave(p);
+    team.leave(s);
+    if constexpr (!POINTWISE) team.leave(u);
+    const double true_square = checked(team, course, x, w);
+    const double scalars[6] = {beta, correction, gamma, delta, 0, 0};
+    course.leave(scalars, true_square);
+}

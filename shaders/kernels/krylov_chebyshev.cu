@@ -1,0 +1,62 @@
+// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): an exchange, and a reduction for the stopping test alone, two barriers, an
+// iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;
+    Vector<P> d;
+    Vector<Q> q;                                     // A d
+    Vector<Z> z;                                     // M^-1 r, unless M is diagonal
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(d, resumed);
+    team.bind(q, false);
+    if constexpr (!POINTWISE) team.bind(z, false);
+    const double centre = course.a.centre, half = course.a.half;
+    double rho = course.a.state->scalars[0], old = course.a.state->scalars[1], fresh = course.a.state->scalars[2];
+    const auto test = [&]() {
+        real sums[1] = {real(0)};
+        team.rows([&](int k, unsigned i) { sums[0] += r.get(k, i) * r.get(k, i); });
+        team.sum(sums);
+        course.converged(sums[0]);
+    };
+    if (!resumed) {
+        true_residual(team, x, q, r);
+        team.rows([&](int k, unsigned i) { d.set(k, i, real(0)); });
+        rho = half / centre;
+        old = 0;
+        fresh = 1 / centre;
+        test();
+    }
+    while (course.goes_on()) {
+        if constexpr (!POINTWISE) m.apply(team, r, z);
+        const real before = real(old), now = real(fresh);
+        team.rows([&](int k, unsigned i) {
+            real scaled;
+            if constexpr (POINTWISE) scaled = m.pointwise(k, i, r.get(k, i));
+            else scaled = z.get(k, i);
+            const real direction = before * d.get(k, i) + now * scaled;
+            d.set(k, i, direction);
+            x.set(k, i, x.get(k, i) + direction);
+            team.publish(i, direction);
+        });
+        team.barrier();
+        product<P>(team, q);
+        team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - q.get(k, i)); });
+        test();
+        // rho / half has a limit where the interval is a point; 1 / half has not.
+        const double over_half = 1 / (2 * centre - half * rho), next = half * over_half;
+        old = next * rho;
+        fresh = 2 * over_half;
+        rho = next;
+    }
+    team.leave(x);
+    team.leave(r);
+    team.leave(d);
+    const double true_square = checked(team, course, x, q);
+    const double scalars[6] = {rho, old, fresh, 0, 0, 0};
+    course.leave(scalars, true_square);
+}

@@ -1,0 +1,40 @@
+// Jacobi's method, damped (Saad, 2nd ed., section 4.1): an exchange, and a reduction for the stopping test alone, two barriers, an
+// iteration.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    Vector<X> x;
+    Vector<R> r;
+    Vector<Q> q;                                     // A x
+    Vector<Z> z;                                     // M^-1 r, unless M is diagonal
+    team.bind(x, true);
+    team.bind(r, resumed);
+    team.bind(q, false);
+    if constexpr (!POINTWISE) team.bind(z, false);
+    const real weight = real(course.a.weight);
+    const auto test = [&]() {
+        true_residual(team, x, q, r);
+        real sums[1] = {real(0)};
+        team.rows([&](int k, unsigned i) { sums[0] += r.get(k, i) * r.get(k, i); });
+        team.sum(sums);
+        course.converged(sums[0]);
+    };
+    if (!resumed) test();
+    while (course.goes_on()) {
+        if constexpr (!POINTWISE) m.apply(team, r, z);
+        team.rows([&](int k, unsigned i) {
+            real scaled;
+            if constexpr (POINTWISE) scaled = m.pointwise(k, i, r.get(k, i));
+            else scaled = z.get(k, i);
+            x.set(k, i, x.get(k, i) + weight * scaled);
+        });
+        test();
+    }
+    team.leave(x);
+    team.leave(r);
+    const double true_square = checked(team, course, x, q);
+    const double scalars[6] = {0, 0, 0, 0, 0, 0};
+    course.leave(scalars, true_square);
+}

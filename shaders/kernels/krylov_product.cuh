@@ -1,0 +1,231 @@
+// y = A x for the rows of a block, where x is the exchanged vector: one of four products, as the plan chose.
+//
+// Every sum has one order, whatever runs first. After `product` the block's threads see all of y, unless a thread has made
+// its own rows' itself (SLICED and STENCIL).
+
+// The entries of a block, those of its first rows in shared memory.
+struct Entries {
+    const real* values;                              // of the rest
+    const Column* columns;
+    unsigned from;                                   // the first of the rest
+
+    __device__ __forceinline__ Entries(const Team& team)
+        : values(team.a.values + team.own.entries), columns(team.a.columns + team.own.entries), from(team.own.cached_entries) {}
+
+    template <bool KEPT>
+    __device__ __forceinline__ real value(unsigned e) const
+    {
+        if constexpr (KEPT) return shared_at<real>(VALUES_AT)[e];
+        else return load_stream(values + e);
+    }
+
+    template <bool KEPT>
+    __device__ __forceinline__ unsigned column(unsigned e) const
+    {
+        if constexpr (KEPT) return shared_at<Column>(COLUMNS_AT)[e];
+        else return load_stream(columns + e);
+    }
+};
+
+// The row offsets of a block (SLICED: of its slices), in shared memory where the plan keeps them there.
+struct Offsets {
+    const unsigned* home;
+
+    __device__ __forceinline__ Offsets(const Team& team) : home(team.a.offsets + team.own.offsets) {}
+
+    __device__ __forceinline__ unsigned operator[](unsigned n) const
+    {
+        if constexpr (OFFSETS_KEPT) return shared_at<unsigned>(OFFSETS_AT)[n];
+        else return home[n];
+    }
+};
+
+constexpr int OFFSETS_A_ROW = PRODUCT == SLICED ? 32 : 1;    // rows that one offset stands for
+
+// Before the loop: the block's part of the matrix that stays in shared memory.
+__device__ __forceinline__ void keep_matrix(const Team& team)
+{
+    if (threadIdx.x == 0) *team.lost() = 0;
+    if constexpr (PRODUCT != STENCIL) {
+        const Share& own = team.own;
+        for (unsigned e = threadIdx.x; e < own.cached_entries; e += THREADS) {
+            shared_at<real>(VALUES_AT)[e] = team.a.values[own.entries + e];
+            shared_at<Column>(COLUMNS_AT)[e] = team.a.columns[own.entries + e];
+        }
+        if constexpr (OFFSETS_KEPT)
+            for (unsigned n = threadIdx.x; n <= (own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW; n += THREADS)
+                shared_at<unsigned>(OFFSETS_AT)[n] = team.a.offsets[own.offsets + n];
+    }
+    // Shared memory of others is written from here on: they must have begun.
+    if constexpr (SPACE == CLUSTER) cluster_barrier();
+    else __syncthreads();
+}
+
+// The exchanged vector, read by column. It is the block's own vector V, which may stand in shared memory: then the block's part is
+// read there. V is -1 where it is none.
+template <int V>
+struct Exchanged {
+    static constexpr bool NEAR = SPACE == GRID && V >= 0 && PLACE[V < 0 ? 0 : V] == SHARED;
+
+    const real* x;
+    unsigned base, first, rows;
+
+    __device__ __forceinline__ Exchanged(Team& team)
+        : x(team.exchanged()), base(PRODUCT == STENCIL || SPACE != GRID ? 0 : team.own.base), first(team.own.first), rows(team.own.rows) {}
+
+    __device__ __forceinline__ real operator[](unsigned column) const
+    {
+        if constexpr (NEAR) {
+            const unsigned near = base + column - first;
+            if (near < rows) return shared_at<real>(SHARED_AT[V < 0 ? 0 : V])[near];
+        }
+        return x[base + column];
+    }
+};
+
+// SLICED: 32 rows a slice, the j-th entries of its rows side by side; short rows end with zeros. WIDTH entries a row, or as
+// the offsets say.
+template <bool KEPT, class X>
+__device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets& offsets, const X& x, unsigned i)
+{
+    real sum = real(0);
+    if constexpr (WIDTH > 0) {
+        const unsigned e = i / 32 * (32 * WIDTH) + i % 32;
+        #pragma unroll UNROLL
+        for (int j = 0; j < WIDTH; ++j) sum = fma(entries.value<KEPT>(e + 32 * j), x[entries.column<KEPT>(e + 32 * j)], sum);
+    } else {
+        const unsigned end = offsets[i / 32 + 1];
+        #pragma unroll UNROLL
+        for (unsigned e = offsets[i / 32] + i % 32; e < end; e += 32) sum = fma(entries.value<KEPT>(e), x[entries.column<KEPT>(e)], sum);
+    }
+    return sum;
+}
+
+// SPLIT: LANES neighbouring lanes a row, each with every LANES-th entry; then a tree.
+template <bool KEPT, class X>
+__device__ __forceinline__ real split_row(const Entries& entries, const X& x, unsigned e, unsigned end)
+{
+    real sum = real(0);
+    #pragma unroll UNROLL
+    for (; e < end; e += LANES) sum = fma(entries.value<KEPT>(e), x[entries.column<KEPT>(e)], sum);
+    return sum;
+}
+
+template <class X, class Y>
+__device__ __forceinline__ void split(const Team& team, const Entries& entries, const Offsets& offsets, const X& x, Y& y)
+{
+    const unsigned lane = threadIdx.x % LANES, group = threadIdx.x / LANES;
+    #pragma unroll 1
+    for (unsigned first = 0; first < team.own.rows; first += THREADS / LANES) {
+        const unsigned i = first + group;
+        real sum = real(0);
+        if (i < team.own.cached) sum = split_row<true>(entries, x, offsets[i] + lane, offsets[i + 1]);
+        else if (i < team.own.rows) sum = split_row<false>(entries, x, offsets[i] + lane, offsets[i + 1]);
+        #pragma unroll
+        for (int step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        if (lane == 0 && i < team.own.rows) y.put(i, sum);
+    }
+}
+
+// MERGED: Merrill and Garland's merge path (SC'16). Row ends and entries are one list of items; each thread takes ITEMS of
+// them, THREADS a tile, whatever the rows' lengths. Where its items begin was searched for once, before the first launch.
+// The products of a tile are made first, side by side, then summed; rows that threads share are joined by a segmented scan.
+struct Carry {
+    real sum;                                        // of the row that is open at the end
+    bool closed;                                     // whether a row ended before
+};
+
+__device__ __forceinline__ Carry joined(const Carry& left, const Carry& right)
+{
+    return {right.closed ? right.sum : left.sum + right.sum, left.closed || right.closed};
+}
+
+// What lanes before this one leave open (in a warp), and what all of them do (in the last lane).
+__device__ __forceinline__ Carry scanned(Carry own, Carry& before)
+{
+    const int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int by = 1; by < 32; by *= 2) {
+        const Carry left = {__shfl_up_sync(0xffffffffu, own.sum, by), bool(__shfl_up_sync(0xffffffffu, int(own.closed), by))};
+        if (lane >= by) own = joined(left, own);
+    }
+    before = {__shfl_up_sync(0xffffffffu, own.sum, 1), bool(__shfl_up_sync(0xffffffffu, int(own.closed), 1))};
+    if (lane == 0) before = {real(0), false};
+    return own;
+}
+
+template <class X, class Y>
+__device__ __forceinline__ void merged(const Team& team, const Entries& entries, const Offsets& offsets, const X& x, Y& y)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    real* const products = shared_at<real>(TILE_AT);                 // [THREADS * ITEMS]
+    real* const sums = shared_at<real>(CARRIES_AT);                  // [WARPS]
+    int* const closed = shared_at<int>(CLOSED_AT);                   // [WARPS]
+    const unsigned items = team.own.rows + offsets[team.own.rows];
+    const unsigned* searched = team.a.searches + team.own.searches;  // rows that ended before each thread's items
+    Carry open = {real(0), false};                                   // what the tiles before leave open
+    #pragma unroll 1
+    for (unsigned tile = 0; tile < items; tile += THREADS * ITEMS, searched += THREADS) {
+        const unsigned tile_end = tile + THREADS * ITEMS < items ? tile + THREADS * ITEMS : items;
+        const unsigned first = tile - searched[0], last = tile_end - searched[THREADS];
+        #pragma unroll UNROLL
+        for (unsigned e = first + threadIdx.x; e < last; e += THREADS)
+            products[e - first] = e < entries.from ? entries.value<true>(e) * x[entries.column<true>(e)]
+                                                   : entries.value<false>(e) * x[entries.column<false>(e)];
+        __syncthreads();
+        const unsigned begin = tile + threadIdx.x * ITEMS < items ? tile + threadIdx.x * ITEMS : items;
+        const unsigned end = begin + ITEMS < items ? begin + ITEMS : items;
+        unsigned row = searched[threadIdx.x], e = begin - row;
+        const unsigned row_end = searched[threadIdx.x + 1], e_end = end - row_end;
+        const unsigned head = row;
+        real sum = real(0), head_sum = real(0);
+        for (; row < row_end; ++row) {
+            for (const unsigned stop = offsets[row + 1]; e < stop; ++e) sum += products[e - first];
+            if (row == head) head_sum = sum;
+            else y.put(row, sum);
+            sum = real(0);
+        }
+        for (; e < e_end; ++e) sum += products[e - first];
+        // Lanes, then warps, then the tiles before.
+        Carry before, before_warp;
+        const Carry through = scanned({sum, row_end > head}, before);
+        if (lane == 31) {
+            sums[warp] = through.sum;
+            closed[warp] = through.closed;
+        }
+        __syncthreads();
+        const Carry warps = scanned(lane < WARPS ? Carry{sums[lane], closed[lane] != 0} : Carry{real(0), false}, before_warp);
+        const int from = warp == 0 ? 0 : warp - 1;
+        before_warp = {__shfl_sync(0xffffffffu, warps.sum, from), bool(__shfl_sync(0xffffffffu, int(warps.closed), from))};
+        if (warp == 0) before_warp = {real(0), false};
+        if (row_end > head) y.put(head, joined(joined(open, before_warp), before).sum + head_sum);
+        open = joined(open, {__shfl_sync(0xffffffffu, warps.sum, 31), bool(__shfl_sync(0xffffffffu, int(warps.closed), 31))});
+        __syncthreads();
+    }
+}
+
+//@stencil
+
+// y = A x, where x is what was published last: vector V of the method, or -1 for another.
+template <int V, class Y>
+__device__ __forceinline__ void product(Team& team, Y& y)
+{
+    const Exchanged<V> x(team);
+    if constexpr (PRODUCT == STENCIL) {
+        team.rows([&](int k, unsigned i) { y.set(k, i, stencil_row(x, team.own.first + i)); });
+    } else {
+        const Entries entries(team);
+        const Offsets offsets(team);
+        if constexpr (PRODUCT == SLICED) {
+            team.rows([&](int k, unsigned i) {
+                y.set(k, i, i < team.own.cached ? sliced_row<true>(entries, offsets, x, i) : sliced_row<false>(entries, offsets, x, i));
+            });
+        } else {
+            if constexpr (PRODUCT == SPLIT) split(team, entries, offsets, x, y);
+            else merged(team, entries, offsets, x, y);
+            __syncthreads();
+        }
+    }
+    // Nobody may change what others of the block still read from its own vector.
+    if constexpr (Exchanged<V>::NEAR) __syncthreads();
+}

@@ -1,0 +1,210 @@
+//! Persistent solvers: the constants of a layout before the kernels' bodies.
+
+use std::fmt::Write as _;
+
+use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
+use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::{Boundary, DType, Error, Result};
+
+use super::{COMMON, constant, literal};
+
+const TEAM: &str = include_str!("../../kernels/krylov.cuh");
+const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
+const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
+const PRECONDITION: &str = include_str!("../../kernels/krylov_precondition.cuh");
+const CG: &str = include_str!("../../kernels/krylov_cg.cu");
+const CG_SINGLE: &str = include_str!("../../kernels/krylov_cg_single.cu");
+const CG_PIPELINED: &str = include_str!("../../kernels/krylov_cg_pipelined.cu");
+const BICGSTAB: &str = include_str!("../../kernels/krylov_bicgstab.cu");
+const CHEBYSHEV: &str = include_str!("../../kernels/krylov_chebyshev.cu");
+const JACOBI: &str = include_str!("../../kernels/krylov_jacobi.cu");
+const KERNEL: &str = include_str!("../../kernels/krylov.cu");
+
+/// The name of a solver's kernel.
+pub const KRYLOV_ENTRY: &str = "krylov";
+
+/// The quantities that may end a run, as the kernels number them and the reference names them.
+pub const QUANTITIES: [&str; 8] = [
+    "|r|",
+    "(r, M^-1 r)",
+    "(p, A p)",
+    "(u, A u)",
+    "rho = (r~, r)",
+    "(r~, A M^-1 p)",
+    "(t, t)",
+    "omega = (t, s) / (t, t)",
+];
+
+/// The words that the constants use.
+const NAMES: &str = "\
+enum Home { DEVICE, SHARED, REGISTERS };
+enum Space { BLOCK, CLUSTER, GRID };
+enum Division { SLICED, SPLIT, MERGED, STENCIL };
+enum Preconditioning { NONE, JACOBI, BLOCK_JACOBI, POLYNOMIAL };
+";
+
+/// The text of the kernel of a layout; a function of its arguments alone. Of a stored matrix it holds no entry and no extent, so that
+/// matrices of one layout share a kernel.
+pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Result<String> {
+    let dtype = matrix.dtype();
+    let (real, column) = (
+        if dtype == DType::F32 { "float" } else { "double" },
+        if layout.column_bytes == 2 { "unsigned short" } else { "unsigned" },
+    );
+    let applied = applied(options);
+    let method = match options.method {
+        Method::Cg => CG,
+        Method::SingleReductionCg => CG_SINGLE,
+        Method::PipelinedCg(_) => CG_PIPELINED,
+        Method::BiCgStab => BICGSTAB,
+        Method::Chebyshev(_) => CHEBYSHEV,
+        Method::Jacobi(_) => JACOBI,
+        Method::Gmres(_) => {
+            return Err(Error::Unsupported {
+                backend: "cuda",
+                reason: "its persistent solvers do not include gmres".to_owned(),
+                change: "choose another method, or --backend cpu".to_owned(),
+            });
+        }
+    };
+    let mut text = format!(
+        "// {}, preconditioner {applied}\ntypedef {real} real;\ntypedef {column} Column;\n{NAMES}",
+        options.method
+    );
+    let clustered = if layout.space == Space::Cluster {
+        format!(" __cluster_dims__({}, 1, 1)", layout.blocks)
+    } else {
+        String::new()
+    };
+    let _ = writeln!(text, "#define CLUSTERED{clustered}");
+    let mut names = |name: &str, value: &str| {
+        let _ = writeln!(text, "constexpr int {name} = {value};");
+    };
+    names(
+        "SPACE",
+        match layout.space {
+            Space::Block => "BLOCK",
+            Space::Cluster => "CLUSTER",
+            Space::Grid => "GRID",
+        },
+    );
+    let (division, width, lanes, items) = match layout.division {
+        Division::Sliced { width } => ("SLICED", width.unwrap_or(0), 1, 1),
+        Division::Split { lanes } => ("SPLIT", 0, lanes, 1),
+        Division::Merged { items } => ("MERGED", 0, 1, items),
+        Division::Stencil => ("STENCIL", 0, 1, 1),
+    };
+    names("PRODUCT", division);
+    let (preconditioner, size, degree) = match applied {
+        Preconditioning::None => ("NONE", 1, 0),
+        Preconditioning::Jacobi => ("JACOBI", 1, 0),
+        Preconditioning::BlockJacobi { size } => ("BLOCK_JACOBI", size, 0),
+        Preconditioning::Chebyshev { degree } => ("POLYNOMIAL", 1, degree),
+    };
+    names("PRECONDITIONER", preconditioner);
+    // Loads in flight: all of a short row, some of a long one.
+    let unroll = if width > 0 { width.min(9) } else { 4 };
+    let regions = &layout.regions;
+    for (name, value) in [
+        ("BLOCKS", layout.blocks),
+        ("THREADS", layout.threads),
+        ("ROWS", if layout.is_unrolled() { layout.rows_per_thread } else { 1 }),
+        ("UNROLLED", usize::from(layout.is_unrolled())),
+        ("TURNS", layout.turns),
+        ("REPLICA_ROWS", if layout.space == Space::Grid { 0 } else { matrix.rows() }),
+        ("WIDTH", width),
+        ("LANES", lanes),
+        ("ITEMS", items),
+        ("UNROLL", unroll),
+        ("SIZE", size),
+        ("DEGREE", degree),
+        ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),
+        ("EVICT_FIRST", usize::from(layout.evict_first)),
+        ("SCRATCH_AT", regions.scratch),
+        ("TOTALS_AT", regions.totals),
+        ("LOST_AT", regions.lost),
+        ("GATHERED_AT", regions.gathered),
+        ("REPLICA_AT", regions.replica),
+        ("OFFSETS_AT", regions.offsets),
+        ("TILE_AT", regions.tile),
+        ("CARRIES_AT", regions.carries),
+        ("CLOSED_AT", regions.closed),
+        ("VALUES_AT", regions.values),
+        ("COLUMNS_AT", regions.columns),
+    ] {
+        constant(&mut text, name, value);
+    }
+    vectors(&mut text, layout);
+    let stencil = match matrix {
+        Matrix::Stencil(operator) => {
+            taps(&mut text, operator);
+            text.push_str(COMMON);
+            STENCIL
+        }
+        Matrix::Stored(_) => "",
+    };
+    let product = PRODUCT.replace("//@stencil", stencil);
+    for part in [TEAM, &product, PRECONDITION, method, KERNEL] {
+        text.push('\n');
+        text.push_str(part);
+    }
+    Ok(text)
+}
+
+/// The vectors' numbers and places. Those that the method has not are numbered as the first, and never touched.
+fn vectors(text: &mut String, layout: &Krylov) {
+    for (vector, name) in VECTOR_NAMES {
+        let number = layout.vectors.iter().position(|(own, _)| own == vector).unwrap_or(0);
+        constant(text, name, number);
+    }
+    let homes = layout.vectors.iter().map(|(_, home)| match home {
+        Home::Device => "DEVICE",
+        Home::Shared => "SHARED",
+        Home::Registers => "REGISTERS",
+    });
+    let places = layout.regions.vectors.iter().map(usize::to_string);
+    let (homes, places): (Vec<&str>, Vec<String>) = (homes.collect(), places.collect());
+    let _ = writeln!(
+        text,
+        "constexpr int PLACE[] = {{{}}};\nconstexpr unsigned SHARED_AT[] = {{{}}};",
+        homes.join(", "),
+        places.join(", ")
+    );
+}
+
+/// The domain and the taps of a stencil.
+fn taps(text: &mut String, operator: &GridOperator) {
+    let (extents, radius, dtype) = (operator.shape().padded(), operator.radius(), operator.dtype());
+    let strides = [extents[1] * extents[2], extents[2], 1];
+    // Halos reach beyond the domain; leave room below the limit of 32 bits.
+    let offset = if operator.shape().cells() < (1 << 30) { "int" } else { "long long" };
+    let _ = writeln!(text, "typedef {offset} Offset;");
+    let boundaries = operator.boundaries();
+    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "constexpr Offset EXTENT_{letter} = {}, STRIDE_{letter} = {};",
+            extents[axis], strides[axis]
+        );
+        constant(text, &format!("FIX_{letter}"), radius[axis]);
+        for (side, name) in boundaries.0[axis].iter().zip(["LOW", "HIGH"]) {
+            let number = match side {
+                Boundary::Fixed => 0,
+                Boundary::Periodic => 1,
+                Boundary::Mirror => 2,
+                Boundary::Constant(_) => 3,
+            };
+            constant(text, &format!("{name}_{letter}"), number);
+            let _ = writeln!(text, "constexpr real {name}_VALUE_{letter} = 0;");
+        }
+    }
+    constant(text, "PARAMETERS", 0);
+    let all = operator.stencil().taps();
+    constant(text, "TAPS", all.len());
+    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
+        let offsets: Vec<String> = all.iter().map(|(offset, _)| offset[axis].to_string()).collect();
+        let _ = writeln!(text, "constexpr int TAP_{letter}[] = {{{}}};", offsets.join(", "));
+    }
+    let weights: Vec<String> = all.iter().map(|(_, weight)| literal(dtype, *weight)).collect();
+    let _ = writeln!(text, "constexpr real WEIGHT[] = {{{}}};", weights.join(", "));
+}
