@@ -8,8 +8,6 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/cxx.rs"]
-mod cxx;
 #[path = "emulated/rig.rs"]
 mod rig;
 
@@ -207,7 +205,7 @@ impl Case {
         let plan = self.plan(&problem).map_err(said)?;
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
         let words = if plan.stream().is_some() { rig::STREAMING } else { rig::PERSISTENT };
-        let text = cxx::replaced(&cxx::rewritten(&text, words)?, changes)?;
+        let text = rig::replaced(&rig::rewritten(&text, words)?, changes)?;
         let start: Vec<Array> = (1..=problem.program.fields().len() as u64)
             .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
             .collect::<Result<_>>()
@@ -254,7 +252,7 @@ fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String
 
 #[test]
 fn kernels_have_the_references_bits_without_a_gpu() {
-    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
     all(&CASES, |case| {
         let begun = Instant::now();
         let outcome = case.run(&compiler, &[]);
@@ -266,7 +264,7 @@ fn kernels_have_the_references_bits_without_a_gpu() {
 /// What lanes must wait for, and what windows must see, taken away from kernels: each is found.
 #[test]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
         // Lanes read rows that other lanes of their warp have copied.
         ("cube", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
@@ -293,8 +291,8 @@ fn defects_are_found() {
 
 #[test]
 fn text_that_is_not_as_expected_is_an_error() {
-    let said = cxx::rewritten("__syncwarp();", rig::PERSISTENT).unwrap_err();
+    let said = rig::rewritten("__syncwarp();", rig::PERSISTENT).unwrap_err();
     assert!(said.contains("0 times"), "{said}");
-    let said = cxx::rewritten("asm volatile(\"bar.sync 0;\");", &[]).unwrap_err();
+    let said = rig::rewritten("asm volatile(\"bar.sync 0;\");", &[]).unwrap_err();
     assert!(said.contains("bar.sync"), "{said}");
 }

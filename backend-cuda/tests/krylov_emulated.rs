@@ -5,8 +5,9 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-#[path = "emulated/cxx.rs"]
-mod cxx;
+#[allow(dead_code, reason = "of the rig only the compiler and the rewriting of text are needed here")]
+#[path = "emulated/rig.rs"]
+mod rig;
 #[path = "emulated/solver.rs"]
 mod solver;
 
@@ -219,7 +220,7 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn solvers_agree_with_the_reference_without_a_gpu() {
-    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
     let only = std::env::var("ABIDE_CASE").ok();
     let chosen: Vec<Case> =
         cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
@@ -229,7 +230,7 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
 /// What blocks and threads must wait for, taken away from the kernels: each is found.
 #[test]
 fn defects_are_found() {
-    let Some(compiler) = present("c++", cxx::compiler()) else { return };
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
         // Every block's sum, and every block's part of the exchanged vector, must be there before they are read.
         (

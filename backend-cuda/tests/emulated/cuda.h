@@ -11,7 +11,6 @@
 #define __forceinline__ inline
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
 
 using std::fabs;
 using std::fma;
@@ -41,18 +40,6 @@ T __shfl_down_sync(unsigned, T value, int by, int width = emulated::WARP)
     return emulated::exchange(value, emulated::current + (lane + by < width ? by : 0), "__shfl_down_sync");
 }
 
-template <class T>
-T __shfl_xor_sync(unsigned, T value, int by)
-{
-    return emulated::exchange(value, emulated::current ^ by, "__shfl_xor_sync");
-}
-
-template <class T>
-T __shfl_sync(unsigned, T value, int from)
-{
-    return emulated::exchange(value, emulated::current / emulated::WARP * emulated::WARP + from, "__shfl_sync");
-}
-
 inline bool __any_sync(unsigned, bool vote)
 {
     const int first = emulated::current / emulated::WARP * emulated::WARP;
@@ -64,10 +51,6 @@ inline bool __any_sync(unsigned, bool vote)
     return any;
 }
 
-// Waits are bounded by the turns of all lanes here, not by time.
-inline long long clock64() { return 0; }
-
-template <class T> T __ldcs(const T* from) { return *from; }
 template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcg(T* to, T value) { *to = value; }
 

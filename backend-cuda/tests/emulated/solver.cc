@@ -8,6 +8,7 @@
 #include <climits>
 
 #include "cuda.h"
+#include "more.h"
 
 #include "kernel.h"
 

@@ -12,10 +12,10 @@ use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
 use abide_shaders::cuda;
 
-use super::cxx;
+use super::rig;
 
 /// What solvers say to the device alone, and what stands for it here; once each.
-const WORDS: &cxx::Words = &[
+const WORDS: &rig::Words = &[
     (
         "extern __shared__ __align__(16) unsigned char shared[];",
         "unsigned char* const shared = emulated::shared_memory();",
@@ -38,8 +38,12 @@ const WORDS: &cxx::Words = &[
 ];
 
 /// The files that stand for CUDA, and the program.
-const FILES: [(&str, &str); 3] =
-    [("lanes.h", include_str!("lanes.h")), ("cuda.h", include_str!("cuda.h")), ("main.cc", include_str!("solver.cc"))];
+const FILES: [(&str, &str); 4] = [
+    ("lanes.h", include_str!("lanes.h")),
+    ("cuda.h", include_str!("cuda.h")),
+    ("more.h", include_str!("more.h")),
+    ("main.cc", include_str!("solver.cc")),
+];
 
 /// A solve that is emulated.
 #[derive(Clone)]
@@ -95,7 +99,7 @@ impl Case {
         let plan = plan_krylov_form(&self.matrix, &device, &self.options, &self.form).map_err(said)?;
         let layout = plan.krylov().cloned().ok_or("no layout")?;
         let text = cuda::krylov(&self.matrix, &self.options, &layout).map_err(said)?;
-        let text = cxx::replaced(&cxx::rewritten(&text, WORDS)?, changes)?;
+        let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
@@ -108,7 +112,7 @@ impl Case {
             .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
         command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
         command.arg(format!("-DVECTORS_LAUNCHED={}", layout.vectors.len()));
-        cxx::succeeds(&mut command)?;
+        succeeds(&mut command)?;
         let image = Image::new(&self.matrix, &self.options, &layout).map_err(|error| error.to_string())?;
         let program =
             Program { folder, layout, rows: self.matrix.rows(), stride: image.stride, dtype: self.matrix.dtype() };
@@ -233,7 +237,7 @@ impl Program {
     /// Runs the program to the end of the solve.
     pub fn run(&self, seed: usize, chunk: usize) -> Result<Outcome, String> {
         let folder = self.folder.path();
-        cxx::succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()).arg(chunk.to_string()))?;
+        succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()).arg(chunk.to_string()))?;
         let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
         let doubles =
             |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>();
@@ -266,4 +270,15 @@ pub fn all<T: Sync>(cases: &[T], work: impl Fn(&T) -> Result<(), String> + Sync)
     std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(turns))));
     let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Runs a program; what it says if it fails is the error.
+fn succeeds(command: &mut Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first: Vec<&str> = said.lines().take(20).collect();
+    Err(format!("{}: {}", output.status, first.join("\n")))
 }
