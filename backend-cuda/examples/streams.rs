@@ -2,15 +2,16 @@
 //!
 //! `streams STENCIL SIZE DTYPE FORM…`, a form as `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g.
 //! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without forms: those that the planner finds best. `BOUNDARY` names
-//! another boundary than the stencil's own, `MANY` how many of the planner's.
+//! another boundary than the stencil's own, `MANY` how many of the planner's; with `QUICK` nothing is compared.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::plan::stream::{Form, plan_form};
 use abide_core::plan::{Execution, Options, stream_plans};
 use abide_core::{Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::{CudaBackend, Nvrtc, report, target};
+use abide_shaders::cuda::COMPILE_OPTIONS;
 
 fn form(text: &str) -> Result<Form> {
     let numbers: Vec<usize> = text.split(',').filter_map(|n| n.parse().ok()).collect();
@@ -74,15 +75,33 @@ fn main() -> Result<()> {
         plans = stream_plans(&problem, &device, &options)?.into_iter().take(many).collect();
     }
     let next = AtomicUsize::new(0);
+    let spilled = Mutex::new(vec![0; plans.len()]);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let compiled = report(&problem, plan, &target(&device));
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(number) else { break };
+                    let compiled = abide_shaders::cuda::kernel(&problem, plan)
+                        .and_then(|text| Nvrtc::open()?.compile(&text, &target(&device), &COMPILE_OPTIONS));
+                    let spills = match &compiled {
+                        Ok(cubin) => cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0),
+                        Err(_) => 0,
+                    };
+                    if backend.is_ok() && spills == 0 {
+                        // Into the cache, from which they are opened below.
+                        let _ = report(&problem, plan, &target(&device));
+                    }
+                    spilled.lock().unwrap_or_else(PoisonError::into_inner)[number] = spills;
                     if backend.is_err() {
                         let said = match compiled {
-                            Ok(list) => format!("{list:?}"),
+                            Ok(cubin) => {
+                                if let Ok(to) = std::env::var("CUBIN") {
+                                    let _ = std::fs::write(to, &cubin.image);
+                                }
+                                format!("{:?}", cubin.report)
+                            }
                             Err(error) => error.to_string().chars().take(400).collect(),
                         };
                         let predicted = shape.cells() as f64 / plan.estimated_seconds / 1e9;
@@ -102,12 +121,15 @@ fn main() -> Result<()> {
     let start = Start::Random { seed: 1, low: 0.0, high: 1.0 };
     let fields: Vec<Array> =
         problem.program.fields().iter().map(|_| start.fill(&shape, problem.dtype)).collect::<Result<_>>()?;
+    // Without a word in QUICK, the result of some steps is compared and the rate a median.
+    let quick = std::env::var_os("QUICK").is_some();
     let run = |plan: &Plan, steps: u64, repeats: usize| -> Result<(f64, Vec<Array>, Plan)> {
         let mut session = backend.open(&problem, plan, fields.clone())?;
         session.advance(steps)?;
-        let after = (0..fields.len()).map(|f| session.read(f)).collect::<Result<_>>()?;
-        let many = (4e11 / shape.cells() as f64 / plan.depth as f64) as u64 / 8 * plan.depth as u64 + plan.depth as u64;
-        let many = many.min(2000);
+        let read = if quick { 0 } else { fields.len() };
+        let after = (0..read).map(|f| session.read(f)).collect::<Result<_>>()?;
+        let depth = u64::from(plan.depth);
+        let many = ((5e10 / shape.cells() as f64) as u64).clamp(depth, 2000).next_multiple_of(depth);
         let mut seconds: Vec<f64> = (0..repeats).map(|_| session.advance(many)).collect::<Result<_>>()?;
         seconds.sort_by(f64::total_cmp);
         let rate = (shape.cells() as u64 * many) as f64 / seconds[repeats / 2] / 1e9;
@@ -117,15 +139,26 @@ fn main() -> Result<()> {
     let steps = 29;
     let (rate, expected, _) = run(&stepwise, steps, 1)?;
     println!("{stencil} {size} {dtype}: stepwise {rate:.1} GCells/s");
-    for plan in &plans {
-        match run(plan, steps, 3) {
+    let spilled = spilled.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (plan, spills) in plans.iter().zip(spilled) {
+        if spills > 0 {
+            println!("{} spills {spills}", plan.stream().map_or(String::new(), |s| words(&s.form())));
+            continue;
+        }
+        match run(plan, steps, if quick { 1 } else { 3 }) {
             Ok((rate, got, plan)) => {
                 let same = got.iter().zip(&expected).all(|(a, b)| a.same_bits(b));
                 let c = plan.compiled.iter().map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
                 println!(
                     "{rate:8.1} of {:8.1} {} {} {} shared {}",
                     shape.cells() as f64 / plan.estimated_seconds / 1e9,
-                    if same { "ok" } else { "WRONG BITS" },
+                    if quick {
+                        ""
+                    } else if same {
+                        "ok"
+                    } else {
+                        "WRONG BITS"
+                    },
                     plan.stream().map_or(String::new(), |s| words(&s.form())),
                     plan.stream().map_or(0, |s| s.shared_bytes),
                     c.collect::<Vec<_>>().join(", "),

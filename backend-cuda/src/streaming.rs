@@ -102,11 +102,11 @@ impl Launcher for Streaming {
                 let mut buffers = fields.pointers(&fields.flips(0, 0));
                 let mut arguments: [*mut c_void; 2] = [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
                 // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have their layout and
-                // are copied by the call. A block for every window, as the kernel's constants say.
+                // are copied by the call. A block for every share, as the kernel's constants say.
                 unsafe {
                     result::launch_kernel(
                         pass.function.cu_function(),
-                        (pass.stream.tile_count() as u32, 1, 1),
+                        (pass.stream.shares as u32, 1, 1),
                         (pass.stream.threads_per_block() as u32, 1, 1),
                         pass.stream.shared_bytes as u32,
                         fields.stream.cu_stream(),

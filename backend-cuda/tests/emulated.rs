@@ -117,7 +117,7 @@ const fn streaming(
 
 #[rustfmt::skip]
 const CASES: [Case; 11] = [
-    // One warp: across a line of the plane. Windows at the sides are cut finer along the swept axis.
+    // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
     // Rows of whole vectors, windows that end where the domain does.
@@ -176,7 +176,7 @@ impl Case {
                 let plan = stream::plan_form(problem, &device, form).ok_or_else(none)?;
                 let stream = plan.stream().ok_or_else(none)?;
                 assert_eq!(stream.form(), *form, "{}", self.name);
-                assert!(stream.tile_count() > 1, "{}: one window", self.name);
+                assert!(stream.shares > 1, "{}: one block", self.name);
                 Ok(plan)
             }
             How::Persistent { form, multiprocessors, planes_registers, synchronisation, .. } => {

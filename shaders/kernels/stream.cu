@@ -16,18 +16,22 @@ __device__ constexpr int lag()
     else return lag<LEVEL - 1>() + StageAt<(LEVEL - 1) % STAGES>::type::DELAY + LAG;
 }
 constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and what leaves the last
+// Planes of the input in shared memory: one in use, others on their way, and those that levels are at, where cells are held.
+constexpr int RING = AHEAD + (HAS_FIXED ? BEHIND : 0);
 
 struct Stream : Window {
     const Parameters& parameters;
-    real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][WARPS][2][EDGE_Y][TILE_X]: first and last rows of strips
+    real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips,
+                                         // from the own one; those before the first and behind the last are never filled
     real* far;                           // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
 
+    // The first or last rows of the own strip, or of the one above (-1) or below (1).
     __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
     {
-        return edges + ((((half * (LEVELS - 1) + level - 1) * FIELDS + field) * WARPS + strip) * 2 + last) * (EDGE_Y * TILE_X);
+        return edges + ((((half * (LEVELS - 1) + level - 1) * FIELDS + field) * (WARPS + 2) + strip) * 2 + last) * (EDGE_Y * TILE_X);
     }
 
     // What a formula sees of own cell (y, x): cells of the arriving plane, and what was carried.
@@ -65,14 +69,11 @@ struct Stream : Window {
             constexpr bool above = i.value < UP;
             constexpr int R = above ? -1 - i.value : OWN_Y + i.value - UP;
             real cells[OWN_X];
-            if constexpr (LEVEL == 0) {
-                const int at = warp * OWN_Y + R;
-                load_row(ring + (slot * FIELDS + F) * PLANE + (at < 0 ? 0 : at >= TILE_Y ? TILE_Y - 1 : at) * TILE_X, cells, lane);
-            } else {
-                // Beyond the window's sides any row will do.
-                const int strip = warp + (above ? -1 : 1), at = strip < 0 ? 0 : strip >= WARPS ? WARPS - 1 : strip;
+            // Beyond the window's sides any row will do.
+            if constexpr (LEVEL == 0) load_row(ring + (slot * FIELDS + F) * PLANE + R * TILE_X, cells, lane);
+            else {
                 constexpr int K = above ? EDGE_Y + R : R - OWN_Y;
-                load_row(edge(turn, LEVEL, F, at, above) + K * TILE_X, cells, lane);
+                load_row(edge(turn, LEVEL, F, above ? -1 : 1, above) + K * TILE_X, cells, lane);
             }
             each<OWN_X>([&](auto c) { wide[R + RY][c.value + RX] = cells[c.value]; });
         });
@@ -115,7 +116,7 @@ struct Stream : Window {
 
     // Own cells take the arriving plane `p` and give the plane DELAY before it.
     template <int LEVEL, bool EDGE, class Wide, class Distant>
-    __device__ __forceinline__ void take(const Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p)
+    __device__ __forceinline__ void take(const Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p, int slot)
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         auto arrive = [&]() {
@@ -135,8 +136,10 @@ struct Stream : Window {
             #pragma unroll 1
             for (int times = p == 0 ? 2 : 1; times > 0; --times) arrive();
         } else arrive();
-        if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT))
-            each<S::WRITES>([&](auto o) { bound<S::writes(o.value)>(out[S::writes(o.value)], p - S::DELAY); });
+        if constexpr (EDGE && (HAS_FIXED || HAS_CONSTANT)) {
+            const int now = slot - (lag<LEVEL>() + S::DELAY), at = now < 0 ? now + RING : now;
+            each<S::WRITES>([&](auto o) { bound<S::writes(o.value)>(out[S::writes(o.value)], p - S::DELAY, at); });
+        }
     }
 
     // A stage turns the plane `p` that arrives at it into the plane DELAY before it.
@@ -170,7 +173,7 @@ struct Stream : Window {
             const Word word = words[i.value * THREADS];
             each<VECTOR>([&](auto l) { distant[K][R][V * VECTOR + l.value] = word.lane[l.value]; });
         });
-        take<LEVEL, EDGE>(wide, distant, out, p);
+        take<LEVEL, EDGE>(wide, distant, out, p, slot);
         if constexpr (SYNCED && LEVEL < LEVELS - 1) publish<LEVEL + 1>(out);
         each<HERE * OWN_Y * (OWN_X / VECTOR)>([&](auto i) {
             constexpr int V = i.value % (OWN_X / VECTOR), R = i.value / (OWN_X / VECTOR) % OWN_Y, K = i.value / (OWN_X / VECTOR) / OWN_Y;
@@ -198,10 +201,10 @@ struct Stream : Window {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         each<FIELDS>([&](auto f) {
             constexpr int UP = -S::low_y(f.value), DOWN = S::high_y(f.value);
-            each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, warp, 0) + k.value * TILE_X, waiting[f.value][k.value], lane); });
+            each<DOWN>([&](auto k) { store_row(edge(turn, LEVEL, f.value, 0, 0) + k.value * TILE_X, waiting[f.value][k.value], lane); });
             each<UP>([&](auto k) {
                 constexpr int K = EDGE_Y - 1 - k.value, R = OWN_Y - 1 - k.value;
-                store_row(edge(turn, LEVEL, f.value, warp, 1) + K * TILE_X, waiting[f.value][R], lane);
+                store_row(edge(turn, LEVEL, f.value, 0, 1) + K * TILE_X, waiting[f.value][R], lane);
             });
         });
     }
@@ -234,10 +237,10 @@ struct Stream : Window {
         }
     }
 
-    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of the plane that all are done with.
+    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane that all are done with.
     __device__ __forceinline__ void fetch_next(Offset p, int slot) const
     {
-        fetch(p + AHEAD - 1, slot == 0 ? AHEAD - 1 : slot - 1);
+        fetch(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
         copies_end();
     }
 
@@ -255,14 +258,14 @@ struct Stream : Window {
         }
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) {
-                load_row(ring + (slot * FIELDS + f.value) * PLANE + (warp * OWN_Y + r.value) * TILE_X, arriving[0][f.value][r.value], lane);
+                load_row(ring + (slot * FIELDS + f.value) * PLANE + r.value * TILE_X, arriving[0][f.value][r.value], lane);
             });
         });
         Cells out[FIELDS];
         step<EDGE>(p, slot, out);
         const Offset q = p - BEHIND;
         if (q >= first && q < last) store(out, q);
-        slot = slot == AHEAD - 1 ? 0 : slot + 1;
+        slot = slot == RING - 1 ? 0 : slot + 1;
     }
 
     __device__ __forceinline__ void run(Offset first, Offset last)
@@ -284,36 +287,65 @@ struct Stream : Window {
     }
 };
 
+// The planes of all windows are cut into shares that take equally long, one a block, so that all blocks end together. Windows that
+// meet a boundary across cost more. Where there are far more shares than windows, each window is cut by itself, so that windows
+// side by side go through the same rows at the same time; else they are laid end to end (as Stream-K does with the tiles of
+// matrix products: Osama et al., PPoPP'23), and beginning with a window costs as much as FILL planes.
+typedef long long Cost;                                    // there may be more planes than cells' indices, for windows overlap
+constexpr Cost SPAN = EXTENT_S + FILL;
+__device__ constexpr bool side_y(int tile) { return EXTENT_Y > 1 && ((LOW_Y != PERIODIC && tile == 0) || (HIGH_Y != PERIODIC && tile == TILES_Y - 1)); }
+__device__ constexpr bool side_x(int tile) { return (LOW_X != PERIODIC && tile == 0) || (HIGH_X != PERIODIC && tile == TILES_X - 1); }
+// What the windows before one cost, row by row; of all, for the one behind the last.
+__device__ constexpr Cost cost_before(int window)
+{
+    const int y = window / TILES_X, x = window % TILES_X, last = TILES_Y - 1;
+    const int side_rows = (y > 0 && side_y(0)) + (last > 0 && y > last && side_y(last));
+    const int sides = TILES_X == 1 ? side_x(0) : side_x(0) + side_x(TILES_X - 1);
+    const int dear = side_rows * TILES_X + (y - side_rows) * sides + (y <= last && side_y(y) ? x : x > 0 && side_x(0));
+    return Cost(MIDDLE_COST) * window + Cost(SIDE_COST - MIDDLE_COST) * dear;
+}
+// Where a block's share begins.
+__device__ __forceinline__ Cost share(int block)
+{
+    constexpr Cost ALL = cost_before(TILES_Y * TILES_X);
+    return ALL * block / SHARES;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
 stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)
 {
     extern __shared__ __align__(16) unsigned char shared[];
-    // Windows at the domain's sides take longer, for each level asks the boundary: they make fewer planes each, CUT times
-    // as many make up for it, and they go first.
-    constexpr int SIDES = CUT > 1 ? (TILES_X < 2 ? TILES_X : 2) : 0, SIDE_BLOCKS = SIDES * TILES_S * CUT;
-    const int block = blockIdx.x - SIDE_BLOCKS;
-    const bool at_side = CUT > 1 && block < 0;
-    const int side_block = blockIdx.x;
-    constexpr int ROW = SIDES > 0 ? SIDES : 1, MIDDLE = TILES_X > SIDES ? TILES_X - SIDES : 1;
-    const int tile_s = at_side ? side_block / ROW : block / (TILES_Y * MIDDLE);
-    const int tile_y = at_side ? 0 : block / MIDDLE % TILES_Y;
-    const int tile_x = at_side ? side_block % ROW * (TILES_X - 1) : block % MIDDLE + (SIDES > 0);
-    const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32;
-    Stream stream = {{buffers}, parameters};
-    stream.ring = reinterpret_cast<real*>(shared);
-    stream.edges = stream.ring + AHEAD * FIELDS * PLANE;
-    stream.far = stream.edges + (1 + LAG) * (LEVELS - 1) * FIELDS * WARPS * 2 * EDGE_Y * TILE_X;
-    stream.row = stream.far + LEVELS * FAR * PLANE + warp * TILE_X;
-    stream.tid = tid;
-    stream.lane = lane;
-    stream.warp = warp;
-    stream.turn = 0;
-    stream.enter(tile_y, tile_x);
-    each<LEVELS>([&](auto l) {
-        each<NEAR>([&](auto k) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.near[l.value][k.value][r.value][c.value] = real(0); }); }); });
-        each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
-    });
-    const Offset chunk = at_side ? (CHUNK + CUT - 1) / CUT : CHUNK;
-    const Offset first = Offset(tile_s) * chunk, last = first + chunk < EXTENT_S ? first + chunk : EXTENT_S;
-    if (first < last) stream.run(first, last);
+    int window = int(share(blockIdx.x) / SIDE_COST);
+    while (cost_before(window + 1) <= share(blockIdx.x)) ++window;
+    window = uniform(window);
+    #pragma unroll 1
+    for (; window < TILES_Y * TILES_X && cost_before(window) < share(blockIdx.x + 1); ++window) {
+        const int tile_y = window / TILES_X, tile_x = window % TILES_X, cost = side_y(tile_y) || side_x(tile_x) ? SIDE_COST : MIDDLE_COST;
+        const Cost begin = cost_before(window), from = share(blockIdx.x), to = share(blockIdx.x + 1);
+        const Cost first = (from - begin) * SPAN / cost - FILL, last = (to - begin) * SPAN / cost - FILL;
+        const Cost low = from <= begin || first < 0 ? 0 : first, high = last > EXTENT_S ? EXTENT_S : last;
+        if (low >= high) continue;
+        const int tid = threadIdx.x, lane = tid % 32, warp = uniform(tid / 32);
+        real* const ring = reinterpret_cast<real*>(shared);
+        real* const edges = ring + RING * FIELDS * PLANE;
+        real* const far = edges + (1 + LAG) * (LEVELS - 1) * FIELDS * (WARPS + 2) * 2 * EDGE_Y * TILE_X;
+        Stream stream = {{buffers}, parameters};
+        stream.ring = ring + (EDGE_Y + warp * OWN_Y) * TILE_X;
+        stream.edges = edges + (1 + warp) * 2 * EDGE_Y * TILE_X;
+        stream.far = far;
+        stream.row = far + LEVELS * FAR * TILE_Y * TILE_X + warp * TILE_X;
+        stream.tid = tid;
+        stream.lane = lane;
+        stream.warp = warp;
+        stream.turn = 0;
+        each<LEVELS>([&](auto l) {
+            each<NEAR>([&](auto k) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.near[l.value][k.value][r.value][c.value] = real(0); }); }); });
+            each<FIELDS>([&](auto f) { each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { stream.arriving[l.value][f.value][r.value][c.value] = real(0); }); }); });
+        });
+        stream.enter(tile_y, tile_x);
+        stream.run(uniform(Offset(low)), uniform(Offset(high)));
+        // The next window's planes come where all must be done with this one's.
+        copies_wait<0>();
+        barrier();
+    }
 }

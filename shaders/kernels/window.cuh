@@ -19,7 +19,7 @@ constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
 constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
 enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
-constexpr int PLANE = TILE_Y * TILE_X;
+constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
 constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
 
@@ -27,14 +27,13 @@ struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
 
-// Copies to shared memory without a detour through registers where the device can; `KEEP`: leaving a copy in the first-level
-// cache, for cells that are held are read again, by way of it, at each level.
-template <int BYTES, bool KEEP>
+// Copies to shared memory without a detour through registers where the device can.
+template <int BYTES>
 __device__ __forceinline__ void copy_async(real* to, const real* from)
 {
 #if __CUDA_ARCH__ >= 800
     const unsigned address = unsigned(__cvta_generic_to_shared(to));
-    if constexpr (BYTES == 16 && !KEEP) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+    if constexpr (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
     else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(BYTES) : "memory");
 #else
     if constexpr (BYTES == 16) *reinterpret_cast<DeviceVector*>(to) = __ldcg(reinterpret_cast<const DeviceVector*>(from));
@@ -58,15 +57,9 @@ __device__ __forceinline__ void copies_wait()
 #endif
 }
 
-// Loads where `yes`, by way of the first-level cache: nobody writes the input of a pass.
-__device__ __forceinline__ void load_if(unsigned yes, double& value, const double* from)
-{
-    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f64 %0, [%2]; }" : "+d"(value) : "r"(yes), "l"(from));
-}
-__device__ __forceinline__ void load_if(unsigned yes, float& value, const float* from)
-{
-    asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f32 %0, [%2]; }" : "+f"(value) : "r"(yes), "l"(from));
-}
+// What all lanes of a warp know alike; so said, the compiler keeps it in the registers that they share.
+template <class Number>
+__device__ __forceinline__ Number uniform(Number number) { return __shfl_sync(~0u, number, 0); }
 
 __device__ __forceinline__ void barrier()
 {
@@ -76,13 +69,14 @@ __device__ __forceinline__ void barrier()
 
 struct Window {
     const Buffers& buffers;
-    real* ring;                          // [AHEAD][FIELDS][TILE_Y][TILE_X]: planes of the input
+    real* ring;                          // [RING][FIELDS][EDGE_Y + TILE_Y + EDGE_Y][TILE_X]: planes of the input, from the warp's first row
     real* row;                           // [TILE_X] a warp: a row on its way out
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
     unsigned stored;                     // words of own rows that this block stores, a bit each
     unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
-    bool whole_rows;                     // whether no cell of the window needs the boundary to find it
+    Offset corner;                       // within a plane, the first word that this lane copies
+    bool whole;                          // whether the window lies in the domain, so that no cell of it needs the boundary
     bool bound_across;                   // whether the boundary gives cells of the window
     unsigned side;                       // where the window is SNUG, of the sides (Side) that it lies at
 
@@ -102,8 +96,8 @@ struct Window {
         side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
                (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
         const Offset y1 = y0 + TILE_Y, x1 = x0 + TILE_X;
-        // Rows beyond the domain are found by clamping unless they have a constant for all cells.
-        whole_rows = x0 >= 0 && x1 <= EXTENT_X && (LOW_Y != CONSTANT || y0 >= 0) && (HIGH_Y != CONSTANT || y1 <= EXTENT_Y);
+        corner = y(0) * STRIDE_Y + x0 + lane * WORD;
+        whole = x0 >= 0 && x1 <= EXTENT_X && (EXTENT_Y == 1 || (y0 >= 0 && y1 <= EXTENT_Y));
         bound_across = (LOW_Y != PERIODIC && y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
                        (LOW_X != PERIODIC && x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
         stored = inside = held = 0;
@@ -141,28 +135,21 @@ struct Window {
         });
     }
 
-    template <bool KEEP>
-    __device__ __forceinline__ void fetch_rows(real* to, const real* field) const
-    {
-        const real* const from = field + x0 + lane * WORD;
-        each<OWN_Y>([&](auto r) {
-            const real* const line = EXTENT_Y == 1 ? from : from + source_y(y(r.value)).index * STRIDE_Y;
-            each<OWN_X / WORD>([&](auto q) {
-                copy_async<WORD * sizeof(real), KEEP>(to + r.value * TILE_X + (q.value * 32 + lane) * WORD, line + q.value * 32 * WORD);
-            });
-        });
-    }
-
     // Starts the copy of plane `p` into a slot of the ring.
     __device__ __forceinline__ void fetch(Offset p, int slot) const
     {
         const Source plane = source_s(p);
         each<FIELDS>([&](auto f) {
             const real* const field = buffers.current[f.value] + plane.index * STRIDE_S;
-            real* const to = ring + (slot * FIELDS + f.value) * PLANE + warp * OWN_Y * TILE_X;
-            if (whole_rows && !plane.constant) {
-                if (HAS_FIXED && bound_across) fetch_rows<true>(to, field);
-                else fetch_rows<false>(to, field);
+            real* const to = ring + (slot * FIELDS + f.value) * PLANE;
+            if (whole && !plane.constant) {
+                const real* const from = field + corner;
+                each<OWN_Y>([&](auto r) {
+                    each<OWN_X / WORD>([&](auto q) {
+                        constexpr int ACROSS = q.value * 32 * WORD;
+                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + lane * WORD + ACROSS, from + r.value * STRIDE_Y + ACROSS);
+                    });
+                });
             } else {
                 // A loop in earnest, for its body must not be mixed with the one above.
                 #pragma unroll 1
@@ -170,15 +157,15 @@ struct Window {
                     const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
                     if (plane.constant || line.constant || column.constant)
                         to[cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
-                    else copy_async<sizeof(real), true>(to + cell, field + line.index * STRIDE_Y + column.index);
+                    else copy_async<sizeof(real)>(to + cell, field + line.index * STRIDE_Y + column.index);
                 }
             }
         });
     }
 
-    // The values that the boundary gives to own cells of plane `q` of field F.
+    // The values that the boundary gives to own cells of plane `q` of field F, which the ring has in a slot as it was in the beginning.
     template <int F>
-    __device__ __forceinline__ void bound(Cells& cells, Offset q) const
+    __device__ __forceinline__ void bound(Cells& cells, Offset q, int slot) const
     {
         const Source a = source_s(q);
         if constexpr (HAS_CONSTANT) {
@@ -192,30 +179,25 @@ struct Window {
             });
         }
         if constexpr (HAS_FIXED) {
-            // A cell that is held has the value it had in the beginning, which the input still has. Few warps have such
-            // cells. Loads are predicated and not branched around: lanes that part would meet again only at a price.
+            // A cell that is held has the value it had in the beginning. Few warps have such cells.
             const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
-            const real* const plane = buffers.current[F] + (LOW_S == PERIODIC ? a.index : q) * STRIDE_S;
-            const real* const own = plane + (y(0) * STRIDE_Y + x(0));
+            const real* const own = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
             if (SNUG && !plane_held) {
                 if (side & SIDE_X && plane_there) {
-                    const bool low = side & LANE_LOW, high = side & LANE_HIGH;
                     each<OWN_Y>([&](auto r) {
                         each<FIX_X>([&](auto k) {
                             constexpr int LOW = k.value, HIGH = OWN_X - 1 - k.value;
-                            real value = real(0);
-                            load_if(low || high, value, own + (r.value * STRIDE_Y + (low ? LOW : HIGH)));
-                            cells[r.value][LOW] = low ? value : cells[r.value][LOW];
-                            cells[r.value][HIGH] = high ? value : cells[r.value][HIGH];
+                            if (side & LANE_LOW) cells[r.value][LOW] = own[r.value * TILE_X + LOW];
+                            if (side & LANE_HIGH) cells[r.value][HIGH] = own[r.value * TILE_X + HIGH];
                         });
                     });
                 }
                 if (side & (WARP_LOW | WARP_HIGH) && plane_there) {
-                    const bool low = side & WARP_LOW, high = side & WARP_HIGH;
                     each<FIX_Y>([&](auto k) {
+                        constexpr int LOW = k.value, HIGH = OWN_Y - 1 - k.value;
                         each<OWN_X>([&](auto c) {
-                            load_if(low, cells[k.value][c.value], own + (k.value * STRIDE_Y + c.value));
-                            load_if(high, cells[OWN_Y - 1 - k.value][c.value], own + ((OWN_Y - 1 - k.value) * STRIDE_Y + c.value));
+                            if (side & WARP_LOW) cells[LOW][c.value] = own[LOW * TILE_X + c.value];
+                            if (side & WARP_HIGH) cells[HIGH][c.value] = own[HIGH * TILE_X + c.value];
                         });
                     });
                 }
@@ -223,10 +205,8 @@ struct Window {
                 const unsigned hold = plane_there ? plane_held ? inside : held : 0u;
                 if (__any_sync(~0u, hold != 0u)) {
                     each<OWN_Y>([&](auto r) {
-                        const real* const line = WRAPS_Y ? plane + source_y(y(r.value)).index * STRIDE_Y + x(0) : own + r.value * STRIDE_Y;
                         each<OWN_X>([&](auto c) {
-                            const real* const cell = WRAPS_X ? line - x(0) + source_x(x(c.value)).index : line + c.value;
-                            load_if(hold & 1u << (r.value * OWN_X + c.value), cells[r.value][c.value], cell);
+                            if (hold & 1u << (r.value * OWN_X + c.value)) cells[r.value][c.value] = own[r.value * TILE_X + c.value];
                         });
                     });
                 }
@@ -240,7 +220,7 @@ struct Window {
     {
         each<FIELDS>([&](auto f) {
             if constexpr (written<f.value>()) {
-                real* const plane = buffers.next[f.value] + q * STRIDE_S + (y(0) * STRIDE_Y + x0 + lane * WORD);
+                real* const plane = buffers.next[f.value] + q * STRIDE_S + corner;
                 each<OWN_Y>([&](auto r) {
                     if constexpr (OWN_X > WORD) {
                         __syncwarp();

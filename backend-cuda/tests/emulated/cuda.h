@@ -40,6 +40,13 @@ T __shfl_down_sync(unsigned, T value, int by, int width = emulated::WARP)
     return emulated::exchange(value, emulated::current + (lane + by < width ? by : 0), "__shfl_down_sync");
 }
 
+template <class T>
+T __shfl_sync(unsigned, T value, int lane)
+{
+    const int first = emulated::current / emulated::WARP * emulated::WARP;
+    return emulated::exchange(value, first + lane, "__shfl_sync");
+}
+
 inline bool __any_sync(unsigned, bool vote)
 {
     const int first = emulated::current / emulated::WARP * emulated::WARP;

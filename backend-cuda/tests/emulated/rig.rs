@@ -33,14 +33,6 @@ pub const STREAMING: &Words = &[
     ),
     (r#"asm volatile("cp.async.commit_group;" ::: "memory");"#, "emulated::copies_commit();"),
     (r#"asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");"#, "emulated::copies_await(N);"),
-    (
-        r#"asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f64 %0, [%2]; }" : "+d"(value) : "r"(yes), "l"(from));"#,
-        "if (yes != 0) value = *from;",
-    ),
-    (
-        r#"asm("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p ld.global.nc.f32 %0, [%2]; }" : "+f"(value) : "r"(yes), "l"(from));"#,
-        "if (yes != 0) value = *from;",
-    ),
 ];
 
 /// What a persistent kernel has exactly once each.
@@ -135,7 +127,7 @@ impl Launch {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
         let (blocks, threads, shared, persistent) = match (plan.stream(), plan.sweep()) {
-            (Some(stream), _) => (stream.tile_count(), stream.threads_per_block(), stream.shared_bytes, false),
+            (Some(stream), _) => (stream.shares, stream.threads_per_block(), stream.shared_bytes, false),
             (None, Some(sweep)) => (sweep.blocks, sweep.threads_per_block(), sweep.shared_bytes, true),
             (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
         };

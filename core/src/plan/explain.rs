@@ -23,13 +23,13 @@ impl Plan {
                 sweep.planes[1],
             ),
             Schedule::Stream(stream) => format!(
-                "streaming, {} steps a pass, {} windows of {}, {} warps × {} a multiprocessor, {} planes each",
+                "streaming, {} steps a pass, {} windows of {} in {} shares, {} warps × {} a multiprocessor",
                 stream.depth,
                 times(&stream.tiles),
                 times(&stream.window()),
+                stream.shares,
                 stream.warps,
                 stream.blocks_per_multiprocessor,
-                stream.chunk,
             ),
         }
     }
@@ -208,11 +208,12 @@ fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String,
         text,
         "windows",
         &format!(
-            "{} of {}×{} cells, {} planes each; {} warps owning {}×{} cells a thread, {} blocks a multiprocessor",
+            "{} of {}×{} cells, their planes in {} equal shares; {} warps owning {}×{} cells a thread, {} blocks a \
+             multiprocessor",
             times(&stream.tiles),
             window[0],
             window[1],
-            stream.chunk,
+            stream.shares,
             stream.warps,
             stream.cells_per_thread[0],
             stream.cells_per_thread[1],

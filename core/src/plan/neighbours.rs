@@ -110,18 +110,18 @@ fn coarse(plan: &Plan) -> Vec<usize> {
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Sweep(sweep) => [sweep.threads, sweep.cells_per_thread].concat(),
-        Schedule::Stream(stream) => [&[stream.depth, stream.warps][..], &stream.cells_per_thread].concat(),
+        Schedule::Stream(stream) => [&[stream.depth, stream.warps, usize::from(stream.lag)][..], &stream.cells_per_thread].concat(),
         Schedule::Tiles(_) | Schedule::Rows(_) => Vec::new(),
     }
 }
 
-/// All that makes kernels differ: two numbers of waves may come to the same windows.
+/// All that makes kernels differ: two numbers of waves may come to the same shares.
 fn kernel(plan: &Plan) -> (Option<Recipe>, Vec<usize>) {
     let mut recipe = Recipe::of(plan);
     if let Some(Recipe::Stream { form }) = &mut recipe {
         form.waves = 0;
     }
-    (recipe, plan.stream().map(|stream| [&stream.tiles[..], &[stream.chunk]].concat()).unwrap_or_default())
+    (recipe, plan.stream().map(|stream| vec![stream.shares]).unwrap_or_default())
 }
 
 #[cfg(test)]

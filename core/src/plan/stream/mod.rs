@@ -39,12 +39,14 @@ pub struct Stream {
     pub cells_per_thread: [usize; 2],
     /// Cells along each axis that go wrong at a side of a window where the domain goes on.
     pub margin: [usize; 3],
-    /// Windows of the domain.
-    pub tiles: [usize; 3],
-    /// Planes of the result that a window makes.
-    pub chunk: usize,
-    /// Windows along the faster axis' sides are cut this many times finer along the swept axis, for they take longer.
-    pub cut: usize,
+    /// Windows of the domain, across.
+    pub tiles: [usize; 2],
+    /// Blocks of a launch: the planes of all windows are cut into so many shares of equal cost.
+    pub shares: usize,
+    /// What all planes of a window cost that meets no boundary across, and of one that does, in shares or to each other.
+    pub window_costs: [usize; 2],
+    /// What beginning with a window costs beside, in planes, where a share may have planes of several windows.
+    pub fill: usize,
     /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a plane serves
     /// all stages, and they do not wait for each other.
     pub lag: bool,
@@ -56,7 +58,7 @@ pub struct Stream {
     pub carried_shared: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
-    /// Times that the device is filled with blocks, at most.
+    /// Blocks for each that is resident.
     pub waves: usize,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
@@ -77,16 +79,6 @@ impl Stream {
     /// Threads of a block.
     pub fn threads_per_block(&self) -> usize {
         32 * self.warps
-    }
-
-    /// All windows of the domain.
-    pub fn tile_count(&self) -> usize {
-        self.tiles[0] * (self.tiles[1] * (self.tiles[2] - self.sides()) + self.sides() * self.cut)
-    }
-
-    /// Windows across that are cut finer.
-    fn sides(&self) -> usize {
-        if self.cut > 1 { self.tiles[2].min(2) } else { 0 }
     }
 
     /// What was chosen freely of it.

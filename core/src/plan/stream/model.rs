@@ -1,7 +1,7 @@
 //! What a pass of a stream moves, and how long it is likely to take.
 
 use super::Stream;
-use super::search::Demand;
+use super::search::{Demand, planes_of_share};
 use crate::device::DeviceSpec;
 use crate::plan::perks::Traffic;
 use crate::program::Problem;
@@ -17,25 +17,25 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &Stream) -
 }
 
 /// How much of a warp's plane a scheduler waits in vain, times the warps it has to turn to: fitted, as all numbers below, to
-/// some hundred kernels of five stencils measured on an H200.
-const EXPOSED: f64 = 1.8;
+/// two hundred kernels of nine stencils measured on an H200. Stages that follow each other wait for each other.
+const EXPOSED: [f64; 2] = [0.6, 0.45];
 
 /// What the rest of a kernel takes beside what is counted here.
 const UNCOUNTED: f64 = 1.05;
 
 /// Clocks between a barrier of the block and work at full rate again.
-const BARRIER_CLOCKS: f64 = 200.0;
+const BARRIER_CLOCKS: f64 = 60.0;
 
 /// How much of the shorter of computing and moving is not hidden behind the longer: windows of one row are many and out of
-/// step, those of a block of warps wait for their planes together.
-const UNHIDDEN: [f64; 2] = [0.0, 0.65];
+/// step, those of a block of warps wait for their planes together, of which one is on its way, or more.
+const UNHIDDEN: [f64; 3] = [0.0, 0.65, 0.1];
 
 /// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
 /// The share of device memory's bandwidth that streams reach.
-const MEMORY_SHARE: f64 = 0.8;
+const MEMORY_SHARE: f64 = 0.85;
 
 /// The planner's own estimate of a pass, in seconds.
 ///
@@ -63,19 +63,19 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes a thread.
     let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
     let slots = device.multiprocessors * stream.blocks_per_multiprocessor;
-    let rounds = stream.tile_count().div_ceil(slots);
-    let resident = stream.tile_count().div_ceil(device.multiprocessors).min(stream.blocks_per_multiprocessor);
+    let rounds = stream.shares.div_ceil(slots);
+    let resident = stream.shares.div_ceil(device.multiprocessors).min(stream.blocks_per_multiprocessor);
     let warps = (stream.warps * resident) as f64 / schedulers;
     let barriers = match (stream.warps > 1, stream.lag) {
         (false, _) => 0.0,
         (true, true) => 1.0,
         (true, false) => levels,
     };
-    let plane = ((pipe + other) * (warps + EXPOSED / warps)).max(1.3 * shared * warps) + barriers * BARRIER_CLOCKS;
-    let behind = demand.delay * stream.depth + if stream.lag { stream.depth * demand.stages } else { 0 };
-    let planes = (stream.chunk + stream.margin[0] + behind) as f64;
-    let compute = UNCOUNTED * rounds as f64 * planes * plane / clock;
+    let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps)).max(1.3 * shared * warps)
+        + barriers * BARRIER_CLOCKS;
+    let compute = UNCOUNTED * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
     let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE * device.memory_bandwidth);
-    compute.max(memory) + UNHIDDEN[usize::from(stream.warps > 1)] * compute.min(memory) + device.launch_seconds
+    let hidden = if stream.warps == 1 { 0 } else { 1 + usize::from(stream.ahead > 2) };
+    compute.max(memory) + UNHIDDEN[hidden] * compute.min(memory) + device.launch_seconds
 }

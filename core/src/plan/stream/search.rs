@@ -9,8 +9,12 @@ use crate::grid::Boundary;
 use crate::plan::Depth;
 use crate::program::{Problem, Stage};
 
-/// How much finer windows at the sides are cut; measured on an H200.
-const SIDE_CUT: usize = 3;
+/// What a plane costs in windows that meet no boundary across, and in those that do: for planes of one row, and of several.
+/// After the instructions of both; measured on an H200.
+const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [4, 5]];
+
+/// Windows are cut each by itself where there are so many shares to each.
+const SHARES_OF_A_WINDOW: usize = 8;
 
 /// What may be chosen freely of a stream; the rest follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,7 +33,7 @@ pub struct Form {
     pub carried_shared: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
-    /// Times that the device is filled with blocks.
+    /// Blocks for each that is resident.
     pub waves: usize,
 }
 
@@ -83,6 +87,11 @@ impl Demand {
             bytes: problem.dtype.bytes(),
         }
     }
+
+    /// The planes by which the result of a pass is behind what arrives.
+    pub(super) fn behind(&self, depth: usize, lag: bool) -> usize {
+        self.delay * depth + if lag { depth * self.stages - 1 } else { 0 }
+    }
 }
 
 /// The stream of a form, where it fits the device and the domain.
@@ -119,13 +128,10 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
         let used = size.checked_sub(2 * margin[axis]).filter(|&used| used > 0)?;
         tiles[axis] = extent.saturating_sub(own_side(0) + own_side(1)).div_ceil(used).max(1);
     }
-    // Windows of one warp end when they are done; those at the sides, slower by half or more, are cut finer.
-    let cut = if warps == 1 && tiles[1] == 1 { SIDE_CUT } else { 1 };
-    let across = tiles[1] * tiles[2] + (cut - 1) * tiles[2].min(2);
     let slots = device.multiprocessors * blocks_per_multiprocessor;
-    tiles[0] = (waves * slots / across).clamp(1, demand.extents[0].div_ceil(cut));
-    let chunk = demand.extents[0].div_ceil(tiles[0]);
-    tiles[0] = demand.extents[0].div_ceil(chunk);
+    let fill = margin[0] + demand.behind(depth, lag);
+    let tiles = [tiles[1], tiles[2]];
+    let division = divide(demand, tiles, waves * slots, fill);
     let registers = device.registers_for(resident_threads);
     let mut stream = Stream {
         depth,
@@ -134,8 +140,9 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
         cells_per_thread: own,
         margin,
         tiles,
-        chunk,
-        cut,
+        shares: division.shares,
+        window_costs: division.window_costs,
+        fill: division.fill,
         lag,
         ahead,
         carried_registers: demand.carried - carried_shared,
@@ -147,21 +154,69 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, form: &Form) -> Optio
         valid: 0.0,
         sufficient_depth: 0.0,
     };
-    let sides = stream.sides();
-    let planes = (tiles[2] - sides) * (chunk + margin[0]) + sides * cut * (chunk.div_ceil(cut) + margin[0]);
-    let computed = tiles[0] * tiles[1] * planes * window[0] * window[1];
+    let windows = stream.tiles[0] * stream.tiles[1];
+    let planes = windows * demand.extents[0] + (windows + stream.shares - 1) * margin[0];
+    let computed = planes * window[0] * window[1];
     stream.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
     stream.shared_bytes = shared_bytes(demand, &stream);
     (stream.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(stream)
+}
+
+/// Windows across, and how many of them meet a boundary there.
+fn windows(demand: &Demand, tiles: [usize; 2]) -> [usize; 2] {
+    let [rows, columns] = tiles;
+    let sides =
+        |axis: usize| if demand.periodic[axis] || demand.extents[axis] == 1 { 0 } else { tiles[axis - 1].min(2) };
+    let all = rows * columns;
+    [all, all - (rows - sides(1)) * (columns - sides(2))]
+}
+
+/// How the planes of all windows become shares.
+struct Division {
+    shares: usize,
+    window_costs: [usize; 2],
+    fill: usize,
+}
+
+/// At most `most` shares of equal cost.
+fn divide(demand: &Demand, tiles: [usize; 2], most: usize, fill: usize) -> Division {
+    let planes = demand.extents[0];
+    let [plane, side] = PLANE_COSTS[usize::from(demand.extents[1] > 1)];
+    let [all, sides] = windows(demand, tiles);
+    // The shares of a window in the middle, and of one at a side, if no share has planes of two.
+    let whole = |middle: usize| [middle.min(planes), (middle * side / plane).min(planes)];
+    let sum = |costs: [usize; 2]| (all - sides) * costs[0] + sides * costs[1];
+    let middle = most * plane / (all * plane + sides * (side - plane));
+    if middle >= SHARES_OF_A_WINDOW {
+        let costs = whole(middle);
+        return Division { shares: sum(costs), window_costs: costs, fill: 0 };
+    }
+    let window_costs = [plane, side].map(|cost| cost * (planes + fill));
+    Division { shares: most.min(all * planes), window_costs, fill }
+}
+
+/// The planes that a block goes through, those that it does not store among them, in planes of windows that meet no boundary.
+pub(super) fn planes_of_share(demand: &Demand, stream: &Stream) -> f64 {
+    let [all, sides] = windows(demand, stream.tiles);
+    let [middle, side] = stream.window_costs.map(|cost| cost as f64);
+    let weighted = (all - sides) as f64 + sides as f64 * side / middle;
+    let begin = stream.margin[0] + demand.behind(stream.depth, stream.lag);
+    weighted * (demand.extents[0] + stream.fill) as f64 / stream.shares as f64 + begin as f64
 }
 
 /// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on its way out.
 fn shared_bytes(demand: &Demand, stream: &Stream) -> usize {
     let [height, width] = stream.window();
     let levels = stream.depth * demand.stages;
-    let ring = stream.ahead * demand.fields * height * width;
-    let edges =
-        (1 + usize::from(stream.lag)) * (levels - 1) * demand.fields * stream.warps * 2 * demand.edge_rows * width;
+    let kept = if demand.fixed.as_flattened().contains(&true) { demand.behind(stream.depth, stream.lag) } else { 0 };
+    let ring = (stream.ahead + kept) * demand.fields * (height + 2 * demand.edge_rows) * width;
+    let edges = (1 + usize::from(stream.lag))
+        * (levels - 1)
+        * demand.fields
+        * (stream.warps + 2)
+        * 2
+        * demand.edge_rows
+        * width;
     let carried = levels * stream.carried_shared * height * width;
     (ring + edges + carried + stream.warps * width) * demand.bytes
 }
@@ -192,6 +247,8 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
     let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 5, 6] };
     let warps: &[usize] = if flat { &[1] } else { &[4, 8, 12, 16] };
     let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1, 2] };
+    // Planes of one row are short: more of them must be under way.
+    let ahead: &[usize] = if flat { &[5] } else { &[2, 3, 4] };
     let shared = if flat { 0 } else { demand.carried.min(2) };
     let mut all = Vec::new();
     for &depth in &depths {
@@ -199,18 +256,21 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             for &row in rows {
                 for column in [lanes, 2 * lanes] {
                     for &blocks_per_multiprocessor in blocks {
-                        for (lag, carried_shared) in (0..=shared).flat_map(|n| [(false, n), (true, n)]) {
+                        let kinds = (0..=shared).flat_map(|n| [(false, n), (true, n)]);
+                        for ((lag, carried_shared), &ahead) in
+                            kinds.flat_map(|kind| ahead.iter().map(move |a| (kind, a)))
+                        {
                             let form = |waves| Form {
                                 depth,
                                 warps,
                                 cells_per_thread: [row, column],
                                 lag,
-                                ahead: if flat { 5 } else { 2 },
+                                ahead,
                                 carried_shared,
                                 blocks_per_multiprocessor,
                                 waves,
                             };
-                            all.extend((1..=3).filter_map(|waves| stream(demand, device, &form(waves))));
+                            all.extend((1..=2).filter_map(|waves| stream(demand, device, &form(waves))));
                         }
                     }
                 }
