@@ -47,6 +47,19 @@ fn iteration(system: &mut abide::System, b: &Array, iterations: usize) -> f64 {
     }
 }
 
+/// Seconds of each of some iterations, from one residual to the next.
+fn iterations_of(system: &mut abide::System, b: &Array, iterations: usize) -> Vec<f64> {
+    let parameters = Parameters { relative: 0.0, iterations, ..Parameters::DEFAULT };
+    let mut x = Array::zeros(b.dtype(), b.len()).expect("a vector");
+    let mut at = Vec::with_capacity(iterations + 1);
+    let outcome = system.solve_with(b, &mut x, &parameters, &mut |_, _| {
+        at.push(Instant::now());
+        ControlFlow::Continue(())
+    });
+    assert!(matches!(outcome, Err(SolverError::NotConverged { .. })), "{outcome:?}");
+    at.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
+}
+
 fn ratios(name: &str, matrix: &Matrix) {
     let rows = matrix.rows();
     let operator = threaded_operator::<f64>(matrix).expect("an operator of f64");
@@ -64,16 +77,17 @@ fn ratios(name: &str, matrix: &Matrix) {
     let (from, mut to) = (vec![1.5; bytes / 16], vec![0.0; bytes / 16]);
     let one = black_box(1.0);
     let (mut copies, mut products, mut iterations) = (Vec::new(), Vec::new(), Vec::new());
+    // Taken in turn, so that whatever else the machine does meets all alike.
     for _ in 0..24 {
         copies.push(seconds(|| copy_loop(&mut to, &from, one)));
         products.push(seconds(|| operator.apply(black_box(&x), &mut y)));
-        iterations.push(iteration(&mut system, &b, 5));
+        iterations.extend(iterations_of(&mut system, &b, 3));
     }
     black_box((&to, &y));
     let (copy, product, cg) = (best(&copies), best(&products), best(&iterations));
     let bandwidth = bytes as f64 / copy;
-    // Beside the product: (p, q) reads 2 vectors, x and r 4 and writes 2, z = r 2, two dots 2, p 2 and writes 1.
-    let vectors = 15.0 * 8.0 * rows as f64 / bandwidth;
+    // Beside the product: (p, q) reads 2 vectors, x and r 4 and writes 2, (r, r) 1, p 2 and writes 1.
+    let vectors = 12.0 * 8.0 * rows as f64 / bandwidth;
     println!(
         "{name}: copy loop {:.2} GB/s; product {:.2} GB/s, ratio {:.2}; CG {:.2} ms an iteration, {:.2} times its product and \
          vector traffic ({:.2} + {:.2} ms)",

@@ -53,4 +53,7 @@ mod documents {
 
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
+
+    #[doc = include_str!("../docs/solvers.md")]
+    struct Solvers;
 }

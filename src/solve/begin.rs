@@ -97,6 +97,7 @@ fn open(
     matrix: &Matrix,
     options: &SolveOptions,
 ) -> Result<Box<dyn LinearSession>, SolverError> {
+    matrix.check_extents()?;
     let plan = linear.plan_solve(matrix, options)?;
     linear.open_solver(matrix, &plan, options)
 }

@@ -5,6 +5,7 @@ mod bench;
 mod files;
 mod others;
 mod run;
+mod solve;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

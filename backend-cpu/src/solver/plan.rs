@@ -59,10 +59,13 @@ fn passes(options: &SolveOptions) -> f64 {
         Preconditioning::BlockJacobi { size } => 2.0 + size as f64,
         Preconditioning::Chebyshev { degree } => 5.0 + 10.0 * degree as f64,
     };
+    let plain = options.preconditioner == Preconditioning::None;
     match options.method {
-        // Product 2, (p, q) 2, x and r 6, dots 2, p 3.
+        // Product 2, (p, q) 2, x and r 6, dots 2 (without preconditioner 1, and nothing is applied), p 3.
+        Method::Cg if plain => 14.0,
         Method::Cg => 15.0 + apply,
-        // p, s, x, r from u, w 10, product 2, dots 3.
+        // p, s, x, r from u, w 10, product 2, dots 3; without preconditioner u is r.
+        Method::SingleReductionCg if plain => 13.0,
         Method::SingleReductionCg => 15.0 + apply,
         // Dots 3, product 2, eight vectors from two more 18; a replacement: 4 products, 2 residuals' updates, 2 applications.
         Method::PipelinedCg(method) => {

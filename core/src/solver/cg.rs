@@ -32,11 +32,20 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
             Begin::Iterate(run) => run,
         };
         let n = b.len();
-        let (mut r, mut z, mut p, mut q) = (zeros(n)?, zeros(n)?, zeros(n)?, zeros(n)?);
+        // Without a preconditioner z is r, and need not be written.
+        let plain = m.is_identity();
+        let (mut r, mut p, mut q) = (zeros(n)?, zeros(n)?, zeros(n)?);
+        let mut z = zeros(if plain { 0 } else { n })?;
+        let mut precondition = |r: &[T], z: &mut [T]| {
+            if plain {
+                return [engine.dot(r, r); 2];
+            }
+            m.apply(engine, r, z);
+            engine.dots([(r, z), (r, r)])
+        };
         residual(engine, a, b, x, &mut r);
-        m.apply(engine, &r, &mut z);
-        p.copy_from_slice(&z);
-        let [mut rz, rr] = engine.dots([(&r, &z), (&r, &r)]);
+        let [mut rz, rr] = precondition(&r, &mut z);
+        p.copy_from_slice(if plain { &r } else { &z });
         let mut done = run.converged(rr)?;
         while !done {
             run.positive("(r, M^-1 r)", rz)?;
@@ -45,12 +54,11 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
             run.positive("(p, A p)", pq)?;
             let alpha = rz / pq;
             engine.update([x, &mut r], [&p, &q], |[x, r], [p, q]| [x + alpha * p, r - alpha * q]);
-            m.apply(engine, &r, &mut z);
-            let [next, rr] = engine.dots([(&r, &z), (&r, &r)]);
+            let [next, rr] = precondition(&r, &mut z);
             done = run.converged(rr)?;
             let beta = next / rz;
             rz = next;
-            engine.update([&mut p], [&z], |[p], [z]| [z + beta * p]);
+            engine.update([&mut p], [if plain { &r } else { &z }], |[p], [z]| [z + beta * p]);
         }
         run.finish(engine, a, b, x, &mut q)
     }

@@ -50,12 +50,22 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
             Begin::Iterate(run) => run,
         };
         let n = b.len();
-        let (mut r, mut u, mut w) = (zeros(n)?, zeros(n)?, zeros(n)?);
-        let (mut p, mut s) = (zeros(n)?, zeros(n)?);
+        // Without a preconditioner u is r, and need not be written.
+        let plain = m.is_identity();
+        let (mut r, mut w, mut p, mut s) = (zeros(n)?, zeros(n)?, zeros(n)?, zeros(n)?);
+        let mut u = zeros(if plain { 0 } else { n })?;
+        let mut products = |r: &[T], u: &mut [T], w: &mut [T]| {
+            if plain {
+                a.apply(r, w);
+                let [rr, wr] = engine.dots([(r, r), (w, r)]);
+                return [rr, wr, rr];
+            }
+            m.apply(engine, r, u);
+            a.apply(u, w);
+            engine.dots([(r, u), (w, u), (r, r)])
+        };
         residual(engine, a, b, x, &mut r);
-        m.apply(engine, &r, &mut u);
-        a.apply(&u, &mut w);
-        let [mut gamma, mut delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
+        let [mut gamma, mut delta, rr] = products(&r, &mut u, &mut w);
         // With p = s = 0 the first direction needs no case of its own.
         let (mut beta, mut correction) = (T::ZERO, T::ZERO);
         let mut done = run.converged(rr)?;
@@ -64,17 +74,23 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
             run.positive("(u, A u)", delta)?;
             let mut curvature = delta - correction;
             if curvature <= T::ZERO {
-                suspect(&mut run, engine, a, (&u, beta), &mut p, &mut s)?;
+                let direction = (if plain { &r[..] } else { &u[..] }, beta);
+                suspect(&mut run, engine, a, direction, &mut p, &mut s)?;
                 (beta, curvature) = (T::ZERO, delta);
             }
             let alpha = gamma / curvature;
-            engine.update([&mut p, &mut s, x, &mut r], [&u, &w], |[p, s, x, r], [u, w]| {
-                let (p, s) = (u + beta * p, w + beta * s);
-                [p, s, x + alpha * p, r - alpha * s]
-            });
-            m.apply(engine, &r, &mut u);
-            a.apply(&u, &mut w);
-            let [next, uw, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
+            if plain {
+                engine.update([&mut p, &mut s, x, &mut r], [&w], |[p, s, x, r], [w]| {
+                    let (p, s) = (r + beta * p, w + beta * s);
+                    [p, s, x + alpha * p, r - alpha * s]
+                });
+            } else {
+                engine.update([&mut p, &mut s, x, &mut r], [&u, &w], |[p, s, x, r], [u, w]| {
+                    let (p, s) = (u + beta * p, w + beta * s);
+                    [p, s, x + alpha * p, r - alpha * s]
+                });
+            }
+            let [next, uw, rr] = products(&r, &mut u, &mut w);
             done = run.converged(rr)?;
             beta = next / gamma;
             correction = beta * next / alpha;

@@ -91,14 +91,34 @@ impl Matrix {
     ///
     /// A backend asks this once, when it opens a session. One pass over the entries; a few cells for a stencil.
     pub fn check(&self, options: &SolveOptions) -> Result<(), SolverError> {
+        self.check_extents()?;
         match self {
             Matrix::Stored(matrix) => check_stored(matrix, options),
             Matrix::Stencil(operator) => check_stored(&operator.sample()?, options),
         }
     }
 
+    /// An error unless it is square and has rows: what a planner takes for granted.
+    pub fn check_extents(&self) -> Result<()> {
+        let (rows, columns) = match self {
+            Matrix::Stored(matrix) => (matrix.rows(), matrix.columns()),
+            Matrix::Stencil(_) => (self.rows(), self.rows()),
+        };
+        if rows != columns {
+            let reason = format!("it has {rows} rows and {columns} columns");
+            return Err(Error::invalid("the matrix", reason, "a system needs as many equations as unknowns"));
+        }
+        if rows == 0 {
+            return Err(Error::invalid("the matrix", "it has no rows", "give at least one"));
+        }
+        Ok(())
+    }
+
     /// Whether it equals its transpose.
     pub fn is_symmetric(&self) -> Result<bool> {
+        if self.check_extents().is_err() {
+            return Ok(false);
+        }
         Ok(match self {
             Matrix::Stored(matrix) => matrix.asymmetry().is_none(),
             Matrix::Stencil(operator) => operator.sample()?.asymmetry().is_none(),
@@ -116,13 +136,6 @@ impl Matrix {
 }
 
 fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError> {
-    if matrix.rows() != matrix.columns() {
-        let reason = format!("it has {} rows and {} columns", matrix.rows(), matrix.columns());
-        return Err(Error::invalid("the matrix", reason, "a system needs as many equations as unknowns").into());
-    }
-    if matrix.rows() == 0 {
-        return Err(Error::invalid("the matrix", "it has no rows", "give at least one").into());
-    }
     with_array!(matrix.values(), values => check_rows(matrix, values))?;
     if !options.method.needs_definite() {
         return Ok(());

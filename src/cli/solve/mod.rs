@@ -55,7 +55,7 @@ pub struct Solve {
     preconditioner: Preconditioning,
 
     /// Stop when the residual's norm is at most this times the right-hand side's
-    #[arg(long, default_value = "1e-8", value_name = "T")]
+    #[arg(long, default_value = "1e-8", value_name = "T", allow_negative_numbers = true)]
     tolerance: f64,
 
     /// Iterations at most

@@ -3,6 +3,7 @@
 mod cg;
 mod engines;
 mod general;
+mod matrix;
 mod preconditioners;
 mod stationary;
 

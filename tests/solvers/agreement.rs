@@ -1,0 +1,83 @@
+//! Runs agree with each other to the bit, and backends in the number of iterations.
+
+use abide::solve::{Matrix, Method, Preconditioning, SolveCache, SolverError, random_vector};
+use abide::{Boundary, Error};
+
+use crate::subject::{Subject, Way, tolerance};
+use crate::systems::{random_definite, shifted, verify};
+
+fn systems(dtype: abide::DType) -> [Matrix; 3] {
+    let grid = shifted(&[45, 53], 0.3, Boundary::Constant(0.0), dtype);
+    [grid.assemble().unwrap().into(), grid.into(), random_definite(2111, 11, true, dtype).into()]
+}
+
+/// By how many iterations another order of sums may end a method earlier or later. BiCGStab's residual jumps, and with it
+/// the iteration at which it happens to fall below a threshold.
+pub fn slack(method: Method, iterations: usize) -> usize {
+    2 + if method == Method::BiCgStab { iterations / 8 } else { 0 }
+}
+
+pub fn two_runs_have_the_same_bits(subject: &Subject) {
+    for dtype in subject.dtypes() {
+        for matrix in systems(dtype) {
+            let b = random_vector(dtype, matrix.rows(), 12);
+            for method in subject.methods() {
+                for preconditioner in Preconditioning::ALL {
+                    let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
+                    let mut system = subject.describe(&matrix, &way).open().unwrap();
+                    let one = system.solve(&b).unwrap();
+                    // Again in the same session, and in another.
+                    let others =
+                        [system.solve(&b).unwrap(), subject.describe(&matrix, &way).open().unwrap().solve(&b).unwrap()];
+                    for other in others {
+                        let what = format!("{} {method} {preconditioner} {dtype}", subject.name);
+                        assert!(one.x.same_bits(&other.x), "{what}: solutions differ");
+                        assert_eq!(one.report.history, other.report.history, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub fn iterations_are_those_of_the_reference(subject: &Subject) {
+    let reference = Subject {
+        name: "reference",
+        opened: abide::backend::Opened::new(abide::backend::Kind::Cpu, abide_cpu::CpuBackend::reference()),
+    };
+    for dtype in subject.dtypes() {
+        for matrix in systems(dtype) {
+            let b = random_vector(dtype, matrix.rows(), 13);
+            for method in subject.methods() {
+                for preconditioner in Preconditioning::ALL {
+                    let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
+                    let [own, expected] =
+                        [subject, &reference].map(|s| s.solve(&matrix, &b, &way).unwrap().1.iterations);
+                    let what = format!("{} {method} {preconditioner} {dtype}", subject.name);
+                    let close = own.abs_diff(expected) <= slack(method, expected);
+                    assert!(close, "{what}: {own} iterations, the reference has {expected}");
+                }
+            }
+        }
+    }
+}
+
+pub fn every_cache_gives_a_solution(subject: &Subject) {
+    for dtype in subject.dtypes() {
+        for matrix in systems(dtype) {
+            let b = random_vector(dtype, matrix.rows(), 14);
+            for &cache in SolveCache::ALL {
+                for method in [Method::Cg, Method::SingleReductionCg] {
+                    let way = Way { cache, ..Way::new(method, tolerance(dtype)) };
+                    let what = format!("{} {method} cache {cache} {dtype}", subject.name);
+                    match subject.solve(&matrix, &b, &way) {
+                        Ok((x, _)) => verify(&what, &matrix, &b, &x, way.relative, 100.0),
+                        // A cache that is too small for what was asked says so.
+                        Err(SolverError::Invalid(Error::Limit { .. } | Error::Unsupported { .. })) => {}
+                        Err(error) => panic!("{what}: {error}"),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Every method, every preconditioner, both types: the residual is what was asked for, the solution a direct solver's.
+
+use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
+use abide::{Boundary, DType, Solve};
+
+use crate::subject::{Subject, Way, tolerance};
+use crate::systems::{arrow, random_definite, shifted, stored, verify, windy};
+
+/// Symmetric and well-conditioned: what every method is for. Each with a bound of its condition number.
+fn gentle(dtype: DType) -> Vec<(&'static str, Matrix, f64)> {
+    let zero = Boundary::Constant(0.0);
+    vec![
+        ("grid", shifted(&[37, 41], 0.5, zero, dtype).assemble().unwrap().into(), 17.0),
+        ("grid, not stored", shifted(&[23, 71], 0.5, zero, dtype).into(), 17.0),
+        ("ring, not stored", shifted(&[18, 29], 0.5, Boundary::Periodic, dtype).into(), 17.0),
+        ("arrow", arrow(700, dtype).into(), 700.0),
+        ("shuffled", random_definite(1500, 3, false, dtype).into(), 60.0),
+        ("one row", random_definite(1, 4, false, dtype).into(), 1.0),
+        ("two rows", random_definite(2, 4, true, dtype).into(), 60.0),
+    ]
+}
+
+pub fn every_method_and_preconditioner_solves(subject: &Subject) {
+    for dtype in subject.dtypes() {
+        for (name, matrix, condition) in gentle(dtype) {
+            let b = random_vector(dtype, matrix.rows(), 5);
+            for method in subject.methods() {
+                for preconditioner in Preconditioning::ALL {
+                    let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
+                    let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
+                    let (x, report) =
+                        subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    verify(&what, &matrix, &b, &x, way.relative, condition);
+                    assert_eq!(report.history.len(), report.iterations + 1, "{what}");
+                    assert!(report.history[report.iterations] <= report.threshold, "{what}");
+                    assert!(report.true_residual.unwrap() <= 10.0 * report.threshold, "{what}");
+                    assert_eq!(report.method, method.name(), "{what}");
+                }
+            }
+        }
+    }
+}
+
+pub fn krylov_methods_solve_harder_systems(subject: &Subject) {
+    let systems = [
+        ("laplacian2d:50x49", 1100.0),
+        ("hpcg:9x8x7", 70.0),
+        ("laplacian3d:11x13x12", 80.0),
+        ("trefethen:500", 4000.0),
+    ];
+    let methods = ["cg", "cg-single", "cg-pipelined", "bicgstab", "gmres:80"];
+    for dtype in subject.dtypes() {
+        for (name, condition) in systems {
+            let matrix: Matrix = named::matrix(name, dtype).unwrap().into();
+            let b = random_vector(dtype, matrix.rows(), 6);
+            for method in subject.able(&methods) {
+                for preconditioner in [Preconditioning::None, Preconditioning::Jacobi] {
+                    let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
+                    // f32 resolves these to a condition number's worth of its own rounding.
+                    let relative = if dtype == DType::F32 { 1e-3 } else { 1e-9 };
+                    let way = Way { preconditioner, ..Way::new(method, relative) };
+                    let (x, _) = subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    verify(&what, &matrix, &b, &x, relative, condition);
+                }
+            }
+        }
+    }
+}
+
+pub fn nonsymmetric_systems_are_solved(subject: &Subject) {
+    for dtype in subject.dtypes() {
+        let free = windy(&[31, 44], dtype);
+        for matrix in [Matrix::from(free.assemble().unwrap()), free.into()] {
+            let b = random_vector(dtype, matrix.rows(), 7);
+            for method in subject.able(&["bicgstab", "gmres", "gmres:5", "jacobi"]) {
+                for preconditioner in &Preconditioning::ALL[..3] {
+                    let what = format!("{} windy {dtype} {method} {preconditioner}", subject.name);
+                    let way = Way { preconditioner: *preconditioner, ..Way::new(method, tolerance(dtype)) };
+                    let (x, _) = subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    verify(&what, &matrix, &b, &x, way.relative, 40.0);
+                }
+            }
+        }
+    }
+}
+
+pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
+    for dtype in subject.dtypes() {
+        for boundary in [Boundary::Constant(0.0), Boundary::Periodic, Boundary::Mirror] {
+            let operator = shifted(&[21, 34], 0.2, boundary, dtype);
+            let (assembled, free): (Matrix, Matrix) = (operator.assemble().unwrap().into(), operator.into());
+            let b = random_vector(dtype, free.rows(), 8);
+            for method in [Method::Cg, Method::BiCgStab] {
+                let way = Way::new(method, tolerance(dtype));
+                let [one, other] = [&assembled, &free].map(|matrix| {
+                    let (x, report) = subject.solve(matrix, &b, &way).unwrap();
+                    verify(&format!("{boundary} {method} {dtype}"), matrix, &b, &x, way.relative, 41.0);
+                    report.iterations
+                });
+                // Where taps fall together, a stored entry is rounded once more.
+                let slack = crate::agreement::slack(method, one);
+                assert!(one.abs_diff(other) <= slack, "{boundary} {method} {dtype}: {one} and {other} iterations");
+            }
+        }
+        // Rows that a fixed boundary keeps are the identity's: not symmetric.
+        let fixed = shifted(&[12, 13], 0.2, Boundary::Fixed, dtype);
+        let matrix = Matrix::from(fixed);
+        let b = random_vector(dtype, matrix.rows(), 9);
+        let way = Way::new(Method::BiCgStab, tolerance(dtype));
+        let (x, _) = subject.solve(&matrix, &b, &way).unwrap();
+        verify("fixed", &matrix, &b, &x, way.relative, 100.0);
+        assert!(!stored(&matrix).is_symmetric());
+    }
+}
+
+pub fn mixed_precision_reaches_f64(subject: &Subject) {
+    let relative = 1e-12;
+    for (name, condition) in [("laplacian2d:40x39", 700.0), ("trefethen:300", 2000.0), ("hpcg:8x9x7", 70.0)] {
+        let matrix: Matrix = named::matrix(name, DType::F64).unwrap().into();
+        let b = random_vector(DType::F64, matrix.rows(), 10);
+        for method in subject.able(&["cg", "cg-single", "cg-pipelined", "bicgstab", "gmres:60"]) {
+            let way = Way::new(method, relative);
+            let mut system = Solve::new(matrix.clone())
+                .method(way.method)
+                .preconditioner(Preconditioning::Jacobi)
+                .precision(Precision::Mixed)
+                .parameters(way.parameters())
+                .on(&subject.opened)
+                .open()
+                .unwrap();
+            let solution = system.solve(&b).unwrap_or_else(|error| panic!("{} {name} {method}: {error}", subject.name));
+            let what = format!("{} mixed {name} {method}", subject.name);
+            verify(&what, &matrix, &b, &solution.x, relative, condition);
+            let report = solution.report;
+            assert_eq!(report.history.len(), report.iterations + 1, "{what}");
+            assert!(report.true_residual.unwrap() <= report.threshold, "{what}");
+            // Nothing in f32 alone comes near.
+            assert_eq!(system.plan().dtype, DType::F32, "{what}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Systems to solve, and a direct solver that shares no code with what is tested.
+
+use abide::solve::{GridOperator, Matrix, true_residual};
+use abide::sparse::{Csr, Triplets};
+use abide::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
+use faer::prelude::Solve as _;
+use faer::sparse::{SparseColMat, Triplet};
+
+/// The solution by a sparse LU factorisation in f64.
+pub fn direct(matrix: &Csr, b: &Array) -> Vec<f64> {
+    let n = matrix.rows();
+    let entries: Vec<_> =
+        (0..n).flat_map(|row| matrix.row(row).map(move |(column, value)| Triplet::new(row, column, value))).collect();
+    let a = SparseColMat::<usize, f64>::try_new_from_triplets(n, n, &entries).unwrap();
+    let right = faer::Mat::from_fn(n, 1, |i, _| b.get(i).unwrap());
+    let x = a.sp_lu().unwrap().solve(&right);
+    (0..n).map(|i| x[(i, 0)]).collect()
+}
+
+/// The largest difference over the largest value.
+pub fn difference(x: &Array, exact: &[f64]) -> f64 {
+    let scale = exact.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+    let worst = x.to_f64().iter().zip(exact).fold(0.0_f64, |most, (x, e)| most.max((x - e).abs()));
+    worst / scale
+}
+
+/// Holds a solution against its residual, computed in f64 apart from the solver, and against the direct one.
+///
+/// The error of `x` is at most the condition number times the relative residual; `condition` bounds it.
+pub fn verify(what: &str, matrix: &Matrix, b: &Array, x: &Array, relative: f64, condition: f64) {
+    let norm = b.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
+    let residual = true_residual(matrix, b, x).unwrap() / norm;
+    assert!(residual <= 10.0 * relative, "{what}: residual {residual:e}, wanted {relative:e}");
+    let error = difference(x, &direct(&stored(matrix), b));
+    let allowed = 10.0 * relative * condition * (matrix.rows() as f64).sqrt();
+    assert!(error <= allowed, "{what}: error {error:e}, allowed {allowed:e}");
+}
+
+/// The matrix, stored.
+pub fn stored(matrix: &Matrix) -> Csr {
+    match matrix {
+        Matrix::Stored(matrix) => (**matrix).clone(),
+        Matrix::Stencil(operator) => operator.assemble().unwrap(),
+    }
+}
+
+/// The five-point Laplacian plus `shift` on a grid, never stored.
+pub fn shifted(extents: &[usize; 2], shift: f64, boundary: Boundary, dtype: DType) -> GridOperator {
+    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0 + shift), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let stencil = LinearStencil::new("shifted", &taps).unwrap();
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), Boundaries::all(boundary), dtype).unwrap()
+}
+
+/// Strictly dominant and symmetric, first row and column dense.
+pub fn arrow(n: usize, dtype: DType) -> Csr {
+    let mut triplets = Triplets::new(n, n).unwrap();
+    for i in 0..n {
+        triplets.push(i, i, if i == 0 { n as f64 } else { 2.0 + 1.0 / (i + 1) as f64 }).unwrap();
+        if i > 0 {
+            triplets.push(0, i, 0.5).unwrap();
+            triplets.push(i, 0, 0.5).unwrap();
+        }
+    }
+    triplets.into_csr().unwrap().cast(dtype)
+}
+
+/// Diffusion with a wind, upwind differences: strictly dominant, not symmetric.
+pub fn windy(extents: &[usize; 2], dtype: DType) -> GridOperator {
+    let taps = [([-1, 0], -1.3), ([0, -1], -1.9), ([0, 0], 5.0), ([0, 1], -0.7), ([1, 0], -0.8)];
+    let stencil = LinearStencil::new("windy", &taps).unwrap();
+    let zero = Boundaries::all(Boundary::Constant(0.0));
+    GridOperator::new(stencil, Shape::new(extents).unwrap(), zero, dtype).unwrap()
+}
+
+/// A random symmetric strictly dominant matrix: rows in a random order, entries in another, most given in two parts; a
+/// dense row and column where `dense`.
+pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut entries = Vec::new();
+    let mut sums = vec![0.0; n];
+    let hub = random.usize(0..n);
+    let mut pair = |i: usize, j: usize, value: f64, sums: &mut Vec<f64>| {
+        if i != j {
+            entries.extend([(i, j, value), (j, i, value)]);
+            sums[i] += value.abs();
+            sums[j] += value.abs();
+        }
+    };
+    for i in 0..n {
+        for _ in 0..random.usize(0..4) {
+            pair(i, random.usize(0..n), random.f64() - 0.6, &mut sums);
+        }
+        if dense {
+            pair(i, hub, 0.2 * random.f64(), &mut sums);
+        }
+    }
+    for (i, sum) in sums.iter().enumerate() {
+        let value = sum + 0.3 + random.f64();
+        // Adds up to the diagonal.
+        entries.extend([(i, i, 0.25 * value), (i, i, 0.75 * value)]);
+    }
+    random.shuffle(&mut entries);
+    let mut triplets = Triplets::new(n, n).unwrap();
+    for (i, j, value) in entries {
+        triplets.push(i, j, value).unwrap();
+    }
+    // Duplicates of a pair are added up in another order above the diagonal than below: round symmetrically.
+    symmetrised(&triplets.into_csr().unwrap()).cast(dtype)
+}
+
+/// A random strictly dominant matrix that is not symmetric.
+pub fn random_dominant(n: usize, seed: u64, dtype: DType) -> Csr {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut triplets = Triplets::new(n, n).unwrap();
+    for i in 0..n {
+        let mut sum = 0.0;
+        for _ in 0..random.usize(0..6) {
+            let value = random.f64() - 0.5;
+            sum += value.abs();
+            triplets.push(i, random.usize(0..n), value).unwrap();
+        }
+        triplets.push(i, i, 2.0 * sum + 0.3 + random.f64()).unwrap();
+    }
+    triplets.into_csr().unwrap().cast(dtype)
+}
+
+/// The mean of a matrix and its transpose.
+fn symmetrised(matrix: &Csr) -> Csr {
+    let mut triplets = Triplets::new(matrix.rows(), matrix.rows()).unwrap();
+    for row in 0..matrix.rows() {
+        for (column, value) in matrix.row(row) {
+            triplets.push(row, column, 0.5 * (value + matrix.get(column, row))).unwrap();
+        }
+    }
+    triplets.into_csr().unwrap()
+}
