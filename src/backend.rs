@@ -13,7 +13,7 @@ use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result, memory};
 #[rustfmt::skip]
 const TABLE: &[Entry] = &[
     Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), variants: abide_cuda::variants, bound: exact },
-    Entry { name: "wgpu", open: wgpu, variants: plain, bound: abide_wgpu::ulp_bound_per_step_of },
+    Entry { name: "wgpu", open: wgpu, variants: abide_wgpu::variants, bound: abide_wgpu::ulp_bound_per_step_of },
     Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: plain, bound: exact },
 ];
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide_core::backend::Backend;
-use abide_core::plan::{plan, plan_tiles};
+use abide_core::plan::{plan, plan_portable};
 use abide_core::{Array, CachePolicy, DeviceSpec, Error, Execution, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Binding, Kernel};
 
@@ -11,7 +11,8 @@ use crate::NAME;
 use crate::adapter::{Adapter, choose};
 use crate::bandwidth::bandwidth;
 use crate::gpu::Gpu;
-use crate::session::{WgpuSession, check_type, grid};
+use crate::pass::grid;
+use crate::session::{WgpuSession, check_type};
 
 /// Seconds from one dispatch to the next in a submission, as measured on data centre GPUs over Vulkan.
 const LAUNCH_SECONDS: f64 = 7e-6;
@@ -73,7 +74,8 @@ impl WgpuBackend {
         )?;
         for kernel in kernels {
             let stage = &kernel.name;
-            let buffers = kernel.bindings.iter().filter(|binding| **binding != Binding::Parameters).count() as u64;
+            let buffers =
+                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(_) | Binding::New(_))).count() as u64;
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
             within(
@@ -118,8 +120,8 @@ impl Backend for WgpuBackend {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
         let plan = match (options.execution, options.cache) {
-            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise, _) => {
-                plan_tiles(problem, &self.spec, options)?
+            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise | Execution::Streaming, _) => {
+                plan_portable(problem, &self.spec, options)?
             }
             // Refuses a persistent kernel, and notes why a cache policy is not followed.
             _ => plan(problem, &self.spec, options)?,

@@ -8,22 +8,22 @@ use crate::gpu::Gpu;
 /// The most bytes that move between host and device at once: what a transfer needs beside the field itself.
 const CHUNK: u64 = 32 << 20;
 
-/// Field buffers; which of a pair holds the current values is known from the steps done.
+/// Field buffers; which of a pair holds the current values is known from the rounds done.
 pub(crate) struct Fields {
     pairs: Vec<Vec<wgpu::Buffer>>,
-    /// How often a step writes each field.
+    /// How often a round writes each field.
     writes: Vec<usize>,
     /// Where bytes land on their way to the host; made when first needed.
     staging: Option<wgpu::Buffer>,
 }
 
 impl Fields {
-    /// Allocates a problem's fields.
-    pub fn new(gpu: &Gpu, problem: &Problem) -> Result<Fields> {
+    /// Allocates a problem's fields, of which each pass of a round writes some.
+    pub fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>]) -> Result<Fields> {
         let program = &problem.program;
         let bytes = problem.shape.bytes(problem.dtype) as u64;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-        let writes = |field: usize| program.stages().iter().filter(|stage| stage.writes.contains(&field)).count();
+        let writes = |field: usize| written.iter().filter(|fields| fields.contains(&field)).count();
         let writes: Vec<usize> = (0..program.fields().len()).map(writes).collect();
         let pair = |(name, &writes): (&String, &usize)| {
             (0..if writes > 0 { 2 } else { 1 }).map(|_| gpu.buffer(&format!("field {name}"), bytes, usage)).collect()
@@ -32,16 +32,16 @@ impl Fields {
         Ok(Fields { pairs, writes, staging: None })
     }
 
-    /// The buffer that holds a field's values after a number of steps and of further writes within the next step.
-    pub fn buffer(&self, field: usize, steps: u64, further: usize) -> &wgpu::Buffer {
-        let flips = (steps % 2) as usize * self.writes[field] + further;
+    /// The buffer that holds a field's values after a number of rounds and of further writes within the next round.
+    pub fn buffer(&self, field: usize, rounds: u64, further: usize) -> &wgpu::Buffer {
+        let flips = (rounds % 2) as usize * self.writes[field] + further;
         let pair = &self.pairs[field];
         &pair[flips % pair.len()]
     }
 
     /// Replaces a field's values.
-    pub fn write(&self, gpu: &Gpu, field: usize, steps: u64, values: &Array) -> Result<()> {
-        let buffer = self.buffer(field, steps, 0);
+    pub fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
+        let buffer = self.buffer(field, rounds, 0);
         let mut offset = 0;
         for bytes in values.as_bytes().chunks(CHUNK as usize) {
             gpu.checked("loading a field", || {
@@ -56,9 +56,9 @@ impl Fields {
     }
 
     /// A field's values.
-    pub fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, steps: u64) -> Result<Array> {
+    pub fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, rounds: u64) -> Result<Array> {
         let mut values = Array::zeros(problem.dtype, problem.shape.cells())?;
-        self.fetch(gpu, field, steps, 0, bytes_mut(&mut values))?;
+        self.fetch(gpu, field, rounds, 0, bytes_mut(&mut values))?;
         Ok(values)
     }
 
@@ -68,19 +68,19 @@ impl Fields {
         gpu: &Gpu,
         problem: &Problem,
         field: usize,
-        steps: u64,
+        rounds: u64,
         low: [usize; 3],
         high: [usize; 3],
     ) -> Result<Array> {
         let extents = check_window(problem, low, high)?;
         let whole = problem.shape.padded();
         if extents == whole {
-            return self.read(gpu, problem, field, steps);
+            return self.read(gpu, problem, field, rounds);
         }
         if extents[1] * extents[2] == whole[1] * whole[2] {
             let first = problem.shape.index(low) as u64 * problem.dtype.bytes() as u64;
             let mut values = Array::zeros(problem.dtype, extents.iter().product())?;
-            self.fetch(gpu, field, steps, first, bytes_mut(&mut values))?;
+            self.fetch(gpu, field, rounds, first, bytes_mut(&mut values))?;
             return Ok(values);
         }
         let mut window = Array::zeros(problem.dtype, extents.iter().product())?;
@@ -89,7 +89,7 @@ impl Fields {
         let mut plane = Array::zeros(problem.dtype, rows)?;
         for (number, z) in (low[0]..high[0]).enumerate() {
             let first = problem.shape.index([z, low[1], low[2]]) as u64 * problem.dtype.bytes() as u64;
-            self.fetch(gpu, field, steps, first, bytes_mut(&mut plane))?;
+            self.fetch(gpu, field, rounds, first, bytes_mut(&mut plane))?;
             match problem.dtype {
                 DType::F32 => pick::<f32>(&plane, whole[2], extents[2], &mut window, number * per_plane),
                 DType::F64 => pick::<f64>(&plane, whole[2], extents[2], &mut window, number * per_plane),
@@ -99,7 +99,7 @@ impl Fields {
     }
 
     /// Copies bytes of a field's buffer, from `first` on, to the host.
-    fn fetch(&mut self, gpu: &Gpu, field: usize, steps: u64, first: u64, to: &mut [u8]) -> Result<()> {
+    fn fetch(&mut self, gpu: &Gpu, field: usize, rounds: u64, first: u64, to: &mut [u8]) -> Result<()> {
         let room = (to.len() as u64).min(CHUNK);
         if self.staging.as_ref().is_none_or(|staging| staging.size() < room) {
             self.staging = None;
@@ -112,7 +112,7 @@ impl Fields {
             let bytes = part.len() as u64;
             gpu.checked("reading back", || {
                 let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                encoder.copy_buffer_to_buffer(self.buffer(field, steps, 0), offset, staging, 0, bytes);
+                encoder.copy_buffer_to_buffer(self.buffer(field, rounds, 0), offset, staging, 0, bytes);
                 gpu.queue.submit([encoder.finish()]);
             })?;
             gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped))?;

@@ -1,12 +1,14 @@
 //! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, by kernels in WGSL.
 //!
-//! A dispatch a stage and step, many steps a submission; tiles are staged in workgroup memory. The kernels' text comes
-//! from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and additions to the driver, so results agree
+//! Several steps a dispatch, whose cells stay in registers and workgroup memory; or a dispatch a stage and step. Many
+//! dispatches a submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and additions to the driver, so results agree
 //! with the other backends within [`ulp_bound_per_step`], not to the bit.
 //!
 //! No driver is needed to build; what is there is found at run time, and absence is
 //! [`Error::Unavailable`](abide_core::Error::Unavailable).
 #![deny(missing_docs)]
+
+use abide_core::plan::{Depth, Execution, Options, Tune};
 
 mod accuracy;
 mod adapter;
@@ -14,12 +16,24 @@ mod backend;
 mod bandwidth;
 mod fields;
 mod gpu;
+mod pace;
+mod pass;
 mod session;
 mod timing;
 
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};
 pub use adapter::{Adapter, adapters};
 pub use backend::WgpuBackend;
+
+/// Every execution and several depths that this backend runs, for tests that try them all: as the planner plans them,
+/// whatever tuning found. Windows of several steps may be refused, with [`abide_core::Error::Limit`].
+pub fn variants() -> Vec<Options> {
+    let own = Options { tune: Tune::Off, ..Options::default() };
+    let stepwise = Options { execution: Execution::Stepwise, ..own };
+    let depths = [Depth::Auto].into_iter().chain([1, 3].map(Depth::Steps));
+    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+    std::iter::once(stepwise).chain(streaming).collect()
+}
 
 /// The backend's name.
 pub const NAME: &str = "wgpu";

@@ -4,18 +4,19 @@ const PERIODIC: i32 = 1;
 const MIRROR: i32 = 2;
 const CONSTANT: i32 = 3;
 
-// Where along an axis the value at `index` is found, for an index at most one extent outside; -1 where a constant stands.
-// Farther out lie only cells that no computed cell taps: they are clamped, so that every access stays inside its array.
+// Where along an axis the value at `index` is found; -1 where a constant stands. Beyond a mirror, for an index at most one
+// extent outside: farther out lie only cells that no computed cell taps. They are clamped, so that every access stays inside
+// its array.
 fn source(index: i32, extent: i32, low: i32, high: i32) -> i32 {
     var at = index;
     if index < 0 {
         if low == CONSTANT { return -1; }
-        if low == PERIODIC { at = index + extent; }
+        if low == PERIODIC { at = extent - 1 - (-1 - index) % extent; }
         if low == MIRROR { at = -1 - index; }
     }
     if index >= extent {
         if high == CONSTANT { return -1; }
-        if high == PERIODIC { at = index - extent; }
+        if high == PERIODIC { at = index % extent; }
         if high == MIRROR { at = extent - 1 - index + extent; }
     }
     return clamp(at, 0, extent - 1);

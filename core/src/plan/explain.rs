@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Execution, Plan, Schedule, Stream, Sweep, Synchronisation, perks::Bound};
+use super::{Blocks, Execution, Plan, Schedule, Stream, Sweep, Synchronisation, perks::Bound};
 
 impl Plan {
     /// The plan in one line.
@@ -21,6 +21,14 @@ impl Plan {
                 sweep.planes_registers,
                 sweep.planes_shared,
                 sweep.planes[1],
+            ),
+            Schedule::Blocks(blocks) => format!(
+                "streaming, {} steps a pass, {} windows of {}, {} threads × {} cells",
+                blocks.form.depth,
+                times(&blocks.blocks),
+                times(&blocks.window()),
+                blocks.threads_per_block(),
+                times(&blocks.form.cells),
             ),
             Schedule::Stream(stream) => format!(
                 "streaming, {} steps a pass, {} windows of {} in {} shares, {} warps × {} a multiprocessor",
@@ -92,6 +100,7 @@ impl Plan {
                 ),
             ),
             Schedule::Sweep(sweep) => self.explain_sweep(&mut text, sweep, line),
+            Schedule::Blocks(blocks) => explain_blocks(&mut text, blocks, line),
             Schedule::Stream(stream) => explain_stream(&mut text, stream, line),
         }
         let p = self.project(1000);
@@ -119,7 +128,7 @@ impl Plan {
             &format!(
                 "{:.2} bytes a cell and step through device memory over 1000 steps ({:.2} by a launch a step)",
                 p.memory_bytes / t.cells / 1000.0,
-                (t.load_bytes + t.store_bytes) * self.stream().map_or(1.0, |stream| stream.depth as f64),
+                (t.load_bytes + t.store_bytes) * f64::from(self.depth),
             ),
         );
         for c in &self.compiled {
@@ -200,6 +209,29 @@ impl Plan {
             },
         );
     }
+}
+
+fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String, &str, &str)) {
+    line(
+        text,
+        "windows",
+        &format!(
+            "{} of {} cells by {} threads of {} cells in registers, {} bytes of workgroup memory",
+            times(&blocks.blocks),
+            times(&blocks.window()),
+            times(&blocks.form.threads),
+            times(&blocks.form.cells),
+            blocks.shared_bytes,
+        ),
+    );
+    let barriers = if blocks.form.double { "one barrier" } else { "a barrier before and after the new values" };
+    line(text, "depth", &format!("{} steps a pass; {barriers} a stage whose cells are exchanged", blocks.form.depth));
+    let halo = blocks.halo.map(|[low, high]| low + high);
+    line(
+        text,
+        "overlap",
+        &format!("{} cells around a tile: {:.0} % of what is computed is kept", times(&halo), 100.0 * blocks.valid),
+    );
 }
 
 fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String, &str, &str)) {

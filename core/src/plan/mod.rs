@@ -1,9 +1,11 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
 //!
-//! Four schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Sweep`] for persistent kernels that
-//! keep planes of their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain.
-//! [`perks`] projects what the hardware would allow the first three at best, [`ebisu`] the last.
+//! Five schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Blocks`] for several steps a launch on
+//! any GPU, [`Sweep`] for persistent kernels that keep planes of their tile on the chip, [`Stream`] for kernels that
+//! advance several steps a pass over the domain. [`perks`] projects what the hardware would allow at best, [`ebisu`] what it
+//! allows the last.
 
+pub mod blocks;
 pub mod ebisu;
 mod explain;
 pub mod krylov;
@@ -25,6 +27,7 @@ use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
+pub use blocks::{Blocks, blocks_neighbours, blocks_plans, plan_blocks, plan_portable};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
@@ -43,6 +46,8 @@ pub enum Schedule {
     Rows(Rows),
     /// Tiles, a launch a stage.
     Tiles(Tiles),
+    /// Windows of a tile and its halo, several steps a launch.
+    Blocks(Blocks),
     /// Tiles that blocks own for the whole run and sweep plane by plane.
     Sweep(Sweep),
     /// Windows through which planes stream, several steps a launch.
@@ -117,6 +122,14 @@ impl Plan {
     pub fn stream(&self) -> Option<&Stream> {
         match &self.schedule {
             Schedule::Stream(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// The windows of a plan of several steps a launch on any GPU.
+    pub fn blocks(&self) -> Option<&Blocks> {
+        match &self.schedule {
+            Schedule::Blocks(blocks) => Some(blocks),
             _ => None,
         }
     }

@@ -67,7 +67,7 @@ named! {
         Stepwise = "stepwise",
         /// Inside the kernel, all of it: the domain stays where it is from step to step.
         Persistent = "persistent",
-        /// Inside the kernel as many steps as the depth: the domain streams through the chip.
+        /// Inside the kernel as many steps as the depth: the domain passes through the chip.
         Streaming = "streaming",
     }
 }

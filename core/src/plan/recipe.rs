@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CachePolicy, Depth, Options, Plan, Schedule, plan_tiles, stream, sweep};
+use super::{CachePolicy, Depth, Options, Plan, Schedule, blocks, plan_tiles, stream, sweep};
 use crate::device::DeviceSpec;
 use crate::program::Problem;
 
@@ -21,6 +21,11 @@ pub enum Recipe {
         /// Whether the whole domain stays on the chip: what is fast then may be slow where it does not.
         whole: bool,
     },
+    /// Windows of a tile and its halo.
+    Blocks {
+        /// Their form.
+        form: blocks::Form,
+    },
     /// Windows that stream.
     Stream {
         /// Their form.
@@ -37,6 +42,7 @@ impl Recipe {
             Schedule::Sweep(sweep) => {
                 Some(Recipe::Sweep { cache: plan.cache, form: sweep.form(), whole: plan.cached_share() >= 1.0 })
             }
+            Schedule::Blocks(blocks) => Some(Recipe::Blocks { form: blocks.form }),
             Schedule::Stream(stream) => Some(Recipe::Stream { form: stream.form() }),
         }
     }
@@ -50,6 +56,18 @@ impl Recipe {
             Recipe::Sweep { cache, form, whole } => {
                 let plan = sweep::plan_form(problem, device, cache, &form)?;
                 (!whole || plan.cached_share() >= 1.0).then_some(plan)
+            }
+            Recipe::Blocks { form } => {
+                // As below: a file may hold any number.
+                let counts = form.threads.iter().chain(&form.cells).chain([&form.depth]);
+                if counts.into_iter().any(|count| !(1..=1024).contains(count)) {
+                    return None;
+                }
+                let mut plan = blocks::plan_form(problem, device, &form)?;
+                if let Schedule::Blocks(blocks) = &mut plan.schedule {
+                    blocks.depth_asked = options.depth != Depth::Auto;
+                }
+                Some(plan)
             }
             Recipe::Stream { form } => {
                 // A file may hold any number; within these the planner's arithmetic neither divides by nothing nor

@@ -41,15 +41,7 @@ pub fn staged_fields(stage: &Stage) -> Vec<usize> {
 pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     check_depth(options.depth)?;
-    let bytes = problem.shape.bytes(problem.dtype) as u64;
-    if bytes > device.buffer_bytes {
-        return Err(Error::limit(
-            format!("bytes of one field on {}", device.name),
-            bytes,
-            device.buffer_bytes,
-            "choose a smaller size, f32 or another backend",
-        ));
-    }
+    check_buffer(problem, device)?;
     let (tile, threads) = tile_of(problem, device);
     let shared = |stage: &Stage| {
         let radius = stage.footprint.radius;
@@ -78,6 +70,20 @@ pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
         plan.notes.push(note);
     }
     Ok(plan)
+}
+
+/// Refuses a problem whose fields a kernel could not address: every kernel binds each field as one buffer.
+pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()> {
+    let bytes = problem.shape.bytes(problem.dtype) as u64;
+    if bytes <= device.buffer_bytes {
+        return Ok(());
+    }
+    Err(Error::limit(
+        format!("bytes of one field on {}", device.name),
+        bytes,
+        device.buffer_bytes,
+        "choose a smaller size, f32 or another backend",
+    ))
 }
 
 /// The planner's estimate of a step's work, fitted to five stencils on an H200: memory, or the staging of tiles and its

@@ -1,8 +1,10 @@
-//! WGSL kernels, one a stage: constants, bindings and formulas from a plan, bodies from `kernels/*.wgsl`.
+//! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from `kernels/*.wgsl`.
 //!
 //! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup memory,
-//! `direct.wgsl` one whose taps read device memory. A line `//@name` in them is where the generated part `name` goes.
+//! `direct.wgsl` one whose taps read device memory, `blocks.wgsl` all stages of several steps. A line `//@name` in them is
+//! where the generated part `name` goes.
 
+mod blocks;
 mod fold;
 mod language;
 
@@ -24,6 +26,14 @@ const POWER: &str = include_str!("../../kernels/power.wgsl");
 /// The entry point of every kernel.
 pub const ENTRY: &str = "main";
 
+/// The axes' letters in the names of constants.
+const AXES: [&str; 3] = ["Z", "Y", "X"];
+
+const COUNTS: &str = "\
+const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;
+const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;
+";
+
 /// The most cells of a domain: indices are 32-bit and signed, and halos reach beyond the domain.
 pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
 
@@ -32,16 +42,18 @@ pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
 pub enum Binding {
     /// The uniform buffer of [`uniforms`].
     Parameters,
+    /// A uniform buffer of one `u32`: the steps of the dispatch, for kernels that take several.
+    Steps,
     /// A field's old values, to be read.
     Old(usize),
     /// The place of a field's new values, to be written.
     New(usize),
 }
 
-/// The kernel of one stage.
+/// The kernel of one stage, or of all stages of several steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// The stage's name.
+    /// The stage's name, or the program's.
     pub name: String,
     /// The text of a WGSL module.
     pub text: String,
@@ -55,17 +67,30 @@ pub struct Kernel {
     pub workgroup_bytes: usize,
 }
 
-/// The kernels of a plan for a problem, one a stage; a function of both alone.
+/// The kernels of a plan for a problem, one a stage, or one for all where a dispatch takes several steps; a function of
+/// both alone.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     let stages = prepared(problem)?;
-    let Schedule::Tiles(tiles) = &plan.schedule else {
-        return Err(Error::invalid("plan", "it is not stepwise on tiles", "make a plan for a wgpu device"));
-    };
-    if plan.shape != problem.shape || plan.dtype != problem.dtype || tiles.shared_bytes.len() != stages.len() {
-        return Err(Error::invalid("plan", "it is for another problem", "make a plan for this problem"));
+    let other = Err(Error::invalid("plan", "it is for another problem", "make a plan for this problem"));
+    if plan.shape != problem.shape || plan.dtype != problem.dtype || plan.program != problem.program.name() {
+        return other;
     }
-    let shared_bytes = tiles.shared_bytes.iter();
-    Ok(stages.iter().zip(shared_bytes).map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0)).collect())
+    match &plan.schedule {
+        Schedule::Tiles(tiles) if tiles.shared_bytes.len() == stages.len() => {
+            let shared_bytes = tiles.shared_bytes.iter();
+            Ok(stages
+                .iter()
+                .zip(shared_bytes)
+                .map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0))
+                .collect())
+        }
+        Schedule::Tiles(_) => other,
+        Schedule::Blocks(blocks) if plan.boundaries == problem.boundaries => {
+            Ok(vec![blocks::kernel(problem, &stages, blocks)])
+        }
+        Schedule::Blocks(_) => other,
+        _ => Err(Error::invalid("plan", "it is a CPU's or CUDA's", "make a plan for a wgpu device")),
+    }
 }
 
 /// Checks that WGSL can express a problem: the number of cells and, in f64, the operators.
@@ -118,10 +143,11 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     let workgroups = tiles.blocks(problem.shape.padded());
     let body = body(problem, stage, side, &staged);
 
-    let mut text = header(problem, stage);
+    let mut text = header(problem, &format!("stage {:?}", stage.name));
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings));
-    text.push_str(&constants(problem, stage, tiles, workgroups, staged.len()));
+    text.push_str(&domain_constants(problem));
+    text.push_str(&constants(stage, tiles, workgroups, staged.len()));
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| {
         staged.iter().enumerate().map(|(slot, &field)| line(slot, field)).collect::<Vec<_>>()
@@ -182,25 +208,28 @@ fn keeps(problem: &Problem, program: &Program) -> bool {
 }
 
 fn bindings(program: &Program, stage: &Stage, keeps: bool) -> Vec<Binding> {
-    let uses_parameters = stage.dag.nodes.iter().any(|node| match node {
-        Node::Param(_) | Node::Binary(Binary::Pow, ..) => true,
-        Node::Const(c) => !c.value().is_finite(),
-        _ => false,
-    });
     let fields = 0..program.fields().len();
     let old = |field: &usize| stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field));
-    let parameters = uses_parameters.then_some(Binding::Parameters);
+    let parameters = uses_parameters(stage).then_some(Binding::Parameters);
     let olds = fields.filter(old).map(Binding::Old);
     parameters.into_iter().chain(olds).chain(stage.writes.iter().map(|&field| Binding::New(field))).collect()
 }
 
-fn header(problem: &Problem, stage: &Stage) -> String {
+/// Whether a stage's formula reads the uniform buffer.
+fn uses_parameters(stage: &Stage) -> bool {
+    stage.dag.nodes.iter().any(|node| match node {
+        Node::Param(_) | Node::Binary(Binary::Pow, ..) => true,
+        Node::Const(c) => !c.value().is_finite(),
+        _ => false,
+    })
+}
+
+fn header(problem: &Problem, part: &str) -> String {
     let boundaries = problem.boundaries.describe(problem.shape.dimensions());
     // Names are quoted, so that none can end the comment.
     format!(
-        "// {:?}, stage {:?}, on {} {}, boundary {boundaries}\n\nalias real = {};\n\n",
+        "// {:?}, {part}, on {} {}, boundary {boundaries}\n\nalias real = {};\n\n",
         problem.program.name(),
-        stage.name,
         problem.shape,
         problem.dtype,
         problem.dtype
@@ -226,6 +255,7 @@ fn binding_lines(program: &Program, bindings: &[Binding]) -> String {
         let _ = write!(text, "@group(0) @binding({number}) ");
         let _ = match binding {
             Binding::Parameters => writeln!(text, "var<uniform> parameters: Parameters;"),
+            Binding::Steps => writeln!(text, "var<uniform> run: Run;"),
             Binding::Old(field) => {
                 writeln!(text, "var<storage, read> old_{field}: array<real>; // {:?}", program.fields()[*field])
             }
@@ -236,22 +266,13 @@ fn binding_lines(program: &Program, bindings: &[Binding]) -> String {
     text
 }
 
-/// Extents, boundaries, computed cells, and the tile.
-fn constants(problem: &Problem, stage: &Stage, tiles: &Tiles, workgroups: [usize; 3], staged: usize) -> String {
+/// Extents, boundaries and computed cells.
+fn domain_constants(problem: &Problem) -> String {
     let mut text = String::new();
     let extents = problem.shape.padded();
-    for (axis, letter) in ["Z", "Y", "X"].into_iter().enumerate() {
+    for (axis, letter) in AXES.into_iter().enumerate() {
         let computed = problem.boundaries.computed(axis, extents[axis], problem.program.radius()[axis]);
-        let numbers = [
-            ("EXTENT", extents[axis]),
-            ("FIRST", computed.start),
-            ("END", computed.end),
-            ("RADIUS", stage.footprint.radius[axis]),
-            ("TILE", tiles.tile[axis]),
-            ("THREADS", tiles.threads[axis]),
-            ("BLOCKS", workgroups[axis]),
-        ];
-        for (name, value) in numbers {
+        for (name, value) in [("EXTENT", extents[axis]), ("FIRST", computed.start), ("END", computed.end)] {
             let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
         }
         for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(problem.boundaries.0[axis]) {
@@ -265,8 +286,24 @@ fn constants(problem: &Problem, stage: &Stage, tiles: &Tiles, workgroups: [usize
             let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(problem.dtype, value));
         }
     }
-    let _ = writeln!(text, "const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;");
-    let _ = writeln!(text, "const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;");
+    text
+}
+
+/// The tile.
+fn constants(stage: &Stage, tiles: &Tiles, workgroups: [usize; 3], staged: usize) -> String {
+    let mut text = String::new();
+    for (axis, letter) in AXES.into_iter().enumerate() {
+        let numbers = [
+            ("RADIUS", stage.footprint.radius[axis]),
+            ("TILE", tiles.tile[axis]),
+            ("THREADS", tiles.threads[axis]),
+            ("BLOCKS", workgroups[axis]),
+        ];
+        for (name, value) in numbers {
+            let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+        }
+    }
+    text.push_str(COUNTS);
     if staged > 0 {
         let _ = writeln!(text, "const STAGED: i32 = {staged};");
     }

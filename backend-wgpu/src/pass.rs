@@ -1,0 +1,173 @@
+//! A kernel ready to run: compiled, its buffers bound for every state that they can be in.
+
+use abide_core::{Error, Result};
+use abide_shaders::wgsl::{self, Binding, Kernel};
+
+use crate::NAME;
+use crate::fields::Fields;
+use crate::gpu::Gpu;
+
+/// A stage's kernel, or one for all stages of several steps.
+pub(crate) struct Pass {
+    pipeline: wgpu::ComputePipeline,
+    /// Its buffers after an even and after an odd number of rounds: for a round of all steps that it can take, and for
+    /// one of fewer.
+    buffers: [[wgpu::BindGroup; 2]; 2],
+    /// Workgroups along the two axes of the grid.
+    grid: [u32; 2],
+}
+
+/// The buffers that do not belong to a field.
+pub(crate) struct Uniforms {
+    /// The problem's parameters.
+    pub parameters: wgpu::Buffer,
+    /// Steps of a round: all that a kernel can take, and, `stride` bytes behind, fewer.
+    pub steps: wgpu::Buffer,
+    /// Bytes from the first number of steps to the second.
+    pub stride: u64,
+}
+
+impl Uniforms {
+    /// Room for parameters of this many bytes, and the steps of a whole round.
+    pub fn new(gpu: &Gpu, parameter_bytes: u64, depth: u32) -> Result<Uniforms> {
+        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
+        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(16);
+        let parameters = gpu.buffer("parameters", parameter_bytes, usage)?;
+        let steps = gpu.buffer("steps", stride + 16, usage)?;
+        gpu.checked("setting the steps", || gpu.queue.write_buffer(&steps, 0, &depth.to_ne_bytes()))?;
+        Ok(Uniforms { parameters, steps, stride })
+    }
+
+    /// Sets the steps of a round of fewer, for submissions that follow.
+    pub fn set_fewer(&self, gpu: &Gpu, steps: u32) -> Result<()> {
+        gpu.checked("setting the steps", || gpu.queue.write_buffer(&self.steps, self.stride, &steps.to_ne_bytes()))
+    }
+}
+
+impl Pass {
+    /// Compiles a kernel and binds its buffers; `writes` counts the passes of a round before it that write each field.
+    pub fn new(gpu: &Gpu, kernel: &Kernel, fields: &Fields, uniforms: &Uniforms, writes: &[usize]) -> Result<Pass> {
+        let (layout, pipeline) = compile(gpu, kernel)?;
+        let group = |round: u64, is_whole: bool| {
+            let resource = |(number, &binding): (usize, &Binding)| wgpu::BindGroupEntry {
+                binding: number as u32,
+                resource: match binding {
+                    Binding::Parameters => uniforms.parameters.as_entire_binding(),
+                    Binding::Steps => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                        buffer: &uniforms.steps,
+                        offset: if is_whole { 0 } else { uniforms.stride },
+                        size: std::num::NonZeroU64::new(16),
+                    }),
+                    Binding::Old(field) => fields.buffer(field, round, writes[field]).as_entire_binding(),
+                    Binding::New(field) => fields.buffer(field, round, writes[field] + 1).as_entire_binding(),
+                },
+            };
+            let entries: Vec<_> = kernel.bindings.iter().enumerate().map(resource).collect();
+            gpu.checked("binding buffers", || {
+                gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                    label: None,
+                    layout: &layout,
+                    entries: &entries,
+                })
+            })
+        };
+        let buffers = [[group(0, true)?, group(1, true)?], [group(0, false)?, group(1, false)?]];
+        let grid = grid(kernel.workgroups, gpu.limits.max_compute_workgroups_per_dimension)?;
+        Ok(Pass { pipeline, buffers, grid })
+    }
+
+    /// Records the kernel, after a number of rounds, with all the steps it can take or with fewer.
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>, round: u64, is_whole: bool) {
+        pass.set_pipeline(&self.pipeline);
+        pass.set_bind_group(0, &self.buffers[usize::from(!is_whole)][(round % 2) as usize], &[]);
+        pass.dispatch_workgroups(self.grid[0], self.grid[1], 1);
+    }
+}
+
+fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline)> {
+    let entry = |(number, &binding): (usize, &Binding)| wgpu::BindGroupLayoutEntry {
+        binding: number as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: match binding {
+                Binding::Parameters | Binding::Steps => wgpu::BufferBindingType::Uniform,
+                Binding::Old(_) => wgpu::BufferBindingType::Storage { read_only: true },
+                Binding::New(_) => wgpu::BufferBindingType::Storage { read_only: false },
+            },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let entries: Vec<_> = kernel.bindings.iter().enumerate().map(entry).collect();
+    let label = Some(kernel.name.as_str());
+    let compiled = gpu.checked("compiling", || {
+        let device = &gpu.device;
+        let source = wgpu::ShaderSource::Wgsl(kernel.text.as_str().into());
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
+        // domain, that of a tap is clamped to it (`source` in domain.wgsl), that of a tile's slot counts through the
+        // tile, that of a window's slot lies at most as far from the thread's own as the slots are padded, and a formula
+        // cannot index. Every field's buffer holds the whole domain that the text was made for. Loops count up to constants
+        // or to the steps of a round; divisors are constants above zero; there are no ray queries or meshes.
+        let module = unsafe {
+            device.create_shader_module_trusted(
+                wgpu::ShaderModuleDescriptor { label, source },
+                wgpu::ShaderRuntimeChecks::unchecked(),
+            )
+        };
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label,
+            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            })),
+            module: &module,
+            entry_point: Some(wgsl::ENTRY),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every slot of a tile is loaded before it is read; what is read beside a window's slots reaches no cell
+                // that is kept.
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        (layout, pipeline)
+    });
+    compiled.map_err(|error| match error {
+        Error::Device { message, .. } => {
+            Error::Compile { backend: NAME, target: format!("WGSL on {}", gpu.adapter.name), log: message }
+        }
+        other => other,
+    })
+}
+
+/// A grid of two axes, neither longer than `most`, that holds this many workgroups with few to spare.
+pub(crate) fn grid(workgroups: usize, most: u32) -> Result<[u32; 2]> {
+    let most = most.max(1) as usize;
+    let rows = workgroups.div_ceil(most).max(1);
+    if rows > most {
+        return Err(Error::limit(
+            "workgroups of a dispatch",
+            workgroups,
+            most * most,
+            "choose a smaller size or another backend",
+        ));
+    }
+    Ok([workgroups.div_ceil(rows) as u32, rows as u32])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grid_holds_all_workgroups_within_the_limit() {
+        for workgroups in [1, 2, 65535, 65536, 65537, 312_500, 1_000_003, 65535 * 65535] {
+            let [x, y] = grid(workgroups, 65535).unwrap().map(|n| n as usize);
+            assert!(x <= 65535 && y <= 65535 && x * y >= workgroups && x * y - workgroups < y, "{workgroups}: {x} {y}");
+        }
+        assert!(grid(65535 * 65535 + 1, 65535).is_err());
+    }
+}

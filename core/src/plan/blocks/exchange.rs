@@ -1,0 +1,136 @@
+//! What the threads of a window tell each other: which cells of its block a thread puts into workgroup memory, and where.
+//!
+//! A cell's place is its rank among the cells that a block gives, times the threads of the window, plus the thread's
+//! number: neighbouring threads touch neighbouring words, and a neighbour's cell is found at a constant distance.
+
+use std::collections::HashSet;
+
+use crate::expr::Tap;
+use crate::grid::Boundary;
+use crate::plan::staged_fields;
+use crate::program::{Problem, Program};
+
+/// The cells that a thread's block gives to others, field by field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchange {
+    /// Cells of a thread's block along the three axes, slowest first.
+    pub cells: [usize; 3],
+    /// Threads of a window along the three axes.
+    pub threads: [usize; 3],
+    /// For each field, what of it is given; `None` where every thread needs its own cells alone.
+    pub fields: Vec<Option<Given>>,
+    /// Slots of a thread, all fields and copies together.
+    pub slots: usize,
+    /// Words before the first thread's and behind the last thread's slots: a tap beyond the window lands in them.
+    pub pad: usize,
+}
+
+/// A field's slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// For each cell of a block, its rank among those that are given.
+    pub ranks: Vec<Option<usize>>,
+    /// Cells that are given.
+    pub count: usize,
+    /// 2 where a stage reads and writes the field, so that new values do not overwrite what others still read.
+    pub copies: usize,
+    /// The field's first slot.
+    pub first: usize,
+}
+
+/// Where a tap's value is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In the thread's own block: the cell's number there.
+    Own(usize),
+    /// In another thread's slot: its rank, and that thread's number less this one's.
+    Other(usize, isize),
+}
+
+impl Exchange {
+    /// What a simplified program's stages need of each other's blocks; `all` where ghost cells are refreshed from slots,
+    /// `double` where a stage may be given a second copy to write to.
+    pub fn of(program: &Program, threads: [usize; 3], cells: [usize; 3], all: bool, double: bool) -> Exchange {
+        let mut exchange = Exchange { cells, threads, fields: vec![None; program.fields().len()], slots: 0, pad: 0 };
+        let volume = cells.iter().product::<usize>();
+        let mut given = vec![vec![false; volume]; program.fields().len()];
+        for tap in program.stages().iter().flat_map(|stage| stage.dag.taps()) {
+            for cell in 0..volume {
+                let (place, thread) = exchange.reach(cell, tap.offset);
+                if thread != 0 || (all && tap.offset != [0; 3]) {
+                    given[tap.field as usize][place] = true;
+                    exchange.pad = exchange.pad.max(thread.unsigned_abs());
+                }
+            }
+        }
+        for (field, mut given) in given.into_iter().enumerate().filter(|(_, given)| given.contains(&true)) {
+            if all {
+                given.fill(true);
+            }
+            let mut count = 0;
+            let ranks = given.iter().map(|&is_given| {
+                count += usize::from(is_given);
+                is_given.then(|| count - 1)
+            });
+            let ranks = ranks.collect();
+            let rewritten =
+                program.stages().iter().any(|s| s.writes.contains(&field) && staged_fields(s).contains(&field));
+            let copies = if rewritten && double { 2 } else { 1 };
+            exchange.fields[field] = Some(Given { ranks, count, copies, first: exchange.slots });
+            exchange.slots += count * copies;
+        }
+        exchange
+    }
+
+    /// Where the tap of a cell of the block is found.
+    pub fn source(&self, cell: usize, tap: Tap) -> Source {
+        let (place, thread) = self.reach(cell, tap.offset);
+        let rank = self.fields[tap.field as usize].as_ref().and_then(|given| given.ranks[place]);
+        match rank {
+            Some(rank) if thread != 0 => Source::Other(rank, thread),
+            _ => Source::Own(place),
+        }
+    }
+
+    /// The cell at an offset from a cell of the block: its number in the block that holds it, and the number of that
+    /// block's thread less this one's.
+    fn reach(&self, cell: usize, offset: [i32; 3]) -> (usize, isize) {
+        let [_, rows, columns] = self.cells;
+        let own = [cell / (rows * columns), cell / columns % rows, cell % columns];
+        let (mut place, mut thread) = (0, 0);
+        for axis in 0..3 {
+            let (side, at) = (self.cells[axis] as isize, own[axis] as isize + offset[axis] as isize);
+            place = place * self.cells[axis] + at.rem_euclid(side) as usize;
+            thread = thread * self.threads[axis] as isize + at.div_euclid(side);
+        }
+        (place, thread)
+    }
+
+    /// Words of workgroup memory of a window.
+    pub fn words(&self) -> usize {
+        if self.slots == 0 { 0 } else { self.slots * self.threads.iter().product::<usize>() + 2 * self.pad }
+    }
+
+    /// Slots that a thread reads and writes in a step.
+    pub fn accesses(&self, program: &Program) -> usize {
+        let volume = self.cells.iter().product::<usize>();
+        let stage = |stage: &crate::program::Stage| {
+            let sources = stage.dag.taps().flat_map(|tap| (0..volume).map(move |cell| (tap, cell)));
+            let others = sources.filter_map(|(tap, cell)| match self.source(cell, tap) {
+                Source::Other(rank, thread) => Some((tap.field, rank, thread)),
+                Source::Own(_) => None,
+            });
+            let read: HashSet<_> = others.collect();
+            let written = stage.writes.iter().filter_map(|&field| self.fields[field].as_ref()).map(|given| given.count);
+            read.len() + written.sum::<usize>()
+        };
+        program.stages().iter().map(stage).sum()
+    }
+}
+
+/// Whether ghost cells along an axis are refreshed every step from the cells that they show: behind a mirror, and at a
+/// periodic side where a window holds the axis whole.
+pub fn refreshes(problem: &Problem, axis: usize, whole: bool, radius: usize) -> bool {
+    let sides = problem.boundaries.0[axis];
+    radius > 0 && (sides.contains(&Boundary::Mirror) || (whole && sides[0] == Boundary::Periodic))
+}
