@@ -1,17 +1,13 @@
-//! What is kept on disk: compiled kernels, by the content that made them, and what else has a key.
+//! Compiled kernels kept on disk, by the content that made them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::PathBuf;
 
+use abide_cache::{folder, key, write};
 use abide_core::Result;
 use abide_core::plan::Compiled;
-use sha2::{Digest, Sha256};
 
 use crate::nvrtc::{Cubin, Nvrtc};
-
-/// The environment variable that names the folder of what is kept, instead of the user's cache folder.
-pub const FOLDER_VARIABLE: &str = "ABIDE_CACHE";
 
 /// Compiles, or finds what the same compiler made of the same text, target and options before.
 ///
@@ -27,19 +23,6 @@ pub fn compile(nvrtc: &Nvrtc, text: &str, target: &str, options: &[&str]) -> Res
         write(&folder, &key, &bytes(&cubin));
     }
     Ok(cubin)
-}
-
-/// The folder of one kind of what is kept; `None` where the user has no cache folder.
-pub fn folder(kind: &str) -> Option<PathBuf> {
-    let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    Some(named.or_else(dirs::cache_dir)?.join("abide").join(kind))
-}
-
-/// The name of a file for a content given in parts.
-pub fn key(parts: &[&str]) -> String {
-    let mut digest = Sha256::new();
-    parts.iter().for_each(|part| digest.update(part));
-    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A cached file: one line a kernel (name, target, registers, spilled bytes), an empty line, the image.
@@ -66,18 +49,4 @@ fn bytes(cubin: &Cubin) -> Vec<u8> {
     bytes.push(b'\n');
     bytes.extend_from_slice(&cubin.image);
     bytes
-}
-
-/// Writes a file whole, or leaves what was there.
-pub fn write(folder: &Path, key: &str, bytes: &[u8]) {
-    // Under a name of its own first, so that no other process or thread reads half a file.
-    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let partial = folder.join(format!("{key}.{}.{number}", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&partial, bytes))
-        .and_then(|()| fs::rename(&partial, folder.join(key)));
-    if written.is_err() {
-        let _ = fs::remove_file(partial);
-    }
 }

@@ -7,7 +7,7 @@
 //! A linear solver is one persistent kernel, too: `krylov` has them.
 //!
 //! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the device (`tune`),
-//! and the fastest is kept on disk (`winners`).
+//! and the fastest is kept on disk (`abide-cache`).
 //!
 //! Nothing of CUDA is needed to build or load this crate; without a driver [`CudaBackend::new`] is
 //! [`abide_core::Error::Unavailable`], with the reason. Arithmetic and roots have the bits of the CPU's.
@@ -25,18 +25,18 @@ mod stepwise;
 mod streaming;
 mod timing;
 mod tune;
-mod winners;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use abide_cache::winners::Winners;
 use abide_core::backend::{Tuner, check_fields};
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Tune};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
 use cudarc::driver::CudaContext;
 
-pub use cache::FOLDER_VARIABLE as CACHE_VARIABLE;
+pub use abide_cache::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use driver::device_count;
 pub use kernels::{fit, report, target};
 pub use krylov::{Image, fit_solver};
@@ -47,7 +47,7 @@ pub struct CudaBackend {
     context: Arc<CudaContext>,
     device: DeviceSpec,
     nvrtc: Arc<Nvrtc>,
-    winners: winners::Winners,
+    winners: Winners,
 }
 
 impl CudaBackend {
@@ -59,13 +59,13 @@ impl CudaBackend {
     /// A device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, device) = driver::open(ordinal)?;
-        let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), winners::Winners::of_user());
+        let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
         Ok(CudaBackend { context, device, nvrtc, winners })
     }
 
     /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.winners = winners::Winners::at(folder.into());
+        self.winners = Winners::at(folder.into());
         self
     }
 }

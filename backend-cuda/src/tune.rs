@@ -1,11 +1,12 @@
 //! Tuning: plans around the planner's own choice, compiled side by side and timed one after another; the fastest is kept.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use abide_cache::tuned::{Tuning, alone};
 use abide_core::backend::Tuner;
-use abide_core::plan::{Execution, Measured, Options, Recipe, Tune, neighbours};
+use abide_core::plan::{Execution, Measured, Options, Tune, neighbours};
 use abide_core::{Array, Backend, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 
@@ -16,7 +17,6 @@ use crate::nvrtc::{Cubin, Nvrtc};
 use crate::session::{Launcher, launcher};
 use crate::stepwise::GRAPH_STEPS;
 use crate::timing::Timer;
-use crate::winners::{Question, Winner};
 use crate::{CudaBackend, cache};
 
 /// The least seconds of a timed run: beside them the launch and the clock's resolution are nothing.
@@ -27,9 +27,6 @@ const WARM_UP_SECONDS: f64 = 0.3;
 
 /// A plan whose first run takes so many times as long as the fastest plan's runs is not run again.
 const BEATEN: f64 = 1.3;
-
-/// Held while plans are timed: two that run at once would slow each other down.
-static TIMING: Mutex<()> = Mutex::new(());
 
 /// How long timing may take; compiling is not in it.
 fn budget(tune: Tune) -> Duration {
@@ -44,84 +41,24 @@ fn repeats(tune: Tune) -> usize {
 /// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own choice, as the
 /// options ask.
 pub(crate) fn plan(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Plan> {
-    let mut own = abide_core::plan::plan(problem, &backend.device, options)?;
+    let own = abide_core::plan::plan(problem, &backend.device, options)?;
     // A launch a stage leaves nothing to choose.
-    if options.tune == Tune::Off || options.execution == Execution::Stepwise {
+    if options.execution == Execution::Stepwise {
         return Ok(own);
     }
-    if let Some(plan) = kept(backend, problem, options) {
-        return Ok(plan);
-    }
-    if !options.tune.measures() {
-        return Ok(own);
-    }
-    let _alone = TIMING.lock().unwrap_or_else(PoisonError::into_inner);
-    // Another thread may have asked the same in the meantime.
-    if let Some(plan) = kept(backend, problem, options) {
-        return Ok(plan);
-    }
-    let rows = measure(backend, problem, options)?;
-    match winner(&rows) {
-        Some((seconds, recipe)) => {
-            if let Some(mut plan) = recipe.plan(problem, &backend.device, options) {
-                plan.notes.push(found(&rows, seconds, options));
-                return Ok(plan);
-            }
-            own.notes.push(format!("tuning {}: the fastest plan could not be made again", options.tune));
-        }
-        None => {
-            let why = rows.iter().find_map(|row| row.note.as_deref()).unwrap_or("no reason was told");
-            own.notes.push(format!("tuning {}: none of {} plans could be timed; {why}", options.tune, rows.len()));
-        }
-    }
-    Ok(own)
+    let driver = backend.driver();
+    tuning(backend, problem, options, &driver).plan(own, || measure(backend, problem, options))
+}
+
+fn tuning<'a>(backend: &'a CudaBackend, problem: &'a Problem, options: &'a Options, driver: &'a str) -> Tuning<'a> {
+    Tuning { winners: &backend.winners, device: &backend.device, driver, problem, options }
 }
 
 impl Tuner for CudaBackend {
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
-        let _alone = TIMING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = alone();
         measure(self, problem, options)
     }
-}
-
-/// What an earlier tuning, as thorough as is asked for now, found fastest; `None` where there is none or it is no plan for
-/// these extents.
-fn kept(backend: &CudaBackend, problem: &Problem, options: &Options) -> Option<Plan> {
-    let winner = backend.winners.find(&question(backend, problem, options))?;
-    if options.tune == Tune::Full && winner.tune != Tune::Full {
-        return None;
-    }
-    let mut plan = winner.recipe.plan(problem, &backend.device, options)?;
-    plan.notes.push(format!(
-        "kept from tuning {} on {}: {} a step were measured there; --tune off takes the planner's own choice",
-        winner.tune,
-        winner.timed_on,
-        microseconds(winner.seconds),
-    ));
-    Some(plan)
-}
-
-fn question(backend: &CudaBackend, problem: &Problem, options: &Options) -> Question {
-    Question::new(problem, options, &backend.device, &backend.driver())
-}
-
-/// The fastest plan's seconds a step and what makes it again.
-fn winner(rows: &[Measured]) -> Option<(f64, Recipe)> {
-    let row = rows.get(Measured::fastest(rows)?)?;
-    Some((row.seconds?, Recipe::of(&row.plan)?))
-}
-
-fn found(rows: &[Measured], seconds: f64, options: &Options) -> String {
-    let timed = rows.iter().filter(|row| row.seconds.is_some()).count();
-    let own = match rows.first().and_then(|row| row.seconds) {
-        Some(own) if own > seconds => format!("the planner's own choice took {}", microseconds(own)),
-        _ => "it is the planner's own choice".to_owned(),
-    };
-    format!("tuning {}: the fastest of {timed} plans timed, {} a step; {own}", options.tune, microseconds(seconds))
-}
-
-fn microseconds(seconds: f64) -> String {
-    format!("{:.2} µs", seconds * 1e6)
 }
 
 /// Compiles the plans worth trying and times those that do not spill, the planner's own choice in any case, until the
@@ -163,14 +100,7 @@ fn measure(backend: &CudaBackend, problem: &Problem, options: &Options) -> Resul
     drop(stand);
     // Memory is given back to the system when the device is idle: the session that follows may need all of it.
     let _ = backend.context.synchronize();
-    if options.tune.measures()
-        && rows.len() > 1
-        && let Some((seconds, recipe)) = winner(&rows)
-    {
-        let timed_on = format!("{} {}", problem.program.name(), problem.shape);
-        let question = question(backend, problem, options);
-        backend.winners.keep(&Winner { question, timed_on, tune: options.tune, seconds, recipe });
-    }
+    tuning(backend, problem, options, &backend.driver()).keep(&rows);
     Ok(rows)
 }
 
@@ -306,31 +236,6 @@ mod tests {
             assert!(steps as f64 * a_step <= (1.25 * RUN_SECONDS + whole).max(pass as f64 * a_step), "{steps}");
             assert!(steps < GRAPH_STEPS * pass || steps.is_multiple_of(GRAPH_STEPS * pass));
         }
-    }
-
-    fn row(predicted_seconds: f64, seconds: Option<f64>) -> Measured {
-        let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
-        let problem = Problem::new(program, Shape::new(&[64, 64]).unwrap(), DType::F32).unwrap();
-        let device = DeviceSpec::preset("h200").unwrap();
-        let plan = abide_core::plan::plan(&problem, &device, &Options::default()).unwrap();
-        Measured { plan, predicted_seconds, seconds, note: None }
-    }
-
-    #[test]
-    fn the_fastest_that_was_timed_wins() {
-        let mut rows = vec![row(1e-6, Some(3e-6)), row(2e-6, None), row(3e-6, Some(2e-6)), row(4e-6, Some(2.5e-6))];
-        assert_eq!(winner(&rows).map(|(seconds, _)| seconds), Some(2e-6));
-        assert_eq!(rows[0].ratio().map(|ratio| (ratio * 1e3).round()), Some(3000.0));
-        assert_eq!(rows[1].ratio(), None);
-        let options = Options { tune: Tune::Quick, ..Options::default() };
-        let note = found(&rows, 2e-6, &options);
-        assert_eq!(
-            note,
-            "tuning quick: the fastest of 3 plans timed, 2.00 µs a step; the planner's own choice took 3.00 µs"
-        );
-        rows[0].seconds = Some(1e-6);
-        assert!(found(&rows, 1e-6, &options).ends_with("it is the planner's own choice"));
-        assert_eq!(winner(&[row(1e-6, None)]), None);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The backend: an adapter, what it can hold, and plans for it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::Backend;
-use abide_core::plan::{plan, plan_portable};
-use abide_core::{Array, CachePolicy, DeviceSpec, Error, Execution, Options, Plan, Problem, Result, Session};
+use abide_cache::winners::Winners;
+use abide_core::backend::{Backend, Tuner};
+use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Binding, Kernel};
 
 use crate::NAME;
@@ -13,14 +14,16 @@ use crate::bandwidth::bandwidth;
 use crate::gpu::Gpu;
 use crate::pass::grid;
 use crate::session::{WgpuSession, check_type};
+use crate::tune::planned;
 
 /// Seconds from one dispatch to the next in a submission, as measured on data centre GPUs over Vulkan.
 const LAUNCH_SECONDS: f64 = 7e-6;
 
 /// Stencil programs on one wgpu adapter.
 pub struct WgpuBackend {
-    gpu: Arc<Gpu>,
-    spec: DeviceSpec,
+    pub(crate) gpu: Arc<Gpu>,
+    pub(crate) spec: DeviceSpec,
+    pub(crate) winners: Winners,
 }
 
 impl WgpuBackend {
@@ -40,7 +43,13 @@ impl WgpuBackend {
         let gpu = Arc::new(Gpu::open(description, &adapter)?);
         let bandwidth = bandwidth(&gpu)?;
         let spec = spec(&gpu.adapter, bandwidth);
-        Ok(WgpuBackend { gpu, spec })
+        Ok(WgpuBackend { gpu, spec, winners: Winners::of_user() })
+    }
+
+    /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
+    pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> WgpuBackend {
+        self.winners = Winners::at(folder.into());
+        self
     }
 
     /// The adapter it runs on.
@@ -54,7 +63,7 @@ impl WgpuBackend {
     }
 
     /// Checks what wgpu itself does not, or only by a message that names no way out.
-    fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
+    pub(crate) fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
         let limits = &self.gpu.limits;
         let uniform_bytes =
             (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
@@ -119,15 +128,13 @@ impl Backend for WgpuBackend {
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
-        let plan = match (options.execution, options.cache) {
-            (Execution::Auto, CachePolicy::Auto) | (Execution::Stepwise | Execution::Streaming, _) => {
-                plan_portable(problem, &self.spec, options)?
-            }
-            // Refuses a persistent kernel, and notes why a cache policy is not followed.
-            _ => plan(problem, &self.spec, options)?,
-        };
+        let plan = planned(self, problem, options)?;
         self.check(problem, &wgsl::kernels(problem, &plan)?)?;
         Ok(plan)
+    }
+
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        Some(self)
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
@@ -144,7 +151,8 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         compute_capability: None,
         multiprocessors: 0,
         registers: 0,
-        registers_per_thread: 0,
+        // A driver that computes on the CPU has its vector registers; others do not tell what they have.
+        registers_per_thread: if adapter.is_software() { 16 } else { 0 },
         shared_bytes: adapter.workgroup_bytes,
         shared_bytes_per_block: adapter.workgroup_bytes / 16 * 16,
         shared_bytes_reserved: 0,

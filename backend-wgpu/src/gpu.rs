@@ -7,6 +7,7 @@ use abide_core::{Error, Result};
 
 use crate::NAME;
 use crate::adapter::Adapter;
+use crate::pipelines::Pipelines;
 
 /// The longest that a finished copy may take to be handed over.
 const HANDED_OVER: std::time::Duration = std::time::Duration::from_secs(10);
@@ -17,13 +18,15 @@ pub(crate) struct Gpu {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
+    /// What was compiled, by its text.
+    pub pipelines: Pipelines,
     fault: Arc<Mutex<Option<String>>>,
 }
 
 impl Gpu {
     /// Opens an adapter with all its limits and the features that are used.
     pub fn open(description: Adapter, adapter: &wgpu::Adapter) -> Result<Gpu> {
-        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY;
+        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
         let limits = adapter.limits();
         let request = adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("abide"),
@@ -42,7 +45,7 @@ impl Gpu {
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| report(&uncaught, error.to_string())));
         let lost = fault.clone();
         device.set_device_lost_callback(move |_, message| report(&lost, format!("the device was lost: {message}")));
-        Ok(Gpu { adapter: description, device, queue, limits, fault })
+        Ok(Gpu { adapter: description, device, queue, limits, pipelines: Pipelines::default(), fault })
     }
 
     /// Runs `call`, which uses the device, and returns the first error that it caused.

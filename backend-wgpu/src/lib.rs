@@ -18,8 +18,10 @@ mod fields;
 mod gpu;
 mod pace;
 mod pass;
+mod pipelines;
 mod session;
 mod timing;
+mod tune;
 
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};
 pub use adapter::{Adapter, adapters};

@@ -1,11 +1,11 @@
 //! A kernel ready to run: compiled, its buffers bound for every state that they can be in.
 
 use abide_core::{Error, Result};
-use abide_shaders::wgsl::{self, Binding, Kernel};
+use abide_shaders::wgsl::{Binding, Kernel};
 
-use crate::NAME;
 use crate::fields::Fields;
 use crate::gpu::Gpu;
+use crate::pipelines::Compiled;
 
 /// A stage's kernel, or one for all stages of several steps.
 pub(crate) struct Pass {
@@ -47,7 +47,7 @@ impl Uniforms {
 impl Pass {
     /// Compiles a kernel and binds its buffers; `writes` counts the passes of a round before it that write each field.
     pub fn new(gpu: &Gpu, kernel: &Kernel, fields: &Fields, uniforms: &Uniforms, writes: &[usize]) -> Result<Pass> {
-        let (layout, pipeline) = compile(gpu, kernel)?;
+        let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, kernel)?;
         let group = |round: u64, is_whole: bool| {
             let resource = |(number, &binding): (usize, &Binding)| wgpu::BindGroupEntry {
                 binding: number as u32,
@@ -82,65 +82,6 @@ impl Pass {
         pass.set_bind_group(0, &self.buffers[usize::from(!is_whole)][(round % 2) as usize], &[]);
         pass.dispatch_workgroups(self.grid[0], self.grid[1], 1);
     }
-}
-
-fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline)> {
-    let entry = |(number, &binding): (usize, &Binding)| wgpu::BindGroupLayoutEntry {
-        binding: number as u32,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty: match binding {
-                Binding::Parameters | Binding::Steps => wgpu::BufferBindingType::Uniform,
-                Binding::Old(_) => wgpu::BufferBindingType::Storage { read_only: true },
-                Binding::New(_) => wgpu::BufferBindingType::Storage { read_only: false },
-            },
-            has_dynamic_offset: false,
-            min_binding_size: None,
-        },
-        count: None,
-    };
-    let entries: Vec<_> = kernel.bindings.iter().enumerate().map(entry).collect();
-    let label = Some(kernel.name.as_str());
-    let compiled = gpu.checked("compiling", || {
-        let device = &gpu.device;
-        let source = wgpu::ShaderSource::Wgsl(kernel.text.as_str().into());
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
-        // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
-        // domain, that of a tap is clamped to it (`source` in domain.wgsl), that of a tile's slot counts through the
-        // tile, that of a window's slot lies at most as far from the thread's own as the slots are padded, and a formula
-        // cannot index. Every field's buffer holds the whole domain that the text was made for. Loops count up to constants
-        // or to the steps of a round; divisors are constants above zero; there are no ray queries or meshes.
-        let module = unsafe {
-            device.create_shader_module_trusted(
-                wgpu::ShaderModuleDescriptor { label, source },
-                wgpu::ShaderRuntimeChecks::unchecked(),
-            )
-        };
-        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label,
-            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-                label,
-                bind_group_layouts: &[Some(&layout)],
-                immediate_size: 0,
-            })),
-            module: &module,
-            entry_point: Some(wgsl::ENTRY),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                // Every slot of a tile is loaded before it is read; what is read beside a window's slots reaches no cell
-                // that is kept.
-                zero_initialize_workgroup_memory: false,
-                ..Default::default()
-            },
-            cache: None,
-        });
-        (layout, pipeline)
-    });
-    compiled.map_err(|error| match error {
-        Error::Device { message, .. } => {
-            Error::Compile { backend: NAME, target: format!("WGSL on {}", gpu.adapter.name), log: message }
-        }
-        other => other,
-    })
 }
 
 /// A grid of two axes, neither longer than `most`, that holds this many workgroups with few to spare.

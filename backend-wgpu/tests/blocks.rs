@@ -5,8 +5,8 @@ mod common;
 use abide_core::backend::Backend;
 use abide_core::plan::blocks_plans;
 use abide_core::{
-    Array, DType, Depth, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope, Stencil,
-    catalogue,
+    Array, DType, Depth, DeviceSpec, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program,
+    Scope, Stencil, catalogue,
 };
 use abide_wgpu::WgpuBackend;
 use common::{backend, check_plan, problem, read_all, values};
@@ -99,10 +99,11 @@ fn boundary(rng: &mut Rng) -> String {
     ["z", "y", "x"].map(|letter| axis(rng, letter)).join(",")
 }
 
-/// A random plan of windows for a problem: any depth and any form that fits.
+/// A random plan of windows for a problem: any depth and any form that fits a GPU of as much workgroup memory.
 fn random_plan(backend: &WgpuBackend, problem: &Problem, rng: &mut Rng) -> Option<Plan> {
     let depth = rng.u32(1..=9);
-    let mut plans = blocks_plans(problem, backend.device(), &streaming(Depth::Steps(depth))).unwrap();
+    let device = DeviceSpec { registers_per_thread: 64, ..backend.device().clone() };
+    let mut plans = blocks_plans(problem, &device, &streaming(Depth::Steps(depth))).unwrap();
     (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(..plans.len())))
 }
 

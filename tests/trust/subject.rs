@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use abide::backend::{Opened, open};
 use abide::catalogue;
 use abide::{
-    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Program, Result,
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Plan, Problem, Program, Result,
     Session, Shape, Start, Tune,
 };
 
@@ -89,16 +89,25 @@ impl Subject {
         let depths = [Depth::Auto].into_iter().chain([2, 3, 5].map(Depth::Steps));
         let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
         let all = [own, stepwise].into_iter().chain(persistent).chain(streaming);
-        let able: Vec<Options> = all.filter(|options| self.plans(problem, options)).collect();
+        // Ways that come to one plan are one way.
+        let mut plans = Vec::new();
+        let mut is_new = |plan: &Plan| {
+            !plans.contains(plan) && {
+                plans.push(plan.clone());
+                true
+            }
+        };
+        let able: Vec<Options> =
+            all.filter(|options| self.plan(problem, options).is_some_and(|plan| is_new(&plan))).collect();
         assert!(!able.is_empty(), "{}: no way to run {}", self.name, describe(problem));
         able
     }
 
-    /// Whether the backend has this way to run a problem. Only a limit of the device or the backend may forbid one.
-    fn plans(&self, problem: &Problem, options: &Options) -> bool {
+    /// The plan of this way to run a problem, where there is one. Only a limit of the device or the backend may forbid it.
+    fn plan(&self, problem: &Problem, options: &Options) -> Option<Plan> {
         match self.opened.backend.plan(problem, options) {
-            Ok(_) => true,
-            Err(Error::Limit { .. } | Error::Unsupported { .. }) => false,
+            Ok(plan) => Some(plan),
+            Err(Error::Limit { .. } | Error::Unsupported { .. }) => None,
             Err(error) => panic!("{}: planning {}: {error}", self.name, describe(problem)),
         }
     }

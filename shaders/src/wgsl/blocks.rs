@@ -28,7 +28,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Blocks) -> Ke
     let writer = Writer::new(problem, &simplified, stages, blocks, &exchange);
     let bindings = bindings(program, stages);
 
-    let mut text = header(problem, &format!("up to {} steps", blocks.form.depth));
+    let mut text = header(problem, "several steps");
     text.push_str("struct Run {\n    steps: u32,\n}\n");
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings));

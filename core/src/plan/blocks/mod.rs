@@ -136,9 +136,11 @@ pub fn plan_blocks(problem: &Problem, device: &DeviceSpec, options: &Options) ->
                 problem.dtype,
             ),
             format!(
-                "windows with a tile inside their halo, of {} threads, {MOST_WORDS} registers of cells a thread, \
+                "windows with a tile inside their halo, of {} threads, {} registers of cells a thread, \
                  {MOST_OPERATIONS} operations of its cells together, {MOST_TAPS} taps a stage and {} bytes of workgroup memory",
-                device.threads_per_block, device.shared_bytes_per_block
+                device.threads_per_block,
+                search::most_words(device),
+                device.shared_bytes_per_block
             ),
             "use a smaller --depth, or --execution stepwise",
         )

@@ -75,7 +75,7 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
     let fields = demand.program.fields().len();
     let too_many_taps = demand.program.stages().iter().any(|stage| stage.dag.taps().count() > MOST_TAPS);
     if count > device.threads_per_block
-        || volume * fields * words > MOST_WORDS
+        || volume * fields * words > most_words(device)
         || volume * demand.operations > MOST_OPERATIONS.max(demand.operations)
         || too_many_taps
     {
@@ -97,6 +97,11 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
     }
     let cost = Cost::of(demand, &exchange);
     Some((Layout { window, whole, shared_bytes }, cost))
+}
+
+/// The most words of a thread's cells: half of its registers where a device tells them.
+pub(super) fn most_words(device: &DeviceSpec) -> usize {
+    if device.registers_per_thread > 0 { MOST_WORDS.min(device.registers_per_thread / 2) } else { MOST_WORDS }
 }
 
 impl Layout {

@@ -7,8 +7,6 @@ use abide_core::plan::{Options, Recipe, Tune};
 use abide_core::{Boundary, DeviceSpec, Problem};
 use serde::{Deserialize, Serialize};
 
-use crate::cache;
-
 /// What an answer depends on. Extents count by their class and constants beyond a boundary not at all, so that one answer
 /// serves many problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +36,7 @@ impl Question {
         };
         let axes = 3 - problem.shape.dimensions()..3;
         Question {
-            program: cache::key(&[&content]),
+            program: crate::key(&[&content]),
             dtype: problem.dtype.to_string(),
             size_class: problem.shape.extents().iter().map(|&extent| size_class(extent)).collect(),
             boundaries: axes.flat_map(|axis| problem.boundaries.0[axis]).map(kind).collect(),
@@ -80,7 +78,7 @@ pub struct Winners {
 impl Winners {
     /// Those of the user.
     pub fn of_user() -> Winners {
-        Winners { folder: cache::folder("tuned") }
+        Winners { folder: crate::folder("tuned") }
     }
 
     /// Those in a folder.
@@ -100,13 +98,13 @@ impl Winners {
         if let (Some(folder), Some(name)) = (&self.folder, name(&winner.question))
             && let Ok(text) = serde_json::to_vec_pretty(winner)
         {
-            cache::write(folder, &name, &text);
+            crate::write(folder, &name, &text);
         }
     }
 }
 
 fn name(question: &Question) -> Option<String> {
-    Some(cache::key(&[&serde_json::to_string(question).ok()?]) + ".json")
+    Some(crate::key(&[&serde_json::to_string(question).ok()?]) + ".json")
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and, where the interface hands
+//! out what it compiled, on disk, so that the next process does not compile at all.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use abide_core::{Error, Result};
+use abide_shaders::wgsl::{self, Binding, Kernel};
+
+use crate::NAME;
+use crate::adapter::Adapter;
+use crate::gpu::Gpu;
+
+/// The most kernels kept in memory; beyond them all are given up, and those in use compiled once more.
+const MOST: usize = 256;
+
+/// A kernel that was compiled, and how its buffers are bound.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub layout: wgpu::BindGroupLayout,
+    pub pipeline: wgpu::ComputePipeline,
+}
+
+/// The kernels of a device.
+#[derive(Default)]
+pub(crate) struct Pipelines {
+    by_text: Mutex<HashMap<String, Compiled>>,
+}
+
+impl Pipelines {
+    /// A kernel, compiled unless it was before.
+    pub fn of(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
+        if let Some(known) = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text) {
+            return Ok(known.clone());
+        }
+        // Not under the lock: other threads may compile other kernels.
+        let compiled = compile(gpu, kernel)?;
+        let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_text.len() >= MOST {
+            by_text.clear();
+        }
+        by_text.insert(kernel.text.clone(), compiled.clone());
+        Ok(compiled)
+    }
+}
+
+fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
+    let entry = |(number, &binding): (usize, &Binding)| wgpu::BindGroupLayoutEntry {
+        binding: number as u32,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: match binding {
+                Binding::Parameters | Binding::Steps => wgpu::BufferBindingType::Uniform,
+                Binding::Old(_) => wgpu::BufferBindingType::Storage { read_only: true },
+                Binding::New(_) => wgpu::BufferBindingType::Storage { read_only: false },
+            },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    };
+    let entries: Vec<_> = kernel.bindings.iter().enumerate().map(entry).collect();
+    let label = Some(kernel.name.as_str());
+    let mut kept = Kept::of(gpu, kernel);
+    let compiled = gpu.checked("compiling", || {
+        let device = &gpu.device;
+        kept.load(device);
+        let source = wgpu::ShaderSource::Wgsl(kernel.text.as_str().into());
+        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
+        // domain, that of a tap is clamped to it (`source` in domain.wgsl), that of a tile's slot counts through the
+        // tile, that of a window's slot lies at most as far from the thread's own as the slots are padded, and a formula
+        // cannot index. Every field's buffer holds the whole domain that the text was made for. Loops count up to constants
+        // or to the steps of a round; divisors are constants above zero; there are no ray queries or meshes.
+        let module = unsafe {
+            device.create_shader_module_trusted(
+                wgpu::ShaderModuleDescriptor { label, source },
+                wgpu::ShaderRuntimeChecks::unchecked(),
+            )
+        };
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label,
+            layout: Some(&device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label,
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            })),
+            module: &module,
+            entry_point: Some(wgsl::ENTRY),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every slot of a tile is loaded before it is read; what is read beside a window's slots reaches no cell
+                // that is kept.
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: kept.cache.as_ref(),
+        });
+        Compiled { layout, pipeline }
+    });
+    kept.save();
+    compiled.map_err(|error| match error {
+        Error::Device { message, .. } => {
+            Error::Compile { backend: NAME, target: format!("WGSL on {}", gpu.adapter.name), log: message }
+        }
+        other => other,
+    })
+}
+
+/// What a driver made of a kernel, in a file named by the text and the device.
+struct Kept {
+    folder: Option<PathBuf>,
+    name: String,
+    found: Option<Vec<u8>>,
+    cache: Option<wgpu::PipelineCache>,
+}
+
+impl Kept {
+    fn of(gpu: &Gpu, kernel: &Kernel) -> Kept {
+        let hands_out = gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE);
+        let folder = if hands_out { abide_cache::folder("pipelines") } else { None };
+        let Adapter { name, interface, driver, .. } = &gpu.adapter;
+        let name = abide_cache::key(&[name, interface, driver, &kernel.text]);
+        let found = folder.as_ref().and_then(|folder| fs::read(folder.join(&name)).ok());
+        Kept { folder, name, found, cache: None }
+    }
+
+    /// Hands the driver what it made before, if anything.
+    fn load(&mut self, device: &wgpu::Device) {
+        if self.folder.is_some() {
+            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: self.found.as_deref(), fallback: true };
+            // SAFETY: the data are what `save` wrote for this device, driver and kernel, in one piece; their header is
+            // checked against the device, and those of another, or none at all, are passed over.
+            self.cache = Some(unsafe { device.create_pipeline_cache(&descriptor) });
+        }
+    }
+
+    /// Keeps what the driver made, unless it was kept before.
+    fn save(&self) {
+        if let (Some(folder), Some(cache), None) = (&self.folder, &self.cache, &self.found)
+            && let Some(data) = cache.get_data()
+        {
+            abide_cache::write(folder, &self.name, &data);
+        }
+    }
+}

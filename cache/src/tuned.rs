@@ -1,0 +1,153 @@
+//! The plan for a problem where a backend can time several: what was kept, what is found now, or the planner's own choice.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abide_core::plan::{Measured, Options, Recipe, Tune};
+use abide_core::{DeviceSpec, Plan, Problem, Result};
+
+use crate::winners::{Question, Winner, Winners};
+
+/// Held while plans are timed: two that run at once would slow each other down.
+static TIMING: Mutex<()> = Mutex::new(());
+
+/// Waits until nothing else is timed in this process; nothing will be while the result lives.
+pub fn alone() -> MutexGuard<'static, ()> {
+    TIMING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What tuning asks of a backend, and where its answers are kept.
+pub struct Tuning<'a> {
+    /// The answers.
+    pub winners: &'a Winners,
+    /// The device.
+    pub device: &'a DeviceSpec,
+    /// The driver with its version.
+    pub driver: &'a str,
+    /// The problem.
+    pub problem: &'a Problem,
+    /// What is asked of its plan.
+    pub options: &'a Options,
+}
+
+impl Tuning<'_> {
+    /// The plan: what an earlier tuning kept, or what `measure` finds now, or `own`, as the options ask.
+    pub fn plan(&self, own: Plan, measure: impl FnOnce() -> Result<Vec<Measured>>) -> Result<Plan> {
+        let mut own = own;
+        if self.options.tune == Tune::Off {
+            return Ok(own);
+        }
+        if let Some(plan) = self.kept() {
+            return Ok(plan);
+        }
+        if !self.options.tune.measures() {
+            return Ok(own);
+        }
+        let _alone = alone();
+        // Another thread may have asked the same in the meantime.
+        if let Some(plan) = self.kept() {
+            return Ok(plan);
+        }
+        let rows = measure()?;
+        match winner(&rows) {
+            Some((seconds, recipe)) => {
+                if let Some(mut plan) = recipe.plan(self.problem, self.device, self.options) {
+                    plan.notes.push(found(&rows, seconds, self.options));
+                    return Ok(plan);
+                }
+                own.notes.push(format!("tuning {}: the fastest plan could not be made again", self.options.tune));
+            }
+            None => {
+                let why = rows.iter().find_map(|row| row.note.as_deref()).unwrap_or("no reason was told");
+                let tune = self.options.tune;
+                own.notes.push(format!("tuning {tune}: none of {} plans could be timed; {why}", rows.len()));
+            }
+        }
+        Ok(own)
+    }
+
+    /// Keeps the fastest of what was measured, where the options ask for tuning and there was a choice.
+    pub fn keep(&self, rows: &[Measured]) {
+        if self.options.tune.measures()
+            && rows.len() > 1
+            && let Some((seconds, recipe)) = winner(rows)
+        {
+            let timed_on = format!("{} {}", self.problem.program.name(), self.problem.shape);
+            let tune = self.options.tune;
+            self.winners.keep(&Winner { question: self.question(), timed_on, tune, seconds, recipe });
+        }
+    }
+
+    /// What an earlier tuning, as thorough as is asked for now, found fastest; `None` where there is none or it is no plan
+    /// for these extents.
+    fn kept(&self) -> Option<Plan> {
+        let winner = self.winners.find(&self.question())?;
+        if self.options.tune == Tune::Full && winner.tune != Tune::Full {
+            return None;
+        }
+        let mut plan = winner.recipe.plan(self.problem, self.device, self.options)?;
+        plan.notes.push(format!(
+            "kept from tuning {} on {}: {} a step were measured there; --tune off takes the planner's own choice",
+            winner.tune,
+            winner.timed_on,
+            microseconds(winner.seconds),
+        ));
+        Some(plan)
+    }
+
+    fn question(&self) -> Question {
+        Question::new(self.problem, self.options, self.device, self.driver)
+    }
+}
+
+/// The fastest plan's seconds a step and what makes it again.
+fn winner(rows: &[Measured]) -> Option<(f64, Recipe)> {
+    let row = rows.get(Measured::fastest(rows)?)?;
+    Some((row.seconds?, Recipe::of(&row.plan)?))
+}
+
+fn found(rows: &[Measured], seconds: f64, options: &Options) -> String {
+    let timed = rows.iter().filter(|row| row.seconds.is_some()).count();
+    let own = match rows.first().and_then(|row| row.seconds) {
+        Some(own) if own > seconds => format!("the planner's own choice took {}", microseconds(own)),
+        _ => "it is the planner's own choice".to_owned(),
+    };
+    format!("tuning {}: the fastest of {timed} plans timed, {} a step; {own}", options.tune, microseconds(seconds))
+}
+
+fn microseconds(seconds: f64) -> String {
+    format!("{:.2} µs", seconds * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use abide_core::{DType, Shape, catalogue};
+
+    use super::*;
+
+    fn row(predicted_seconds: f64, seconds: Option<f64>) -> Measured {
+        let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
+        let problem = Problem::new(program, Shape::new(&[64, 64]).unwrap(), DType::F32).unwrap();
+        let device = DeviceSpec::preset("h200").unwrap();
+        let plan = abide_core::plan::plan(&problem, &device, &Options::default()).unwrap();
+        Measured { plan, predicted_seconds, seconds, note: None }
+    }
+
+    #[test]
+    fn the_fastest_that_was_timed_wins() {
+        let mut rows = vec![row(1e-6, Some(3e-6)), row(2e-6, None), row(3e-6, Some(2e-6)), row(4e-6, Some(2.5e-6))];
+        assert_eq!(winner(&rows).map(|(seconds, _)| seconds), Some(2e-6));
+        assert_eq!(rows[0].ratio().map(|ratio| (ratio * 1e3).round()), Some(3000.0));
+        assert_eq!(rows[1].ratio(), None);
+        let options = Options { tune: Tune::Quick, ..Options::default() };
+        let note = found(&rows, 2e-6, &options);
+        assert_eq!(
+            note,
+            "tuning quick: the fastest of 3 plans timed, 2.00 µs a step; the planner's own choice took 3.00 µs"
+        );
+        rows[0].seconds = Some(1e-6);
+        assert!(found(&rows, 1e-6, &options).ends_with("it is the planner's own choice"));
+        assert_eq!(winner(&[row(1e-6, None)]), None);
+    }
+}
