@@ -189,7 +189,7 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
     let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
         backend: opened.backend.name(),
         reason: "it has one schedule, there are no plans to measure against each other".to_owned(),
-        change: "leave --measured out, or use --backend cuda".to_owned(),
+        change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
     })?;
     check_memory(opened, problem)?;
     tuner.measure(problem, options)

@@ -24,7 +24,8 @@ fn entry(name: &str, dimensions: usize) -> Program {
 
 /// A plan with other tiles.
 fn tiled(backend: &WgpuBackend, problem: &Problem, tile: [usize; 3], threads: [usize; 3], staged: bool) -> Plan {
-    let mut plan = backend.plan(problem, &Options::default()).unwrap();
+    let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
+    let mut plan = backend.plan(problem, &stepwise).unwrap();
     if let Schedule::Tiles(tiles) = &mut plan.schedule {
         (tiles.tile, tiles.threads) = (tile, threads);
         tiles.shared_bytes.fill(usize::from(staged));

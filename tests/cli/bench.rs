@@ -120,3 +120,18 @@ fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
     let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
     assert_eq!(table(&results).len(), 1, "{results}");
 }
+
+#[test]
+fn several_steps_at_once_are_set_against_one() {
+    let place = Place::new();
+    let line = "bench portable --backend cpu --quick --most-cells 300000";
+    let text = place.works(&format!("{line} --csv portable.csv"));
+    assert!(text.contains("2d5pt") && text.contains("ratio") && !text.contains("WRONG"), "{text}");
+    let results = std::fs::read_to_string(place.path("portable.csv")).unwrap();
+    let lines = table(&results);
+    assert_eq!(lines[0], "backend,device,stencil,dtype,domain,steps,gcells_per_s,ratio_to_one_step");
+    assert!(lines.len() == 2 && lines[1].starts_with("cpu,"), "{results}");
+    let report = json(&place.works(&format!("{line} --json")));
+    assert_eq!((report[0]["holds"].as_bool(), report[0]["target_ratio"].as_f64()), (Some(true), Some(1.15)));
+    assert!(report[0]["ratio_to_one_step"].as_f64().unwrap() > 0.0);
+}

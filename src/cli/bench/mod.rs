@@ -1,6 +1,7 @@
 //! `abide bench`.
 
 mod labels;
+mod portable;
 mod record;
 mod roofline;
 mod solvers;
@@ -28,6 +29,8 @@ enum What {
     Stencils(Box<stencils::Stencils>),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
     Solvers(Box<solvers::Solvers>),
+    /// Time several steps at once against one, on wgpu and the CPU, and hold the results to the CPU's
+    Portable(portable::Portable),
     /// Draw the roofline of results that --csv wrote
     Roofline(Roofline),
 }
@@ -38,6 +41,7 @@ impl Bench {
         match &self.what {
             What::Stencils(args) => args.execute(),
             What::Solvers(args) => args.execute(),
+            What::Portable(args) => args.execute(),
             What::Roofline(args) => args.execute(),
         }
     }
