@@ -116,7 +116,7 @@ fn measured(
 }
 
 fn reported(nvrtc: &Nvrtc, matrix: &Matrix, plan: &SolvePlan, options: &SolveOptions) -> Result<String> {
-    let (plan, cubin) = fit_solver(nvrtc, matrix, plan, options, &target(&plan.device))?;
+    let (plan, cubin) = fit_solver(nvrtc, matrix, plan, options, &target(&plan.device), false)?;
     let said = cubin.report.first().map(|compiled| (compiled.registers, compiled.spill_bytes));
     Ok(format!("{}, {said:?}", plan.schedule.describe()))
 }

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use abide_core::plan::krylov::{forms, plan_krylov_form};
 use abide_core::solver::{
-    GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial, SolveCache, SolveOptions,
-    SolverError,
+    BatchSystem, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial, SolveCache,
+    SolveOptions, SolverError,
 };
 use abide_core::sparse::{Triplets, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
@@ -215,4 +215,44 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
         let error = session.solve(&b, &mut x, &Parameters::default(), go_on).unwrap_err();
         assert!(matches!(error, SolverError::Indefinite { .. }), "{method}: {error}");
     }
+}
+
+#[test]
+fn a_batch_solves_as_its_systems_do_alone() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    for (method, preconditioner) in [(Method::Cg, Preconditioning::Jacobi), (Method::BiCgStab, Preconditioning::None)] {
+        let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+        let matrix: Matrix = laplacian_2d(23, 21, DType::F64).unwrap().into();
+        let rights: Vec<Array> =
+            (0..1000).map(|n| Array::from_fn(DType::F64, 483, |i| ((i * 13 + n * 7) % 19) as f64 - 9.0)).collect();
+        let mut solutions: Vec<Array> = rights.iter().map(|_| Array::zeros(DType::F64, 483).unwrap()).collect();
+        // One that is 0 is solved at once.
+        let zero = Array::zeros(DType::F64, 483).unwrap();
+        let mut systems: Vec<BatchSystem<'_>> = rights
+            .iter()
+            .zip(&mut solutions)
+            .enumerate()
+            .map(|(number, (b, x))| BatchSystem { matrix: &matrix, b: if number == 17 { &zero } else { b }, x })
+            .collect();
+        let parameters = Parameters { relative: 1e-9, ..Parameters::default() };
+        let reports = backend.solve_batch(&mut systems, &options, &parameters).unwrap();
+        assert_eq!(reports.len(), 1000);
+        let operator = matrix.operator::<f64>().unwrap();
+        for (number, report) in reports.iter().enumerate() {
+            let report = report.as_ref().unwrap();
+            let x = solutions[number].to_f64();
+            let b = if number == 17 { zero.to_f64() } else { rights[number].to_f64() };
+            let mut product = vec![0.0; x.len()];
+            operator.apply(&x, &mut product);
+            let residual = b.iter().zip(&product).map(|(b, ax)| (b - ax) * (b - ax)).sum::<f64>().sqrt();
+            assert!(residual <= 10.0 * report.threshold, "{method}, system {number}: {residual:e}");
+            assert_eq!(report.iterations == 0, number == 17, "{method}, system {number}");
+        }
+    }
+    let options = SolveOptions::with_method("chebyshev".parse().unwrap());
+    let matrix: Matrix = laplacian_2d(5, 5, DType::F64).unwrap().into();
+    let (b, mut x) = (right(&matrix), right(&matrix));
+    let mut one = [BatchSystem { matrix: &matrix, b: &b, x: &mut x }];
+    let refused = backend.solve_batch(&mut one, &options, &Parameters::default()).unwrap_err().to_string();
+    assert!(refused.contains("chebyshev"), "{refused}");
 }

@@ -13,8 +13,8 @@ mod solver;
 
 use abide_core::plan::krylov::{Division, Form, Space};
 use abide_core::solver::{GridOperator, Jacobi, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
-use abide_core::sparse::{Triplets, hpcg, laplacian_2d, trefethen};
-use abide_core::{Boundaries, Boundary, DType, LinearStencil, Shape};
+use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, trefethen};
+use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
 
 use common::present;
 use solver::Case;
@@ -225,6 +225,28 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
     let chosen: Vec<Case> =
         cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+#[test]
+fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    // One pattern, different values: a Laplacian with more and more on the diagonal.
+    let matrix = |shift: usize| -> Matrix {
+        let plain = laplacian_2d(9, 11, DType::F64).unwrap();
+        let values = (0..plain.rows()).flat_map(|row| {
+            plain
+                .row(row)
+                .map(move |(column, value)| value + if column == row { shift as f64 } else { 0.0 })
+                .collect::<Vec<_>>()
+        });
+        Csr::new(99, plain.offsets().clone(), plain.indices().to_vec(), Array::F64(values.collect())).unwrap().into()
+    };
+    let matrices: Vec<Matrix> = (0..5).map(matrix).collect();
+    let kinds = [
+        options(Method::Cg, Preconditioning::Jacobi, SolveCache::Auto),
+        options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }, SolveCache::Vectors),
+    ];
+    solver::all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
 }
 
 /// What blocks and threads must wait for, taken away from the kernels: each is found.

@@ -10,7 +10,7 @@ use abide_core::plan::krylov::plan_krylov;
 use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use abide_core::sparse::{hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
-use abide_cuda::{Nvrtc, fit_solver, target};
+use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
 
 use common::present;
 use parallel::each;
@@ -64,7 +64,7 @@ fn every_method_compiles_without_spills() {
     each(&runs, |(name, matrix, options, device)| {
         let plan = plan_krylov(matrix, device, options).unwrap();
         let words = format!("{name}, {}, {} {}, {}", device.name, options.method, options.preconditioner, plan.cache);
-        match fit_solver(&nvrtc, matrix, &plan, options, &target(device)) {
+        match fit_solver(&nvrtc, matrix, &plan, options, &target(device), false) {
             Ok((plan, cubin)) => {
                 let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
                 println!("{words}: {} registers; {}", report.registers, layout.describe());
@@ -85,4 +85,28 @@ fn every_method_compiles_without_spills() {
     });
     let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn batches_compile_without_spills() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let options = |method, preconditioner| SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+    let runs = [
+        (laplacian_2d(23, 21, DType::F64).unwrap(), options(Method::Cg, Preconditioning::Jacobi), "a100"),
+        (
+            trefethen(99, DType::F32).unwrap(),
+            options(Method::BiCgStab, Preconditioning::BlockJacobi { size: 4 }),
+            "h200",
+        ),
+    ];
+    each(&runs, |(matrix, options, name)| {
+        let (device, matrix) = (DeviceSpec::preset(name).unwrap(), Matrix::from(matrix.clone()));
+        let plan = plan_batch(&matrix, &device, options).unwrap();
+        let (plan, cubin) = fit_solver(&nvrtc, &matrix, &plan, options, &target(&device), true).unwrap();
+        let layout = plan.krylov().unwrap();
+        println!("{}: {:?}; {}", options.method, cubin.report, layout.describe());
+        assert_eq!(cubin.report[0].spill_bytes, 0);
+        // Several systems share a multiprocessor.
+        assert!(layout.threads <= 256 && layout.regions.total * 4 <= device.shared_bytes, "{}", layout.regions.total);
+    });
 }

@@ -1,6 +1,6 @@
 // The whole solve: the loop is in the kernel, and ends by convergence, by an error, or at the launch's share of iterations.
 
-extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const __grid_constant__ Arguments arguments)
+__device__ __forceinline__ void run(const Arguments& arguments)
 {
     Team team(arguments);
     Course course(arguments);
@@ -8,4 +8,22 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const 
     solve(team, course);
     // Shared memory of others may be written until all are done.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
+}
+
+extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const __grid_constant__ Arguments arguments)
+{
+    if constexpr (BATCHED) {
+        // A block a system; those of earlier launches that are done are left alone.
+        const unsigned long long system = blockIdx.x;
+        Arguments own = arguments;
+        own.state += system;
+        if (own.state->status != RUNNING) return;
+        own.values += system * own.entries;
+        own.inverse += system * own.inverses;
+        own.b += system * own.stride;
+        own.homes += system * VECTORS * own.stride;
+        own.history += system * own.histories;
+        own.threshold = own.thresholds[system];
+        run(own);
+    } else run(arguments);
 }

@@ -6,6 +6,7 @@
 
 constexpr int WARPS = THREADS / 32;
 constexpr int REDUCED = 4;                           // sums of one reduction, at most
+constexpr int DERIVED = 4;                           // what is made of them, at most
 constexpr long long PATIENCE = 1ll << 35;            // clocks that a wait may take: some 20 s
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
@@ -49,6 +50,8 @@ struct Arguments {
     State* state;
     double* history;
     unsigned long long stride;
+    const double* thresholds;                        // BATCHED: of each system
+    unsigned long long entries, inverses, histories; // BATCHED: values from one system to the next in these arrays
     double threshold;
     double weight;                                   // of Jacobi's method: its damping
     double centre, half;                             // of Chebyshev iteration: its interval
@@ -175,10 +178,11 @@ struct Team {
     unsigned sums;                                   // reductions done
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[blockIdx.x]), barriers(0), turn(0), sums(0) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
 
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }          // [REDUCED][WARPS]
     __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }            // [REDUCED]
+    __device__ __forceinline__ double* derived() const { return shared_at<double>(DERIVED_AT); }      // [DERIVED]
     __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }        // CLUSTER: [2][REDUCED][BLOCKS]
     __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
 
@@ -235,7 +239,7 @@ struct Team {
         return here;
     }
 
-    // One thread, after the block's threads have met: tells that the block has arrived.
+    // Thread 0, after the block's threads have met: tells that the block has arrived.
     __device__ __forceinline__ void arrive()
     {
         if (threadIdx.x == 0) add_release(a.arrived, 1u);
@@ -278,54 +282,86 @@ struct Team {
     template <int K>
     __device__ __forceinline__ void sum(real (&v)[K])
     {
-        static_assert(K <= REDUCED && K <= WARPS, "a warp takes each sum");
+        double nothing[1];
+        sum(v, nothing, [](const real (&)[K], double (&)[1]) {});
+    }
+
+    // The same, and what f makes of the sums, which one warp of each block computes for all: quotients and roots in double
+    // precision are dear.
+    template <int K, int D, class F>
+    __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f)
+    {
+        static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
+        constexpr int HELD = K == 1 ? 32 : K == 2 ? 16 : 8;          // lanes that hold one sum after warp_sum
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const unsigned half = (sums++ & 1) * REDUCED;
         // Warps without rows have nothing to add.
         const int active = own.rows < THREADS ? (own.rows + 31) / 32 : WARPS;
         if (warp < active) {
-            constexpr int HELD = K == 1 ? 32 : K == 2 ? 16 : 8;      // lanes that hold one sum
             const real part = warp_sum<K>(v);
             if (lane % HELD == 0 && lane / HELD < K) scratch()[lane / HELD * WARPS + warp] = part;
         }
         __syncthreads();
-        real part[1] = {real(0)};
-        if (warp < K) {
-            if (lane < active) part[0] = scratch()[warp * WARPS + lane];
-            part[0] = warp_sum<1>(part);
-            if constexpr (SPACE == BLOCK) {
-                if (lane == 0) totals()[warp] = part[0];
-            } else if constexpr (SPACE == CLUSTER) {
-                if (lane < BLOCKS) store_remote(gathered() + (half + warp) * BLOCKS + blockIdx.x, unsigned(lane), part[0]);
+        if (warp == 0) {
+            real parts[K];
+            #pragma unroll
+            for (int k = 0; k < K; ++k) parts[k] = lane < active ? scratch()[k * WARPS + lane] : real(0);
+            const real part = warp_sum<K>(parts);
+            if constexpr (SPACE == GRID) {
+                if (lane % HELD == 0 && lane / HELD < K) a.partials[(half + lane / HELD) * BLOCKS + blockIdx.x] = part;
+                __syncwarp();
             } else {
-                if (lane == 0) a.partials[(half + warp) * BLOCKS + blockIdx.x] = part[0];
+                #pragma unroll
+                for (int k = 0; k < K; ++k) parts[k] = __shfl_sync(0xffffffffu, part, k * HELD);
+                if constexpr (SPACE == CLUSTER) {
+                    #pragma unroll
+                    for (int k = 0; k < K; ++k)
+                        if (lane < BLOCKS) store_remote(gathered() + (half + k) * BLOCKS + blockIdx.x, unsigned(lane), parts[k]);
+                } else tell(parts, derived, f);
             }
         }
-        if constexpr (SPACE == CLUSTER) {
-            cluster_barrier();
-            if (warp < K) {
-                part[0] = lane < BLOCKS ? gathered()[(half + warp) * BLOCKS + lane] : real(0);
-                part[0] = warp_sum<1>(part);
-                if (lane == 0) totals()[warp] = part[0];
-            }
-        } else if constexpr (SPACE == GRID) {
-            __syncthreads();
-            arrive();
-            if (warp < K) {
+        if constexpr (SPACE == CLUSTER) cluster_barrier();
+        if constexpr (SPACE == GRID) arrive();
+        if (SPACE != BLOCK && warp == 0) {
+            real parts[K];
+            if constexpr (SPACE == CLUSTER) {
+                #pragma unroll
+                for (int k = 0; k < K; ++k) parts[k] = lane < BLOCKS ? gathered()[(half + k) * BLOCKS + lane] : real(0);
+            } else {
                 if (lane == 0) await();
                 __syncwarp();
-                part[0] = real(0);
                 #pragma unroll
-                for (int from = 0; from < BLOCKS; from += 32)
-                    if (from + lane < BLOCKS) part[0] += __ldcg(a.partials + (half + warp) * BLOCKS + from + lane);
-                part[0] = warp_sum<1>(part);
-                if (lane == 0) totals()[warp] = part[0];
+                for (int k = 0; k < K; ++k) parts[k] = real(0);
+                #pragma unroll
+                for (int from = 0; from < BLOCKS; from += 32) {
+                    #pragma unroll
+                    for (int k = 0; k < K; ++k)
+                        if (from + lane < BLOCKS) parts[k] += __ldcg(a.partials + (half + k) * BLOCKS + from + lane);
+                }
             }
+            const real part = warp_sum<K>(parts);
+            #pragma unroll
+            for (int k = 0; k < K; ++k) parts[k] = __shfl_sync(0xffffffffu, part, k * HELD);
+            tell(parts, derived, f);
         }
         __syncthreads();
         if constexpr (SPACE == GRID) end_if_lost();
         #pragma unroll
         for (int k = 0; k < K; ++k) v[k] = totals()[k];
+        #pragma unroll
+        for (int d = 0; d < D; ++d) derived[d] = this->derived()[d];
+    }
+
+    // One warp: leaves the sums, and what f makes of them, to the block.
+    template <int K, int D, class F>
+    __device__ __forceinline__ void tell(const real (&sums)[K], double (&made)[D], const F& f) const
+    {
+        f(sums, made);
+        if (threadIdx.x != 0) return;
+        #pragma unroll
+        for (int k = 0; k < K; ++k) totals()[k] = sums[k];
+        #pragma unroll
+        for (int d = 0; d < D; ++d) derived()[d] = made[d];
     }
 };
 
@@ -340,6 +376,9 @@ struct Course {
         : a(arguments), least(a.state->least), value(0), length(a.state->length), least_at(a.state->least_at),
           status(a.state->status), quantity(OF_RESIDUAL) {}
 
+    // The one thread that writes for all that work on the system.
+    static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
+
     __device__ __forceinline__ bool goes_on() const { return status == RUNNING && length < a.until; }
 
     __device__ __forceinline__ void ends(int how, int what, double with)
@@ -349,12 +388,11 @@ struct Course {
         value = with;
     }
 
-    // Records the residual of the current iterate from its square; whether it is small enough.
-    __device__ __forceinline__ bool converged(real square)
+    // Records the residual of the current iterate; whether it is small enough.
+    __device__ __forceinline__ bool converged(double residual)
     {
         const unsigned iteration = length++;
-        const double residual = sqrt(double(square));
-        if (blockIdx.x == 0 && threadIdx.x == 0) a.history[iteration] = residual;
+        if (tells()) a.history[iteration] = residual;
         if (!is_finite(residual)) ends(NOT_FINITE, OF_RESIDUAL, residual);
         else if (residual <= a.threshold) ends(CONVERGED, OF_RESIDUAL, residual);
         else {
@@ -386,7 +424,7 @@ struct Course {
 
     __device__ __forceinline__ void leave(const double (&scalars)[6], double true_square) const
     {
-        if (blockIdx.x != 0 || threadIdx.x != 0) return;
+        if (!tells()) return;
         State& s = *a.state;
         s.least = least;
         s.value = value;

@@ -40,9 +40,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             p.set(k, i, value);
             sums[0] += value * value;
         });
-        team.sum(sums);
+        double norm[1];
+        team.sum(sums, norm, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         rho = sums[0];
-        course.converged(rho);
+        course.converged(norm[0]);
     }
     while (course.goes_on()) {
         if (!course.nonzero(OF_SHADOW, rho)) break;
@@ -52,9 +53,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         product<-1>(team, v);
         real shadow_v[1] = {real(0)};
         team.rows([&](int k, unsigned i) { shadow_v[0] += shadow.get(k, i) * v.get(k, i); });
-        team.sum(shadow_v);
+        double quotient[1];
+        team.sum(shadow_v, quotient, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; });
         if (!course.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
-        const real alpha = rho / shadow_v[0];
+        const real alpha = real(quotient[0]);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
         if constexpr (!POINTWISE) m.apply(team, r, s_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_s(k, i)); });
@@ -66,15 +68,19 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             half[1] += t.get(k, i) * t.get(k, i);
             half[2] += r.get(k, i) * r.get(k, i);
         });
-        team.sum(half);
-        if (sqrt(double(half[2])) <= course.a.threshold) {
+        double made[2];
+        team.sum(half, made, [](const real (&s)[3], double (&to)[2]) {
+            to[0] = sqrt(double(s[2]));
+            to[1] = s[0] / s[1];
+        });
+        if (made[0] <= course.a.threshold) {
             // Half an iteration is enough.
             team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + alpha * scaled_p(k, i)); });
-            course.converged(half[2]);
+            course.converged(made[0]);
             break;
         }
         if (!course.nonzero(OF_TT, half[1])) break;
-        const real omega = half[0] / half[1];
+        const real omega = real(made[1]);
         real sums[2] = {real(0), real(0)};
         team.rows([&](int k, unsigned i) {
             x.set(k, i, x.get(k, i) + (alpha * scaled_p(k, i) + omega * scaled_s(k, i)));
@@ -83,10 +89,13 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             sums[0] += shadow.get(k, i) * value;
             sums[1] += value * value;
         });
-        team.sum(sums);
-        course.converged(sums[1]);
+        team.sum(sums, made, [&](const real (&s)[2], double (&to)[2]) {
+            to[0] = sqrt(double(s[1]));
+            to[1] = s[0] / rho * (alpha / omega);
+        });
+        course.converged(made[0]);
         if (course.status != RUNNING || !course.nonzero(OF_OMEGA, omega)) break;
-        const real beta = sums[0] / rho * (alpha / omega);
+        const real beta = real(made[1]);
         rho = sums[0];
         team.rows([&](int k, unsigned i) { p.set(k, i, r.get(k, i) + beta * (p.get(k, i) - omega * v.get(k, i))); });
     }

@@ -28,9 +28,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             sums[0] += value * scaled;
             sums[1] += value * value;
         });
-        team.sum(sums);
+        double norm[1];
+        team.sum(sums, norm, [](const real (&s)[2], double (&to)[1]) { to[0] = sqrt(double(s[1])); });
         rz = sums[0];
-        course.converged(sums[1]);
+        course.converged(norm[0]);
     }
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, rz)) break;
@@ -39,9 +40,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         product<P>(team, q);
         real pq[1] = {real(0)};
         team.rows([&](int k, unsigned i) { pq[0] += p.get(k, i) * q.get(k, i); });
-        team.sum(pq);
+        double quotient[1];
+        team.sum(pq, quotient, [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; });
         if (!course.positive(OF_CURVATURE, pq[0])) break;
-        const real alpha = rz / pq[0];
+        const real alpha = real(quotient[0]);
         real sums[2] = {real(0), real(0)};
         team.rows([&](int k, unsigned i) {
             const real value = r.get(k, i) - alpha * q.get(k, i);
@@ -59,9 +61,13 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
                 sums[1] += r.get(k, i) * r.get(k, i);
             });
         }
-        team.sum(sums);
-        course.converged(sums[1]);
-        const real beta = sums[0] / rz;
+        double made[2];
+        team.sum(sums, made, [&](const real (&s)[2], double (&to)[2]) {
+            to[0] = sqrt(double(s[1]));
+            to[1] = s[0] / rz;
+        });
+        course.converged(made[0]);
+        const real beta = real(made[1]);
         rz = sums[0];
         team.rows([&](int k, unsigned i) {
             real scaled;

@@ -43,7 +43,12 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (!POINTWISE) m.apply(team, r, u);
         multiply(scaled_r, w);
     };
-    real gamma, delta, square;
+    real gamma, delta;
+    double residual, beta, curvature, alpha;
+    const double* const kept = course.a.state->scalars;
+    real last_gamma = real(kept[0]), last_alpha = real(kept[1]);
+    unsigned iteration = unsigned(kept[2]);
+    bool fresh = kept[3] != 0;                       // r, u and w are computed, not recurred, and there is no direction before
     // Publishes m = M^-1 w beside the sums.
     const auto reduce = [&]() {
         if constexpr (!POINTWISE) m.apply(team, w, mw);
@@ -56,15 +61,22 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             sums[1] += w.get(k, i) * value;
             sums[2] += r.get(k, i) * r.get(k, i);
         });
-        team.sum(sums);
+        double made[4];
+        team.sum(sums, made, [&](const real (&s)[3], double (&to)[4]) {
+            const real quotient = fresh ? real(0) : s[0] / last_gamma;
+            const real rest = s[1] - quotient * s[0] / last_alpha;
+            to[0] = sqrt(double(s[2]));
+            to[1] = quotient;
+            to[2] = rest;
+            to[3] = s[0] / rest;
+        });
         gamma = sums[0];
         delta = sums[1];
-        square = sums[2];
+        residual = made[0];
+        beta = made[1];
+        curvature = made[2];
+        alpha = made[3];
     };
-    const double* const kept = course.a.state->scalars;
-    real last_gamma = real(kept[0]), last_alpha = real(kept[1]);
-    unsigned iteration = unsigned(kept[2]);
-    bool fresh = kept[3] != 0;                       // r, u and w are computed, not recurred, and there is no direction before
     if (!resumed) {
         renew();
         team.rows([&](int k, unsigned i) {
@@ -79,14 +91,13 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     }
     // A launch that goes on finds the same sums again, and m with them.
     reduce();
-    if (!resumed) course.converged(square);
+    if (!resumed) course.converged(residual);
     while (course.goes_on()) {
         product<-1>(team, n);
-        const real beta = fresh ? real(0) : gamma / last_gamma;
-        const real curvature = delta - beta * gamma / last_alpha;
-        if (!fresh && (gamma <= real(0) || delta <= real(0) || curvature <= real(0))) {
+        const real before = real(beta), step = real(alpha);
+        if (!fresh && (gamma <= real(0) || delta <= real(0) || curvature <= 0)) {
             // This may be rounding: look at a product computed afresh, then start anew.
-            team.rows([&](int k, unsigned i) { p.set(k, i, scaled_r(k, i) + beta * p.get(k, i)); });
+            team.rows([&](int k, unsigned i) { p.set(k, i, scaled_r(k, i) + before * p.get(k, i)); });
             multiply([&](int k, unsigned i) { return p.get(k, i); }, n);
             real sums[1] = {real(0)};
             team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * n.get(k, i); });
@@ -95,29 +106,28 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             renew();
             fresh = true;
             reduce();
-            course.converged(square);
+            course.converged(residual);
             continue;
         }
-        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, curvature)) break;
+        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, real(curvature))) break;
         fresh = false;
-        const real alpha = gamma / curvature;
         team.rows([&](int k, unsigned i) {
-            const real direction = scaled_r(k, i) + beta * p.get(k, i);
-            const real image = w.get(k, i) + beta * s.get(k, i), second = n.get(k, i) + beta * z.get(k, i);
+            const real direction = scaled_r(k, i) + before * p.get(k, i);
+            const real image = w.get(k, i) + before * s.get(k, i), second = n.get(k, i) + before * z.get(k, i);
             if constexpr (!POINTWISE) {
-                const real scaled = mw.get(k, i) + beta * q.get(k, i);
+                const real scaled = mw.get(k, i) + before * q.get(k, i);
                 q.set(k, i, scaled);
-                u.set(k, i, u.get(k, i) - alpha * scaled);
+                u.set(k, i, u.get(k, i) - step * scaled);
             }
             p.set(k, i, direction);
             s.set(k, i, image);
             z.set(k, i, second);
-            x.set(k, i, x.get(k, i) + alpha * direction);
-            r.set(k, i, r.get(k, i) - alpha * image);
-            w.set(k, i, w.get(k, i) - alpha * second);
+            x.set(k, i, x.get(k, i) + step * direction);
+            r.set(k, i, r.get(k, i) - step * image);
+            w.set(k, i, w.get(k, i) - step * second);
         });
         last_gamma = gamma;
-        last_alpha = alpha;
+        last_alpha = step;
         if (++iteration == course.a.replacement) {
             iteration = 0;
             renew();
@@ -129,7 +139,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             }, z);
         }
         reduce();
-        course.converged(square);
+        course.converged(residual);
     }
     team.leave(x);
     team.leave(r);

@@ -20,8 +20,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
         else return u.get(k, i);
     };
-    // w = A u, and the sums of u and w.
-    real gamma, delta, square;
+    // w = A u, and the sums of u and w; what follows from them for the next direction.
+    const double* const kept = course.a.state->scalars;
+    real gamma = real(kept[2]), delta = real(kept[3]);
+    double residual, beta = kept[0], correction = kept[1], alpha = kept[4];
     const auto multiply = [&]() {
         if constexpr (!POINTWISE) m.apply(team, r, u);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
@@ -34,15 +36,21 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             sums[1] += w.get(k, i) * value;
             sums[2] += r.get(k, i) * r.get(k, i);
         });
-        team.sum(sums);
+        double made[4];
+        team.sum(sums, made, [&](const real (&s)[3], double (&to)[4]) {
+            const real quotient = s[0] / gamma, product = quotient * s[0] / real(alpha);
+            to[0] = sqrt(double(s[2]));
+            to[1] = quotient;
+            to[2] = product;
+            to[3] = s[0] / (s[1] - product);
+        });
         gamma = sums[0];
         delta = sums[1];
-        square = sums[2];
+        residual = made[0];
+        beta = made[1];
+        correction = made[2];
+        alpha = made[3];
     };
-    const double* const kept = course.a.state->scalars;
-    real beta = real(kept[0]), correction = real(kept[1]);
-    gamma = real(kept[2]);
-    delta = real(kept[3]);
     if (!resumed) {
         true_residual(team, x, w, r);
         // All have read x before u takes its place.
@@ -51,17 +59,20 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             p.set(k, i, real(0));
             s.set(k, i, real(0));
         });
+        gamma = real(1);
+        alpha = 1;
         multiply();
-        beta = correction = real(0);
-        course.converged(square);
+        // There was no direction before.
+        beta = correction = 0;
+        alpha = gamma / delta;
+        course.converged(residual);
     }
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_PRODUCT, delta)) break;
-        real curvature = delta - correction;
-        if (curvature <= real(0)) {
+        if (delta - real(correction) <= real(0)) {
             // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then start anew.
             team.rows([&](int k, unsigned i) {
-                const real direction = scaled(k, i) + beta * p.get(k, i);
+                const real direction = scaled(k, i) + real(beta) * p.get(k, i);
                 p.set(k, i, direction);
                 team.publish(i, direction);
             });
@@ -71,21 +82,19 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * s.get(k, i); });
             team.sum(sums);
             if (!course.positive(OF_CURVATURE, sums[0])) break;
-            beta = real(0);
-            curvature = delta;
+            beta = 0;
+            alpha = gamma / delta;
         }
-        const real alpha = gamma / curvature, last = gamma;
+        const real step = real(alpha), before = real(beta);
         team.rows([&](int k, unsigned i) {
-            const real direction = scaled(k, i) + beta * p.get(k, i), image = w.get(k, i) + beta * s.get(k, i);
+            const real direction = scaled(k, i) + before * p.get(k, i), image = w.get(k, i) + before * s.get(k, i);
             p.set(k, i, direction);
             s.set(k, i, image);
-            x.set(k, i, x.get(k, i) + alpha * direction);
-            r.set(k, i, r.get(k, i) - alpha * image);
+            x.set(k, i, x.get(k, i) + step * direction);
+            r.set(k, i, r.get(k, i) - step * image);
         });
         multiply();
-        course.converged(square);
-        beta = gamma / last;
-        correction = beta * gamma / alpha;
+        course.converged(residual);
     }
     team.leave(x);
     team.leave(r);
@@ -94,6 +103,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(s);
     if constexpr (!POINTWISE) team.leave(u);
     const double true_square = checked(team, course, x, w);
-    const double scalars[6] = {beta, correction, gamma, delta, 0, 0};
+    const double scalars[6] = {beta, correction, gamma, delta, alpha, 0};
     course.leave(scalars, true_square);
 }

@@ -20,8 +20,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const auto test = [&]() {
         real sums[1] = {real(0)};
         team.rows([&](int k, unsigned i) { sums[0] += r.get(k, i) * r.get(k, i); });
-        team.sum(sums);
-        course.converged(sums[0]);
+        double norm[1];
+        team.sum(sums, norm, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+        course.converged(norm[0]);
     };
     if (!resumed) {
         true_residual(team, x, q, r);

@@ -4,28 +4,33 @@
 //! time (`session`): between launches the observer is asked, and a limit on time looked at. The stopping tests run on the
 //! device; the history comes back and passes through the same tests of [`abide_core::solver::Run`] here (`outcome`).
 
+mod batch;
 mod image;
 mod outcome;
 mod session;
 
 use abide_core::plan::krylov::{Home, Space, plan_krylov, plan_krylov_form};
-use abide_core::solver::{LinearBackend, LinearSession, Matrix, SolveOptions, SolvePlan, SolverError};
+use abide_core::solver::{
+    BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError,
+};
 use abide_core::{Backend, Error, Result};
 use abide_shaders::cuda;
 
 use crate::nvrtc::{Cubin, Nvrtc};
 use crate::{CudaBackend, cache, target};
 
+pub use batch::plan_batch;
 pub use image::Image;
 
 /// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers, at last with half
-/// the threads. Returns the plan that was kept, with the compiler's report in it.
+/// the threads. Returns the plan that was kept, with the compiler's report in it. `batched`: the kernel of many systems, a block each.
 pub fn fit_solver(
     nvrtc: &Nvrtc,
     matrix: &Matrix,
     plan: &SolvePlan,
     options: &SolveOptions,
     target: &str,
+    batched: bool,
 ) -> Result<(SolvePlan, Cubin)> {
     let compile = |plan: &SolvePlan| -> Result<(SolvePlan, Cubin, usize)> {
         let Some(layout) = plan.krylov() else {
@@ -35,7 +40,7 @@ pub fn fit_solver(
                 "plan it with this backend",
             ));
         };
-        let text = cuda::krylov(matrix, options, layout)?;
+        let text = cuda::krylov(matrix, options, layout, batched)?;
         let cubin = cache::compile(nvrtc, &text, target, &cuda::COMPILE_OPTIONS)?;
         let spilled = cubin.report.iter().map(|kernel| kernel.spill_bytes).max().unwrap_or(0);
         Ok((SolvePlan { compiled: cubin.report.clone(), ..plan.clone() }, cubin, spilled))
@@ -85,7 +90,7 @@ impl LinearBackend for CudaBackend {
         matrix.check(options)?;
         let mut plan = plan.clone();
         loop {
-            let (fitted, cubin) = fit_solver(&self.nvrtc, matrix, &plan, options, &target(self.device()))?;
+            let (fitted, cubin) = fit_solver(&self.nvrtc, matrix, &plan, options, &target(self.device()), false)?;
             let refused = match session::KrylovSession::open(&self.context, matrix, fitted, options, cubin) {
                 Ok(session) => return Ok(Box::new(session)),
                 Err(refused) => refused,
@@ -106,5 +111,16 @@ impl LinearBackend for CudaBackend {
             plan = plan_krylov_form(matrix, self.device(), options, &form)?;
             plan.notes.push(note);
         }
+    }
+
+    /// All systems in one launch, a block each: conjugate gradients and BiCGStab, without a preconditioner, with the diagonal's or
+    /// block-Jacobi's. A limit on time is refused.
+    fn solve_batch(
+        &self,
+        systems: &mut [BatchSystem<'_>],
+        options: &SolveOptions,
+        parameters: &Parameters,
+    ) -> Result<Vec<Result<Report, SolverError>>> {
+        batch::solve(self, systems, options, parameters)
     }
 }

@@ -22,10 +22,10 @@ use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
 
 /// Iterations of the first launch; later ones take about [`EPOCH_SECONDS`].
-const FIRST_EPOCH: u32 = 256;
+pub(super) const FIRST_EPOCH: u32 = 256;
 
 /// Seconds of a launch, about: observers and a limit on time wait no longer, nor does a display's watchdog.
-const EPOCH_SECONDS: f64 = 0.1;
+pub(super) const EPOCH_SECONDS: f64 = 0.1;
 
 /// Blocks of a cluster that every device with clusters has.
 const PORTABLE_CLUSTER: usize = 8;
@@ -35,30 +35,35 @@ const PARTIALS: usize = 2 * 4;
 
 /// The kernels' `Arguments`: addresses, then numbers.
 #[repr(C)]
-struct Arguments {
-    shares: u64,
-    offsets: u64,
-    searches: u64,
-    columns: u64,
-    values: u64,
-    b: u64,
-    inverse: u64,
-    factors: u64,
-    homes: u64,
-    exchanged: u64,
-    partials: u64,
-    arrived: u64,
-    state: u64,
-    history: u64,
-    stride: u64,
-    threshold: f64,
-    weight: f64,
-    centre: f64,
-    half: f64,
-    until: u32,
-    most: u32,
-    patience: u32,
-    replacement: u32,
+#[derive(Default)]
+pub(super) struct Arguments {
+    pub shares: u64,
+    pub offsets: u64,
+    pub searches: u64,
+    pub columns: u64,
+    pub values: u64,
+    pub b: u64,
+    pub inverse: u64,
+    pub factors: u64,
+    pub homes: u64,
+    pub exchanged: u64,
+    pub partials: u64,
+    pub arrived: u64,
+    pub state: u64,
+    pub history: u64,
+    pub stride: u64,
+    pub thresholds: u64,
+    pub entries: u64,
+    pub inverses: u64,
+    pub histories: u64,
+    pub threshold: f64,
+    pub weight: f64,
+    pub centre: f64,
+    pub half: f64,
+    pub until: u32,
+    pub most: u32,
+    pub patience: u32,
+    pub replacement: u32,
 }
 
 /// Device memory of a session.
@@ -180,6 +185,10 @@ impl KrylovSession {
             state: at(&buffers.state),
             history: at(history),
             stride: self.image.stride as u64,
+            thresholds: 0,
+            entries: 0,
+            inverses: 0,
+            histories: 0,
             threshold: run.threshold(),
             weight: self.image.weight,
             centre: self.image.interval[0],
@@ -370,14 +379,14 @@ fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Resu
 }
 
 /// Where buffers come from.
-struct Room<'a> {
-    context: &'a Arc<CudaContext>,
-    stream: &'a Arc<CudaStream>,
+pub(super) struct Room<'a> {
+    pub context: &'a Arc<CudaContext>,
+    pub stream: &'a Arc<CudaStream>,
 }
 
 impl Room<'_> {
     /// An error where there is not that much device memory.
-    fn check(&self, bytes: usize) -> Result<()> {
+    pub fn check(&self, bytes: usize) -> Result<()> {
         let (free, _) = self.context.mem_get_info().map_err(during("asking for free memory"))?;
         if bytes > free {
             let change = "choose f32, or another backend";
@@ -387,11 +396,11 @@ impl Room<'_> {
     }
 
     /// A buffer of zeros, at least a line long so that it has an address.
-    fn zeros(&self, bytes: usize) -> Result<CudaSlice<u8>> {
+    pub fn zeros(&self, bytes: usize) -> Result<CudaSlice<u8>> {
         self.stream.alloc_zeros::<u8>(bytes.max(128)).map_err(during("allocating a solver's memory"))
     }
 
-    fn load(&self, bytes: &[u8]) -> Result<CudaSlice<u8>> {
+    pub fn load(&self, bytes: &[u8]) -> Result<CudaSlice<u8>> {
         let mut buffer = self.zeros(bytes.len())?;
         if !bytes.is_empty() {
             let mut part = buffer.slice_mut(..bytes.len());

@@ -14,6 +14,8 @@
 
 namespace {
 
+constexpr int SYSTEMS = BATCHED ? BLOCKS_LAUNCHED : 1;
+
 Arguments arguments;
 
 void body() { krylov(arguments); }
@@ -86,6 +88,9 @@ int main(int, char** words)
     a.inverse = next<real>(file);
     a.factors = next<double>(file);
     a.homes = next<real>(file);
+    a.thresholds = next<double>(file);
+    a.entries = number<unsigned long long>(file);
+    a.inverses = number<unsigned long long>(file);
     a.stride = number<unsigned long long>(file);
     a.threshold = number<double>(file);
     a.weight = number<double>(file);
@@ -97,22 +102,25 @@ int main(int, char** words)
     a.exchanged = fresh<real>(SPACE == GRID ? TURNS * a.stride : 0);
     a.partials = fresh<real>(2 * REDUCED * BLOCKS_LAUNCHED);
     a.arrived = fresh<unsigned>(1);
-    a.state = fresh<State>(1);
-    a.history = fresh<double>(a.most + 2);
-    State& state = *a.state;
-    state = State{};
-    state.least = HUGE_VAL;
-    while (state.status == RUNNING) {
-        const unsigned before = state.length;
-        a.until = chunk == 0 ? a.most + 1 : state.length + chunk;
+    a.state = fresh<State>(SYSTEMS);
+    a.histories = a.most + 2;
+    a.history = fresh<double>(SYSTEMS * a.histories);
+    for (int n = 0; n < SYSTEMS; ++n) {
+        a.state[n] = State{};
+        a.state[n].least = HUGE_VAL;
+    }
+    a.until = 0;
+    const auto running = [&] { return std::any_of(a.state, a.state + SYSTEMS, [](const State& s) { return s.status == RUNNING; }); };
+    while (running()) {
+        if (a.until > a.most) emulated::fail("a launch left a system running at its last iteration");
+        a.until = chunk == 0 ? a.most + 1 : std::min(a.until + chunk, a.most + 1);
         *a.arrived = 0;
         for (emulated::Lane& lane : emulated::lanes) lane.done = false;
         emulated::launch(body, [](int block, int thread) { blockIdx.x = block; threadIdx.x = thread; });
-        if (state.status == RUNNING && state.length <= before) emulated::fail("a launch without an iteration");
     }
     for (const Array& array : arrays) array.check();
-    write(folder + "/homes", a.homes, VECTORS_LAUNCHED * a.stride * sizeof(real));
-    write(folder + "/history", a.history, state.length * sizeof(double));
-    write(folder + "/state", &state, sizeof state);
+    write(folder + "/homes", a.homes, SYSTEMS * VECTORS * a.stride * sizeof(real));
+    write(folder + "/history", a.history, SYSTEMS * a.histories * sizeof(double));
+    write(folder + "/state", a.state, SYSTEMS * sizeof(State));
     return 0;
 }

@@ -63,6 +63,7 @@ pub struct Program {
     rows: usize,
     stride: usize,
     dtype: DType,
+    systems: usize,
 }
 
 /// What a run left.
@@ -90,33 +91,15 @@ impl Case {
 
     /// The kernel with some words replaced, compiled, and the system beside it.
     pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
-        let said = |error: abide_core::Error| error.to_string();
-        let mut device = DeviceSpec::preset("h200").map_err(said)?;
+        let mut device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
         device.multiprocessors = self.form.blocks;
         if let Some(bytes) = self.shared {
             device.shared_bytes_per_block = bytes;
         }
-        let plan = plan_krylov_form(&self.matrix, &device, &self.options, &self.form).map_err(said)?;
-        let layout = plan.krylov().cloned().ok_or("no layout")?;
-        let text = cuda::krylov(&self.matrix, &self.options, &layout).map_err(said)?;
-        let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
-            std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
-        }
-        let mut command = Command::new(&compiler[0]);
-        command.args(&compiler[1..]).current_dir(folder.path());
-        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch", "-DARCHITECTURE=900"]);
-        command
-            .arg(format!("-DBLOCKS_LAUNCHED={}", layout.blocks))
-            .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
-        command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
-        command.arg(format!("-DVECTORS_LAUNCHED={}", layout.vectors.len()));
-        succeeds(&mut command)?;
-        let image = Image::new(&self.matrix, &self.options, &layout).map_err(|error| error.to_string())?;
-        let program =
-            Program { folder, layout, rows: self.matrix.rows(), stride: image.stride, dtype: self.matrix.dtype() };
-        program.write(&image, &self.right(), &self.parameters())?;
+        let plan = plan_krylov_form(&self.matrix, &device, &self.options, &self.form);
+        let layout = plan.map_err(|error| error.to_string())?.krylov().cloned().ok_or("no layout")?;
+        let program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
+        program.write(&[(&self.matrix, self.right())], &self.options, &self.parameters())?;
         Ok(program)
     }
 
@@ -195,37 +178,89 @@ impl Case {
 }
 
 impl Program {
-    fn write(&self, image: &Image, right: &Array, parameters: &Parameters) -> Result<(), String> {
-        let real = self.dtype.bytes();
-        let mut homes = vec![0xff_u8; self.layout.vectors.len() * image.stride * real];
-        let x = self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).ok_or("no x")?;
-        homes[x * image.stride * real..][..self.rows * real].fill(0);
-        if let Some((number, diagonal)) = &image.diagonal {
-            homes[number * image.stride * real..][..self.rows * real].copy_from_slice(diagonal.as_bytes());
+    /// Compiles the kernel of a layout, with some words replaced; of a batch of so many systems where they are told.
+    fn compile(
+        compiler: &[String],
+        matrix: &Matrix,
+        options: &SolveOptions,
+        layout: Krylov,
+        systems: Option<usize>,
+        changes: &[(&str, &str)],
+    ) -> Result<Program, String> {
+        let text = cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
+        let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
+            std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
-        let norm = match right {
-            Array::F32(b) => f64::from(reduce::dot(b, b)).sqrt(),
-            Array::F64(b) => reduce::dot(b, b).sqrt(),
-        };
+        let blocks = systems.unwrap_or(layout.blocks);
+        let mut command = Command::new(&compiler[0]);
+        command.args(&compiler[1..]).current_dir(folder.path());
+        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch", "-DARCHITECTURE=900"]);
+        command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
+        command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
+        succeeds(&mut command)?;
+        let (rows, dtype) = (matrix.rows(), matrix.dtype());
+        Ok(Program { folder, layout, rows, stride: rows.next_multiple_of(64), dtype, systems: systems.unwrap_or(1) })
+    }
+
+    fn x(&self) -> usize {
+        self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(usize::MAX)
+    }
+
+    /// Writes the systems for the program.
+    fn write(
+        &self,
+        systems: &[(&Matrix, Array)],
+        options: &SolveOptions,
+        parameters: &Parameters,
+    ) -> Result<(), String> {
+        let (real, vectors) = (self.dtype.bytes(), self.layout.vectors.len());
+        let vector = self.stride * real;
+        let (mut values, mut inverse, mut homes, mut rights, mut thresholds) = (vec![], vec![], vec![], vec![], vec![]);
+        let mut last = None;
+        for (matrix, right) in systems {
+            let image = Image::new(matrix, options, &self.layout).map_err(|error| error.to_string())?;
+            let mut own = vec![0xff_u8; vectors * vector];
+            own[self.x() * vector..][..self.rows * real].fill(0);
+            if let Some((number, diagonal)) = &image.diagonal {
+                own[number * vector..][..self.rows * real].copy_from_slice(diagonal.as_bytes());
+            }
+            homes.extend(own);
+            values.extend_from_slice(&image.values);
+            inverse.extend_from_slice(&image.inverse);
+            rights.extend_from_slice(right.as_bytes());
+            rights.resize(rights.len().next_multiple_of(vector), 0xff);
+            let norm = match right {
+                Array::F32(b) => f64::from(reduce::dot(b, b)).sqrt(),
+                Array::F64(b) => reduce::dot(b, b).sqrt(),
+            };
+            thresholds.push((parameters.relative * norm).max(parameters.absolute));
+            last = Some(image);
+        }
+        let image = last.ok_or("no system")?;
+        let doubles: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
         let mut bytes = Vec::new();
-        let arrays: [&[u8]; 9] = [
+        let arrays: [&[u8]; 10] = [
             &image.shares,
             &image.offsets,
             &image.searches,
             &image.columns,
-            &image.values,
-            right.as_bytes(),
-            &image.inverse,
+            &values,
+            &rights,
+            &inverse,
             &image.factors,
             &homes,
+            &doubles,
         ];
         for array in arrays {
             bytes.extend((array.len() as u64).to_ne_bytes());
             bytes.extend_from_slice(array);
         }
-        bytes.extend((image.stride as u64).to_ne_bytes());
-        let threshold = (parameters.relative * norm).max(parameters.absolute);
-        for number in [threshold, image.weight, image.interval[0], image.interval[1]] {
+        for number in [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride] {
+            bytes.extend((number as u64).to_ne_bytes());
+        }
+        for number in [thresholds[0], image.weight, image.interval[0], image.interval[1]] {
             bytes.extend(number.to_ne_bytes());
         }
         for number in [parameters.iterations as u32, parameters.stagnation as u32, image.replacement] {
@@ -234,26 +269,70 @@ impl Program {
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
     }
 
-    /// Runs the program to the end of the solve.
+    /// Runs the program to the end of its only solve.
     pub fn run(&self, seed: usize, chunk: usize) -> Result<Outcome, String> {
+        self.run_all(seed, chunk)?.pop().ok_or_else(|| "no system".to_owned())
+    }
+
+    /// Runs the program to the end of all solves.
+    pub fn run_all(&self, seed: usize, chunk: usize) -> Result<Vec<Outcome>, String> {
         let folder = self.folder.path();
         succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()).arg(chunk.to_string()))?;
         let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
         let doubles =
             |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>();
-        let (homes, state) = (read("homes")?, read("state")?);
-        let real = self.dtype.bytes();
-        let x = self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).ok_or("no x")?;
-        let x = &homes[x * self.stride * real..][..self.rows * real];
-        let x = match self.dtype {
-            DType::F32 => x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect(),
-            DType::F64 => doubles(x),
-        };
-        let word = |at: usize| state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b));
-        let squares = doubles(&state);
-        let true_residual = squares.get(8).copied().unwrap_or(f64::NAN).sqrt();
-        Ok(Outcome { x, history: doubles(&read("history")?), true_residual, status: word(80), quantity: word(84) })
+        let (homes, states, histories) = (read("homes")?, read("state")?, read("history")?);
+        let parts = |bytes: &[u8]| bytes.len() / self.systems;
+        let mut all = Vec::new();
+        for system in 0..self.systems {
+            let own = |bytes: &[u8]| bytes[system * parts(bytes)..][..parts(bytes)].to_vec();
+            let (homes, state, history) = (own(&homes), own(&states), own(&histories));
+            let real = self.dtype.bytes();
+            let x = &homes[self.x() * self.stride * real..][..self.rows * real];
+            let x = match self.dtype {
+                DType::F32 => x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect(),
+                DType::F64 => doubles(x),
+            };
+            let word = |at: usize| state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b));
+            let true_residual = doubles(&state).get(8).copied().unwrap_or(f64::NAN).sqrt();
+            let history = doubles(&history[..8 * word(72).max(0) as usize]);
+            all.push(Outcome { x, history, true_residual, status: word(80), quantity: word(84) });
+        }
+        Ok(all)
     }
+}
+
+/// Solves systems in one batch, and holds each to the bits that it has alone, in several orders of the lanes and cuts.
+pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOptions) -> Result<(), String> {
+    let device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
+    let plan = abide_cuda::plan_batch(&matrices[0], &device, options).map_err(|error| error.to_string())?;
+    let layout = plan.krylov().cloned().ok_or("no layout")?;
+    let parameters = Parameters { relative: 1e-9, ..Parameters::default() };
+    let right =
+        |number: usize| Array::from_fn(DType::F64, matrices[0].rows(), |i| ((i * 7 + number) % 11) as f64 - 4.0);
+    let mut alone = Vec::new();
+    for (number, matrix) in matrices.iter().enumerate() {
+        let program = Program::compile(compiler, matrix, options, layout.clone(), None, &[])?;
+        program.write(&[(matrix, right(number))], options, &parameters)?;
+        alone.push(program.run(1, 0)?);
+    }
+    if alone.iter().any(|outcome| outcome.status != 1) {
+        return Err("a system does not converge alone".to_owned());
+    }
+    let program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
+    let systems: Vec<(&Matrix, Array)> = matrices.iter().enumerate().map(|(n, matrix)| (matrix, right(n))).collect();
+    program.write(&systems, options, &parameters)?;
+    for (seed, chunk) in [(1, 0), (2, 5)] {
+        if program.run_all(seed, chunk)? != alone {
+            return Err(format!("other bits in a batch, order {seed}, {chunk} iterations a launch"));
+        }
+    }
+    println!(
+        "{} alone and in a batch: {:?} iterations",
+        options.method,
+        alone.iter().map(|o| o.history.len() - 1).collect::<Vec<_>>()
+    );
+    Ok(())
 }
 
 /// Does something with each case, two at once: each takes a compiler, or a processor. What is wrong with any is a failure that

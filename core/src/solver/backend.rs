@@ -1,10 +1,11 @@
 //! What every backend offers that solves linear systems.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::{Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError};
 use crate::backend::Backend;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::real::Array;
 
 /// Sees the number of an iterate and the norm of its residual, and may end the run with [`SolverError::Stopped`].
@@ -31,6 +32,68 @@ pub trait LinearBackend: Backend {
         plan: &SolvePlan,
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
+
+    /// Solves independent systems whose matrices have their entries at the same places: one result a system, in order, each as
+    /// [`LinearSession::solve`] gives it.
+    ///
+    /// One after the other, unless the backend does better.
+    ///
+    /// # Errors
+    ///
+    /// What [`check_batch`] finds, and what the backend cannot do for any of them.
+    fn solve_batch(
+        &self,
+        systems: &mut [BatchSystem<'_>],
+        options: &SolveOptions,
+        parameters: &Parameters,
+    ) -> Result<Vec<Result<Report, SolverError>>> {
+        check_batch(systems)?;
+        let solve = |system: &mut BatchSystem<'_>| {
+            let plan = self.plan_solve(system.matrix, options)?;
+            let mut session = self.open_solver(system.matrix, &plan, options)?;
+            session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
+        };
+        Ok(systems.iter_mut().map(solve).collect())
+    }
+}
+
+/// One of many independent systems; `x` holds the first guess, and then the last iterate.
+pub struct BatchSystem<'a> {
+    /// The matrix, stored.
+    pub matrix: &'a Matrix,
+    /// The right-hand side.
+    pub b: &'a Array,
+    /// The solution.
+    pub x: &'a mut Array,
+}
+
+/// Checks that the matrices of a batch are stored, of one type, and have their entries at the same places.
+pub fn check_batch(systems: &[BatchSystem<'_>]) -> Result<()> {
+    let Some(Matrix::Stored(first)) = systems.first().map(|system| system.matrix) else {
+        let reason = "its matrices are not stored";
+        return if systems.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::invalid("a batch of systems", reason, "assemble them"))
+        };
+    };
+    let differs = |matrix: &Matrix| match matrix {
+        Matrix::Stored(other) if Arc::ptr_eq(first, other) => false,
+        Matrix::Stored(other) => {
+            (first.dtype(), first.columns()) != (other.dtype(), other.columns())
+                || first.offsets() != other.offsets()
+                || first.indices() != other.indices()
+        }
+        Matrix::Stencil(_) => true,
+    };
+    match systems.iter().position(|system| differs(system.matrix)) {
+        Some(number) => {
+            let reason =
+                format!("the matrix of system {number} has another type or other places of entries than the first");
+            Err(Error::invalid("a batch of systems", reason, "solve systems of one pattern at a time"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A matrix on a device, ready to solve for one right-hand side after the other.

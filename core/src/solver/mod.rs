@@ -43,7 +43,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{LinearBackend, LinearSession, Observe};
+pub use backend::{BatchSystem, LinearBackend, LinearSession, Observe, check_batch};
 pub use bicgstab::BiCgStab;
 pub use bounds::Bounds;
 pub use cg::Cg;

@@ -45,7 +45,9 @@ enum Preconditioning { NONE, JACOBI, BLOCK_JACOBI, POLYNOMIAL };
 
 /// The text of the kernel of a layout; a function of its arguments alone. Of a stored matrix it holds no entry and no extent, so that
 /// matrices of one layout share a kernel.
-pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Result<String> {
+///
+/// `batched` is the kernel of many systems of one pattern, a block each; the layout is one block's.
+pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched: bool) -> Result<String> {
     let dtype = matrix.dtype();
     let (real, column) = (
         if dtype == DType::F32 { "float" } else { "double" },
@@ -110,6 +112,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Resul
         ("THREADS", layout.threads),
         ("ROWS", if layout.is_unrolled() { layout.rows_per_thread } else { 1 }),
         ("UNROLLED", usize::from(layout.is_unrolled())),
+        ("BATCHED", usize::from(batched)),
+        ("VECTORS", layout.vectors.len()),
         ("TURNS", layout.turns),
         ("REPLICA_ROWS", if layout.space == Space::Grid { 0 } else { matrix.rows() }),
         ("WIDTH", width),
@@ -122,6 +126,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Resul
         ("EVICT_FIRST", usize::from(layout.evict_first)),
         ("SCRATCH_AT", regions.scratch),
         ("TOTALS_AT", regions.totals),
+        ("DERIVED_AT", regions.derived),
         ("LOST_AT", regions.lost),
         ("GATHERED_AT", regions.gathered),
         ("REPLICA_AT", regions.replica),

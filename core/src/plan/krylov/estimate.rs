@@ -1,7 +1,7 @@
 //! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level cache and device
 //! memory, and the waits.
 
-use super::{Division, Home, Krylov, Space, applied, entry_bytes};
+use super::{Division, Home, Krylov, Space, Vector, applied, entry_bytes, vectors};
 use crate::device::DeviceSpec;
 use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 
@@ -76,11 +76,15 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     // Gathers hit shared memory, or the first-level cache, which is the same memory.
     let shared = products * (cached * entry + entries * real) + TOUCHES * near * most_rows * real;
     let shared = shared / (128.0 * clock);
-    let Beyond { matrix: streamed, vectors } = beyond(matrix, options, krylov);
-    // A multiprocessor takes 64 bytes a clock at most from the last-level cache.
+    let Beyond { matrix: streamed, vectors: homeless } = beyond(matrix, options, krylov);
+    // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own, where they are near.
+    let is_near =
+        |(vector, home): &(Vector, Home)| Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared;
+    let lines = if krylov.vectors.iter().any(is_near) { 1.0 } else { 2.0 };
     let gathered =
-        if krylov.space == Space::Grid { products * entries.min(3.0 * most_rows) * blocks * real } else { 0.0 };
-    let through = streamed * krylov.imbalance() + TOUCHES * vectors + gathered;
+        if krylov.space == Space::Grid { products * entries.min(lines * most_rows) * blocks * real } else { 0.0 };
+    // A multiprocessor takes 64 bytes a clock at most from the last-level cache.
+    let through = streamed * krylov.imbalance() + TOUCHES * homeless + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
     let latency = products * chains(krylov, entries, cached >= entries) / clock;

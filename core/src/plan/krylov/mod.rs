@@ -123,6 +123,8 @@ pub struct Regions {
     pub scratch: usize,
     /// Sums of all.
     pub totals: usize,
+    /// What is made of them.
+    pub derived: usize,
     /// Whether a wait was given up.
     pub lost: usize,
     /// Sums of the cluster's blocks.

@@ -15,6 +15,9 @@ const REGISTERS_OF_LOOPS: usize = 48;
 /// Sums of one reduction, at most.
 const REDUCED: usize = 4;
 
+/// Numbers made of them, at most, in f64.
+const DERIVED: usize = 4;
+
 /// Bytes of shared memory given out one after the other.
 struct Room {
     used: usize,
@@ -60,6 +63,7 @@ pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form:
     };
     regions.scratch = fit(room.take(REDUCED * warps * real))?;
     regions.totals = fit(room.take(REDUCED * real))?;
+    regions.derived = fit(room.take(DERIVED * 8))?;
     regions.lost = fit(room.take(4))?;
     if space == Space::Cluster {
         regions.gathered = fit(room.take(2 * REDUCED * blocks * real))?;
