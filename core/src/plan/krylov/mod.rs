@@ -236,20 +236,10 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
             "choose --backend cpu",
         ));
     }
-    if let Matrix::Stored(stored) = matrix
-        && stored.rows() != stored.columns()
-    {
-        let reason = format!("it has {} rows and {} columns", stored.rows(), stored.columns());
-        return Err(Error::invalid("the matrix", reason, "a system needs as many equations as unknowns"));
-    }
+    matrix.check_extents()?;
     let most = u32::MAX as usize / 2;
-    if matrix.rows() == 0 || matrix.rows() > most {
-        return Err(Error::limit(
-            "rows of a system on a CUDA device",
-            matrix.rows(),
-            format!("1 to {most}"),
-            "choose --backend cpu",
-        ));
+    if matrix.rows() > most {
+        return Err(Error::limit("rows of a system on a CUDA device", matrix.rows(), most, "choose --backend cpu"));
     }
     if let Preconditioning::BlockJacobi { size } = options.preconditioner
         && !(1..=64).contains(&size)
