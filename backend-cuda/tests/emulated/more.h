@@ -8,12 +8,6 @@ T __shfl_xor_sync(unsigned, T value, int by)
     return emulated::exchange(value, emulated::current ^ by, "__shfl_xor_sync");
 }
 
-template <class T>
-T __shfl_sync(unsigned, T value, int from)
-{
-    return emulated::exchange(value, emulated::current / emulated::WARP * emulated::WARP + from, "__shfl_sync");
-}
-
 // Waits are bounded by the turns of all lanes here, not by time.
 inline long long clock64() { return 0; }
 
