@@ -55,6 +55,13 @@ fn wave(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     vec![u.map(|c| 2.0 * u.at(c, 0, 0) - w.at(c, 0, 0) + p[0] * p[0] * u.laplacian(c)), u.clone()]
 }
 
+fn wave_medium(f: &[Torus], p: &[f64]) -> Vec<Torus> {
+    let (u, w, speed) = (&f[0], &f[1], &f[2]);
+    let courant = |c| p[0] * speed.at(c, 0, 0);
+    let new = u.map(|c| 2.0 * u.at(c, 0, 0) - w.at(c, 0, 0) + courant(c) * courant(c) * u.laplacian(c));
+    vec![new, u.clone(), speed.clone()]
+}
+
 fn gray_scott(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     let (u, v, [du, dv, feed, kill]) = (&f[0], &f[1], [p[0], p[1], p[2], p[3]]);
     let here = |c| (u.at(c, 0, 0), v.at(c, 0, 0));
@@ -96,14 +103,25 @@ fn maxwell(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     vec![ez.map(|c| ez.at(c, 0, 0) + courant * curl(c)), hx, hy]
 }
 
-const MODELS: [(&str, &[&str], Step); 7] = [
+fn maxwell_dielectric(f: &[Torus], p: &[f64]) -> Vec<Torus> {
+    let (ez, eta) = (&f[0], &f[3]);
+    // In vacuum the electric field would change by this; the magnetic half is the vacuum's.
+    let vacuum = maxwell(&f[..3], p);
+    let change = |c| vacuum[0].at(c, 0, 0) - ez.at(c, 0, 0);
+    let new = ez.map(|c| ez.at(c, 0, 0) + eta.at(c, 0, 0) * change(c));
+    vec![new, vacuum[1].clone(), vacuum[2].clone(), eta.clone()]
+}
+
+const MODELS: [(&str, &[&str], Step); 9] = [
     ("heat", &["kappa"], heat),
     ("heat-conductivity", &[], heat_conductivity),
     ("wave", &["courant"], wave),
+    ("wave-medium", &["courant"], wave_medium),
     ("gray-scott", &["du", "dv", "feed", "kill"], gray_scott),
     ("burgers", &["dt", "nu"], burgers),
     ("advection-diffusion", &["cx", "cy", "kappa"], advection_diffusion),
     ("fdtd-tm", &["courant"], maxwell),
+    ("fdtd-dielectric", &["courant"], maxwell_dielectric),
 ];
 
 fn largest_error(subject: &Subject, problem: &Problem, step: Step, steps: u64) -> Result<f64> {

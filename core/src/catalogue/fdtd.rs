@@ -7,7 +7,18 @@ use crate::start::Start;
 use crate::stencil::{Parameter, Scope, Stencil};
 
 /// First half of a step: the magnetic field, half a cell beside the electric one, from its curl.
-struct Magnetic;
+///
+/// Knows the fields and starts of the program that it is part of.
+pub(super) struct Magnetic {
+    fields: fn() -> Vec<String>,
+    start: fn(&str) -> Start,
+}
+
+impl Magnetic {
+    pub(super) fn among(fields: fn() -> Vec<String>, start: fn(&str) -> Start) -> Magnetic {
+        Magnetic { fields, start }
+    }
+}
 
 /// Second half: the electric field from the curl of the new magnetic one.
 struct Electric;
@@ -16,7 +27,7 @@ fn fields() -> Vec<String> {
     ["ez", "hx", "hy"].map(str::to_owned).to_vec()
 }
 
-fn parameters() -> Vec<Parameter> {
+pub(super) fn courant() -> Vec<Parameter> {
     vec![Parameter::new("courant", 0.5, "speed of light · step / width; stable up to 1/√2")]
 }
 
@@ -34,15 +45,15 @@ impl Stencil for Magnetic {
     }
 
     fn fields(&self) -> Vec<String> {
-        fields()
+        (self.fields)()
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        parameters()
+        courant()
     }
 
     fn start(&self, field: &str) -> Start {
-        start(field)
+        (self.start)(field)
     }
 
     fn define(&self, s: &Scope<'_>) {
@@ -66,7 +77,7 @@ impl Stencil for Electric {
     }
 
     fn parameters(&self) -> Vec<Parameter> {
-        parameters()
+        courant()
     }
 
     fn start(&self, field: &str) -> Start {
@@ -83,7 +94,7 @@ impl Stencil for Electric {
 /// Maxwell 2D, transverse magnetic (Yee, IEEE Trans. Antennas Propag. 14, 1966): fields `ez`, `hx`, `hy`;
 /// `hx` lies half a cell up the y axis, `hy` half a cell up the x axis.
 pub fn fdtd_tm() -> Result<Program> {
-    Program::sequence("fdtd-tm", &[&Magnetic, &Electric])
+    Program::sequence("fdtd-tm", &[&Magnetic::among(fields, start), &Electric])
 }
 
 /// The model of two stages.

@@ -2,11 +2,13 @@
 
 mod fdtd;
 mod linear;
+mod media;
 mod models;
 
 use std::ops::RangeInclusive;
 
 pub use fdtd::fdtd_tm;
+pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
 
 use crate::error::{Error, Result};
@@ -62,7 +64,7 @@ impl Entry {
 
 /// All entries: the linear stencils first, then the models.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES)
+    linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES)
 }
 
 /// The entry of a name.
