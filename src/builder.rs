@@ -138,6 +138,7 @@ pub struct Builder {
     opened: Option<Opened>,
     options: Options,
     resume: Option<PathBuf>,
+    first_step: u64,
 }
 
 impl Builder {
@@ -153,6 +154,7 @@ impl Builder {
             opened: None,
             options: Options::default(),
             resume: None,
+            first_step: 0,
         }
     }
 
@@ -242,6 +244,13 @@ impl Builder {
         self
     }
 
+    /// Counts the steps from this one instead of 0, where the inputs are the fields after so many steps. A checkpoint
+    /// brings its own count.
+    pub fn first_step(mut self, step: u64) -> Self {
+        self.first_step = step;
+        self
+    }
+
     /// The problem alone, checked, without a device.
     pub fn problem(self) -> Result<Problem> {
         self.prepare().map(|(_, prepared)| prepared.problem)
@@ -251,7 +260,7 @@ impl Builder {
     pub fn build(self) -> Result<Simulation> {
         let (builder, prepared) = self.prepare()?;
         let Prepared { problem, checkpoint } = prepared;
-        let (mut step, mut notes) = (0, Vec::new());
+        let (mut step, mut notes) = (builder.first_step, Vec::new());
         let fields = || match checkpoint {
             Some(checkpoint) => {
                 step = checkpoint.head.steps;
