@@ -1,0 +1,394 @@
+//! All that the window knows, apart from the run itself; panels change it and leave orders for the run in it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use abide::Problem;
+use serde::{Deserialize, Serialize};
+
+use super::notices::Notices;
+use crate::engine::{
+    Answer, Comparison, Cut, Frame, Keep, Order, Recording, Speed, Started, Status, Tempo, Touch, Variant, View,
+};
+use crate::field::look::{Look, Scale};
+use crate::field::sight::Sight;
+use crate::setup::Setup;
+
+/// What fills the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// The scenes.
+    Gallery,
+    /// A run.
+    Run,
+    /// A linear solve.
+    Solve,
+}
+
+/// The pages of the panel beside the field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Tab {
+    /// What is computed.
+    #[default]
+    Model,
+    /// How it is shown.
+    View,
+    /// Changing it by hand.
+    Touch,
+    /// How fast it is.
+    Speed,
+    /// Files.
+    Keep,
+}
+
+impl Tab {
+    /// All, in order.
+    pub const ALL: [Tab; 5] = [Tab::Model, Tab::View, Tab::Touch, Tab::Speed, Tab::Keep];
+
+    /// The name on the tab.
+    pub fn name(self) -> &'static str {
+        match self {
+            Tab::Model => "Model",
+            Tab::View => "View",
+            Tab::Touch => "Touch",
+            Tab::Speed => "Speed",
+            Tab::Keep => "Keep",
+        }
+    }
+}
+
+/// How a box is cut for the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Slicing {
+    /// One slice.
+    #[default]
+    Slice,
+    /// Three at once.
+    Three,
+    /// The largest value along an axis.
+    Maximum,
+}
+
+/// What dragging on the field does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tool {
+    /// Moves it.
+    #[default]
+    Move,
+    /// Paints with a brush.
+    Brush,
+    /// Drops a point source.
+    Point,
+}
+
+/// The brush.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hand {
+    /// What dragging does.
+    pub tool: Tool,
+    /// The value painted.
+    pub value: f64,
+    /// The brush's radius in cells.
+    pub radius: f64,
+    /// The cell at which the keyboard paints, slowest axis first.
+    pub at: [usize; 3],
+    /// A file to be loaded into the field shown.
+    pub file: String,
+}
+
+/// What is kept under which name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Folder {
+    /// The folder.
+    pub folder: String,
+    /// Steps between the frames of a recording.
+    pub every: u64,
+    /// Whether recordings are numbered pictures instead of a movie.
+    pub numbered: bool,
+    /// The last command line.
+    pub command: String,
+}
+
+/// Two ways of running, and how they compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Versus {
+    /// The ways.
+    pub variants: [Variant; 2],
+    /// The latest.
+    pub comparison: Option<Comparison>,
+}
+
+/// Which part of the field is in sight.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Show {
+    /// The number of the field.
+    pub field: usize,
+    /// How a box is cut.
+    pub slicing: Slicing,
+    /// The axis across which it is cut.
+    pub axis: usize,
+    /// The place of the cut along each axis.
+    pub at: [usize; 3],
+    /// Zoom and place of each plane.
+    pub sights: [Option<Sight>; 3],
+    /// The rows and columns of pixels there are.
+    pub pixels: [usize; 2],
+    /// The cells in sight of a single plane.
+    pub window: Option<[[usize; 2]; 2]>,
+}
+
+/// All that the window knows.
+pub struct State {
+    /// What fills it.
+    pub screen: Screen,
+    /// What the model's panel describes; it runs once it is started.
+    pub draft: Setup,
+    /// What runs.
+    pub run: Option<Started>,
+    /// The newest frame, and how many there were.
+    pub frame: Option<Arc<Frame>>,
+    /// See [`State::frame`].
+    pub serial: u64,
+    /// What the run is doing.
+    pub status: Status,
+    /// How the field is shown.
+    pub look: Look,
+    /// Which part of it.
+    pub show: Show,
+    /// The brush.
+    pub hand: Hand,
+    /// How fast to run.
+    pub speed: Speed,
+    /// Files.
+    pub folder: Folder,
+    /// Two ways of running.
+    pub versus: Versus,
+    /// What is to be told.
+    pub notices: Notices,
+    /// The page beside the field.
+    pub tab: Tab,
+    /// Whether the keys are shown.
+    pub help: bool,
+    /// The cell under the pointer.
+    pub pointed: Option<[usize; 3]>,
+    /// What a start waits for: the look and field of the scene.
+    waiting: Option<Look>,
+    /// Orders for the run.
+    pub orders: Vec<Order>,
+    /// The view that the run was told of last.
+    told: Option<View>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let draft = Setup::default();
+        let way = Variant::of(&draft);
+        State {
+            screen: Screen::Gallery,
+            run: None,
+            frame: None,
+            serial: 0,
+            status: Status::default(),
+            look: Look::default(),
+            show: Show {
+                field: 0,
+                slicing: Slicing::Slice,
+                axis: 0,
+                at: [0; 3],
+                sights: [None; 3],
+                pixels: [512; 2],
+                window: None,
+            },
+            hand: Hand { tool: Tool::Move, value: 1.0, radius: 8.0, at: [0; 3], file: String::new() },
+            speed: Speed::Fastest,
+            folder: Folder { folder: String::new(), every: 50, numbered: false, command: String::new() },
+            versus: Versus { variants: [way.clone(), way], comparison: None },
+            notices: Notices::default(),
+            tab: Tab::Model,
+            help: false,
+            pointed: None,
+            waiting: None,
+            orders: Vec::new(),
+            told: None,
+            draft,
+        }
+    }
+}
+
+impl State {
+    /// Starts a setup, shown in this way.
+    pub fn start(&mut self, setup: Setup, look: Look, run: bool) {
+        self.draft = setup.clone();
+        self.waiting = Some(look);
+        self.orders.push(Order::Start { setup: Box::new(setup), run });
+    }
+
+    /// Starts what the model's panel describes.
+    pub fn restart(&mut self) {
+        let run = self.status.tempo != Tempo::Paused || self.screen == Screen::Gallery;
+        self.start(self.draft.clone(), self.look.clone(), run);
+    }
+
+    /// Back to the gallery; what ran is let go.
+    pub fn leave(&mut self) {
+        self.screen = Screen::Gallery;
+        self.run = None;
+        self.frame = None;
+        self.told = None;
+        self.orders.push(Order::Clear);
+    }
+
+    /// Runs, or pauses.
+    pub fn toggle(&mut self) {
+        self.orders.push(if self.status.tempo == Tempo::Running { Order::Pause } else { Order::Run });
+    }
+
+    /// The problem that runs.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.run.as_ref().map(|run| &run.problem)
+    }
+
+    /// The scale of the colours now.
+    pub fn scale(&self) -> Scale {
+        self.look.scale(self.frame.as_ref().and_then(|frame| frame.extremes))
+    }
+
+    /// Takes an answer of the run.
+    pub fn hear(&mut self, answer: Answer) {
+        match answer {
+            Answer::Started(started) => self.begin(*started),
+            Answer::Failed { doing, error } => self.notices.error(format!("{}: {error}", capital(doing))),
+            Answer::Warning(text) => self.notices.error(text),
+            Answer::Wrote(path) => self.notices.note(format!("Wrote {}", path.display())),
+            Answer::Command(line) => {
+                self.folder.command.clone_from(&line);
+                self.notices.note("The command line is in the clipboard.".to_owned());
+            }
+            Answer::Compared(comparison) => self.versus.comparison = Some(comparison),
+        }
+    }
+
+    fn begin(&mut self, started: Started) {
+        let again = self
+            .run
+            .as_ref()
+            .is_some_and(|run| run.problem.shape == started.problem.shape && run.setup.model == started.setup.model);
+        let extents = started.problem.shape.padded();
+        if let Some(look) = self.waiting.take() {
+            self.look = look;
+        }
+        if !again {
+            self.show.field = started.problem.program.shown();
+            self.show.slicing = Slicing::Slice;
+            self.show.axis = 0;
+            self.show.at = extents.map(|n| n / 2);
+            self.show.sights = [None; 3];
+            self.show.window = None;
+            self.hand.at = self.show.at;
+            self.hand.radius = (extents[1].min(extents[2]) as f64 / 40.0).round().clamp(1.0, 64.0);
+            self.versus.comparison = None;
+        }
+        self.versus.variants[0] = Variant::of(&started.setup);
+        self.draft = started.setup.clone();
+        self.draft.parameters = started
+            .problem
+            .program
+            .parameters()
+            .iter()
+            .zip(&started.problem.parameters)
+            .filter(|(parameter, value)| parameter.default != **value)
+            .map(|(parameter, value)| (parameter.name.clone(), *value))
+            .collect();
+        for note in &started.notes {
+            self.notices.quiet(note.clone());
+        }
+        self.run = Some(started);
+        self.frame = None;
+        self.told = None;
+        self.screen = Screen::Run;
+    }
+
+    /// Takes a frame, unless it is of a run that has ended.
+    pub fn see(&mut self, frame: Frame) {
+        if self.run.as_ref().is_some_and(|run| run.run == frame.run) {
+            self.serial += 1;
+            self.frame = Some(Arc::new(frame));
+        }
+    }
+
+    /// The cut that is shown.
+    pub fn cut(&self) -> Cut {
+        match self.show.slicing {
+            Slicing::Slice => Cut::Slice { axis: self.show.axis, index: self.show.at[self.show.axis] },
+            Slicing::Three => Cut::Three(self.show.at),
+            Slicing::Maximum => Cut::Maximum { axis: self.show.axis },
+        }
+    }
+
+    /// Orders frames of what is in sight, where that has changed.
+    pub fn look_there(&mut self) {
+        let Some(run) = &self.run else { return };
+        let cut = self.cut().within(run.problem.shape.padded());
+        let view = View {
+            field: self.show.field,
+            cut,
+            window: self.show.window,
+            pixels: self.show.pixels,
+            probe: self.pointed,
+        };
+        if self.told.as_ref() != Some(&view) {
+            self.orders.push(Order::View(view.clone()));
+            self.told = Some(view);
+        }
+    }
+
+    /// Shows all of the plane.
+    pub fn fit(&mut self) {
+        self.show.sights = [None; 3];
+    }
+
+    /// Paints at these cells of the plane across an axis.
+    pub fn paint(&mut self, axis: usize, centres: Vec<[usize; 3]>) {
+        if centres.is_empty() {
+            return;
+        }
+        let radius = if self.hand.tool == Tool::Point { 0.0 } else { self.hand.radius };
+        let touch = Touch { field: self.show.field, axis, centres, radius, value: self.hand.value };
+        self.orders.push(Order::Touch(touch));
+    }
+
+    /// A file's place in the folder: the model's name, the step, and an ending.
+    pub fn file(&self, ending: &str) -> PathBuf {
+        let model = self.run.as_ref().map_or("abide", |run| run.setup.model.as_str());
+        PathBuf::from(self.folder.folder.trim()).join(format!("{model}-{:08}{ending}", self.status.step))
+    }
+
+    /// Orders that something is written.
+    pub fn keep(&mut self, keep: Keep) {
+        self.orders.push(Order::Keep(keep));
+    }
+
+    /// Orders a picture of what is shown.
+    pub fn keep_picture(&mut self) {
+        let (path, look) = (self.file(".png"), self.look.clone());
+        self.keep(Keep::Picture { path, look });
+    }
+
+    /// Begins a recording, or completes the one in progress.
+    pub fn record(&mut self) {
+        let order = match self.status.recorded {
+            Some(_) => None,
+            None => {
+                let ending = if self.folder.numbered { "_%05d.png" } else { ".gif" };
+                Some(Recording { path: self.file(ending), every: self.folder.every.max(1), look: self.look.clone() })
+            }
+        };
+        self.orders.push(Order::Record(order));
+    }
+}
+
+/// The first letter made a capital.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

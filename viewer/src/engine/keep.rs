@@ -1,0 +1,244 @@
+//! Files of what is on screen.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use abide::io::{Format, Staged};
+use abide::{Array, Error, Result, Simulation, io};
+
+use super::live::Live;
+use super::sampling::{self, Frame, View};
+use crate::field::look::{self, Look};
+use crate::setup::quoted;
+
+/// Time that a frame of a `.gif` is shown, in hundredths of a second.
+const DELAY: u16 = 5;
+
+/// What to write.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Keep {
+    /// A picture of what is shown, a pixel a cell.
+    Picture {
+        /// A `.png` file.
+        path: PathBuf,
+        /// The colours.
+        look: Look,
+    },
+    /// The field shown as `.npy`, all fields as `.vti`.
+    Field(PathBuf),
+    /// All that is needed to go on.
+    Checkpoint(PathBuf),
+    /// Nothing but the command line that reproduces it; where no command line can, a checkpoint of this name.
+    Command(PathBuf),
+}
+
+/// A movie or numbered pictures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// A `.gif` file, or `.png` with a `%d` or `%05d` for the number.
+    pub path: PathBuf,
+    /// Steps between frames.
+    pub every: u64,
+    /// The colours. An automatic range is that of the first frame, for all frames share it.
+    pub look: Look,
+}
+
+/// The whole of what a view shows, a value a cell.
+fn whole(simulation: &mut Simulation, view: &View) -> Result<Frame> {
+    sampling::frame(simulation, 0, &View { window: None, pixels: [usize::MAX; 2], probe: None, ..view.clone() })
+}
+
+/// Writes what `keep` asks for; the answer is the file written, if one was, and the command line, if that was asked.
+pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf>, Option<String>)> {
+    let repeatable = live.is_repeatable();
+    let simulation = &mut live.simulation;
+    match keep {
+        Keep::Picture { path, look } => {
+            let frame = whole(simulation, view)?;
+            picture(path, &frame, look)?;
+            Ok((Some(path.clone()), None))
+        }
+        Keep::Field(path) => {
+            let names = simulation.problem().program.fields().to_vec();
+            let shown = names.get(view.field).cloned().into_iter().collect();
+            let wanted = if Format::of(path)? == Format::Vti { names } else { shown };
+            let values: Vec<Array> = wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
+            let fields: Vec<(&str, &Array)> = wanted.iter().map(String::as_str).zip(&values).collect();
+            let shape = simulation.problem().shape;
+            io::write(path, &shape, &fields, simulation.step(), None)?.commit()?;
+            Ok((Some(path.clone()), None))
+        }
+        Keep::Checkpoint(path) => {
+            simulation.checkpoint(path)?;
+            Ok((Some(path.clone()), None))
+        }
+        Keep::Command(path) => {
+            let (step, name) = (simulation.step(), simulation.problem().program.name().to_owned());
+            let output = format!("{name}.png");
+            // A checkpoint that it went on from has done some of the steps.
+            let done = match &live.setup.resume {
+                Some(path) => io::checkpoint::read_head(path)?.steps,
+                None => 0,
+            };
+            if repeatable && let Some(line) = live.setup.command(step.saturating_sub(done), &output) {
+                return Ok((None, Some(line)));
+            }
+            simulation.checkpoint(path)?;
+            let place = quoted(&path.display().to_string());
+            let line = format!("abide run {name} --resume {place} --steps 0 --output {output}");
+            Ok((Some(path.clone()), Some(line)))
+        }
+    }
+}
+
+/// Writes a frame as a picture; three planes stand side by side.
+pub fn picture(path: &Path, frame: &Frame, look: &Look) -> Result<()> {
+    let scale = look.scale(frame.extremes);
+    let (width, height, pixels) = painted(path, frame, [255; 3], |value| look.colour(scale, value))?;
+    let fault = |e: image::ImageError| Error::file(path, e, "write elsewhere, or name it .png");
+    let image = image::RgbImage::from_raw(width, height, pixels.concat())
+        .ok_or_else(|| Error::limit("pixels of a picture", frame.images.len(), "memory", "show one slice"))?;
+    if Format::of(path)? != Format::Png {
+        return Err(Error::file(path, "pictures are written as PNG", "name it .png"));
+    }
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image.write_to(&mut bytes, image::ImageFormat::Png).map_err(fault)?;
+    Staged::new(path)?.fill(|out| out.write_all(bytes.get_ref()))?.commit()
+}
+
+/// A frame's cells made pixels, rows from the top; `blank` is beside and between planes.
+fn painted<P: Copy>(path: &Path, frame: &Frame, blank: P, pixel: impl Fn(f32) -> P) -> Result<(u32, u32, Vec<P>)> {
+    /// Between planes that stand side by side.
+    const GAP: usize = 4;
+    let height = frame.images.iter().map(|image| image.size[0]).max().unwrap_or(1);
+    let width = frame.images.iter().map(|image| image.size[1] + GAP).sum::<usize>().saturating_sub(GAP).max(1);
+    let mut pixels = Vec::with_capacity(width * height);
+    for row in 0..height {
+        for (number, image) in frame.images.iter().enumerate() {
+            if number > 0 {
+                pixels.extend([blank; GAP]);
+            }
+            let values = image.values.chunks(image.size[1].max(1)).nth(row);
+            match values {
+                Some(values) => pixels.extend(values.iter().map(|&value| pixel(value))),
+                None => pixels.extend(std::iter::repeat_n(blank, image.size[1])),
+            }
+        }
+    }
+    let side = |pixels: usize| {
+        u32::try_from(pixels)
+            .map_err(|_| Error::limit(format!("pixels of {}", path.display()), pixels, u32::MAX, "write .npy"))
+    };
+    Ok((side(width)?, side(height)?, pixels))
+}
+
+/// A recording in progress.
+pub struct Recorder {
+    /// What is recorded.
+    pub recording: Recording,
+    view: View,
+    look: Option<Look>,
+    movie: Option<Movie>,
+    /// Frames so far.
+    pub frames: u64,
+}
+
+struct Movie {
+    staged: Staged,
+    encoder: gif::Encoder<BufWriter<File>>,
+    size: [u16; 2],
+}
+
+impl Recorder {
+    /// Begins with the frame that is there now.
+    pub fn new(recording: Recording, view: &View, simulation: &mut Simulation) -> Result<Recorder> {
+        let path = &recording.path;
+        match Format::of(path)? {
+            Format::Gif => {}
+            Format::Png if numbered(path, 0).is_some() => {}
+            _ => {
+                let message = "a recording is a .gif, or pictures with a number";
+                return Err(Error::file(path, message, "name it like run.gif or run_%05d.png"));
+            }
+        }
+        if recording.every == 0 {
+            return Err(Error::invalid("steps between frames", "they are 0", "give 1 or more"));
+        }
+        // All frames show one cut of one field, whatever the window turns to.
+        let view = View { cut: view.cut.within(simulation.problem().shape.padded()), ..view.clone() };
+        let mut recorder = Recorder { recording, view, look: None, movie: None, frames: 0 };
+        recorder.add(simulation)?;
+        Ok(recorder)
+    }
+
+    /// Steps until the next frame.
+    pub fn until_due(&self, step: u64) -> u64 {
+        self.recording.every - step % self.recording.every
+    }
+
+    /// Adds the frame that is there now.
+    pub fn add(&mut self, simulation: &mut Simulation) -> Result<()> {
+        let frame = whole(simulation, &self.view)?;
+        let path = self.recording.path.clone();
+        let look = self.look.get_or_insert_with(|| self.recording.look.fixed(frame.extremes)).clone();
+        match numbered(&path, self.frames) {
+            Some(path) => picture(&path, &frame, &look)?,
+            None => self.add_to_movie(&path, &frame, &look)?,
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    fn add_to_movie(&mut self, path: &Path, frame: &Frame, look: &Look) -> Result<()> {
+        let scale = look.scale(frame.extremes);
+        let (width, height, pixels) = painted(path, frame, look::BLANK, |value| look.index(scale, value))?;
+        if self.movie.is_none() {
+            let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
+                return Err(Error::limit("pixels of a .gif's side", width.max(height), u16::MAX, "record .png"));
+            };
+            let staged = Staged::new(path)?;
+            let writer = BufWriter::new(staged.handle()?);
+            let mut encoder = gif::Encoder::new(writer, width, height, &look.palette()).map_err(|e| staged.fault(e))?;
+            encoder.set_repeat(gif::Repeat::Infinite).map_err(|e| staged.fault(e))?;
+            self.movie = Some(Movie { staged, encoder, size: [width, height] });
+        }
+        let Some(movie) = &mut self.movie else { return Ok(()) };
+        let mut picture = gif::Frame::from_indexed_pixels(movie.size[0], movie.size[1], pixels, None);
+        picture.delay = DELAY;
+        movie.encoder.write_frame(&picture).map_err(|e| movie.staged.fault(e))
+    }
+
+    /// Completes the file and puts it in its place.
+    pub fn finish(self) -> Result<PathBuf> {
+        if let Some(Movie { staged, encoder, .. }) = self.movie {
+            let writer = encoder.into_inner().map_err(|e| staged.fault(e));
+            writer?.flush().map_err(|e| staged.fault(e))?;
+            staged.commit()?;
+        }
+        Ok(self.recording.path)
+    }
+}
+
+/// The path with its `%d` or `%0Nd` replaced by a number; `None` where there is neither.
+fn numbered(path: &Path, number: u64) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (before, rest) = name.split_once('%')?;
+    let (digits, after) = rest.split_once('d')?;
+    let width =
+        if digits.is_empty() { 0 } else { digits.strip_prefix('0')?.parse::<usize>().ok().filter(|&w| w <= 20)? };
+    Some(path.with_file_name(format!("{before}{number:0width$}{after}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_numbered() {
+        assert_eq!(numbered(Path::new("a/f_%04d.png"), 7), Some("a/f_0007.png".into()));
+        assert_eq!(numbered(Path::new("f%d.png"), 12), Some("f12.png".into()));
+        assert_eq!(numbered(Path::new("f.gif"), 1), None);
+        assert_eq!(numbered(Path::new("f%s.png"), 1), None);
+    }
+}

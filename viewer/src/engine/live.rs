@@ -1,0 +1,140 @@
+//! The simulation that runs, and how it goes on when its device is lost.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use abide::{Array, Choice, Error, Plan, Problem, Result, Simulation};
+
+use super::Opener;
+use crate::setup::{Setup, Source};
+
+/// The least time between copies of the state for the case that the device is lost.
+const RESCUE_INTERVAL: Duration = Duration::from_secs(5);
+/// The most that these copies may take of a run's time.
+const RESCUE_SHARE: f64 = 0.02;
+
+/// A simulation that has just started.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// Counts the starts.
+    pub run: u64,
+    /// What was asked.
+    pub setup: Setup,
+    /// The problem.
+    pub problem: Problem,
+    /// The plan that runs.
+    pub plan: Arc<Plan>,
+    /// The backend that runs it.
+    pub backend: &'static str,
+    /// What differs from what was asked, and why.
+    pub notes: Vec<String>,
+    /// The step from which it goes on.
+    pub step: u64,
+}
+
+/// A simulation, what it was asked to be, and whether hands have changed it since.
+pub struct Live {
+    pub setup: Setup,
+    pub simulation: Simulation,
+    /// Whether the fields are no longer what the setup leads to.
+    pub touched: bool,
+    rescue: Option<Rescue>,
+}
+
+/// The state at some step, in the machine's memory.
+struct Rescue {
+    taken: Instant,
+    /// Time until the next copy.
+    rest: Duration,
+    step: u64,
+    fields: Vec<(String, Array)>,
+}
+
+impl Live {
+    pub fn start(setup: Setup, opener: &Opener) -> Result<Live> {
+        let mut builder = setup.builder()?;
+        if let Some(opened) = opener(setup.backend) {
+            builder = builder.on(&opened);
+        }
+        Ok(Live { simulation: builder.build()?, setup, touched: false, rescue: None })
+    }
+
+    pub fn started(&self, run: u64) -> Started {
+        let simulation = &self.simulation;
+        Started {
+            run,
+            setup: self.setup.clone(),
+            problem: simulation.problem().clone(),
+            plan: Arc::new(simulation.plan().clone()),
+            backend: simulation.backend(),
+            notes: simulation.notes().iter().chain(&simulation.plan().notes).cloned().collect(),
+            step: simulation.step(),
+        }
+    }
+
+    /// Copies the state now and then where the device can be lost.
+    pub fn keep_rescue(&mut self) -> Result<()> {
+        let due = self.rescue.as_ref().is_none_or(|rescue| rescue.taken.elapsed() >= rescue.rest);
+        if self.simulation.backend() == "cpu" || !due {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let names = self.simulation.problem().program.fields().to_vec();
+        let fields = names.into_iter().map(|name| self.simulation.field(&name).map(|values| (name, values)));
+        let fields = fields.collect::<Result<_>>()?;
+        let rest = begun.elapsed().div_f64(RESCUE_SHARE).max(RESCUE_INTERVAL);
+        self.rescue = Some(Rescue { taken: Instant::now(), rest, step: self.simulation.step(), fields });
+        Ok(())
+    }
+
+    /// Whether an error means that the device is gone, and there is another to go on with.
+    pub fn is_lost(&self, error: &Error) -> bool {
+        matches!(error, Error::Device { .. }) && self.simulation.backend() != "cpu"
+    }
+
+    /// Goes on from the last copy of the state on the CPU, or from the start where there is none.
+    pub fn onto_cpu(self) -> Result<Live> {
+        let parameters = self.simulation.problem();
+        let parameters: Vec<(String, f64)> = parameters
+            .program
+            .parameters()
+            .iter()
+            .map(|p| p.name.clone())
+            .zip(parameters.parameters.iter().copied())
+            .collect();
+        let setup = Setup { backend: Choice::CPU, parameters, ..self.setup };
+        let mut builder = match &self.rescue {
+            // The fields come from the copy: what they started from is not read again.
+            Some(_) => Setup {
+                size: self.simulation.problem().shape.to_string(),
+                inputs: Vec::new(),
+                resume: None,
+                ..setup.clone()
+            }
+            .builder()?,
+            None => setup.builder()?,
+        };
+        let touched = self.touched && self.rescue.is_some();
+        if let Some(rescue) = self.rescue {
+            builder = builder.first_step(rescue.step);
+            for (name, values) in rescue.fields {
+                builder = builder.input(&name, values);
+            }
+        }
+        Ok(Live { simulation: builder.build()?, setup, touched, rescue: None })
+    }
+
+    /// Sets a parameter; one set in mid-run makes a history that no command line tells.
+    pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
+        self.simulation.set_parameter(name, value)?;
+        self.touched |= self.simulation.step() > 0;
+        self.setup.set(name, value);
+        Ok(())
+    }
+
+    /// Whether the command can repeat it from its setup alone.
+    pub fn is_repeatable(&self) -> bool {
+        let drawn = self.setup.inputs.iter().any(|(_, source)| matches!(source, Source::Drawn(_)));
+        !self.touched && !drawn
+    }
+}

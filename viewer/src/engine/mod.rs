@@ -1,0 +1,114 @@
+//! The run in its own thread: orders go in, answers and the latest picture of the field come out.
+//!
+//! The thread looks for orders between epochs of a sixtieth of a second and never waits for the display: a frame that
+//! nobody has taken is replaced by the next one. Making frames may take a fixed share of its time, no more.
+
+mod compare;
+mod keep;
+mod latest;
+mod live;
+mod meter;
+pub mod orders;
+pub mod sampling;
+mod touch;
+mod worker;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use abide::Choice;
+use abide::backend::Opened;
+
+pub use compare::{Comparison, Variant};
+pub use keep::{Keep, Recording};
+pub use latest::Latest;
+pub use live::Started;
+pub use meter::{Status, Tempo};
+pub use orders::{Answer, Order, Speed};
+pub use sampling::{Cut, Extremes, Frame, Image, View};
+pub use touch::Touch;
+
+/// How long closing waits for the run's thread, which ends after its epoch.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What opens backends in place of the usual way; `None` leaves a choice to the library.
+pub type Opener = Box<dyn Fn(Choice) -> Option<Opened> + Send>;
+
+/// The thread's other end. Dropping it ends the thread after its epoch.
+pub struct Engine {
+    orders: Option<Sender<Order>>,
+    answers: Receiver<Answer>,
+    frames: Arc<Latest<Frame>>,
+    status: Arc<Latest<Status>>,
+    drawing: Arc<AtomicU64>,
+    gone: Receiver<()>,
+}
+
+impl Engine {
+    /// Starts the thread; `wake` is called from it whenever there is something new.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Engine {
+        Engine::with_opener(wake, Box::new(|_| None))
+    }
+
+    /// An engine whose backends are opened by `opener`.
+    pub fn with_opener(wake: impl Fn() + Send + Sync + 'static, opener: Opener) -> Engine {
+        let (orders, inbox) = mpsc::channel();
+        let (outbox, answers) = mpsc::channel();
+        let (leaving, gone) = mpsc::channel();
+        let frames = Arc::new(Latest::default());
+        let status = Arc::new(Latest::default());
+        let drawing = Arc::new(AtomicU64::new(0));
+        let outlet = worker::Outlet {
+            answers: outbox,
+            frames: frames.clone(),
+            status: status.clone(),
+            drawing: drawing.clone(),
+            wake: Box::new(wake),
+        };
+        let spawned = std::thread::Builder::new().name("abide run".to_owned()).spawn(move || {
+            worker::Worker::new(inbox, outlet, opener).work();
+            // Nobody may be waiting any more.
+            let _ = leaving.send(());
+        });
+        // Without a thread the inbox is gone, and every order says so.
+        drop(spawned);
+        Engine { orders: Some(orders), answers, frames, status, drawing, gone }
+    }
+
+    /// Gives an order. `false` where the thread has ended, which it does by itself only after a fault of its own.
+    pub fn order(&self, order: Order) -> bool {
+        self.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
+    }
+
+    /// The next answer, if there is one.
+    pub fn answer(&self) -> Option<Answer> {
+        self.answers.try_recv().ok()
+    }
+
+    /// The newest frame, unless it was taken before.
+    pub fn frame(&self) -> Option<Frame> {
+        self.frames.take()
+    }
+
+    /// The newest status, unless it was taken before.
+    pub fn status(&self) -> Option<Status> {
+        self.status.take()
+    }
+
+    /// Tells how much time of the machine's cores the window takes to draw a frame, so that it counts as display.
+    pub fn drawing_takes(&self, time: Duration) {
+        self.drawing.store(time.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.orders = None;
+        // A step that takes longer than this is left behind: the process ends without it.
+        if let Err(RecvTimeoutError::Timeout) = self.gone.recv_timeout(FAREWELL) {
+            eprintln!("the run is still in a step; leaving it behind");
+        }
+    }
+}

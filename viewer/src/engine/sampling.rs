@@ -1,0 +1,347 @@
+//! A picture of the field, made for as many pixels as there are to show it.
+
+use abide::{Array, Error, Real, Result, Simulation};
+
+/// What part of a domain is shown; axes are the three padded ones, slowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// One slice across an axis. Domains of one or two axes have one slice, across axis 0 at index 0.
+    Slice {
+        /// The axis across which the slice lies.
+        axis: usize,
+        /// Its place along that axis.
+        index: usize,
+    },
+    /// A slice across each axis, through this cell.
+    Three([usize; 3]),
+    /// The largest value along an axis.
+    Maximum {
+        /// The axis along which one looks.
+        axis: usize,
+    },
+}
+
+/// What frames show.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// The number of the field.
+    pub field: usize,
+    /// The part of the domain.
+    pub cut: Cut,
+    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all of them.
+    pub window: Option<[[usize; 2]; 2]>,
+    /// Rows and columns of pixels that show the window.
+    pub pixels: [usize; 2],
+    /// A cell whose exact value is wanted.
+    pub probe: Option<[usize; 3]>,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        View { field: 0, cut: Cut::Slice { axis: 0, index: 0 }, window: None, pixels: [512; 2], probe: None }
+    }
+}
+
+/// One plane, or a window of it, at most as fine as the pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// The axis across which it lies.
+    pub axis: usize,
+    /// Rows and columns of cells of the whole plane.
+    pub plane: [usize; 2],
+    /// The first row and column of cells shown.
+    pub low: [usize; 2],
+    /// One past the last row and column of cells shown.
+    pub high: [usize; 2],
+    /// Rows and columns of cells of which each value is the mean.
+    pub factor: [usize; 2],
+    /// Rows and columns of values.
+    pub size: [usize; 2],
+    /// The values, rows from the top. Finite values beyond `f32` are its largest.
+    pub values: Vec<f32>,
+}
+
+/// The extremes of the finite values of a frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Extremes {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+    /// The smallest above zero.
+    pub positive: Option<f64>,
+}
+
+/// What there is to see after some step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// The step.
+    pub step: u64,
+    /// Which run it is of: counts up with every start.
+    pub run: u64,
+    /// What it shows.
+    pub view: View,
+    /// One image, or three for [`Cut::Three`].
+    pub images: Vec<Image>,
+    /// The extremes of the finite values shown; `None` where there is none.
+    pub extremes: Option<Extremes>,
+    /// Values shown that are NaN or infinite.
+    pub non_finite: usize,
+    /// The cell asked for and its value.
+    pub probe: Option<([usize; 3], f64)>,
+}
+
+impl Cut {
+    /// The cut nearest to this one in a domain of these extents.
+    pub fn within(self, extents: [usize; 3]) -> Cut {
+        let last = |axis: usize| extents[axis].saturating_sub(1);
+        match self {
+            Cut::Slice { axis, index } if axis < 3 => Cut::Slice { axis, index: index.min(last(axis)) },
+            Cut::Three(at) => Cut::Three(std::array::from_fn(|axis| at[axis].min(last(axis)))),
+            Cut::Maximum { axis } if axis < 3 => self,
+            _ => Cut::Slice { axis: 0, index: 0 },
+        }
+    }
+}
+
+/// The axes of a plane's rows and columns, across `axis`.
+pub fn plane_axes(axis: usize) -> [usize; 2] {
+    match axis {
+        0 => [1, 2],
+        1 => [0, 2],
+        _ => [0, 1],
+    }
+}
+
+/// Reads and reduces what a view shows.
+pub fn frame(simulation: &mut Simulation, run: u64, view: &View) -> Result<Frame> {
+    let problem = simulation.problem();
+    let extents = problem.shape.padded();
+    let names = problem.program.fields();
+    let name = names.get(view.field).ok_or_else(|| Error::unknown("field", view.field.to_string(), names))?.clone();
+    let cut = view.cut.within(extents);
+    let mut view = View { cut, ..view.clone() };
+    let mut images = Vec::new();
+    let mut probed = None;
+    let mut add = |axis: usize, along: [usize; 2], window: Option<[[usize; 2]; 2]>| -> Result<()> {
+        let [rows, columns] = plane_axes(axis);
+        let plane = [extents[rows], extents[columns]];
+        let [low, high] = clamped(window, plane);
+        let mut from = [0; 3];
+        let mut to = [0; 3];
+        [from[axis], to[axis]] = along;
+        [from[rows], from[columns]] = low;
+        [to[rows], to[columns]] = high;
+        let values = simulation.window(&name, from, to)?;
+        let inside = |cell: &[usize; 3]| (0..3).all(|a| (from[a]..to[a]).contains(&cell[a]));
+        if let Some(cell) = view.probe.filter(inside) {
+            let [y, x] = [to[1] - from[1], to[2] - from[2]];
+            let index = ((cell[0] - from[0]) * y + cell[1] - from[1]) * x + cell[2] - from[2];
+            probed = values.get(index).map(|value| (cell, value));
+        }
+        let boxed = std::array::from_fn(|a| to[a] - from[a]);
+        images.push(reduce(&values, boxed, axis, view.pixels, plane, low, high));
+        Ok(())
+    };
+    match cut {
+        Cut::Slice { axis, index } => add(axis, [index, index + 1], view.window)?,
+        Cut::Three(at) => (0..3).try_for_each(|axis| add(axis, [at[axis], at[axis] + 1], None))?,
+        Cut::Maximum { axis } => add(axis, [0, extents[axis]], view.window)?,
+    }
+    let (extremes, non_finite) = extremes(&images);
+    if matches!(cut, Cut::Three(_)) {
+        view.window = None;
+    }
+    Ok(Frame { step: simulation.step(), run, view, images, extremes, non_finite, probe: probed })
+}
+
+/// The window's part inside the plane, at least one cell.
+fn clamped(window: Option<[[usize; 2]; 2]>, plane: [usize; 2]) -> [[usize; 2]; 2] {
+    let [low, high] = window.unwrap_or([[0, 0], plane]);
+    let low: [usize; 2] = std::array::from_fn(|a| low[a].min(plane[a].saturating_sub(1)));
+    [low, std::array::from_fn(|a| high[a].clamp(low[a] + 1, plane[a].max(1)))]
+}
+
+/// Means over blocks of cells of the largest along the axis.
+fn reduce(
+    values: &Array,
+    extents: [usize; 3],
+    axis: usize,
+    pixels: [usize; 2],
+    plane: [usize; 2],
+    low: [usize; 2],
+    high: [usize; 2],
+) -> Image {
+    let cells: [usize; 2] = std::array::from_fn(|a| high[a] - low[a]);
+    let factor: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(pixels[a].max(1)).max(1));
+    let size: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(factor[a]));
+    let stride = [extents[1] * extents[2], extents[2], 1];
+    let [rows, columns] = plane_axes(axis);
+    let layout = Layout {
+        cells,
+        factor,
+        size,
+        depth: extents[axis],
+        along: stride[axis],
+        row: stride[rows],
+        column: stride[columns],
+    };
+    let values = abide::with_array!(values, v => layout.reduce(v));
+    Image { axis, plane, low, high, factor, size, values }
+}
+
+/// Where the cells of a plane lie in an array, and the blocks that they are reduced to.
+struct Layout {
+    cells: [usize; 2],
+    factor: [usize; 2],
+    size: [usize; 2],
+    depth: usize,
+    along: usize,
+    row: usize,
+    column: usize,
+}
+
+impl Layout {
+    fn reduce<T: Real>(&self, values: &[T]) -> Vec<f32> {
+        let mut means = Vec::with_capacity(self.size[0] * self.size[1]);
+        let mut sums = vec![0.0f64; self.size[1]];
+        for block in 0..self.size[0] {
+            sums.fill(0.0);
+            let rows = block * self.factor[0]..((block + 1) * self.factor[0]).min(self.cells[0]);
+            let height = rows.len();
+            for row in rows {
+                for (number, sum) in sums.iter_mut().enumerate() {
+                    let columns = number * self.factor[1]..((number + 1) * self.factor[1]).min(self.cells[1]);
+                    for column in columns {
+                        *sum += self.largest(values, row * self.row + column * self.column);
+                    }
+                }
+            }
+            for (number, sum) in sums.iter().enumerate() {
+                let width = self.factor[1].min(self.cells[1] - number * self.factor[1]);
+                means.push(narrowed(sum / (height * width) as f64));
+            }
+        }
+        means
+    }
+
+    /// The largest value along the axis; NaN where there is one.
+    fn largest<T: Real>(&self, values: &[T], first: usize) -> f64 {
+        let at = |i: usize| values[first + i * self.along].to_f64();
+        (1..self.depth).map(at).fold(at(0), |most, x| if x > most || x.is_nan() { x } else { most })
+    }
+}
+
+/// In f32, finite where it was.
+fn narrowed(value: f64) -> f32 {
+    if value.is_finite() { value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32 } else { value as f32 }
+}
+
+fn extremes(images: &[Image]) -> (Option<Extremes>, usize) {
+    let mut found: Option<Extremes> = None;
+    let mut non_finite = 0;
+    for &value in images.iter().flat_map(|image| &image.values) {
+        let x = f64::from(value);
+        if !x.is_finite() {
+            non_finite += 1;
+            continue;
+        }
+        let e = found.get_or_insert(Extremes { low: x, high: x, positive: None });
+        e.low = e.low.min(x);
+        e.high = e.high.max(x);
+        if x > 0.0 {
+            e.positive = Some(e.positive.map_or(x, |p| p.min(x)));
+        }
+    }
+    (found, non_finite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abide::{Choice, DType, Shape};
+
+    /// A simulation of `heat` whose values count the cells.
+    fn counting(extents: &[usize]) -> Simulation {
+        let cells = Shape::new(extents).unwrap().cells();
+        let values: Vec<f64> = (0..cells).map(|i| i as f64).collect();
+        Simulation::builder("heat")
+            .size(extents)
+            .dtype(DType::F64)
+            .input("u", values)
+            .backend(Choice::CPU)
+            .build()
+            .unwrap()
+    }
+
+    fn shown(simulation: &mut Simulation, view: View) -> Frame {
+        frame(simulation, 0, &view).unwrap()
+    }
+
+    #[test]
+    fn a_small_plane_is_shown_cell_by_cell() {
+        let frame = shown(&mut counting(&[3, 5]), View::default());
+        assert_eq!(frame.images[0].values, (0..15).map(|i| i as f32).collect::<Vec<_>>());
+        assert_eq!(frame.extremes, Some(Extremes { low: 0.0, high: 14.0, positive: Some(1.0) }));
+    }
+
+    #[test]
+    fn a_large_plane_is_shown_by_means_that_keep_the_whole_mean() {
+        let view = View { pixels: [2, 3], ..View::default() };
+        let frame = shown(&mut counting(&[4, 9]), view);
+        let image = &frame.images[0];
+        assert_eq!((image.factor, image.size), ([2, 3], [2, 3]));
+        // Cells 0 1 2 and 9 10 11.
+        assert_eq!(image.values[0], 5.5);
+        let mean = image.values.iter().sum::<f32>() / 6.0;
+        assert_eq!(mean, 17.5);
+    }
+
+    #[test]
+    fn windows_slices_and_projections_are_the_cells_they_say() {
+        let mut cube = counting(&[2, 3, 4]);
+        let index = |z: usize, y: usize, x: usize| ((z * 3 + y) * 4 + x) as f32;
+        for axis in 0..3 {
+            let cut = Cut::Slice { axis, index: 1 };
+            let image =
+                shown(&mut cube, View { cut, window: Some([[1, 0], [2, 2]]), ..View::default() }).images.remove(0);
+            let expected = match axis {
+                0 => [index(1, 1, 0), index(1, 1, 1)],
+                1 => [index(1, 1, 0), index(1, 1, 1)],
+                _ => [index(1, 0, 1), index(1, 1, 1)],
+            };
+            assert_eq!(image.values, expected, "axis {axis}");
+        }
+        let image = shown(&mut cube, View { cut: Cut::Maximum { axis: 0 }, ..View::default() }).images.remove(0);
+        assert_eq!(image.values[0], index(1, 0, 0));
+        let three = shown(&mut cube, View { cut: Cut::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() });
+        assert_eq!(three.images.iter().map(|i| i.size).collect::<Vec<_>>(), [[3, 4], [2, 4], [2, 3]]);
+        assert_eq!(three.probe, Some(([1, 2, 3], 23.0)));
+    }
+
+    #[test]
+    fn what_is_not_finite_stays_so_and_large_numbers_do_not_become_infinite() {
+        let values = vec![f64::NAN, 1e300, f64::NEG_INFINITY, -3.0];
+        let mut simulation = Simulation::builder("heat")
+            .size(&[2, 2])
+            .dtype(DType::F64)
+            .input("u", values)
+            .backend(Choice::CPU)
+            .build()
+            .unwrap();
+        let frame = shown(&mut simulation, View::default());
+        assert_eq!(frame.non_finite, 2);
+        assert_eq!(
+            frame.extremes,
+            Some(Extremes { low: -3.0, high: f64::from(f32::MAX), positive: Some(f64::from(f32::MAX)) })
+        );
+        let frame = shown(&mut simulation, View { pixels: [0, 0], ..View::default() });
+        assert!(frame.images[0].values[0].is_nan());
+    }
+
+    #[test]
+    fn a_single_cell_and_windows_beyond_the_domain_are_shown() {
+        let frame = shown(&mut counting(&[1, 1]), View { window: Some([[7, 7], [9, 9]]), ..View::default() });
+        assert_eq!(frame.images[0].values, [0.0]);
+    }
+}

@@ -1,0 +1,413 @@
+//! The thread that runs: it obeys, advances an epoch, shows, and begins again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use abide::backend::RunReport;
+use abide::{Error, Result};
+
+use super::keep::{Recorder, keep};
+use super::live::Live;
+use super::meter::{Meter, Status, Tempo};
+use super::orders::{Answer, Order, Speed};
+use super::{Frame, Latest, Opener, Touch, View, compare, sampling, touch};
+
+/// An epoch, and the least time between frames.
+const EPOCH: Duration = Duration::from_nanos(1_000_000_000 / 60);
+/// The most that frames may take of a run's time, drawing in the window included where that takes the same cores.
+const DISPLAY_SHARE: f64 = 0.05;
+
+/// Where answers, frames and the status go.
+pub struct Outlet {
+    pub answers: Sender<Answer>,
+    pub frames: Arc<Latest<Frame>>,
+    pub status: Arc<Latest<Status>>,
+    /// Microseconds of the machine's cores that the window takes to draw a frame.
+    pub drawing: Arc<AtomicU64>,
+    pub wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Outlet {
+    fn answer(&self, answer: Answer) {
+        // A window that has gone hears nothing.
+        let _ = self.answers.send(answer);
+        (self.wake)();
+    }
+
+    fn failed(&self, doing: &'static str, error: Error) {
+        self.answer(Answer::Failed { doing, error });
+    }
+}
+
+/// What the thread knows.
+pub struct Worker {
+    inbox: Receiver<Order>,
+    waiting: VecDeque<Order>,
+    outlet: Outlet,
+    opener: Opener,
+    live: Option<Live>,
+    runs: u64,
+    view: View,
+    running: bool,
+    /// Steps until it stops by itself.
+    left: Option<u64>,
+    speed: Speed,
+    /// Steps of the next epoch.
+    batch: u64,
+    meter: Meter,
+    recorder: Option<Recorder>,
+    /// Whether something has changed that a frame shows.
+    stale: bool,
+    /// The last frame's time and what it cost.
+    shown: Option<Instant>,
+    cost: Duration,
+}
+
+/// Whether the window is still there.
+enum Window {
+    Open,
+    Closed,
+}
+
+impl Worker {
+    pub fn new(inbox: Receiver<Order>, outlet: Outlet, opener: Opener) -> Worker {
+        Worker {
+            inbox,
+            waiting: VecDeque::new(),
+            outlet,
+            opener,
+            live: None,
+            runs: 0,
+            view: View::default(),
+            running: false,
+            left: None,
+            speed: Speed::Fastest,
+            batch: 1,
+            meter: Meter::new(),
+            recorder: None,
+            stale: false,
+            shown: None,
+            cost: Duration::ZERO,
+        }
+    }
+
+    /// Obeys and runs until the window is closed.
+    pub fn work(mut self) {
+        while let Window::Open = self.obey() {
+            if self.running {
+                self.epoch();
+            }
+            if self.stale && self.frame_wait().is_zero() {
+                self.show();
+            }
+        }
+        if let Some(recorder) = self.recorder.take() {
+            // What is recorded is kept; there is nobody left to tell of a fault.
+            let _ = recorder.finish();
+        }
+    }
+
+    /// Time until the next frame may be made.
+    fn frame_wait(&self) -> Duration {
+        let drawing = Duration::from_micros(self.outlet.drawing.load(Ordering::Relaxed));
+        let cost = self.cost + drawing;
+        // Nobody is kept from running while it waits: then frames may come one after another.
+        let rest = if self.running { cost.div_f64(DISPLAY_SHARE).max(EPOCH) } else { Duration::ZERO };
+        self.shown.map_or(Duration::ZERO, |shown| rest.saturating_sub(shown.elapsed()))
+    }
+
+    /// Takes all orders there are; waits for one where there is nothing else to do.
+    fn obey(&mut self) -> Window {
+        if !self.running && !self.stale && self.waiting.is_empty() {
+            match self.inbox.recv() {
+                Ok(order) => self.waiting.push_back(order),
+                Err(_) => return Window::Closed,
+            }
+        }
+        loop {
+            match self.inbox.try_recv() {
+                Ok(order) => self.waiting.push_back(order),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return Window::Closed,
+            }
+        }
+        let mut touches: Vec<Touch> = Vec::new();
+        while let Some(order) = self.waiting.pop_front() {
+            // Strokes that came together are painted together.
+            if let Order::Touch(touch) = order {
+                touches.push(touch);
+                continue;
+            }
+            self.touch(&mut touches);
+            self.follow(order);
+        }
+        self.touch(&mut touches);
+        Window::Open
+    }
+
+    fn touch(&mut self, touches: &mut Vec<Touch>) {
+        if touches.is_empty() {
+            return;
+        }
+        let strokes = std::mem::take(touches);
+        self.change("painting", |live| touch::apply(&mut live.simulation, &strokes));
+    }
+
+    /// Changes the fields by hand.
+    fn change(&mut self, doing: &'static str, change: impl FnOnce(&mut Live) -> Result<()>) {
+        let Some(live) = &mut self.live else { return };
+        live.touched = true;
+        match change(live) {
+            Ok(()) => self.stale = true,
+            Err(error) => self.fault(doing, error),
+        }
+    }
+
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Start { setup, run } => match Live::start(*setup, &self.opener) {
+                Ok(live) => {
+                    self.end_recording();
+                    self.begin(live, run);
+                }
+                Err(error) => self.outlet.failed("starting", error),
+            },
+            Order::Clear => {
+                self.end_recording();
+                self.live = None;
+                self.set_running(false, None);
+            }
+            Order::Run => self.set_running(true, None),
+            Order::Pause => self.set_running(false, None),
+            Order::Advance(0) => {}
+            Order::Advance(steps) => self.set_running(true, Some(steps)),
+            Order::Speed(speed) => self.speed = speed,
+            Order::Reset => self.reset(),
+            Order::View(view) => {
+                self.stale |= self.view != view;
+                self.view = view;
+            }
+            Order::Parameter { name, value } => {
+                let done = self.live.as_mut().map_or(Ok(()), |live| live.set_parameter(&name, value));
+                if let Err(error) = done {
+                    self.fault("setting the parameter", error);
+                }
+            }
+            Order::Touch(touch) => self.touch(&mut vec![touch]),
+            Order::Load { field, path } => {
+                self.change("loading the file", |live| touch::load(&mut live.simulation, &field, &path));
+            }
+            Order::Keep(what) => {
+                let Some(live) = &mut self.live else { return };
+                match keep(live, &self.view, &what) {
+                    Ok((file, line)) => {
+                        file.into_iter().for_each(|path| self.outlet.answer(Answer::Wrote(path)));
+                        line.into_iter().for_each(|line| self.outlet.answer(Answer::Command(line)));
+                    }
+                    Err(error) => self.outlet.failed("writing", error),
+                }
+            }
+            Order::Record(recording) => self.record(recording),
+            Order::Compare(variants) => self.compare(&variants),
+            Order::CompareNoMore => {}
+        }
+    }
+
+    fn begin(&mut self, live: Live, run: bool) {
+        self.runs += 1;
+        self.outlet.answer(Answer::Started(Box::new(live.started(self.runs))));
+        self.live = Some(live);
+        self.meter = Meter::new();
+        self.batch = 1;
+        self.stale = true;
+        self.shown = None;
+        self.cost = Duration::ZERO;
+        self.set_running(run, None);
+    }
+
+    fn reset(&mut self) {
+        let Some(live) = &self.live else { return };
+        let running = self.running;
+        match Live::start(live.setup.clone(), &self.opener) {
+            Ok(live) => self.begin(live, running),
+            Err(error) => self.outlet.failed("starting over", error),
+        }
+    }
+
+    fn set_running(&mut self, running: bool, left: Option<u64>) {
+        self.running = running && self.live.is_some();
+        self.left = left;
+        self.tell();
+    }
+
+    /// Advances for an epoch, or by the steps of a frame.
+    fn epoch(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let depth = u64::from(live.simulation.plan().depth.max(1));
+        let begun = Instant::now();
+        let mut steps = match self.speed {
+            // Whole passes: steps that are none are slower.
+            Speed::Fastest => (self.batch / depth).max(1) * depth,
+            Speed::PerFrame(steps) => steps.max(1),
+        };
+        steps = self.left.map_or(steps, |left| steps.min(left));
+        if let Some(recorder) = &self.recorder {
+            steps = steps.min(recorder.until_due(live.simulation.step()));
+        }
+        let done = live.simulation.advance(steps).and_then(|seconds| live.keep_rescue().map(|()| seconds));
+        let seconds = match done {
+            Ok(seconds) => seconds,
+            Err(error) => return self.halt("advancing", error),
+        };
+        let cells = live.simulation.problem().shape.cells() as u64;
+        self.meter.count(steps, seconds, cells);
+        let fitting = (steps as f64 * EPOCH.as_secs_f64() / seconds.max(1e-6)) as u64;
+        self.batch = fitting.clamp(1, self.batch.max(steps).saturating_mul(8));
+        self.stale = true;
+        if let Some(recorder) = &mut self.recorder
+            && live.simulation.step().is_multiple_of(recorder.recording.every)
+            && let Err(error) = recorder.add(&mut live.simulation)
+        {
+            self.recorder = None;
+            self.outlet.failed("recording", error);
+        }
+        if let Some(left) = &mut self.left {
+            *left -= steps;
+            if *left == 0 {
+                self.set_running(false, None);
+            }
+        } else if let Speed::PerFrame(_) = self.speed {
+            self.rest(EPOCH.saturating_sub(begun.elapsed()));
+        }
+    }
+
+    /// Waits, unless there is an order.
+    fn rest(&mut self, time: Duration) {
+        match self.inbox.recv_timeout(time) {
+            Ok(order) => self.waiting.push_back(order),
+            // A window that has gone is noticed when orders are taken.
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+
+    fn show(&mut self) {
+        let Some(live) = &mut self.live else {
+            self.stale = false;
+            return;
+        };
+        let begun = Instant::now();
+        let frame = sampling::frame(&mut live.simulation, self.runs, &self.view);
+        self.cost = begun.elapsed();
+        self.shown = Some(Instant::now());
+        self.stale = false;
+        match frame {
+            Ok(frame) => {
+                self.outlet.frames.put(frame);
+                self.tell();
+            }
+            Err(error) => self.halt("reading the field", error),
+        }
+    }
+
+    /// Puts the status out.
+    fn tell(&self) {
+        let tempo = match (&self.live, self.running) {
+            (None, _) => Tempo::Empty,
+            (_, true) => Tempo::Running,
+            (_, false) => Tempo::Paused,
+        };
+        self.put_status(tempo);
+    }
+
+    fn put_status(&self, tempo: Tempo) {
+        let (steps, seconds) = self.meter.recent();
+        let report =
+            |live: &Live| RunReport::new(live.simulation.backend(), live.simulation.plan(), steps, steps, seconds);
+        self.outlet.status.put(Status {
+            tempo,
+            step: self.live.as_ref().map_or(0, |live| live.simulation.step()),
+            recent: self.live.as_ref().filter(|_| steps > 0).map(report),
+            history: self.meter.history(),
+            recorded: self.recorder.as_ref().map(|recorder| recorder.frames),
+        });
+        (self.outlet.wake)();
+    }
+
+    /// A fault after which the run can only go on elsewhere.
+    fn halt(&mut self, doing: &'static str, error: Error) {
+        let run = self.runs;
+        self.fault(doing, error);
+        if self.runs == run {
+            self.set_running(false, None);
+        }
+    }
+
+    /// Tells an error; goes on on the CPU where it means that the device is gone.
+    fn fault(&mut self, doing: &'static str, error: Error) {
+        let lost = self.live.as_ref().is_some_and(|live| live.is_lost(&error));
+        let running = self.running;
+        self.outlet.failed(doing, error);
+        if !lost {
+            return;
+        }
+        self.end_recording();
+        let Some(live) = self.live.take() else { return };
+        match live.onto_cpu() {
+            Ok(live) => {
+                let step = live.simulation.step();
+                self.begin(live, running);
+                self.outlet
+                    .answer(Answer::Warning(format!("The device is lost; going on on the CPU from step {step}.")));
+            }
+            Err(error) => {
+                self.outlet.failed("going on on the CPU", error);
+                self.set_running(false, None);
+            }
+        }
+    }
+
+    fn record(&mut self, recording: Option<super::Recording>) {
+        self.end_recording();
+        if let (Some(recording), Some(live)) = (recording, &mut self.live) {
+            match Recorder::new(recording, &self.view, &mut live.simulation) {
+                Ok(recorder) => self.recorder = Some(recorder),
+                Err(error) => self.outlet.failed("recording", error),
+            }
+        }
+        self.tell();
+    }
+
+    fn end_recording(&mut self) {
+        let Some(recorder) = self.recorder.take() else { return };
+        match recorder.finish() {
+            Ok(path) => self.outlet.answer(Answer::Wrote(path)),
+            Err(error) => self.outlet.failed("recording", error),
+        }
+    }
+
+    /// Runs two ways in turn; any order but a new view ends it.
+    fn compare(&mut self, variants: &[compare::Variant; 2]) {
+        let Some(live) = &self.live else { return };
+        self.put_status(Tempo::Comparing);
+        let Worker { inbox, waiting, outlet, opener, .. } = self;
+        let mut stop = || match inbox.try_recv() {
+            Ok(order) => {
+                let ends = !matches!(order, Order::View(_));
+                waiting.push_back(order);
+                ends
+            }
+            Err(TryRecvError::Empty) => false,
+            // Told again when orders are taken.
+            Err(TryRecvError::Disconnected) => true,
+        };
+        let tell = |comparison| outlet.answer(Answer::Compared(comparison));
+        if let Err(error) = compare::compare(&live.setup, variants, opener, tell, &mut stop) {
+            self.outlet.failed("comparing", error);
+        }
+        self.meter.forget();
+        self.tell();
+    }
+}

@@ -1,0 +1,176 @@
+//! The plane as a widget: drawn, moved, zoomed, pointed at and painted on.
+
+use std::sync::Arc;
+
+use egui::{
+    Color32, CornerRadius, CursorIcon, Key, PointerButton, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, vec2,
+};
+
+use super::gpu::{self, Plane};
+use super::look::{Look, Scale};
+use super::sight::Sight;
+use crate::engine::Frame;
+
+/// Lines of equal values where they are drawn.
+const CONTOURS: u32 = 9;
+/// How much a press of a key or a notch of a wheel zooms.
+const ZOOM: f32 = 1.25;
+
+/// What the pointer did on the field.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Gesture {
+    /// The (row, column) under the pointer.
+    pub hovered: Option<[usize; 2]>,
+    /// The (rows, columns) that a stroke of the brush went over.
+    pub stroke: Vec<[usize; 2]>,
+}
+
+/// One plane on screen.
+pub struct Canvas<'a> {
+    /// The frame and the number of the image.
+    pub frame: &'a Arc<Frame>,
+    /// See [`Canvas::frame`].
+    pub image: usize,
+    /// Tells frames apart.
+    pub serial: u64,
+    /// How it is shown.
+    pub look: &'a Look,
+    /// The scale of its colours.
+    pub scale: Scale,
+    /// The radius in cells of the brush that strokes are made with; `None` where dragging moves the plane.
+    pub brush: Option<f64>,
+    /// What it is called for those who do not see it.
+    pub label: String,
+    /// Whether there is a device that draws.
+    pub drawn: bool,
+}
+
+impl Canvas<'_> {
+    /// Shows the plane in all the room there is.
+    pub fn show(self, ui: &mut Ui, sight: &mut Sight) -> (Response, Gesture) {
+        let (rect, response) = ui.allocate_exact_size(ui.available_size().max(Vec2::ZERO), Sense::click_and_drag());
+        let Some(image) = self.frame.images.get(self.image) else { return (response, Gesture::default()) };
+        let plane = image.plane;
+        let label = self.label.clone();
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &label));
+        *sight = sight.held(rect, plane);
+        let gesture = self.gesture(ui, &response, rect, plane, sight);
+        if ui.is_rect_visible(rect) && rect.width() >= 1.0 && rect.height() >= 1.0 {
+            self.draw(ui, rect, plane, sight);
+            self.draw_brush(ui, rect, plane, sight, &gesture);
+        }
+        (response, gesture)
+    }
+
+    fn gesture(&self, ui: &Ui, response: &Response, rect: Rect, plane: [usize; 2], sight: &mut Sight) -> Gesture {
+        let moves = self.brush.is_none();
+        if response.dragged_by(PointerButton::Middle)
+            || response.dragged_by(PointerButton::Secondary)
+            || (moves && response.dragged_by(PointerButton::Primary))
+        {
+            sight.middle -= response.drag_delta() / sight.scale(rect, plane);
+        }
+        if response.double_clicked() && moves {
+            *sight = Sight::all(plane);
+        }
+        if let Some(at) = response.hover_pos() {
+            let (pinched, rolled) = ui.input(|input| (input.zoom_delta(), input.smooth_scroll_delta().y));
+            let by = pinched * (rolled / 50.0 * ZOOM.ln()).exp();
+            if by != 1.0 {
+                *sight = sight.zoomed(by, at, rect, plane);
+            }
+        }
+        if response.has_focus() {
+            self.keys(ui, rect, plane, sight);
+        }
+        *sight = sight.held(rect, plane);
+        let hovered = response.hover_pos().and_then(|at| sight.index_at(at, rect, plane));
+        let pressed = response.dragged_by(PointerButton::Primary) || response.is_pointer_button_down_on();
+        let mut stroke = Vec::new();
+        if !moves && pressed && ui.input(|input| input.pointer.primary_down() || input.pointer.primary_released()) {
+            let at = response.interact_pointer_pos();
+            let from = at.map(|at| at - response.drag_delta());
+            stroke = self.between(from, at, rect, plane, sight);
+        } else if !moves && response.clicked() {
+            let at = response.interact_pointer_pos();
+            stroke = self.between(at, at, rect, plane, sight);
+        }
+        Gesture { hovered, stroke }
+    }
+
+    /// The arrows move the plane once it has the focus.
+    fn keys(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &mut Sight) {
+        let step = rect.size() / sight.scale(rect, plane) / 10.0;
+        ui.input(|input| {
+            for (key, way) in [
+                (Key::ArrowLeft, vec2(-step.x, 0.0)),
+                (Key::ArrowRight, vec2(step.x, 0.0)),
+                (Key::ArrowUp, vec2(0.0, -step.y)),
+                (Key::ArrowDown, vec2(0.0, step.y)),
+            ] {
+                if input.key_pressed(key) {
+                    sight.middle += way;
+                }
+            }
+        });
+    }
+
+    /// The cells between two points of a drag, so that a fast stroke leaves no gaps.
+    fn between(
+        &self,
+        from: Option<egui::Pos2>,
+        to: Option<egui::Pos2>,
+        rect: Rect,
+        plane: [usize; 2],
+        sight: &Sight,
+    ) -> Vec<[usize; 2]> {
+        let (Some(from), Some(to)) = (from, to) else { return Vec::new() };
+        let apart = (to - from).length() / sight.scale(rect, plane);
+        let steps = (apart / (self.brush.unwrap_or(1.0) as f32 / 2.0).max(1.0)).ceil().min(4096.0) as usize;
+        let mut cells: Vec<[usize; 2]> = (0..=steps)
+            .filter_map(|i| sight.index_at(from.lerp(to, i as f32 / steps.max(1) as f32), rect, plane))
+            .collect();
+        cells.dedup();
+        cells
+    }
+
+    fn draw(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &Sight) {
+        let covered = sight.covered(rect, plane);
+        if !covered.is_positive() {
+            return;
+        }
+        if self.drawn {
+            let low = sight.cell_at(covered.min, rect, plane);
+            let size = covered.size() / sight.scale(rect, plane);
+            let picture = Plane {
+                frame: self.frame.clone(),
+                image: self.image,
+                serial: self.serial,
+                view: [low.into(), size.into()],
+                scale: self.scale,
+                map: self.look.map,
+                contours: if self.look.contours { CONTOURS } else { 0 },
+                smooth: self.look.smooth,
+            };
+            ui.painter_at(rect).add(gpu::shape(covered, picture));
+        }
+        let edge = Stroke::new(1.0, ui.visuals().widgets.noninteractive.bg_stroke.color);
+        ui.painter_at(rect.expand(1.0)).rect_stroke(covered, CornerRadius::ZERO, edge, StrokeKind::Outside);
+    }
+
+    fn draw_brush(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &Sight, gesture: &Gesture) {
+        let (Some(radius), Some(cell)) = (self.brush, gesture.hovered) else { return };
+        let at = sight.point_at(super::sight::centre(cell), rect, plane);
+        let radius = (radius as f32 + 0.5) * sight.scale(rect, plane);
+        let painter = ui.painter_at(rect);
+        // Seen on any colour.
+        painter.circle_stroke(at, radius, Stroke::new(2.5, Color32::from_black_alpha(160)));
+        painter.circle_stroke(at, radius, Stroke::new(1.0, Color32::WHITE));
+        ui.set_cursor_icon(CursorIcon::Crosshair);
+    }
+}
+
+/// Zooms about the middle, as keys do.
+pub fn zoom(sight: &mut Sight, closer: bool) {
+    sight.zoom *= if closer { ZOOM } else { 1.0 / ZOOM };
+}

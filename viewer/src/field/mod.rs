@@ -1,0 +1,12 @@
+//! The field on screen: where its cells are, what the pointer does to them, and its colours.
+
+mod bar;
+mod canvas;
+pub mod gpu;
+mod line;
+pub mod look;
+pub mod sight;
+
+pub use bar::{bar, number};
+pub use canvas::{Canvas, Gesture, zoom as canvas_zoom};
+pub use line::line;

@@ -1,0 +1,140 @@
+//! Which part of a plane is in sight: the zoom, the place, and the way from cells to the screen and back.
+
+use egui::{Pos2, Rect, Vec2, pos2, vec2};
+
+/// The largest number of points that a cell can fill.
+const CLOSEST: f32 = 64.0;
+
+/// How a plane of cells lies in a rectangle of the screen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sight {
+    /// Times the size at which the whole plane just fits.
+    pub zoom: f32,
+    /// The column and row in the middle.
+    pub middle: Vec2,
+}
+
+impl Sight {
+    /// All of a plane of (rows, columns).
+    pub fn all(plane: [usize; 2]) -> Sight {
+        Sight { zoom: 1.0, middle: vec2(plane[1] as f32, plane[0] as f32) / 2.0 }
+    }
+
+    /// Points that a cell fills.
+    pub fn scale(&self, rect: Rect, plane: [usize; 2]) -> f32 {
+        let fitting = (rect.width() / plane[1].max(1) as f32).min(rect.height() / plane[0].max(1) as f32);
+        (fitting * self.zoom).max(1e-6)
+    }
+
+    /// The same sight, with the plane's middle or edges where they can be.
+    pub fn held(self, rect: Rect, plane: [usize; 2]) -> Sight {
+        let fitting = Sight { zoom: 1.0, ..self }.scale(rect, plane);
+        let zoom = if self.zoom.is_finite() { self.zoom.clamp(1.0, (CLOSEST / fitting).max(1.0)) } else { 1.0 };
+        let scale = Sight { zoom, ..self }.scale(rect, plane);
+        let held = |middle: f32, cells: usize, points: f32| {
+            let (cells, half) = (cells as f32, points / scale / 2.0);
+            if 2.0 * half >= cells || !middle.is_finite() { cells / 2.0 } else { middle.clamp(half, cells - half) }
+        };
+        let middle = vec2(held(self.middle.x, plane[1], rect.width()), held(self.middle.y, plane[0], rect.height()));
+        Sight { zoom, middle }
+    }
+
+    /// Zooms by a factor, with the cell under `at` kept there.
+    pub fn zoomed(self, by: f32, at: Pos2, rect: Rect, plane: [usize; 2]) -> Sight {
+        let under = self.cell_at(at, rect, plane);
+        let mut new = Sight { zoom: self.zoom * by, ..self }.held(rect, plane);
+        new.middle = under - (at - rect.center()) / new.scale(rect, plane);
+        new.held(rect, plane)
+    }
+
+    /// The column and row at a point of the screen, with their parts.
+    pub fn cell_at(&self, at: Pos2, rect: Rect, plane: [usize; 2]) -> Vec2 {
+        self.middle + (at - rect.center()) / self.scale(rect, plane)
+    }
+
+    /// The point of the screen at a column and row.
+    pub fn point_at(&self, cell: Vec2, rect: Rect, plane: [usize; 2]) -> Pos2 {
+        rect.center() + (cell - self.middle) * self.scale(rect, plane)
+    }
+
+    /// The part of the screen that the plane fills.
+    pub fn covered(&self, rect: Rect, plane: [usize; 2]) -> Rect {
+        let whole = Rect::from_min_max(
+            self.point_at(Vec2::ZERO, rect, plane),
+            self.point_at(vec2(plane[1] as f32, plane[0] as f32), rect, plane),
+        );
+        whole.intersect(rect)
+    }
+
+    /// The (row, column) of the cell at a point of the screen, where there is one.
+    pub fn index_at(&self, at: Pos2, rect: Rect, plane: [usize; 2]) -> Option<[usize; 2]> {
+        let cell = self.cell_at(at, rect, plane);
+        let inside = cell.x >= 0.0 && cell.y >= 0.0 && cell.x < plane[1] as f32 && cell.y < plane[0] as f32;
+        (inside && rect.contains(at)).then_some([cell.y as usize, cell.x as usize])
+    }
+
+    /// The cells in sight, `[low, high)` of (rows, columns), with a margin so that a small move shows no gap.
+    pub fn window(&self, rect: Rect, plane: [usize; 2]) -> [[usize; 2]; 2] {
+        let margin = vec2(rect.width(), rect.height()) / self.scale(rect, plane) / 8.0;
+        let low = self.cell_at(rect.min, rect, plane) - margin;
+        let high = self.cell_at(rect.max, rect, plane) + margin;
+        let within = |x: f32, cells: usize| (x.max(0.0) as usize).min(cells);
+        [
+            [within(low.y.floor(), plane[0]), within(low.x.floor(), plane[1])],
+            [within(high.y.ceil(), plane[0]), within(high.x.ceil(), plane[1])],
+        ]
+    }
+}
+
+/// The middle of a cell, as a place in cells.
+pub fn centre([row, column]: [usize; 2]) -> Vec2 {
+    pos2(column as f32 + 0.5, row as f32 + 0.5).to_vec2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rect() -> Rect {
+        Rect::from_min_size(pos2(10.0, 20.0), vec2(300.0, 200.0))
+    }
+
+    #[test]
+    fn the_whole_plane_fits_and_points_go_there_and_back() {
+        let plane = [100, 50];
+        let sight = Sight::all(plane).held(rect(), plane);
+        assert_eq!(sight.scale(rect(), plane), 2.0);
+        assert_eq!(sight.covered(rect(), plane).height(), 200.0);
+        let at = sight.point_at(centre([40, 30]), rect(), plane);
+        assert_eq!(sight.index_at(at, rect(), plane), Some([40, 30]));
+        assert_eq!(sight.index_at(pos2(11.0, 21.0), rect(), plane), None);
+        assert_eq!(sight.window(rect(), plane), [[0, 0], [100, 50]]);
+    }
+
+    #[test]
+    fn zooming_keeps_the_cell_under_the_pointer_and_ends() {
+        let plane = [1000, 1000];
+        let at = pos2(150.0, 90.0);
+        let mut sight = Sight::all(plane);
+        let cell = sight.index_at(at, rect(), plane);
+        for _ in 0..3 {
+            sight = sight.zoomed(2.0, at, rect(), plane);
+            assert_eq!(sight.index_at(at, rect(), plane), cell);
+        }
+        for _ in 0..100 {
+            sight = sight.zoomed(2.0, at, rect(), plane);
+        }
+        assert_eq!(sight.scale(rect(), plane), CLOSEST);
+        assert_eq!(sight.zoomed(0.0, at, rect(), plane), Sight::all(plane));
+    }
+
+    #[test]
+    fn nothing_breaks_without_room_or_with_one_cell() {
+        let flat = Rect::from_min_size(pos2(0.0, 0.0), Vec2::ZERO);
+        for plane in [[1, 1], [1, 4096], [0, 0]] {
+            let sight = Sight::all(plane).held(flat, plane).zoomed(f32::NAN, pos2(0.0, 0.0), flat, plane);
+            assert!(sight.zoom >= 1.0 && sight.scale(flat, plane) > 0.0);
+            sight.window(flat, plane);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The pages beside the field.
+
+pub mod compare;
+pub mod keep;
+pub mod model;
+pub mod plan;
+pub mod roofline;
+pub mod throughput;
+pub mod touch;
+pub mod view;
+
+use egui::{Context, Grid, RichText, Ui, Window};
+
+/// A heading with room above it.
+pub fn heading(ui: &mut Ui, text: &str) {
+    ui.add_space(8.0);
+    ui.label(RichText::new(text).strong());
+}
+
+/// Two columns: names and what belongs to them.
+pub fn rows<R>(ui: &mut Ui, id: &str, body: impl FnOnce(&mut Ui) -> R) -> R {
+    Grid::new(id).num_columns(2).spacing([12.0, 6.0]).show(ui, body).inner
+}
+
+/// A menu of values that know their names; whether another was chosen.
+pub fn choose<T: Copy + PartialEq>(
+    ui: &mut Ui,
+    label: &str,
+    value: &mut T,
+    all: &[T],
+    name: impl Fn(T) -> String,
+) -> bool {
+    let before = *value;
+    let label = ui.label(label);
+    egui::ComboBox::from_id_salt(label.id)
+        .width(170.0)
+        .selected_text(name(*value))
+        .show_ui(ui, |ui| {
+            for &one in all {
+                ui.selectable_value(value, one, name(one));
+            }
+        })
+        .response
+        .labelled_by(label.id);
+    ui.end_row();
+    *value != before
+}
+
+/// The keys, in a window of their own.
+pub fn help(ctx: &Context, open: &mut bool, keys: &[(&str, &str)]) {
+    Window::new("Keys").open(open).resizable(false).collapsible(false).show(ctx, |ui| {
+        Grid::new("keys").num_columns(2).spacing([18.0, 4.0]).show(ui, |ui| {
+            for (key, about) in keys {
+                ui.label(RichText::new(*key).monospace().strong());
+                ui.label(*about);
+                ui.end_row();
+            }
+        });
+    });
+}

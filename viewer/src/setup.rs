@@ -1,0 +1,314 @@
+//! What is computed and how, as the panels edit it, the memory keeps it and the command line says it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use abide::catalogue;
+use abide::io::{self, checkpoint::Head};
+use abide::{
+    Boundaries, Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape, Simulation,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::drawing::Drawing;
+
+/// A simulation as described, before any of it is checked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// The name of an entry of the catalogue.
+    pub model: String,
+    /// Extents as in `512x512`; empty for an input's or the model's own.
+    pub size: String,
+    /// The type of all fields.
+    #[serde(with = "text")]
+    pub dtype: DType,
+    /// As in `periodic` or `y=periodic,x=fixed`; empty for the model's own.
+    pub boundary: String,
+    /// The parameters that are not the model's defaults.
+    pub parameters: Vec<(String, f64)>,
+    /// The fields that do not start as the model says.
+    pub inputs: Vec<(String, Source)>,
+    /// The checkpoint that it goes on from.
+    pub resume: Option<PathBuf>,
+    /// The backend.
+    #[serde(with = "text")]
+    pub backend: Choice,
+    /// Where the time loop lives.
+    pub execution: Execution,
+    /// Where a persistent run keeps its cells.
+    pub cache: CachePolicy,
+    /// Steps of a pass: `auto` or a number.
+    pub depth: String,
+}
+
+/// Where a field's first values come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A start by its name, as the command knows it: `random:7`, `gaussian`, `point`, or `own`, the model's.
+    Named(String),
+    /// A file: `.npy`, `.png` or `.jpg`.
+    File(PathBuf),
+    /// One of the viewer's own.
+    Drawn(Drawing),
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Setup {
+            model: "gray-scott".to_owned(),
+            size: String::new(),
+            dtype: DType::F32,
+            boundary: String::new(),
+            parameters: Vec::new(),
+            inputs: Vec::new(),
+            resume: None,
+            backend: Choice::Auto,
+            execution: Execution::Auto,
+            cache: CachePolicy::Auto,
+            depth: "auto".to_owned(),
+        }
+    }
+}
+
+impl Setup {
+    /// A model of the catalogue as it is by itself.
+    pub fn model(name: &str) -> Setup {
+        Setup { model: name.to_owned(), ..Setup::default() }
+    }
+
+    /// What the checkpoint at `path` holds.
+    pub fn of_checkpoint(path: &Path) -> Result<Setup> {
+        let head = io::checkpoint::read_head(path)?;
+        Ok(Setup { resume: Some(path.to_owned()), ..Setup::of_head(&head) })
+    }
+
+    fn of_head(head: &Head) -> Setup {
+        let axes = head.shape.dimensions();
+        Setup {
+            size: head.shape.to_string(),
+            dtype: head.dtype,
+            boundary: boundary_argument(&head.boundaries, axes),
+            parameters: head.parameters.clone(),
+            ..Setup::model(&head.program)
+        }
+    }
+
+    /// Another value for a parameter.
+    pub fn with(mut self, parameter: &str, value: f64) -> Setup {
+        self.set(parameter, value);
+        self
+    }
+
+    /// Sets a parameter.
+    pub fn set(&mut self, parameter: &str, value: f64) {
+        match self.parameters.iter_mut().find(|(name, _)| name == parameter) {
+            Some((_, old)) => *old = value,
+            None => self.parameters.push((parameter.to_owned(), value)),
+        }
+    }
+
+    /// The extents, where they are known without reading whole files.
+    pub fn shape(&self) -> Result<Shape> {
+        if !self.size.trim().is_empty() {
+            return self.size.trim().parse();
+        }
+        if let Some(path) = &self.resume {
+            return Ok(io::checkpoint::read_head(path)?.shape);
+        }
+        for (_, source) in &self.inputs {
+            if let Source::File(path) = source {
+                return Ok(io::read(path)?.shape);
+            }
+        }
+        abide::Model::Entry(catalogue::find(&self.model)?).default_size()
+    }
+
+    /// The program for the extents.
+    pub fn program(&self) -> Result<Program> {
+        catalogue::find(&self.model)?.program(self.shape()?.dimensions())
+    }
+
+    /// The simulation described, ready to be started.
+    pub fn builder(&self) -> Result<Builder> {
+        let shape = self.shape()?;
+        let program = catalogue::find(&self.model)?.program(shape.dimensions())?;
+        let mut builder = Simulation::builder(program.clone())
+            .size(shape.extents())
+            .dtype(self.dtype)
+            .backend(self.backend)
+            .execution(self.execution)
+            .cache(self.cache)
+            .depth(self.depth.trim().parse::<Depth>()?);
+        if !self.boundary.trim().is_empty() {
+            builder = builder.boundaries(Boundaries::parse(self.boundary.trim(), program.boundary())?);
+        }
+        for (name, value) in &self.parameters {
+            builder = builder.param(name, *value);
+        }
+        if let Some(path) = &self.resume {
+            return Ok(builder.resume(path));
+        }
+        for (field, source) in &self.inputs {
+            let number = program.field(field)?;
+            builder = match source {
+                Source::Named(name) if name == "own" => builder.start(field, program.start(number).clone()),
+                Source::Named(name) => builder.start(field, name.parse()?),
+                Source::File(path) => builder.input(field, io::read(path)?),
+                Source::Drawn(drawing) => builder.input(field, drawing.values(field, &shape, self.dtype)?),
+            };
+        }
+        Ok(builder)
+    }
+
+    /// The command that computes the same to a step, and writes the picture of a field there. `None` where an input has
+    /// no name that the command knows.
+    pub fn command(&self, steps: u64, output: &str) -> Option<String> {
+        let own = Setup::default();
+        let mut line = format!("abide run {} --steps {steps}", self.model);
+        let mut option = |name: &str, value: &str| {
+            // Writing to a string cannot fail.
+            let _ = write!(line, " --{name} {}", quoted(value));
+        };
+        if !self.size.trim().is_empty() {
+            option("size", self.size.trim());
+        }
+        if self.dtype != own.dtype {
+            option("dtype", self.dtype.name());
+        }
+        if !self.boundary.trim().is_empty() {
+            option("boundary", self.boundary.trim());
+        }
+        for (name, value) in &self.parameters {
+            option("param", &format!("{name}={value}"));
+        }
+        for (field, source) in &self.inputs {
+            match source {
+                Source::Named(name) => option("input", &format!("{field}={name}")),
+                Source::File(path) => option("input", &format!("{field}={}", path.display())),
+                Source::Drawn(_) => return None,
+            }
+        }
+        if let Some(path) = &self.resume {
+            option("resume", &path.display().to_string());
+        }
+        for (name, value, default) in [
+            ("backend", self.backend.to_string(), own.backend.to_string()),
+            ("execution", self.execution.to_string(), own.execution.to_string()),
+            ("cache", self.cache.to_string(), own.cache.to_string()),
+            ("depth", self.depth.trim().to_owned(), own.depth),
+        ] {
+            if value != default {
+                option(name, &value);
+            }
+        }
+        option("output", output);
+        Some(line)
+    }
+}
+
+/// Boundaries as [`Boundaries::parse`] reads them.
+fn boundary_argument(boundaries: &Boundaries, axes: usize) -> String {
+    let sides = (3 - axes..3).flat_map(|axis| {
+        let name = abide::grid::axis_name(axis);
+        let [low, high] = boundaries.0[axis];
+        [format!("{name}-={low}"), format!("{name}+={high}")]
+    });
+    sides.collect::<Vec<_>>().join(",")
+}
+
+/// A word as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// The setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then smooths.
+pub fn named(argument: &str) -> Result<Setup> {
+    let path = Path::new(argument);
+    let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    match extension.as_str() {
+        "npz" => Setup::of_checkpoint(path),
+        _ if io::is_input(path) => {
+            let loaded = io::read(path)?;
+            let mut setup = Setup::model("heat");
+            setup.dtype = loaded.values.dtype();
+            setup.inputs = vec![("u".to_owned(), Source::File(path.to_owned()))];
+            Ok(setup)
+        }
+        "" => catalogue::find(argument).map(|entry| Setup::model(entry.name)),
+        _ => Err(Error::file(
+            path,
+            "the viewer opens no such file",
+            "give a model, a checkpoint (.npz), or a .npy, .png or .jpg",
+        )),
+    }
+}
+
+/// Values as the text that the command uses for them.
+mod text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setup_survives_being_remembered() {
+        let mut setup = Setup::model("wave-medium").with("courant", 0.3);
+        setup.inputs = vec![
+            ("c".to_owned(), Source::Drawn(Drawing::TwoSlits)),
+            ("u".to_owned(), Source::Named("point".to_owned())),
+        ];
+        setup.backend = Choice::CPU;
+        setup.cache = CachePolicy::Mixed;
+        let text = serde_json::to_string(&setup).unwrap();
+        assert_eq!(serde_json::from_str::<Setup>(&text).unwrap(), setup);
+    }
+
+    #[test]
+    fn the_command_says_what_differs_from_the_defaults_and_nothing_else() {
+        let setup = Setup::model("gray-scott");
+        assert_eq!(setup.command(10, "v.png").unwrap(), "abide run gray-scott --steps 10 --output v.png");
+        let mut setup = setup.with("feed", 0.04);
+        setup.size = "31x57".to_owned();
+        setup.dtype = DType::F64;
+        setup.backend = Choice::CPU;
+        setup.inputs = vec![("v".to_owned(), Source::File("a b.npy".into()))];
+        let line = setup.command(7, "v.png").unwrap();
+        let words = "--size 31x57 --dtype f64 --param feed=0.04 --input 'v=a b.npy' --backend cpu --output v.png";
+        assert_eq!(line, format!("abide run gray-scott --steps 7 {words}"));
+        setup.inputs = vec![("v".to_owned(), Source::Drawn(Drawing::TwoSlits))];
+        assert_eq!(setup.command(7, "v.png"), None);
+    }
+
+    #[test]
+    fn words_with_quotes_reach_the_command_whole() {
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told() {
+        assert!(named("no-such-model").unwrap_err().to_string().contains("no stencil is named"));
+        assert!(named("movie.mp4").unwrap_err().to_string().contains("give a model"));
+        assert!(named("missing.npz").is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! A system of linear equations while it is solved: its matrix as a picture, its residual as a curve.
+
+mod page;
+mod pattern;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use abide::solve::{Matrix, Method, Parameters, Precision, Preconditioning, SolverError, named};
+use abide::sparse::{Csr, market};
+use abide::{Array, Choice, DType, Result, Solve};
+
+pub use page::Page;
+pub use pattern::Pattern;
+
+/// How long closing waits for the solver, which ends after its iteration.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A system to be solved, as typed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// A Matrix Market file, or a matrix by name as in `laplacian2d:100x100`.
+    pub matrix: String,
+    /// A method by name; empty for the one that suits the matrix.
+    pub method: String,
+    /// A preconditioner by name.
+    pub preconditioner: String,
+    /// The residual's norm over the right-hand side's at which to stop.
+    pub tolerance: f64,
+    /// The type of matrix and vectors.
+    pub precision: Precision,
+    /// The backend.
+    pub backend: Choice,
+}
+
+impl Question {
+    /// A matrix with everything else as the command has it.
+    pub fn new(matrix: &str) -> Question {
+        Question {
+            matrix: matrix.to_owned(),
+            method: String::new(),
+            preconditioner: "none".to_owned(),
+            tolerance: 1e-8,
+            precision: Precision::Plain(DType::F64),
+            backend: Choice::Auto,
+        }
+    }
+
+    fn load(&self) -> Result<Csr> {
+        let dtype = self.precision.dtype();
+        let path = Path::new(&self.matrix);
+        if path.extension().is_some_and(|e| e == "mtx" || e == "gz") {
+            market::read_matrix(path, dtype)
+        } else {
+            named::matrix(&self.matrix, dtype)
+        }
+    }
+}
+
+/// What the solver's thread has to say.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// The matrix is read.
+    Matrix(Pattern),
+    /// The solver has begun: the backend, the method, and what was chosen for the user.
+    Begun(String, Vec<String>),
+    /// It converged: iterations, seconds, the norm of the true residual.
+    Done {
+        /// Iterations.
+        iterations: usize,
+        /// Wall time in seconds.
+        seconds: f64,
+        /// The norm of `b - A x`, computed afresh.
+        residual: Option<f64>,
+    },
+    /// It did not, and why.
+    Failed(String),
+}
+
+/// A solver in its own thread. Dropping it ends the solver after its iteration.
+pub struct Solving {
+    news: Receiver<News>,
+    residuals: Arc<Mutex<Vec<f64>>>,
+    stop: Arc<AtomicBool>,
+    gone: Receiver<()>,
+}
+
+impl Solving {
+    /// Starts; `wake` is called whenever there is something new.
+    pub fn new(question: Question, wake: impl Fn() + Send + Sync + 'static) -> Solving {
+        let (outbox, news) = mpsc::channel();
+        let (leaving, gone) = mpsc::channel();
+        let residuals = Arc::new(Mutex::new(Vec::new()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let run = Run { question, outbox, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
+        let spawned = std::thread::Builder::new().name("abide solve".to_owned()).spawn(move || {
+            if let Err(error) = run.work() {
+                run.tell(News::Failed(error.to_string()));
+            }
+            // Nobody may be waiting any more.
+            let _ = leaving.send(());
+        });
+        // Without a thread there is no news.
+        drop(spawned);
+        Solving { news, residuals, stop, gone }
+    }
+
+    /// The next news, if there is any.
+    pub fn news(&self) -> Option<News> {
+        self.news.try_recv().ok()
+    }
+
+    /// Adds the residuals that came since to those that are known.
+    pub fn residuals(&self, known: &mut Vec<f64>) {
+        let all = self.residuals.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend_from_slice(all.get(known.len()..).unwrap_or_default());
+    }
+
+    /// Ends the solver after its iteration.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Solving {
+    fn drop(&mut self) {
+        self.stop();
+        if let Err(RecvTimeoutError::Timeout) = self.gone.recv_timeout(FAREWELL) {
+            eprintln!("the solver is still in an iteration; leaving it behind");
+        }
+    }
+}
+
+struct Run {
+    question: Question,
+    outbox: Sender<News>,
+    residuals: Arc<Mutex<Vec<f64>>>,
+    stop: Arc<AtomicBool>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Run {
+    fn tell(&self, news: News) {
+        // A window that has gone hears nothing.
+        let _ = self.outbox.send(news);
+        (self.wake)();
+    }
+
+    fn work(&self) -> Result<(), SolverError> {
+        let question = &self.question;
+        let method = match question.method.trim() {
+            "" => None,
+            name => Some(name.parse::<Method>()?),
+        };
+        let preconditioner: Preconditioning = question.preconditioner.trim().parse()?;
+        let matrix = question.load()?;
+        self.tell(News::Matrix(Pattern::of(&matrix)));
+        let (rows, dtype) = (matrix.rows(), question.precision.dtype());
+        let parameters = Parameters { relative: question.tolerance, ..Parameters::DEFAULT };
+        let mut solve = Solve::new(Matrix::from(matrix))
+            .preconditioner(preconditioner)
+            .parameters(parameters)
+            .precision(question.precision)
+            .backend(question.backend);
+        if let Some(method) = method {
+            solve = solve.method(method);
+        }
+        let mut system = solve.open()?;
+        let how = format!("{} on {}", system.plan().method, system.backend());
+        self.tell(News::Begun(how, system.notes().to_vec()));
+        let ones = Array::from_fn(dtype, rows, |_| 1.0);
+        let mut x = Array::zeros(dtype, rows)?;
+        let report = system.solve_observed(&ones, &mut x, &mut |_, residual| {
+            self.residuals.lock().unwrap_or_else(PoisonError::into_inner).push(residual);
+            (self.wake)();
+            if self.stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        self.tell(News::Done {
+            iterations: report.iterations,
+            seconds: report.seconds,
+            residual: report.true_residual,
+        });
+        Ok(())
+    }
+}

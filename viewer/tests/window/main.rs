@@ -1,0 +1,6 @@
+//! The window without a display: what it does when its controls are used, and what it looks like.
+
+mod behaviour;
+mod faults;
+mod rig;
+mod snapshots;

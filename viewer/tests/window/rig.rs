@@ -1,0 +1,79 @@
+//! A window for tests: drawn by a software adapter, its runs on the CPU.
+
+use std::time::{Duration, Instant};
+
+use abide::Choice;
+use abide_viewer::app::{App, Opening};
+use abide_viewer::engine::{Opener, Tempo};
+use abide_viewer::field::look::Look;
+use abide_viewer::setup::Setup;
+use egui_kittest::Harness;
+use egui_kittest::kittest::Queryable;
+
+/// The most that a test waits for a run to do what it was told.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A setup on the CPU.
+pub fn setup(model: &str, size: &str) -> Setup {
+    Setup { size: size.to_owned(), backend: Choice::CPU, ..Setup::model(model) }
+}
+
+/// A window that shows the gallery.
+pub fn gallery() -> Harness<'static, App> {
+    open(Opening::default(), [1280.0, 800.0], 1.0, Box::new(|_| None))
+}
+
+/// A window in which a setup is started and waits.
+pub fn paused(setup: Setup) -> Harness<'static, App> {
+    paused_at(setup, [1280.0, 800.0], 1.0)
+}
+
+/// The same in a window of another size and scale.
+pub fn paused_at(setup: Setup, size: [f32; 2], scale: f32) -> Harness<'static, App> {
+    let opening = Opening { setup: Some((setup, Look::default())), paused: true, ..Opening::default() };
+    let mut harness = open(opening, size, scale, Box::new(|_| None));
+    until(&mut harness, "the first frame", |app| app.state().frame.is_some());
+    harness
+}
+
+/// A window.
+pub fn open(opening: Opening, size: [f32; 2], scale: f32, opener: Opener) -> Harness<'static, App> {
+    Harness::builder()
+        .with_size(egui::Vec2::from(size))
+        .with_pixels_per_point(scale)
+        .wgpu()
+        .build_eframe(move |cc| App::with_opener(cc, opening, opener))
+}
+
+/// Draws frames until something holds.
+pub fn until(harness: &mut Harness<'_, App>, what: &str, holds: impl Fn(&App) -> bool) {
+    let begun = Instant::now();
+    loop {
+        harness.step();
+        if holds(harness.state()) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Presses a control.
+pub fn press(harness: &mut Harness<'_, App>, label: &str) {
+    harness.get_by_label(label).click();
+    harness.run_steps(2);
+}
+
+/// Waits until the run has stopped at a step, and shows it.
+pub fn until_at(harness: &mut Harness<'_, App>, step: u64) {
+    until(harness, &format!("step {step}"), |app| {
+        let state = app.state();
+        state.status.tempo == Tempo::Paused && state.frame.as_ref().is_some_and(|frame| frame.step == step)
+    });
+    harness.run_steps(2);
+}
+
+/// The values shown, rows from the top.
+pub fn values(harness: &Harness<'_, App>) -> Vec<f32> {
+    harness.state().state().frame.as_ref().map(|frame| frame.images[0].values.clone()).unwrap_or_default()
+}
