@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod solve;
 mod verify;
+mod view;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ Examples:
   abide list
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
+  abide view --scene coral
   abide verify";
 
 #[derive(Subcommand)]
@@ -45,6 +47,8 @@ enum Verb {
     Run(Box<run::Run>),
     /// Solve a system of linear equations, its matrix from a file or a stencil
     Solve(Box<solve::Solve>),
+    /// Watch a simulation in a window, see its rate, change it by hand
+    View(view::View),
     /// List the stencils and models, with their parameters and footprints
     List(list::List),
     /// List the backends and their devices
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
     let outcome = match Command::parse().verb {
         Verb::Run(args) => args.execute(),
         Verb::Solve(args) => args.execute(),
+        Verb::View(args) => args.execute(),
         Verb::List(args) => args.execute(),
         Verb::Devices(args) => args.execute(),
         Verb::Plan(args) => args.execute(),

@@ -109,3 +109,14 @@ fn help_has_examples() {
     assert!(place.works("run --help").contains("Examples:"));
     assert!(place.works("--version").contains(env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn view_without_the_windows_program_says_what_to_build() {
+    let place = Place::new();
+    // Away from where a build of the workspace may have put the window's program.
+    let alone = place.path(&format!("abide{}", std::env::consts::EXE_SUFFIX));
+    std::fs::copy(env!("CARGO_BIN_EXE_abide"), &alone).unwrap();
+    let output = std::process::Command::new(&alone).args(["view", "--help"]).output().unwrap();
+    let words = words(&output);
+    assert!(!output.status.success() && words.contains("cargo build --release -p abide-viewer"), "{words}");
+}

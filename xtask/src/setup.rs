@@ -12,6 +12,10 @@ use crate::cargo::{root, succeeds};
 /// Mesa's software driver, the loader, and what the loader's other clients look for.
 const VULKAN_PACKAGES: [&str; 5] = ["mesa-vulkan-drivers", "libvulkan1", "libegl1", "libgl1-mesa-dri", "libgles2"];
 
+/// A display in memory, and what windows load at run time.
+const WINDOW_PACKAGES: [&str; 8] =
+    ["xvfb", "xauth", "libxkbcommon-x11-0", "libxkbcommon0", "libxcursor1", "libxi6", "libxrandr2", "libx11-xcb1"];
+
 /// The last release of the compiler that still knows Volta (sm_70).
 const NVRTC_WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.8.93";
 
@@ -42,6 +46,18 @@ pub fn vulkan() -> Result<()> {
     }
     println!("installing: {} (a software Vulkan driver; none was found)", VULKAN_PACKAGES.join(" "));
     apt_install(&VULKAN_PACKAGES).context("the tests need a Vulkan driver and none could be installed")
+}
+
+/// Installs a display in memory if there is none: the viewer's tests open a real window on it.
+pub fn display() -> Result<()> {
+    // Each library by the file that programs open, beside the program itself.
+    let libraries = ["libxkbcommon-x11.so.0", "libxkbcommon.so.0", "libXcursor.so.1", "libXi.so.6", "libX11-xcb.so.1"];
+    let there = answers("xvfb-run", &["--help"]) && libraries.iter().all(|name| has_library(name));
+    if !cfg!(target_os = "linux") || there {
+        return Ok(());
+    }
+    println!("installing: {} (a display in memory; none was found)", WINDOW_PACKAGES.join(" "));
+    apt_install(&WINDOW_PACKAGES).context("the tests open a window and no display could be installed")
 }
 
 /// Installs g++ if there is no C++ compiler: kernels run emulated on the CPU.
@@ -78,12 +94,17 @@ pub fn nvrtc() -> Result<Option<PathBuf>> {
 }
 
 fn has_vulkan_loader() -> bool {
+    has_library("libvulkan.so.1")
+}
+
+/// Whether the system's linker finds a library.
+fn has_library(name: &str) -> bool {
     let listed = ["ldconfig", "/sbin/ldconfig"].iter().any(|ldconfig| {
         let output = Command::new(ldconfig).arg("-p").output();
-        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libvulkan.so.1"))
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(name))
     });
     let paths = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    listed || std::env::split_paths(&paths).any(|folder| folder.join("libvulkan.so.1").exists())
+    listed || std::env::split_paths(&paths).any(|folder| folder.join(name).exists())
 }
 
 /// Whether any driver is registered with the loader, in the places that it searches.

@@ -16,6 +16,7 @@ pub fn run() -> Result<bool> {
     steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
     steps.run("Vulkan driver present", |_| setup::vulkan().map(|()| true));
     steps.run("C++ compiler present", |_| setup::cpp().map(|()| true));
+    steps.run("display present", |_| setup::display().map(|()| true));
     let mut nvrtc = None;
     steps.run("NVRTC present", |_| {
         nvrtc = setup::nvrtc()?;
@@ -29,7 +30,7 @@ pub fn run() -> Result<bool> {
         // What the tests may not skip here: the driver and the compilers are there by now, as is the linker's C compiler.
         let mut required = vec!["wgpu", "cc"];
         if cfg!(target_os = "linux") {
-            required.push("c++");
+            required.extend(["c++", "window"]);
         }
         if let Some(folder) = &nvrtc {
             required.push("nvrtc");
