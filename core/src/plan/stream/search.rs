@@ -256,7 +256,10 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             for &row in rows {
                 for column in [lanes, 2 * lanes] {
                     for &blocks_per_multiprocessor in blocks {
-                        let kinds = (0..=shared).flat_map(|n| [(false, n), (true, n)]);
+                        // Stages a plane apart hide what few warps leave exposed, and take registers that many warps need.
+                        let lags: &[bool] =
+                            if flat && blocks_per_multiprocessor > 8 { &[false] } else { &[false, true] };
+                        let kinds = (0..=shared).flat_map(|n| lags.iter().map(move |&lag| (lag, n)));
                         for ((lag, carried_shared), &ahead) in
                             kinds.flat_map(|kind| ahead.iter().map(move |a| (kind, a)))
                         {
