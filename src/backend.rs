@@ -36,10 +36,6 @@ fn exact(_: &Problem, _: f64) -> f64 {
     0.0
 }
 
-fn plain() -> Vec<Options> {
-    vec![Options::default()]
-}
-
 /// What a backend's device is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

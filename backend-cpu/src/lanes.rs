@@ -134,10 +134,7 @@ fn sum_block<T: Real, const N: usize>(to: &mut [T], weights: &[T], values: &[&[T
             total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
         }
     }
-    // An assignment of the array becomes a call of memmove, by way of the stack.
-    for i in 0..N {
-        to[i] = total[i];
-    }
+    *to = total;
 }
 
 /// `to[i] = from[i]`.

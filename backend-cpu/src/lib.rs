@@ -23,9 +23,9 @@ pub mod reference;
 mod region;
 mod session;
 mod shared;
+mod solver;
 mod sweep;
 mod tape;
 
 pub use backend::{CpuBackend, variants};
-//!
-//! `solver` solves linear systems: the methods of `abide_core::solver` on all threads.
+pub use solver::{Threads, threaded_operator};

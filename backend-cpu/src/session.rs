@@ -23,7 +23,7 @@ enum Way<T> {
     /// A stage of a step at a time, in bands.
     Stepwise(Vec<Band<T>>),
     /// Several steps at a time, in tiles.
-    Tiled(Tiled<T>),
+    Tiled(Box<Tiled<T>>),
 }
 
 /// Tiles, and what each thread needs to advance them.
@@ -83,7 +83,7 @@ impl<T: Real> Threaded<T> {
                 let tiles = crew::tiles(&region, wavefront, levels.stream);
                 let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk)).collect();
                 let persistent = plan.execution == Execution::Persistent;
-                Way::Tiled(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent })
+                Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent }))
             }
         };
         let new = fields
