@@ -32,6 +32,9 @@ pub struct Rows {
 /// Cells of a chunk.
 const CHUNK: usize = 256;
 
+/// Cells of a domain that are not worth waking a second thread for.
+const FEW: usize = 16384;
+
 /// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
 pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
@@ -56,6 +59,9 @@ pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> R
         }
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),
+        (Execution::Auto, Depth::Auto | Depth::Steps(1)) if problem.shape.cells() < FEW => {
+            Ok(stepwise(problem, device))
+        }
         (Execution::Auto, Depth::Auto | Depth::Steps(1)) => {
             let mut best = stepwise(problem, device);
             for other in [streaming()?, wavefront::plan(problem, device, options.depth, Execution::Persistent)?] {
