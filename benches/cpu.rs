@@ -1,13 +1,15 @@
-//! How fast the threaded path is, and how close to what a plain copy loop moves.
+//! How fast the CPU is: what streaming and persistent runs gain over the plain threaded loop, and what lies beside it.
 //!
-//! `cargo bench -p abide-cpu --bench cpu` prints, before criterion's own table, the ratio of the bandwidth of 2d5pt
-//! (8192², f64, a value read and a value written a cell) to that of a copy by the same threads in an ordinary loop.
+//! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`: each execution's
+//! rate and its ratio to a sweep a stage and step, taken in turn with it. Then the ratio of the stepwise bandwidth of
+//! 2d5pt (a value read and a value written a cell) to that of a copy by the same threads in an ordinary loop, and that of
+//! gray-scott to the same model in an ordinary loop written by hand.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abide_core::{Array, Backend, Options, Problem, Session, Shape, catalogue};
+use abide_core::{Array, Backend, Execution, Options, Problem, Session, Shape, catalogue};
 use abide_cpu::{CpuBackend, reference};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rayon::prelude::*;
@@ -29,9 +31,9 @@ fn problem(name: &str, extents: &[usize], dtype: abide_core::DType) -> Problem {
     Problem::new(Arc::new(program), Shape::new(extents).expect("a shape"), dtype).expect("a problem")
 }
 
-fn session(problem: &Problem) -> Box<dyn Session> {
+fn session(problem: &Problem, execution: Execution) -> Box<dyn Session> {
     let backend = CpuBackend::new();
-    let plan = backend.plan(problem, &Options::default()).expect("a plan");
+    let plan = backend.plan(problem, &Options { execution, ..Options::default() }).expect("a plan");
     let len = problem.shape.cells();
     let field = || match problem.dtype {
         abide_core::DType::F32 => Array::F32((0..len).into_par_iter().map(|i| noise(i) as f32).collect()),
@@ -73,7 +75,7 @@ fn verify(session: &mut dyn Session, problem: &Problem) {
 fn ratio_to_copy(width: usize) {
     let problem = problem("2d5pt", &[width, width], abide_core::DType::F64);
     let cells = problem.shape.cells();
-    let mut session = session(&problem);
+    let mut session = session(&problem, Execution::Stepwise);
     let (from, mut to) = (values(cells), vec![0.0; cells]);
     let one = black_box(1.0);
     let (mut copies, mut memcpys, mut steps) = (Vec::new(), Vec::new(), Vec::new());
@@ -106,11 +108,121 @@ fn ratio_to_copy(width: usize) {
     );
 }
 
+/// Prints each execution's rate and its ratio to a sweep a stage and step. The executions take turns, so that whatever
+/// else the machine does meets all alike.
+fn ratios_to_stepwise(problem: &Problem) {
+    const ROUNDS: usize = 12;
+    let executions = [Execution::Stepwise, Execution::Streaming, Execution::Persistent];
+    let mut sessions = executions.map(|execution| session(problem, execution));
+    let depths = sessions.each_ref().map(|session| u64::from(session.plan().depth.max(1)));
+    let mut seconds = executions.map(|_| Vec::new());
+    // Some hundredth of a second and more, in whole passes.
+    let warm = sessions[0].advance(2).expect("steps") / 2.0;
+    let steps = depths.map(|depth| ((0.02 / warm) as u64).next_multiple_of(depth).max(depth));
+    for round in 0..ROUNDS {
+        for (i, session) in sessions.iter_mut().enumerate() {
+            let taken = session.advance(steps[i]).expect("steps") / steps[i] as f64;
+            if round > 0 {
+                seconds[i].push(taken);
+            }
+        }
+    }
+    let device = CpuBackend::new().device().name.clone();
+    let plain = best(&seconds[0]);
+    for ((session, seconds), steps) in sessions.iter().zip(&seconds).zip(steps) {
+        let taken = best(seconds);
+        println!(
+            "cpu,\"{device}, {} threads\",{},{},{},{steps},{:.3},{:.2}  # {}",
+            rayon::current_num_threads(),
+            problem.program.name(),
+            problem.dtype,
+            problem.shape,
+            problem.shape.cells() as f64 / taken / 1e9,
+            plain / taken,
+            session.plan().summary(),
+        );
+    }
+}
+
+/// A step of gray-scott in an ordinary loop over rows, periodic in both axes; the parameters are `[du, dv, feed, kill]`.
+fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, feed, kill]: [f64; 4]) {
+    let height = u.len() / width;
+    let [new_u, new_v] = new;
+    let rows = new_u.par_chunks_mut(width).zip(new_v.par_chunks_mut(width)).enumerate();
+    rows.for_each(|(y, (new_u, new_v))| {
+        let rows = [(y + height - 1) % height, y, (y + 1) % height].map(|y| y * width..(y + 1) * width);
+        let [u0, u1, u2] = rows.clone().map(|row| &u[row]);
+        let [v0, v1, v2] = rows.map(|row| &v[row]);
+        let mut cell = |west: usize, x: usize, east: usize| {
+            let (a, b) = (u1[x], v1[x]);
+            let lap_u = u0[x] + u1[west] + u1[east] + u2[x] - 4.0 * a;
+            let lap_v = v0[x] + v1[west] + v1[east] + v2[x] - 4.0 * b;
+            let reaction = a * b * b;
+            new_u[x] = a + du * lap_u - reaction + feed * (1.0 - a);
+            new_v[x] = b + dv * lap_v + reaction - (feed + kill) * b;
+        };
+        cell(width - 1, 0, 1);
+        (1..width - 1).for_each(|x| cell(x - 1, x, x + 1));
+        cell(width - 2, width - 1, 0);
+    });
+}
+
+/// Prints how long gray-scott takes in each execution, over the loop written by hand.
+fn ratio_to_hand(width: usize) {
+    let problem = problem("gray-scott", &[width, width], abide_core::DType::F64);
+    let cells = problem.shape.cells();
+    let parameters: [f64; 4] = problem.parameters.clone().try_into().expect("four parameters");
+    let (mut now, mut new) = ([values(cells), values(cells)], [values(cells), values(cells)]);
+    let mut sessions = [Execution::Stepwise, Execution::Streaming].map(|execution| session(&problem, execution));
+    let (mut hand, mut ours) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for round in 0..12 {
+        let begun = Instant::now();
+        for _ in 0..4 {
+            let [u, v] = &mut new;
+            gray_scott([u, v], [&now[0], &now[1]], width, parameters);
+            std::mem::swap(&mut now, &mut new);
+        }
+        let taken = begun.elapsed().as_secs_f64() / 4.0;
+        for (session, seconds) in sessions.iter_mut().zip(&mut ours) {
+            let steps = u64::from(session.plan().depth.max(4));
+            let taken = session.advance(steps).expect("steps") / steps as f64;
+            if round > 0 {
+                seconds.push(taken);
+            }
+        }
+        if round > 0 {
+            hand.push(taken);
+        }
+    }
+    black_box(&now);
+    let (hand, [stepwise, streaming]) = (best(&hand), ours.map(|seconds| best(&seconds)));
+    println!(
+        "gray-scott {width}² f64: the loop by hand {:.2} GCells/s; stepwise takes {:.2} times as long, streaming {:.2} times",
+        cells as f64 / hand / 1e9,
+        stepwise / hand,
+        streaming / hand,
+    );
+}
+
 fn stencils(c: &mut Criterion) {
+    use abide_core::DType::{F32, F64};
+    let ways: [(&str, &[usize], _); 8] = [
+        ("2d5pt", &[8192, 8192], F64),
+        ("2d5pt", &[2304, 2304], F64),
+        ("2d5pt", &[512, 512], F64),
+        ("2d5pt", &[8192, 8192], F32),
+        ("2d9pt", &[2304, 2304], F64),
+        ("3d7pt", &[384, 384, 384], F64),
+        ("gray-scott", &[2048, 2048], F64),
+        ("fdtd-tm", &[2048, 2048], F64),
+    ];
+    for (name, extents, dtype) in ways {
+        ratios_to_stepwise(&problem(name, extents, dtype));
+    }
+    ratio_to_hand(2048);
     for width in [8192, 2304] {
         ratio_to_copy(width);
     }
-    use abide_core::DType::{F32, F64};
     let runs: [(&str, &[usize], _); 8] = [
         ("2d5pt", &[8192, 8192], F64),
         ("2d5pt", &[2304, 2304], F64),
@@ -125,11 +237,19 @@ fn stencils(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
     for (name, extents, dtype) in runs {
         let problem = problem(name, extents, dtype);
-        let mut session = session(&problem);
         group.throughput(Throughput::Elements(problem.shape.cells() as u64));
-        group.bench_function(format!("{name} {} {dtype}", problem.shape), |b| {
-            b.iter_custom(|steps| Duration::from_secs_f64(session.advance(steps).expect("steps")));
-        });
+        for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
+            let mut session = session(&problem, execution);
+            let depth = u64::from(session.plan().depth.max(1));
+            group.bench_function(format!("{name} {} {dtype} {execution}", problem.shape), |b| {
+                // Whole passes, counted as the steps that they are.
+                b.iter_custom(|steps| {
+                    let passes = steps.div_ceil(depth) * depth;
+                    let seconds = session.advance(passes).expect("steps");
+                    Duration::from_secs_f64(seconds * steps as f64 / passes as f64)
+                });
+            });
+        }
     }
     group.finish();
 }

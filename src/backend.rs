@@ -14,7 +14,7 @@ use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result, memory};
 const TABLE: &[Entry] = &[
     Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), variants: abide_cuda::variants, bound: exact },
     Entry { name: "wgpu", open: wgpu, variants: abide_wgpu::variants, bound: abide_wgpu::ulp_bound_per_step_of },
-    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: plain, bound: exact },
+    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: abide_cpu::variants, bound: exact },
 ];
 
 struct Entry {
@@ -34,10 +34,6 @@ fn wgpu() -> Result<Opened> {
 
 fn exact(_: &Problem, _: f64) -> f64 {
     0.0
-}
-
-fn plain() -> Vec<Options> {
-    vec![Options::default()]
 }
 
 /// What a backend's device is made of.
@@ -176,7 +172,7 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
     if options.tune.measures() && opened.backend.tuner().is_none() {
         let name = opened.backend.name();
         plan.notes.push(format!(
-            "tuning {} was asked for: backend {name} has one schedule, there is nothing to tune",
+            "tuning {} was asked for: backend {name} chooses by its model alone, there is nothing to tune",
             options.tune
         ));
     }
@@ -184,11 +180,11 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
 }
 
 /// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where the backend
-/// has one schedule. Where the options ask for tuning, the fastest is kept for later plans.
+/// has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
         backend: opened.backend.name(),
-        reason: "it has one schedule, there are no plans to measure against each other".to_owned(),
+        reason: "it chooses by its model alone, there are no plans to measure against each other".to_owned(),
         change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
     })?;
     check_memory(opened, problem)?;

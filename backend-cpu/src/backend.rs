@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use abide_core::backend::check_fields;
 use abide_core::plan::{Rows, Schedule, plan_rows};
 use abide_core::solver::LinearBackend;
-use abide_core::{Array, Backend, DType, DeviceSpec, Error, Options, Plan, Problem, Real, Result, Session};
+use abide_core::{
+    Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result, Session, Tune,
+};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{instruction_set, machine};
@@ -76,6 +78,18 @@ impl CpuBackend {
     }
 }
 
+/// Every way in which the backend can run a problem: stepwise, and in passes of several depths with and without threads
+/// that keep their tiles.
+pub fn variants() -> Vec<Options> {
+    let own = Options { tune: Tune::Off, ..Options::default() };
+    let stepwise = Options { execution: Execution::Stepwise, ..own };
+    let depths = [Depth::Auto].into_iter().chain([1, 2, 3, 5].map(Depth::Steps));
+    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+    let depths = [Depth::Auto, Depth::Steps(2)];
+    let persistent = depths.map(|depth| Options { execution: Execution::Persistent, depth, ..own });
+    std::iter::once(stepwise).chain(streaming).chain(persistent).collect()
+}
+
 impl Default for CpuBackend {
     fn default() -> Self {
         Self::new()
@@ -96,7 +110,31 @@ impl Backend for CpuBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
-        plan_rows(problem, self.device(), options)
+        let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
+        if self.path == Path::Reference {
+            if waits || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+                return Err(Error::Unsupported {
+                    backend: "cpu",
+                    reason: "the reference takes one step after another".to_owned(),
+                    change: "leave the execution and the depth at auto".to_owned(),
+                });
+            }
+            return plan_rows(problem, self.device(), &Options { execution: Execution::Stepwise, ..*options });
+        }
+        let plan = plan_rows(problem, self.device(), options)?;
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        if plan.execution != Execution::Persistent || self.threads() <= cores {
+            return Ok(plan);
+        }
+        let mut plan = plan_rows(problem, self.device(), &Options { execution: Execution::Streaming, ..*options })?;
+        if options.execution == Execution::Persistent {
+            let threads = self.threads();
+            plan.notes.push(format!(
+                "persistent was asked for, but {threads} threads on {cores} cores would wait for neighbours that do not \
+                 run: streaming instead"
+            ));
+        }
+        Ok(plan)
     }
 
     fn linear(&self) -> Option<&dyn LinearBackend> {

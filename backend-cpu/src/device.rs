@@ -16,8 +16,8 @@ pub fn machine(threads: usize) -> DeviceSpec {
         multiprocessors: threads,
         registers: 0,
         registers_per_thread: 0,
-        shared_bytes: 0,
-        shared_bytes_per_block: 0,
+        shared_bytes: cache_bytes(2).unwrap_or(0),
+        shared_bytes_per_block: cache_bytes(1).unwrap_or(0),
         shared_bytes_reserved: 0,
         threads: 1,
         threads_per_block: 1,
@@ -52,17 +52,31 @@ fn total_memory() -> u64 {
     kib.unwrap_or(0) << 10
 }
 
-/// Bytes of the largest cache; 1 MiB where the system does not tell.
-fn last_level_cache() -> usize {
-    let size = |index: usize| {
-        let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;
-        let text = text.trim();
-        match text.strip_suffix('K') {
-            Some(kib) => kib.parse::<usize>().ok().map(|kib| kib << 10),
-            None => text.strip_suffix('M')?.parse::<usize>().ok().map(|mib| mib << 20),
-        }
+/// Bytes of a data cache of a level, as far as one core has it to itself; `None` where the system does not tell.
+fn cache_bytes(level: usize) -> Option<usize> {
+    let read = |index: usize, file: &str| {
+        fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}")).ok()
     };
-    (0..5).filter_map(size).max().unwrap_or(1 << 20)
+    (0..8).find_map(|index| {
+        let is_level = read(index, "level")?.trim().parse() == Ok(level);
+        let holds_data = read(index, "type")?.trim() != "Instruction";
+        let text = read(index, "size")?;
+        let text = text.trim();
+        let bytes = match text.strip_suffix('K') {
+            Some(kib) => kib.parse::<usize>().ok()? << 10,
+            None => text.strip_suffix('M')?.parse::<usize>().ok()? << 20,
+        };
+        let sharing = read(index, "shared_cpu_map").map_or(1, |map| {
+            map.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum::<u32>().max(1)
+        });
+        // Of a level that all cores share the whole is told, of another what is left for one.
+        (is_level && holds_data).then(|| if level < 3 { bytes / sharing as usize } else { bytes })
+    })
+}
+
+/// Bytes of the last level of cache; 1 MiB where the system does not tell.
+fn last_level_cache() -> usize {
+    (1..=4).rev().find_map(cache_bytes).unwrap_or(1 << 20)
 }
 
 /// Peak operations a second in f64 of one core: two vector units at the clock that the system reports, 2 GHz where it

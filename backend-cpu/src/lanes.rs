@@ -20,14 +20,23 @@ pub enum Source<'a, T> {
 /// Bytes of a cache line, and of the widest vector of any machine that we know.
 const LINE_BYTES: usize = 64;
 
+/// What lies in memory and is asked for ahead of its use; what a cache close by holds needs no asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    /// The rows that are read.
+    pub read: bool,
+    /// The row that is written.
+    pub write: bool,
+}
+
 /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each of `count` terms `(w, v)`, in order. All are as long as `to`.
 #[inline(always)]
-pub fn sum<'a, T: Real>(to: &mut [T], count: usize, term: impl Fn(usize) -> (T, &'a [T])) {
+pub fn sum<'a, T: Real>(to: &mut [T], count: usize, ahead: Ahead, term: impl Fn(usize) -> (T, &'a [T])) {
     macro_rules! unrolled {
         ($($count:literal)*) => {
             match count {
-                $($count => sum_of::<T, $count>(to, $count, term),)*
-                _ => sum_of::<T, MAX_TERMS>(to, count, term),
+                $($count => sum_of::<T, $count>(to, $count, ahead, term),)*
+                _ => sum_of::<T, MAX_TERMS>(to, count, ahead, term),
             }
         };
     }
@@ -36,7 +45,12 @@ pub fn sum<'a, T: Real>(to: &mut [T], count: usize, term: impl Fn(usize) -> (T, 
 
 /// The sum of `count` terms, `MOST` at most; its loop over the terms vanishes where `count` is a literal.
 #[inline(always)]
-fn sum_of<'a, T: Real, const MOST: usize>(to: &mut [T], count: usize, term: impl Fn(usize) -> (T, &'a [T])) {
+fn sum_of<'a, T: Real, const MOST: usize>(
+    to: &mut [T],
+    count: usize,
+    ahead: Ahead,
+    term: impl Fn(usize) -> (T, &'a [T]),
+) {
     let (mut weights, mut values): ([T; MOST], [&[T]; MOST]) = ([T::ZERO; MOST], [&[]; MOST]);
     for k in 0..count {
         let (weight, from) = term(k);
@@ -46,21 +60,31 @@ fn sum_of<'a, T: Real, const MOST: usize>(to: &mut [T], count: usize, term: impl
     let (weights, values) = (&weights[..count], &values[..count]);
     // Four of the widest vectors at a time, so that one's latency is hidden behind the others; one at the end of a row.
     match LINE_BYTES / size_of::<T>() {
-        16 => sum_in_blocks::<T, 64, 16>(to, weights, values),
-        _ => sum_in_blocks::<T, 32, 8>(to, weights, values),
+        16 => sum_in_blocks::<T, 64, 16>(to, weights, values, ahead),
+        _ => sum_in_blocks::<T, 32, 8>(to, weights, values, ahead),
     }
 }
 
 /// The sum in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last block does cells
 /// again that the one before did: that costs less than single cells.
 #[inline(always)]
-fn sum_in_blocks<T: Real, const N: usize, const V: usize>(to: &mut [T], weights: &[T], values: &[&[T]]) {
+fn sum_in_blocks<T: Real, const N: usize, const V: usize>(to: &mut [T], weights: &[T], values: &[&[T]], ahead: Ahead) {
     let len = to.len();
+    // Whole lines are written at a time: vectors that straddle two of them take twice as long.
+    let lead = to.as_ptr().align_offset(LINE_BYTES);
     let mut start = 0;
+    if lead > 0 && lead < V && len >= V {
+        sum_block::<T, V>(to, weights, values, 0);
+        start = lead;
+    }
     while start + N <= len {
-        prefetch::<T, N, true>(to, start);
+        if ahead.write {
+            prefetch::<T, N, true>(to, start);
+        }
         // Of the terms of a linear stencil the last is the one that no row has read before.
-        if let [.., leading] = values {
+        if ahead.read
+            && let [.., leading] = values
+        {
             prefetch::<T, N, false>(leading, start);
         }
         sum_block::<T, N>(to, weights, values, start);
@@ -229,7 +253,8 @@ mod tests {
                 let weight = |term: usize| T::from_f64((term as f64).cos());
                 let values: Vec<Vec<T>> = (0..count).map(|term| (0..len).map(|i| value(term, i)).collect()).collect();
                 let mut total = vec![T::ONE; len];
-                sum(&mut total, count, |term| (weight(term), &values[term]));
+                let ahead = Ahead { read: count % 2 == 0, write: len % 2 == 0 };
+                sum(&mut total, count, ahead, |term| (weight(term), &values[term]));
                 for (i, total) in total.iter().enumerate() {
                     let first = weight(0) * value(0, i);
                     let expected = (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));

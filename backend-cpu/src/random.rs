@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{Rows, plan_rows};
+use abide_core::plan::{Rows, Schedule, Wavefront, plan_rows};
 use abide_core::{
-    Array, Boundaries, Boundary, DType, Expr, Options, Parameter, Problem, Program, Real, Scope, Session, Shape,
-    Stencil,
+    Array, Boundaries, Boundary, DType, Execution, Expr, Options, Parameter, Problem, Program, Real, Scope, Session,
+    Shape, Stencil,
 };
 use proptest::prelude::*;
 
@@ -104,14 +104,40 @@ fn values<T: Real>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-fn check<T: Real>(problem: &Problem, chunk: usize, fused: bool, seed: u64) -> Result<(), TestCaseError> {
+/// A way to run: a launch a stage, or passes so deep, in so many tiles, by threads that keep their tiles or not.
+#[derive(Debug, Clone)]
+struct Way {
+    chunk: usize,
+    fused: bool,
+    tiled: Option<(u32, [usize; 3], usize, bool)>,
+}
+
+fn ways() -> impl Strategy<Value = Way> {
+    let tiled = (1u32..6, [1usize..4, 1usize..4, 1usize..4], 1usize..4, any::<bool>());
+    let chunk = prop::sample::select(vec![1usize, 3, 8, 512]);
+    (chunk, any::<bool>(), prop::option::weighted(0.8, tiled)).prop_map(|(chunk, fused, tiled)| Way {
+        chunk,
+        fused,
+        tiled,
+    })
+}
+
+fn check<T: Real>(problem: &Problem, way: &Way, steps: [u64; 2], seed: u64) -> Result<(), TestCaseError> {
     let cells = problem.shape.cells();
-    let fields: Vec<Vec<T>> = (0..3).map(|f| values(cells, seed + f)).collect();
+    let fields: Vec<Vec<T>> = (0..problem.program.fields().len() as u64).map(|f| values(cells, seed + f)).collect();
     let mut expected: Vec<Array> = fields.iter().cloned().map(T::into_array).collect();
-    reference::advance(problem, &mut expected, 3).unwrap();
-    let plan = plan_rows(problem, &machine(2), &Options::default()).unwrap();
-    let mut session = Threaded::open(problem, &plan, &Rows { threads: 2, chunk }, None, fused, fields).unwrap();
-    session.advance(3).unwrap();
+    reference::advance(problem, &mut expected, steps[0] + steps[1]).unwrap();
+    let mut plan = plan_rows(problem, &machine(2), &Options::default()).unwrap();
+    let wavefront = way.tiled.map(|(depth, tiles, block, persistent)| {
+        plan.depth = depth;
+        plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };
+        Wavefront { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
+    });
+    let rows = Rows { threads: 3, chunk: way.chunk, wavefront };
+    plan.schedule = Schedule::Rows(rows.clone());
+    let mut session = Threaded::open(problem, &plan, &rows, None, way.fused, fields).unwrap();
+    session.advance(steps[0]).unwrap();
+    session.advance(steps[1]).unwrap();
     for (field, expected) in expected.iter().enumerate() {
         let found = session.read(field).unwrap();
         prop_assert!(found.same_bits(expected), "field {field}, ulp {:?}", found.ulp_distance(expected));
@@ -127,11 +153,15 @@ proptest! {
         choices in prop::collection::vec(any::<(u8, u8, u8, u8)>(), 2..40),
         extents in [1usize..9, 1usize..12, 1usize..40],
         boundaries in [sides(), sides(), sides()],
-        chunk in prop::sample::select(vec![1usize, 3, 8, 512]),
-        fused: bool,
+        second in prop::option::of(prop::collection::vec(any::<(u8, u8, u8, u8)>(), 2..20)),
+        way in ways(),
+        steps in [0u64..7, 0u64..3],
         seed: u64,
     ) {
-        let program = Arc::new(Program::new(&Grown { dimensions, choices }).unwrap());
+        let first = Grown { dimensions, choices };
+        let second = second.map(|choices| Grown { dimensions, choices });
+        let stages: Vec<&dyn Stencil> = std::iter::once(&first).chain(&second).map(|stage| stage as &dyn Stencil).collect();
+        let program = Arc::new(Program::sequence("grown", &stages).unwrap());
         let shape = Shape::new(&extents[3 - dimensions..]).unwrap();
         let parameters = vec![0.3, -1.0];
         for dtype in [DType::F32, DType::F64] {
@@ -140,8 +170,8 @@ proptest! {
                 continue;
             }
             match dtype {
-                DType::F32 => check::<f32>(&problem, chunk, fused, seed >> 2)?,
-                DType::F64 => check::<f64>(&problem, chunk, fused, seed >> 2)?,
+                DType::F32 => check::<f32>(&problem, &way, steps, seed >> 2)?,
+                DType::F64 => check::<f64>(&problem, &way, steps, seed >> 2)?,
             }
         }
     }

@@ -86,6 +86,7 @@ impl Region {
     }
 
     /// Cells of a row.
+    #[inline(always)]
     pub fn width(&self) -> usize {
         self.shape.padded()[2]
     }
@@ -103,18 +104,51 @@ impl Region {
         self.boundaries.0[2] != [Boundary::Fixed; 2]
     }
 
-    /// Where the row at an offset from a computed one is found. The slower axis is asked first.
-    pub fn line(&self, row: [usize; 2], offset: [isize; 2]) -> Line {
+    /// Where a row that may lie beyond the domain is found, or else the axis and side whose constant it holds. The slower
+    /// axis is asked first.
+    #[inline(always)]
+    pub fn place(&self, row: [isize; 2]) -> Result<[usize; 2], [usize; 2]> {
         let extents = self.shape.padded();
-        let mut at = [0; 3];
+        let mut at = [0; 2];
         for axis in 0..2 {
-            let index = row[axis] as isize + offset[axis];
-            match self.boundaries.source(axis, index, extents[axis]) {
+            match self.boundaries.source(axis, row[axis], extents[axis]) {
                 Source::Cell(index) => at[axis] = index,
-                Source::Value(_) => return Line::Constant([axis, usize::from(index >= 0)]),
+                Source::Value(_) => return Err([axis, usize::from(row[axis] >= 0)]),
             }
         }
-        Line::At(self.shape.index(at))
+        Ok(at)
+    }
+
+    /// The same as a line of the array.
+    pub fn line(&self, row: [isize; 2]) -> Line {
+        match self.place(row) {
+            Ok(place) => Line::At(self.row_index(place)),
+            Err(side) => Line::Constant(side),
+        }
+    }
+
+    /// The index in an array of the whole domain of the first cell of a row.
+    #[inline(always)]
+    pub fn row_index(&self, [z, y]: [usize; 2]) -> usize {
+        self.shape.index([z, y, 0])
+    }
+
+    /// The extent of an axis.
+    #[inline(always)]
+    pub fn extent(&self, axis: usize) -> usize {
+        self.shape.padded()[axis]
+    }
+
+    /// The cells along an axis that are computed.
+    #[inline(always)]
+    pub fn computed(&self, axis: usize) -> Range<usize> {
+        self.computed[axis].clone()
+    }
+
+    /// Whether the domain goes on at its other side.
+    #[inline(always)]
+    pub fn is_periodic(&self, axis: usize) -> bool {
+        self.boundaries.0[axis][0] == Boundary::Periodic
     }
 
     /// Where a cell of a row that may lie beyond its ends is found.

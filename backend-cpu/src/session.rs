@@ -1,17 +1,39 @@
 //! A problem in progress: two arrays for each field that changes, one for each that does not.
+//!
+//! A stage of a stepwise run, or a pass of several steps, reads the one and writes the other.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::backend::{check_field, check_window};
-use abide_core::plan::Rows;
-use abide_core::{Array, Error, Plan, Problem, Real, Result, Session};
+use abide_core::plan::{Levels, MAX_CPU_DEPTH, Rows};
+use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::crew;
+use crate::pass::{Pass, Rings, Tile};
 use crate::region::Region;
+use crate::shared::Shared;
 use crate::sweep::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
+
+/// How a session advances.
+enum Way<T> {
+    /// A stage of a step at a time, in bands.
+    Stepwise(Vec<Band<T>>),
+    /// Several steps at a time, in tiles.
+    Tiled(Box<Tiled<T>>),
+}
+
+/// Tiles, and what each thread needs to advance them.
+struct Tiled<T> {
+    /// The pipeline of a full pass, and that of the last rest.
+    levels: [Levels; 2],
+    tiles: Vec<Tile>,
+    rings: Vec<Rings<T>>,
+    persistent: bool,
+}
 
 /// A session on all threads of a pool.
 pub struct Threaded<T> {
@@ -20,9 +42,10 @@ pub struct Threaded<T> {
     pool: Option<Arc<ThreadPool>>,
     region: Region,
     chunk: usize,
-    /// Each stage's tape and the fields it writes.
-    stages: Vec<(Tape, Vec<usize>)>,
-    bands: Vec<Band<T>>,
+    /// Each stage's tape, and the fields that it writes.
+    tapes: Vec<Tape>,
+    writes: Vec<Vec<usize>>,
+    way: Way<T>,
     parameters: Vec<T>,
     /// The current values of each field.
     now: Vec<Vec<T>>,
@@ -43,13 +66,26 @@ impl<T: Real> Threaded<T> {
         fields: Vec<Vec<T>>,
     ) -> Result<Self> {
         let simplified = problem.program.simplified(problem.dtype);
-        let stages: Vec<_> =
-            simplified.stages().iter().map(|stage| (Tape::new(&stage.dag, fused), stage.writes.clone())).collect();
+        let tapes: Vec<Tape> = simplified.stages().iter().map(|stage| Tape::new(&stage.dag, fused)).collect();
+        let writes = simplified.stages().iter().map(|stage| stage.writes.clone()).collect();
         // A plan's fields are anyone's to change; scratch grows with both.
         let (threads, chunk) = (rows.threads.clamp(1, 4096), rows.chunk.clamp(1, 1 << 16));
         let region = Region::new(problem, threads, chunk);
-        let tapes: Vec<&Tape> = stages.iter().map(|(tape, _)| tape).collect();
-        let bands = region.bands(threads).into_iter().map(|units| Band::new(units, &region, &tapes, chunk)).collect();
+        let way = match &rows.wavefront {
+            None => {
+                let tapes: Vec<&Tape> = tapes.iter().collect();
+                let band = |units| Band::new(units, &region, &tapes, chunk);
+                Way::Stepwise(region.bands(threads).into_iter().map(band).collect())
+            }
+            Some(wavefront) => {
+                let depth = plan.depth.clamp(1, MAX_CPU_DEPTH) as usize;
+                let levels = Levels::new(problem, depth, wavefront.block);
+                let tiles = crew::tiles(&region, wavefront, levels.stream);
+                let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk)).collect();
+                let persistent = plan.execution == Execution::Persistent;
+                Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent }))
+            }
+        };
         let new = fields
             .iter()
             .enumerate()
@@ -62,23 +98,38 @@ impl<T: Real> Threaded<T> {
             pool,
             region,
             chunk,
-            stages,
-            bands,
+            tapes,
+            writes,
+            way,
             parameters,
             now: fields,
             new,
         })
     }
 
-    fn steps(&mut self, steps: u64) {
-        for _ in 0..steps {
-            for (tape, writes) in &self.stages {
-                let Threaded { region, parameters, chunk, .. } = self;
-                let stage = Stage { region, tape, parameters, old: &self.now, chunk: *chunk };
-                sweep(&stage, &mut self.bands, Outputs::new(&mut self.new, writes));
-                for &field in writes {
-                    std::mem::swap(&mut self.now[field], &mut self.new[field]);
+    fn steps(&mut self, steps: u64) -> Result<()> {
+        let Threaded { region, tapes, writes, parameters, chunk, now, new, .. } = self;
+        match &mut self.way {
+            Way::Stepwise(bands) => {
+                for _ in 0..steps {
+                    for (tape, writes) in tapes.iter().zip(&*writes) {
+                        let stage = Stage { region, tape, parameters, old: now, chunk: *chunk };
+                        sweep(&stage, bands, Outputs::new(new, writes));
+                        for &field in writes {
+                            std::mem::swap(&mut now[field], &mut new[field]);
+                        }
+                    }
                 }
+                Ok(())
+            }
+            Way::Tiled(tiled) => {
+                let done = tiled.advance(&self.problem, region, tapes, parameters, *chunk, [now, new], steps)?;
+                if done % 2 == 1 {
+                    for (now, new) in now.iter_mut().zip(new).filter(|(_, new)| !new.is_empty()) {
+                        std::mem::swap(now, new);
+                    }
+                }
+                Ok(())
             }
         }
     }
@@ -86,6 +137,52 @@ impl<T: Real> Threaded<T> {
     fn field(&self, field: usize) -> Result<&Vec<T>> {
         let names = self.problem.program.fields();
         self.now.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))
+    }
+}
+
+impl<T: Real> Tiled<T> {
+    /// Advances the fields by passes that read one of two arrays and write the other, the first pass the first; returns
+    /// the number of passes.
+    #[allow(clippy::too_many_arguments, reason = "a session's parts, of which it borrows some to write")]
+    fn advance(
+        &mut self,
+        problem: &Problem,
+        region: &Region,
+        tapes: &[Tape],
+        parameters: &[T],
+        chunk: usize,
+        [now, new]: [&mut [Vec<T>]; 2],
+        steps: u64,
+    ) -> Result<u64> {
+        let Tiled { levels, tiles, rings, persistent } = self;
+        if rings.is_empty() {
+            return Ok(0);
+        }
+        let depth = levels[0].depth as u64;
+        let (full, rest) = (steps / depth, (steps % depth) as usize);
+        if rest > 0 && levels[1].depth != rest {
+            levels[1] = Levels::new(problem, rest, levels[0].block);
+        }
+        let most = [0, 1, 2].map(|axis| tiles.iter().map(|tile| tile.cells[axis].len()).max().unwrap_or(0));
+        rings.iter_mut().for_each(|rings| levels.iter().for_each(|levels| rings.fit(levels, most)));
+        let now: Vec<Shared<'_, T>> = now.iter_mut().map(|field| Shared::new(field)).collect();
+        // A field that none writes is the same in both.
+        let pairs = new.iter_mut().zip(&now);
+        let new: Vec<Shared<'_, T>> =
+            pairs.map(|(new, now)| if new.is_empty() { *now } else { Shared::new(new) }).collect();
+        let divided = crew::divided(tiles, &levels[0]);
+        let passes = full + u64::from(rest > 0);
+        let pass = |number: u64| {
+            let levels = &levels[usize::from(number >= full)];
+            let [now, new] = if number.is_multiple_of(2) { [&now, &new] } else { [&new, &now] };
+            Pass { region, levels, tapes, parameters, chunk, divided, now, new }
+        };
+        if *persistent {
+            crew::persist(passes, pass, region, levels[0].halo, tiles, rings)?;
+        } else {
+            (0..passes).for_each(|number| crew::stream(&pass(number), tiles, rings));
+        }
+        Ok(passes)
     }
 }
 
@@ -111,11 +208,15 @@ impl<T: Real> Session for Threaded<T> {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
-        match (self.bands.len(), self.pool.clone()) {
+        let alone = match &self.way {
             // Too little work to wake anyone.
-            (0 | 1, _) => self.steps(steps),
-            (_, Some(pool)) => pool.install(|| self.steps(steps)),
-            (_, None) => rayon::scope(|_| self.steps(steps)),
+            Way::Stepwise(bands) => bands.len() <= 1,
+            Way::Tiled(tiled) => tiled.persistent || tiled.rings.len() <= 1,
+        };
+        match self.pool.clone() {
+            _ if alone => self.steps(steps)?,
+            Some(pool) => pool.install(|| self.steps(steps))?,
+            None => rayon::scope(|_| self.steps(steps))?,
         }
         Ok(begun.elapsed().as_secs_f64())
     }

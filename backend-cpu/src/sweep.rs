@@ -1,19 +1,15 @@
-//! One stage over all computed cells: bands of rows on all threads, each row in chunks, each chunk by the tape.
-//!
-//! A tap is a slice of the old array, shifted. Only where a chunk's tap reaches beyond an end of its row is it
-//! gathered into scratch first; a row that itself lies beyond the domain is another row, or a row of constants.
-//! All scratch belongs to a band and is allocated with the session.
+//! One stage over all computed cells: bands of rows on all threads.
 
 use std::ops::Range;
 
 use abide_core::Real;
-use abide_core::grid::Source as Found;
 use abide_core::program::MAX_FIELDS;
 use multiversion::multiversion;
 
-use crate::lanes::{self, Source};
+use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
+use crate::lanes::Ahead;
 use crate::region::{Line, Region};
-use crate::tape::{Op, Operand, Place, Tape, Term};
+use crate::tape::Tape;
 
 /// What all bands of a stage share.
 pub struct Stage<'a, T> {
@@ -29,33 +25,32 @@ pub struct Stage<'a, T> {
     pub chunk: usize,
 }
 
+/// The old values of the whole domain.
+struct Arrays<'a, T>(&'a [Vec<T>]);
+
+impl<T> Memory<T> for Arrays<'_, T> {
+    #[inline(always)]
+    fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
+        match buffer {
+            Buffer::Field(field) => &self.0[field][range],
+            // A sweep has none.
+            Buffer::Ring(_) => &[],
+        }
+    }
+}
+
 /// A part of the region, and the scratch of whichever thread sweeps it.
 pub struct Band<T> {
     units: Range<usize>,
-    slots: Vec<Box<[T]>>,
-    gathered: Vec<Box<[T]>>,
-    constants: [[Box<[T]>; 2]; 2],
-    scalars: Vec<T>,
+    scratch: Scratch<T>,
     lines: Vec<Line>,
 }
 
 impl<T: Real> Band<T> {
-    /// A band of some units, with scratch for any of the tapes.
+    /// A band of some units, with scratch for any of the tapes. All scratch is allocated here, none in a sweep.
     pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Self {
-        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
-        let lanes = |value: T| vec![value; chunk].into_boxed_slice();
-        let rows = |count: usize| (0..count).map(|_| lanes(T::ZERO)).collect();
-        let constant = |axis: usize, side: usize| {
-            region.constant(axis, side).map(|value| lanes(T::from_f64(value))).unwrap_or_default()
-        };
-        Band {
-            units,
-            slots: rows(most(|tape| tape.slots)),
-            gathered: rows(if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 }),
-            constants: [0, 1].map(|axis| [0, 1].map(|side| constant(axis, side))),
-            scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
-            lines: Vec::with_capacity(most(|tape| tape.lines.len())),
-        }
+        let lines = Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0));
+        Band { units, scratch: Scratch::new(region, tapes, chunk), lines }
     }
 }
 
@@ -64,6 +59,8 @@ pub struct Outputs<'a, T> {
     /// The values, in the order of the formula's outputs; empty beyond the last.
     values: [&'a mut [T]; MAX_FIELDS],
     origin: usize,
+    /// Where the row begins that is being computed.
+    row: usize,
 }
 
 impl<'a, T> Outputs<'a, T> {
@@ -75,7 +72,7 @@ impl<'a, T> Outputs<'a, T> {
                 values[output] = buffer;
             }
         }
-        Outputs { values, origin: 0 }
+        Outputs { values, origin: 0, row: 0 }
     }
 
     fn split(self, at: usize) -> (Self, Self) {
@@ -84,7 +81,14 @@ impl<'a, T> Outputs<'a, T> {
         for (i, values) in self.values.into_iter().enumerate() {
             (low[i], high[i]) = values.split_at_mut((at - self.origin).min(values.len()));
         }
-        (Outputs { values: low, origin: self.origin }, Outputs { values: high, origin: at })
+        (Outputs { values: low, origin: self.origin, row: 0 }, Outputs { values: high, origin: at, row: 0 })
+    }
+}
+
+impl<T> Sink<T> for Outputs<'_, T> {
+    #[inline(always)]
+    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
+        &mut self.values[output][self.row + range.start..self.row + range.end]
     }
 }
 
@@ -118,135 +122,26 @@ pub fn has_fused_multiply_add() -> bool {
 /// The rows of a band, compiled for each instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
-    let Stage { region, tape, parameters, .. } = *stage;
-    // Where nothing is kept in slots, a chunk may be as long as no tap of it reaches beyond an end of the row.
-    let reach = [-1, 1].map(|side| tape.taps.iter().map(|tap| side * tap.shift).max().unwrap_or(0).max(0) as usize);
-    for number in band.units.clone() {
+    let Stage { region, tape, parameters, chunk, .. } = *stage;
+    let (Band { units, scratch, lines }, memory) = (band, Arrays(stage.old));
+    let row = Row { region, tape, memory: &memory, chunk, window: 0..0, ahead: Ahead { read: true, write: true } };
+    for number in units.clone() {
         let unit = region.unit(number);
         let [z, y] = unit.row;
-        if tape.varies_by_row || number == band.units.start {
-            tape.uniform.evaluate(&mut band.scalars, parameters, [z, y, 0], |_| T::ZERO);
+        if tape.varies_by_row || number == units.start {
+            tape.uniform.evaluate(&mut scratch.scalars, parameters, [z, y, 0], |_| T::ZERO);
         }
-        band.lines.clear();
-        band.lines.extend(tape.lines.iter().map(|&offset| region.line(unit.row, offset)));
-        let all_at_hand = band.lines.iter().all(|line| matches!(line, Line::At(_)));
-        let long =
-            (tape.slots == 0 && all_at_hand).then(|| unit.cells.end.min(region.width().saturating_sub(reach[1])));
-        let mut to = region.index(&unit) - outputs.origin;
-        let mut start = unit.cells.start;
-        while start < unit.cells.end {
-            let len = match long {
-                Some(end) if start >= reach[0] && end > start => end - start,
-                _ => stage.chunk.min(unit.cells.end - start),
-            };
-            chunk(stage, band, &mut outputs.values, start..start + len, to);
-            start += len;
-            to += len;
+        lines.clear();
+        lines.extend(tape.lines.iter().map(|&[dz, dy]| region.line([z as isize + dz, y as isize + dy])));
+        scratch.taps.clear();
+        for tap in &tape.taps {
+            scratch.taps.push(match lines[tap.line] {
+                Line::At(start) => TapRow::At(Buffer::Field(tap.field), start),
+                Line::Constant(side) => TapRow::Constant(side),
+            });
         }
-    }
-}
-
-/// One chunk: the cells `cells` of the row that the band is at, whose new values go to `to` in the outputs.
-#[inline(always)]
-fn chunk<T: Real>(
-    stage: &Stage<'_, T>,
-    band: &mut Band<T>,
-    outputs: &mut [&mut [T]; MAX_FIELDS],
-    cells: Range<usize>,
-    to: usize,
-) {
-    gather(stage, band, &cells);
-    for step in &stage.tape.steps {
-        let mut taken: Box<[T]> = Box::default();
-        let place = match step.place {
-            // No step reads the slot it writes, so the slot can be taken out while the others are read.
-            Place::Slot(slot) => {
-                taken = std::mem::take(&mut band.slots[slot]);
-                &mut taken[..cells.len()]
-            }
-            Place::Output(output) => &mut outputs[output][to..to + cells.len()],
-        };
-        let at = |operand| operand_of(stage, band, &cells, operand);
-        match step.op {
-            Op::Copy(a) => lanes::copy(place, at(a)),
-            Op::Index => lanes::index(place, cells.start),
-            Op::Unary(op, a) => lanes::apply1(op, place, at(a)),
-            Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
-            Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
-            Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
-            Op::Sum(ref terms) => lanes::sum(place, terms.len(), |number| {
-                let Term { weight, operand } = terms[number];
-                match operand_of(stage, band, &cells, operand) {
-                    Source::Lanes(values) => (band.scalars[weight], values),
-                    // The tape puts no scalar here.
-                    Source::Scalar(_) => (band.scalars[weight], &[]),
-                }
-            }),
-        }
-        if let Place::Slot(slot) = step.place {
-            band.slots[slot] = taken;
-        }
-    }
-}
-
-/// The cells that a tap of a chunk means, if they all lie in the row.
-#[inline(always)]
-fn within(cells: &Range<usize>, shift: isize, width: usize) -> Option<Range<usize>> {
-    let start = cells.start.checked_add_signed(shift)?;
-    (start + cells.len() <= width).then(|| start..start + cells.len())
-}
-
-#[inline(always)]
-fn operand_of<'a, T: Real>(
-    stage: &Stage<'a, T>,
-    band: &'a Band<T>,
-    cells: &Range<usize>,
-    operand: Operand,
-) -> Source<'a, T> {
-    let len = cells.len();
-    Source::Lanes(match operand {
-        Operand::Scalar(number) => return Source::Scalar(band.scalars[number]),
-        Operand::Slot(slot) => &band.slots[slot][..len],
-        Operand::Tap(number) => {
-            let tap = stage.tape.taps[number];
-            match band.lines[tap.line] {
-                Line::Constant([axis, side]) => &band.constants[axis][side][..len],
-                Line::At(row) => match within(cells, tap.shift, stage.region.width()) {
-                    Some(at) => &stage.old[tap.field][row + at.start..row + at.end],
-                    None => &band.gathered[number][..len],
-                },
-            }
-        }
-    })
-}
-
-/// Gathers the taps of a chunk that reach beyond an end of the row.
-#[inline(always)]
-fn gather<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, cells: &Range<usize>) {
-    let width = stage.region.width();
-    if band.gathered.is_empty() {
-        return;
-    }
-    for (number, tap) in stage.tape.taps.iter().enumerate() {
-        let Line::At(row) = band.lines[tap.line] else { continue };
-        if within(cells, tap.shift, width).is_some() {
-            continue;
-        }
-        let row = &stage.old[tap.field][row..row + width];
-        let to = &mut band.gathered[number][..cells.len()];
-        let start = cells.start as isize + tap.shift;
-        // In chunk coordinates, the cells that lie in the row are copied at once.
-        let low = (-start).clamp(0, to.len() as isize) as usize;
-        let high = (width as isize - start).clamp(low as isize, to.len() as isize) as usize;
-        if low < high {
-            let from = (start + low as isize) as usize;
-            to[low..high].copy_from_slice(&row[from..from + high - low]);
-        }
-        for i in (0..low).chain(high..to.len()) {
-            to[i] = match stage.region.along_row(start + i as isize) {
-                Found::Cell(x) => row[x],
-                Found::Value(value) => T::from_f64(value),
-            };
-        }
+        outputs.row = region.index(&unit) - outputs.origin;
+        let cells = unit.cells.start as isize..unit.cells.end as isize;
+        row.compute(scratch, &mut outputs, cells);
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use abide_core::plan::Schedule;
 use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, Options, Parameter, Problem, Program, Scope, Shape, Start, Stencil,
-    catalogue,
+    Array, Backend, Boundaries, Boundary, DType, Depth, Execution, Options, Parameter, Problem, Program, Scope, Shape,
+    Start, Stencil, catalogue,
 };
 use abide_cpu::{CpuBackend, reference};
 
@@ -33,25 +33,29 @@ fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Arra
     if problem.check().is_err() {
         return false;
     }
-    let mut plan = backend.plan(problem, &Options::default()).unwrap();
-    if let Schedule::Rows(rows) = &mut plan.schedule {
-        rows.chunk = chunk;
-    }
     let mut expected = fields.clone();
     reference::advance(problem, &mut expected, steps).unwrap();
-    let mut session = backend.open(problem, &plan, fields).unwrap();
-    session.advance(steps).unwrap();
-    for (field, expected) in expected.iter().enumerate() {
-        let found = session.read(field).unwrap();
-        assert!(
-            found.same_bits(expected),
-            "{} {} {} {} field {field}: {:?} ulp",
-            problem.program.name(),
-            problem.shape,
-            problem.dtype,
-            problem.boundaries.describe(problem.shape.dimensions()),
-            found.ulp_distance(expected)
-        );
+    for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
+        let depth = if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(2) };
+        let mut plan = backend.plan(problem, &Options { execution, depth, ..Options::default() }).unwrap();
+        if let Schedule::Rows(rows) = &mut plan.schedule {
+            rows.chunk = chunk;
+        }
+        let mut session = backend.open(problem, &plan, fields.clone()).unwrap();
+        session.advance(steps).unwrap();
+        for (field, expected) in expected.iter().enumerate() {
+            let found = session.read(field).unwrap();
+            assert!(
+                found.same_bits(expected),
+                "{} {} {} {} field {field}, {}: {:?} ulp",
+                problem.program.name(),
+                problem.shape,
+                problem.dtype,
+                problem.boundaries.describe(problem.shape.dimensions()),
+                plan.summary(),
+                found.ulp_distance(expected)
+            );
+        }
     }
     true
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::{Array, Backend, CachePolicy, DType, Error, Execution, Options, Problem, Shape, catalogue};
+use abide_core::{Array, Backend, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Shape, catalogue};
 use abide_cpu::{CpuBackend, reference};
 
 fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
@@ -92,9 +92,12 @@ fn bad_requests_are_errors() {
         let h200 = abide_core::DeviceSpec::preset("h200").unwrap();
         let tiles = abide_core::plan::plan(&small, &h200, &Options::default()).unwrap();
         assert!(matches!(backend.open(&small, &tiles, fields(&small)), Err(Error::Unsupported { .. })));
-        let persistent = Options { execution: Execution::Persistent, cache: CachePolicy::Auto, ..Options::default() };
-        assert!(matches!(backend.plan(&small, &persistent), Err(Error::Unsupported { .. })));
+        let registers =
+            Options { execution: Execution::Persistent, cache: CachePolicy::Registers, ..Options::default() };
+        assert!(matches!(backend.plan(&small, &registers), Err(Error::Unsupported { .. })));
     }
+    let deep = Options { execution: Execution::Streaming, depth: Depth::Steps(2), ..Options::default() };
+    assert!(matches!(CpuBackend::reference().plan(&small, &deep), Err(Error::Unsupported { .. })));
     assert!(matches!(CpuBackend::with_threads(0), Err(Error::Limit { .. })));
 }
 
@@ -103,8 +106,22 @@ fn the_device_is_this_machine() {
     let backend = CpuBackend::with_threads(3).unwrap();
     assert_eq!(backend.device().multiprocessors, 3);
     assert_eq!(backend.name(), "cpu");
-    let plan = backend.plan(&problem("2d5pt", &[64, 64], DType::F32), &Options::default()).unwrap();
+    let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
+    let plan = backend.plan(&problem("2d5pt", &[64, 64], DType::F32), &stepwise).unwrap();
     assert_eq!(plan.summary(), "stepwise, rows on 3 threads");
     let p = plan.project(100);
     assert!(p.seconds > 0.0 && p.gcells_per_s.is_finite());
+}
+
+/// More threads than cores would wait for neighbours that do not run.
+#[test]
+fn a_crowded_machine_streams_where_persistent_was_asked_for() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let persistent = Options { execution: Execution::Persistent, ..Options::default() };
+    let problem = problem("2d5pt", &[64, 64], DType::F64);
+    let plan = CpuBackend::with_threads(cores).unwrap().plan(&problem, &persistent).unwrap();
+    assert_eq!((plan.execution, plan.notes.len()), (Execution::Persistent, 0));
+    let plan = CpuBackend::with_threads(cores + 1).unwrap().plan(&problem, &persistent).unwrap();
+    assert_eq!(plan.execution, Execution::Streaming);
+    assert!(plan.notes[0].contains("persistent was asked for"), "{:?}", plan.notes);
 }

@@ -28,7 +28,7 @@ pub trait Backend: Send + Sync {
     /// [`Backend::tuner`].
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
 
-    /// What finds the fastest of several plans by timing them; `None` where the backend has one schedule.
+    /// What finds the fastest of several plans by timing them; `None` where the backend chooses by its model alone.
     fn tuner(&self) -> Option<&dyn Tuner> {
         None
     }

@@ -19,9 +19,9 @@ pub struct DeviceSpec {
     pub registers: usize,
     /// The most registers a thread can use.
     pub registers_per_thread: usize,
-    /// Bytes of shared memory of one multiprocessor.
+    /// Bytes of shared memory of one multiprocessor; of a CPU's core, of the second-level cache that it has to itself.
     pub shared_bytes: usize,
-    /// The most bytes of shared (workgroup) memory of one block.
+    /// The most bytes of shared (workgroup) memory of one block; of a CPU's core, of its first-level data cache.
     pub shared_bytes_per_block: usize,
     /// Bytes of shared memory that the system takes from each block.
     pub shared_bytes_reserved: usize,

@@ -58,7 +58,8 @@ fn plan_needs_no_device() {
 #[test]
 fn plans_are_measured_only_where_there_are_several() {
     let place = Place::new();
-    place.fails("plan 2d5pt --size 64x64 --backend cpu --measured", &["backend cpu cannot run this", "one schedule"]);
+    place
+        .fails("plan 2d5pt --size 64x64 --backend cpu --measured", &["backend cpu cannot run this", "its model alone"]);
     place.fails("plan 2d5pt --device a100 --measured", &["--device"]);
     if abide::backend::open("cuda").is_err() {
         place.fails("plan 2d5pt --size 64x64 --measured --tune full", &["backend cuda is unavailable"]);
@@ -70,7 +71,7 @@ fn tuning_where_there_is_nothing_to_tune_is_noted() {
     let place = Place::new();
     for tune in ["quick", "full"] {
         let text = place.works(&format!("plan heat --size 64x64 --backend cpu --tune {tune}"));
-        assert!(text.contains("backend cpu has one schedule, there is nothing to tune"), "{text}");
+        assert!(text.contains("backend cpu chooses by its model alone, there is nothing to tune"), "{text}");
         let text = place.works(&format!("plan heat --size 64x64 --device h200 --tune {tune}"));
         assert!(text.contains(&format!("tuning {tune} was asked for: nothing can be timed")), "{text}");
     }

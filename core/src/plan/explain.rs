@@ -2,13 +2,23 @@
 
 use std::fmt::Write as _;
 
-use super::{Blocks, Execution, Plan, Schedule, Stream, Sweep, Synchronisation, perks::Bound};
+use super::{Blocks, Execution, Plan, Schedule, Stream, Sweep, Synchronisation, Wavefront, perks::Bound};
 
 impl Plan {
     /// The plan in one line.
     pub fn summary(&self) -> String {
         match &self.schedule {
-            Schedule::Rows(rows) => format!("stepwise, rows on {} threads", rows.threads),
+            Schedule::Rows(rows) => match &rows.wavefront {
+                None => format!("stepwise, rows on {} threads", rows.threads),
+                Some(wavefront) => format!(
+                    "{}, {} steps a pass, {} tiles of {} on {} threads",
+                    self.execution,
+                    self.depth,
+                    times(&wavefront.tiles),
+                    times(&wavefront.tile),
+                    rows.threads
+                ),
+            },
             Schedule::Tiles(tiles) => {
                 format!("stepwise, tiles of {}, {} threads", times(&tiles.tile), tiles.threads_per_block())
             }
@@ -76,10 +86,16 @@ impl Plan {
             );
         }
         line(&mut text, "device", &device);
+        let on_cpu = matches!(self.schedule, Schedule::Rows(_));
         line(
             &mut text,
             "execution",
             match self.execution {
+                Execution::Persistent if on_cpu => "persistent: threads keep their tiles and wait for neighbours alone",
+                Execution::Streaming if on_cpu => {
+                    "streaming: several steps a pass, the domain passes through the caches"
+                }
+                _ if on_cpu => "stepwise: a sweep of all threads a stage and step",
                 Execution::Persistent => "persistent: the time loop lives in the kernel",
                 Execution::Streaming => "streaming: several steps a launch, the domain passes through the chip",
                 _ => "stepwise: a launch a stage and step",
@@ -87,7 +103,10 @@ impl Plan {
         );
         match &self.schedule {
             Schedule::Rows(rows) => {
-                line(&mut text, "rows", &format!("{} threads, chunks of {} cells", rows.threads, rows.chunk))
+                line(&mut text, "rows", &format!("{} threads, chunks of {} cells", rows.threads, rows.chunk));
+                if let Some(wavefront) = &rows.wavefront {
+                    explain_wavefront(&mut text, wavefront, self.depth, line);
+                }
             }
             Schedule::Tiles(tiles) => line(
                 &mut text,
@@ -231,6 +250,23 @@ fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String,
         text,
         "overlap",
         &format!("{} cells around a tile: {:.0} % of what is computed is kept", times(&halo), 100.0 * blocks.valid),
+    );
+}
+
+fn explain_wavefront(text: &mut String, wavefront: &Wavefront, depth: u32, line: impl Fn(&mut String, &str, &str)) {
+    line(text, "tiles", &format!("{} of {} cells", times(&wavefront.tiles), times(&wavefront.tile)));
+    line(
+        text,
+        "depth",
+        &format!(
+            "{depth} steps a pass; a thread keeps {:.0} kB of planes between them in its caches",
+            wavefront.ring_bytes as f64 / 1e3
+        ),
+    );
+    line(
+        text,
+        "overlap",
+        &format!("{:.1} % of the cells are computed once more where tiles meet", 100.0 * (wavefront.overlap - 1.0)),
     );
 }
 

@@ -1,9 +1,9 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
 //!
-//! Five schedules: [`Rows`] for CPUs, [`Tiles`] for a launch a stage on any GPU, [`Blocks`] for several steps a launch on
-//! any GPU, [`Sweep`] for persistent kernels that keep planes of their tile on the chip, [`Stream`] for kernels that
-//! advance several steps a pass over the domain. [`perks`] projects what the hardware would allow at best, [`ebisu`] what it
-//! allows the last.
+//! Five schedules: [`Rows`] for CPUs, a stage at a time or several steps in tiles ([`Wavefront`]), [`Tiles`] for a launch a
+//! stage on any GPU, [`Blocks`] for several steps a launch on any GPU, [`Sweep`] for persistent kernels that keep planes of
+//! their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain. [`perks`] projects what
+//! the hardware would allow at best, [`ebisu`] what it allows the last.
 
 pub mod blocks;
 pub mod ebisu;
@@ -33,7 +33,7 @@ pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use recipe::Recipe;
-pub use rows::{Rows, plan_rows};
+pub use rows::{Level, Levels, MAX_CPU_DEPTH, Output, Ring, Rows, Wavefront, across, plan_rows};
 pub use stream::{Stream, plan_stream, stream_plans};
 pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
 pub use tiles::{Tiles, plan_tiles, staged_fields};

@@ -111,7 +111,8 @@ impl Tune {
     }
 }
 
-/// Temporal depth: steps of one pass of a streaming kernel over the domain. Other kernels advance one at a time.
+/// Temporal depth: steps of one pass of a streaming kernel over the domain, on a CPU also of a persistent run. Other kernels
+/// advance one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// As the planner finds best.

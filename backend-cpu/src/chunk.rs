@@ -1,0 +1,243 @@
+//! One row of one stage, in chunks, each carried out by the tape.
+//!
+//! A tap is a slice of a row of old values, shifted. Only where a chunk's tap reaches beyond an end of its row is it
+//! gathered into scratch first; a row that itself lies beyond the domain is another row, or a row of constants. Where the
+//! rows lie and where new values go is the caller's: the sweep of a stage reads and writes arrays of the domain, a tile of
+//! several steps mostly rings of its own.
+
+use std::ops::Range;
+
+use abide_core::Real;
+use abide_core::grid::Source as Found;
+
+use crate::lanes::{self, Ahead, Source};
+use crate::region::Region;
+use crate::tape::{Op, Operand, Place, Tape, Term};
+
+/// Where rows lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffer {
+    /// In a field of the whole domain; a row holds the cells 0..width.
+    Field(usize),
+    /// In a storage of a tile; a row holds the cells of the tile's window.
+    Ring(usize),
+}
+
+/// The row that a tap reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TapRow {
+    /// It begins at this index of a buffer.
+    At(Buffer, usize),
+    /// It lies beyond the domain and holds the constant of this axis and side.
+    Constant([usize; 2]),
+}
+
+/// What rows are read from.
+pub trait Memory<T> {
+    /// Cells of a buffer.
+    fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T];
+}
+
+/// What a row's new values are written to.
+pub trait Sink<T> {
+    /// The new values of an output, `range` counted from the first computed cell of the row.
+    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
+}
+
+/// A row to be computed.
+pub struct Row<'a, M> {
+    /// The domain.
+    pub region: &'a Region,
+    /// The formula.
+    pub tape: &'a Tape,
+    /// Where the taps' rows lie.
+    pub memory: &'a M,
+    /// Cells of a chunk.
+    pub chunk: usize,
+    /// The cells along the row that rows in rings hold. Where the window goes beyond the domain, the row continues at
+    /// the other side.
+    pub window: Range<isize>,
+    /// What is worth asking memory for ahead of its use.
+    pub ahead: Ahead,
+}
+
+/// The scratch of whichever thread computes rows.
+pub struct Scratch<T> {
+    slots: Vec<Box<[T]>>,
+    gathered: Vec<Box<[T]>>,
+    constants: [[Box<[T]>; 2]; 2],
+    /// The values of the tape's scalars.
+    pub scalars: Vec<T>,
+    /// The row that each tap reads.
+    pub taps: Vec<TapRow>,
+}
+
+impl<T: Real> Scratch<T> {
+    /// Scratch for any of the tapes.
+    pub fn new(region: &Region, tapes: &[&Tape], chunk: usize) -> Self {
+        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
+        let lanes = |value: T| vec![value; chunk].into_boxed_slice();
+        let rows = |count: usize| (0..count).map(|_| lanes(T::ZERO)).collect();
+        let constant = |axis: usize, side: usize| {
+            region.constant(axis, side).map(|value| lanes(T::from_f64(value))).unwrap_or_default()
+        };
+        Scratch {
+            slots: rows(most(|tape| tape.slots)),
+            gathered: rows(if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 }),
+            constants: [0, 1].map(|axis| [0, 1].map(|side| constant(axis, side))),
+            scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
+            taps: Vec::with_capacity(most(|tape| tape.taps.len())),
+        }
+    }
+}
+
+impl<M> Row<'_, M> {
+    /// The cells along the row that the rows of a buffer hold.
+    #[inline(always)]
+    fn held(&self, buffer: Buffer) -> Range<isize> {
+        match buffer {
+            Buffer::Field(_) => 0..self.region.width() as isize,
+            Buffer::Ring(_) => self.window.clone(),
+        }
+    }
+
+    /// Computes the cells `cells` of the row whose taps and scalars are in `scratch`.
+    #[inline(always)]
+    pub fn compute<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>)
+    where
+        M: Memory<T>,
+    {
+        let width = self.region.width() as isize;
+        // Where nothing is kept in slots, a chunk may be as long as no tap of it reaches beyond an end of its row.
+        let mut safe = None;
+        if self.tape.slots == 0 {
+            let mut range = isize::MIN..isize::MAX;
+            let mut at_hand = true;
+            for (tap, row) in self.tape.taps.iter().zip(&scratch.taps) {
+                match *row {
+                    TapRow::At(buffer, _) => {
+                        let held = self.held(buffer);
+                        range = range.start.max(held.start - tap.shift)..range.end.min(held.end - tap.shift);
+                    }
+                    TapRow::Constant(_) => at_hand = false,
+                }
+            }
+            safe = at_hand.then_some(range);
+        }
+        let mut start = cells.start;
+        while start < cells.end {
+            // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
+            let seam = (start.div_euclid(width) + 1) * width;
+            let mut end = cells.end.min(seam);
+            match &safe {
+                Some(safe) if start >= safe.start && start < safe.end => end = end.min(safe.end),
+                Some(safe) if start < safe.start => end = end.min(safe.start).min(start + self.chunk as isize),
+                _ => end = end.min(start + self.chunk as isize),
+            }
+            self.chunk(scratch, sink, start..end, (start - cells.start) as usize);
+            start = end;
+        }
+    }
+
+    /// One chunk, whose new values go to `to` in the sink.
+    #[inline(always)]
+    fn chunk<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>, to: usize)
+    where
+        M: Memory<T>,
+    {
+        self.gather(scratch, &cells);
+        let len = cells.len();
+        for step in &self.tape.steps {
+            let mut taken: Box<[T]> = Box::default();
+            let place = match step.place {
+                // No step reads the slot it writes, so the slot can be taken out while the others are read.
+                Place::Slot(slot) => {
+                    taken = std::mem::take(&mut scratch.slots[slot]);
+                    &mut taken[..len]
+                }
+                Place::Output(output) => sink.cells(output, to..to + len),
+            };
+            let at = |operand| self.operand(scratch, &cells, operand);
+            match step.op {
+                Op::Copy(a) => lanes::copy(place, at(a)),
+                Op::Index => lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize),
+                Op::Unary(op, a) => lanes::apply1(op, place, at(a)),
+                Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
+                Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
+                Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
+                Op::Sum(ref terms) => lanes::sum(place, terms.len(), self.ahead, |number| {
+                    let Term { weight, operand } = terms[number];
+                    match self.operand(scratch, &cells, operand) {
+                        Source::Lanes(values) => (scratch.scalars[weight], values),
+                        // The tape puts no scalar here.
+                        Source::Scalar(_) => (scratch.scalars[weight], &[]),
+                    }
+                }),
+            }
+            if let Place::Slot(slot) = step.place {
+                scratch.slots[slot] = taken;
+            }
+        }
+    }
+
+    /// The index in its buffer of the first cell that a tap of a chunk means, if the row holds all of them.
+    #[inline(always)]
+    fn within(&self, buffer: Buffer, start: usize, cells: &Range<isize>, shift: isize) -> Option<usize> {
+        let held = self.held(buffer);
+        let first = cells.start + shift;
+        (first >= held.start && cells.end + shift <= held.end).then(|| start + (first - held.start) as usize)
+    }
+
+    #[inline(always)]
+    fn operand<'s, T: Real>(&'s self, scratch: &'s Scratch<T>, cells: &Range<isize>, operand: Operand) -> Source<'s, T>
+    where
+        M: Memory<T>,
+    {
+        let len = cells.len();
+        Source::Lanes(match operand {
+            Operand::Scalar(number) => return Source::Scalar(scratch.scalars[number]),
+            Operand::Slot(slot) => &scratch.slots[slot][..len],
+            Operand::Tap(number) => match scratch.taps[number] {
+                TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
+                TapRow::At(buffer, start) => match self.within(buffer, start, cells, self.tape.taps[number].shift) {
+                    Some(at) => self.memory.cells(buffer, at..at + len),
+                    None => &scratch.gathered[number][..len],
+                },
+            },
+        })
+    }
+
+    /// Gathers the taps of a chunk that reach beyond an end of their row.
+    #[inline(always)]
+    fn gather<T: Real>(&self, scratch: &mut Scratch<T>, cells: &Range<isize>)
+    where
+        M: Memory<T>,
+    {
+        if scratch.gathered.is_empty() {
+            return;
+        }
+        for (number, tap) in self.tape.taps.iter().enumerate() {
+            let TapRow::At(buffer, start) = scratch.taps[number] else { continue };
+            if self.within(buffer, start, cells, tap.shift).is_some() {
+                continue;
+            }
+            let held = self.held(buffer);
+            let row = self.memory.cells(buffer, start..start + held.len());
+            let to = &mut scratch.gathered[number][..cells.len()];
+            let first = cells.start + tap.shift;
+            // In chunk coordinates, the cells that the row holds are copied at once.
+            let low = (held.start - first).clamp(0, to.len() as isize) as usize;
+            let high = (held.end - first).clamp(low as isize, to.len() as isize) as usize;
+            if low < high {
+                let from = (first + low as isize - held.start) as usize;
+                to[low..high].copy_from_slice(&row[from..from + high - low]);
+            }
+            for i in (0..low).chain(high..to.len()) {
+                to[i] = match self.region.along_row(first + i as isize) {
+                    Found::Cell(x) => row[(x as isize - held.start) as usize],
+                    Found::Value(value) => T::from_f64(value),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Who advances which tile, and who waits for whom between passes.
+//!
+//! A streaming run shares the tiles of each pass among the threads of a pool as they come free, and all meet when the pass
+//! is done. In a persistent run each thread keeps its tiles, and so the caches of its core keep their cells: it begins
+//! pass *n* once the threads whose tiles lie within its halo have finished pass *n* − 1. That suffices, for a pass
+//! reads one array and writes another. Its halo then holds what they wrote; and they no longer read what it writes
+//! over, which only pass *n* − 1 read. Halos are alike on all sides, so whoever waits for a thread is waited for by it.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use abide_core::plan::{Levels, Wavefront};
+use abide_core::{Error, Real, Result};
+use rayon::prelude::*;
+
+use crate::pass::{Pass, Rings, Tile, advance};
+use crate::region::Region;
+
+/// How often a thread looks for its neighbours' progress before it lets others run.
+const SPINS: u32 = 4000;
+
+/// The tiles of a region, the streamed axis slowest, each axis cut evenly.
+pub fn tiles(region: &Region, wavefront: &Wavefront, stream: usize) -> Vec<Tile> {
+    let computed = [0, 1, 2].map(|axis| region.computed(axis));
+    let cut = |axis: usize| {
+        let Range { start, end } = computed[axis].clone();
+        // A plan's numbers are anyone's to change.
+        let count = wavefront.tiles[axis].clamp(1, (end - start).max(1));
+        (0..count).map(move |i| start + (end - start) * i / count..start + (end - start) * (i + 1) / count)
+    };
+    let mut tiles = Vec::new();
+    for slow in cut(stream) {
+        for across in cut(1 - stream) {
+            for row in cut(2) {
+                let mut cells = [slow.clone(), across.clone(), row];
+                if stream == 1 {
+                    cells.swap(0, 1);
+                }
+                if cells.iter().all(|cells| !cells.is_empty()) {
+                    tiles.push(Tile { cells });
+                }
+            }
+        }
+    }
+    tiles
+}
+
+/// One pass on the threads of the pool that this is called in.
+///
+/// The pass's arrays are nobody else's, and its tiles are disjoint.
+pub fn stream<T: Real>(pass: &Pass<'_, T>, tiles: &[Tile], rings: &mut [Rings<T>]) {
+    let next = AtomicUsize::new(0);
+    let work = |rings: &mut Rings<T>| {
+        while let Some(tile) = tiles.get(next.fetch_add(1, Ordering::Relaxed)) {
+            // SAFETY: a pass reads `now` and writes `new`, other arrays, of which each tile's cells are one thread's.
+            unsafe { advance(pass, rings, tile) };
+        }
+    };
+    match rings {
+        [rings] => work(rings),
+        _ => rings.par_iter_mut().with_max_len(1).for_each(work),
+    }
+}
+
+/// How many passes a thread has finished; on a line of its own, for its neighbours read it all the time.
+#[repr(align(128))]
+#[derive(Default)]
+struct Progress(AtomicU64);
+
+/// Lets the others go when a thread unwinds, who would wait for it for ever.
+struct Watch<'a>(&'a AtomicBool);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All passes, each thread with its own tiles. `passes` gives the pass of a number.
+pub fn persist<'a, T: Real>(
+    count: u64,
+    passes: impl Fn(u64) -> Pass<'a, T> + Sync,
+    region: &Region,
+    halo: [usize; 3],
+    tiles: &[Tile],
+    rings: &mut [Rings<T>],
+) -> Result<()> {
+    let workers = rings.len().min(tiles.len()).max(1);
+    let own: Vec<&[Tile]> =
+        (0..workers).map(|i| &tiles[tiles.len() * i / workers..tiles.len() * (i + 1) / workers]).collect();
+    let near: Vec<Vec<usize>> = (0..workers)
+        .map(|i| (0..workers).filter(|&j| j != i && touch(region, halo, own[i], own[j])).collect())
+        .collect();
+    let progress: Vec<Progress> = (0..workers).map(|_| Progress::default()).collect();
+    let abandoned = AtomicBool::new(false);
+    let work = |worker: usize, rings: &mut Rings<T>| {
+        let _watch = Watch(&abandoned);
+        for number in 0..count {
+            for &other in &near[worker] {
+                if !reached(&progress[other].0, number, &abandoned) {
+                    return;
+                }
+            }
+            let pass = passes(number);
+            for tile in own[worker] {
+                // SAFETY: the neighbours have finished the pass before, so nobody writes the halo or reads the tile.
+                unsafe { advance(&pass, rings, tile) };
+            }
+            progress[worker].0.store(number + 1, Ordering::Release);
+        }
+    };
+    let Some((first, others)) = rings[..workers].split_first_mut() else { return Ok(()) };
+    thread::scope(|scope| {
+        for (i, rings) in others.iter_mut().enumerate() {
+            let work = &work;
+            let started =
+                thread::Builder::new().name(format!("abide-{}", i + 1)).spawn_scoped(scope, move || work(i + 1, rings));
+            if let Err(error) = started {
+                abandoned.store(true, Ordering::Relaxed);
+                return Err(Error::device("cpu", format!("starting {workers} threads"), error));
+            }
+        }
+        work(0, first);
+        Ok(())
+    })
+}
+
+/// Waits until a thread has finished so many passes; `false` where it never will.
+fn reached(progress: &AtomicU64, passes: u64, abandoned: &AtomicBool) -> bool {
+    let mut looks = 0;
+    while progress.load(Ordering::Acquire) < passes {
+        if looks < SPINS {
+            looks += 1;
+            std::hint::spin_loop();
+        } else if abandoned.load(Ordering::Relaxed) {
+            return false;
+        } else {
+            thread::yield_now();
+        }
+    }
+    true
+}
+
+/// Whether any of some tiles lies within the halo of any of others.
+fn touch(region: &Region, halo: [usize; 3], some: &[Tile], others: &[Tile]) -> bool {
+    let near = |axis: usize, a: &Range<usize>, b: &Range<usize>| {
+        let extent = region.extent(axis) as isize;
+        let (low, high) = (a.start as isize - halo[axis] as isize, (a.end + halo[axis]) as isize);
+        let (start, end) = (b.start as isize, b.end as isize);
+        let meets = |shift: isize| low < end + shift && start + shift < high;
+        meets(0) || (region.is_periodic(axis) && (high - low >= extent || meets(extent) || meets(-extent)))
+    };
+    some.iter().any(|a| others.iter().any(|b| (0..3).all(|axis| near(axis, &a.cells[axis], &b.cells[axis]))))
+}
+
+/// The axes along which there are several tiles.
+pub fn divided(tiles: &[Tile], levels: &Levels) -> [bool; 3] {
+    let several = |axis: usize| tiles.iter().any(|tile| tile.cells[axis] != tiles[0].cells[axis]);
+    std::array::from_fn(|axis| axis == levels.stream || several(axis))
+}

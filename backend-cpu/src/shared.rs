@@ -1,0 +1,60 @@
+//! Arrays that several threads read and write at once, each the cells that are its own at the time.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A field's cells.
+pub struct Shared<'a, T> {
+    cells: *mut T,
+    len: usize,
+    lifetime: PhantomData<&'a mut [T]>,
+}
+
+impl<T> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<'_, T> {}
+
+// SAFETY: it stands for a `&mut [T]` whose parts are handed out by the unsafe functions below, under their conditions.
+unsafe impl<T: Send> Send for Shared<'_, T> {}
+// SAFETY: as above; a part is either written by one thread or read by many.
+unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    /// All cells of a field.
+    pub fn new(cells: &'a mut [T]) -> Self {
+        Shared { cells: cells.as_mut_ptr(), len: cells.len(), lifetime: PhantomData }
+    }
+
+    fn check(&self, range: &Range<usize>) {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} cells", self.len);
+    }
+
+    /// Cells to read.
+    ///
+    /// # Safety
+    ///
+    /// No thread writes any of them while the slice is in use.
+    #[inline(always)]
+    pub unsafe fn read(&self, range: Range<usize>) -> &'a [T] {
+        self.check(&range);
+        // SAFETY: the range lies in the array; the rest is the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.cells.add(range.start), range.len()) }
+    }
+
+    /// Cells to write.
+    ///
+    /// # Safety
+    ///
+    /// No other thread reads or writes any of them while the slice is in use, nor does this one by another slice.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref, reason = "the caller promises that the cells are its own")]
+    pub unsafe fn write(&self, range: Range<usize>) -> &'a mut [T] {
+        self.check(&range);
+        // SAFETY: the range lies in the array; the rest is the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.cells.add(range.start), range.len()) }
+    }
+}

@@ -1,0 +1,96 @@
+//! The schedules of a CPU: rows of cells, shared among threads.
+//!
+//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several
+//! steps while their planes stream past ([`Wavefront`]); they differ in who waits for whom between two passes.
+
+mod levels;
+#[cfg(test)]
+mod tests;
+mod wavefront;
+
+use serde::Serialize;
+
+use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base, perks::Traffic};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::Problem;
+
+pub use levels::{Level, Levels, Output, Ring, across};
+pub use wavefront::{MAX_CPU_DEPTH, Wavefront};
+
+/// Rows of cells, each evaluated in chunks that stay in the first-level cache.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rows {
+    /// Threads.
+    pub threads: usize,
+    /// Cells of a chunk; a multiple of the widest vector.
+    pub chunk: usize,
+    /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
+    pub wavefront: Option<Wavefront>,
+}
+
+/// Cells of a chunk.
+const CHUNK: usize = 256;
+
+/// Cells of a domain that are not worth waking a second thread for.
+const FEW: usize = 16384;
+
+/// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
+pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    problem.check()?;
+    let persistent = || -> Result<Plan> {
+        if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
+            return Err(Error::Unsupported {
+                backend: "cpu",
+                reason: format!(
+                    "cache {} was asked for, and what a core's cache keeps is its own choice",
+                    options.cache
+                ),
+                change: "leave --cache at auto, or choose --backend cuda".to_owned(),
+            });
+        }
+        wavefront::plan(problem, device, options.depth, Execution::Persistent)
+    };
+    let streaming = || wavefront::plan(problem, device, options.depth, Execution::Streaming);
+    match (options.execution, options.depth) {
+        (Execution::Stepwise, depth) => {
+            check_depth(depth)?;
+            Ok(stepwise(problem, device))
+        }
+        (Execution::Streaming, _) => streaming(),
+        (Execution::Persistent, _) => persistent(),
+        (Execution::Auto, Depth::Auto | Depth::Steps(1)) if problem.shape.cells() < FEW => {
+            Ok(stepwise(problem, device))
+        }
+        (Execution::Auto, Depth::Auto | Depth::Steps(1)) => {
+            let mut best = stepwise(problem, device);
+            for other in [streaming()?, wavefront::plan(problem, device, options.depth, Execution::Persistent)?] {
+                if other.estimated_seconds < best.estimated_seconds {
+                    best = other;
+                }
+            }
+            Ok(best)
+        }
+        (Execution::Auto, Depth::Steps(_)) => {
+            let (one, other) = (streaming()?, wavefront::plan(problem, device, options.depth, Execution::Persistent)?);
+            Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
+        }
+    }
+}
+
+/// All of a stage, then the next.
+fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
+    let rows = Rows { threads: device.multiprocessors.max(1), chunk: CHUNK, wavefront: None };
+    let traffic = Traffic::uncached(problem, device);
+    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Rows(rows), traffic);
+    plan.estimated_seconds = wavefront::stepwise_seconds(problem, device);
+    plan
+}
+
+/// Refuses a temporal depth that no kernel has.
+pub(super) fn check_depth(depth: Depth) -> Result<()> {
+    match depth {
+        Depth::Auto | Depth::Steps(1) => Ok(()),
+        Depth::Steps(more) => Err(Error::limit("temporal depth", more, 1, "use --depth auto or --depth 1")),
+    }
+}
