@@ -2,7 +2,7 @@
 
 use abide::Plan;
 use egui::{Color32, RichText, Ui};
-use egui_plot::{Line, Plot, PlotPoints, Points};
+use egui_plot::{AxisHints, Line, Plot, PlotPoints, Points};
 
 /// Decades shown along the operations a byte.
 const INTENSITY: (f64, f64) = (-2.0, 3.0);
@@ -36,12 +36,16 @@ pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
         .allow_scroll(false)
         .allow_boxed_zoom(false)
         .include_y(done.map_or(roof(x) - 1.0, |y| y - 0.5))
-        .x_axis_label("operations a byte")
+        .custom_x_axes(vec![
+            AxisHints::new_x()
+                .label("operations a byte")
+                .label_spacing(18.0..=34.0)
+                .formatter(|mark, _| power(mark.value)),
+        ])
         .y_axis_label("Gop/s")
         .y_axis_min_width(34.0)
         .x_grid_spacer(decades)
         .y_grid_spacer(decades)
-        .x_axis_formatter(|mark, _| power(mark.value))
         .y_axis_formatter(|mark, _| power(mark.value))
         .show(ui, |plot| {
             plot.line(Line::new("the device allows", PlotPoints::from(line.to_vec())).color(roof_colour).width(1.8));

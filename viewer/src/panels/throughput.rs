@@ -2,7 +2,7 @@
 
 use abide::backend::RunReport;
 use egui::{RichText, Ui};
-use egui_plot::{Line, Plot, PlotPoints};
+use egui_plot::{AxisHints, Line, Plot, PlotPoints};
 
 use super::{compare, heading, plan, roofline, rows};
 use crate::app::state::State;
@@ -45,7 +45,9 @@ fn history(ui: &mut Ui, history: &[[f64; 2]]) {
         .allow_boxed_zoom(false)
         .y_axis_min_width(34.0)
         .y_axis_label("GCells/s")
-        .x_axis_formatter(|mark, _| format!("{} s", mark.value))
+        .custom_x_axes(vec![
+            AxisHints::new_x().label_spacing(18.0..=34.0).formatter(|mark, _| format!("{} s", mark.value)),
+        ])
         .show(ui, |plot| {
             let line = Line::new("GCells/s", PlotPoints::from(history.to_vec()));
             plot.line(line.color(egui::Color32::from_rgb(r, g, b)).width(1.8));
