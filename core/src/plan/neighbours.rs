@@ -110,7 +110,9 @@ fn coarse(plan: &Plan) -> Vec<usize> {
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Sweep(sweep) => [sweep.threads, sweep.cells_per_thread].concat(),
-        Schedule::Stream(stream) => [&[stream.depth, stream.warps, usize::from(stream.lag)][..], &stream.cells_per_thread].concat(),
+        Schedule::Stream(stream) => {
+            [&[stream.depth, stream.warps, usize::from(stream.lag)][..], &stream.cells_per_thread].concat()
+        }
         Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Rows(_) => Vec::new(),
     }
 }
