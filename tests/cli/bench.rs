@@ -111,7 +111,7 @@ fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
     let text = place.works(&format!("{QUICK} --stencil 2d5pt --size 9x9 --verify off"));
     assert!(text.contains("2 measured, not verified"), "{text}");
     let output = place
-        .command(&format!("{QUICK} --stencil 2d5pt --dtype f32 --size 9x9 --depth 3 --csv results.csv"))
+        .command(&format!("{QUICK} --stencil 2d5pt --dtype f32 --size 9x9 --depth 300 --csv results.csv"))
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
