@@ -486,7 +486,8 @@ mod tests {
         let mut cases: Vec<_> =
             cases(entry, DType::F64).unwrap().into_iter().map(|c| (c.clone(), c.reference().unwrap())).collect();
         let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
-        assert!(compared.holds() && compared.runs == cases.len(), "{compared:?}");
+        let ways = backend::variants("cpu").unwrap().len();
+        assert!(compared.holds() && compared.runs + compared.left_out == cases.len() * ways, "{compared:?}");
         if let Array::F64(values) = &mut cases[1].1[0] {
             values[0] = f64::from_bits(values[0].to_bits() + 3);
         }

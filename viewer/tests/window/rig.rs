@@ -58,6 +58,16 @@ pub fn until(harness: &mut Harness<'_, App>, what: &str, holds: impl Fn(&App) ->
     }
 }
 
+/// Steps until a label with these words is there: what the run tells arrives when it likes.
+pub fn until_shown(harness: &mut Harness<'_, App>, words: &str) {
+    let begun = Instant::now();
+    while harness.query_by_label_contains(words).is_none() {
+        assert!(begun.elapsed() < PATIENCE, "waited for the words: {words}");
+        harness.step();
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// Presses a control.
 pub fn press(harness: &mut Harness<'_, App>, label: &str) {
     harness.get_by_label(label).click();
