@@ -11,6 +11,10 @@ use crate::app::{App, Opening};
 /// The name under which the system keeps what is remembered.
 const NAME: &str = "abide-view";
 
+/// Whether egui dithers its colours: nothing here is shaded so finely that it would show, and a software adapter takes its
+/// time over it.
+pub const DITHERING: bool = false;
+
 /// Opens the window and returns when it is closed.
 pub fn open(opening: Opening) -> Result<()> {
     let viewport = egui::ViewportBuilder::default()
@@ -28,6 +32,7 @@ pub fn open(opening: Opening) -> Result<()> {
     let options = NativeOptions {
         viewport,
         wgpu_options: WgpuConfiguration { wgpu_setup: WgpuSetup::CreateNew(setup), ..WgpuConfiguration::default() },
+        dithering: DITHERING,
         ..NativeOptions::default()
     };
     eframe::run_native(NAME, options, Box::new(|cc| Ok(Box::new(App::new(cc, opening))))).map_err(|e| {

@@ -8,28 +8,30 @@ mod memory;
 mod notices;
 mod sitting;
 pub mod state;
-mod style;
+pub mod style;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use eframe::{CreationContext, egui_wgpu::RenderState, wgpu};
-use egui::{CentralPanel, Context, Frame, Id, Margin, Panel, ScrollArea, Ui};
+use egui::{CentralPanel, Context, Frame, Id, Margin, Panel, ScrollArea, Ui, UiBuilder, UiStackInfo};
 
 use self::gallery::Gallery;
 use self::memory::Memory;
 pub use self::notices::Notices;
 pub use self::sitting::Sitting;
 use self::state::{Screen, State, Tab};
-pub use self::style::apply as style;
 use crate::engine::{Answer, Engine, Opener, Order};
-use crate::field::{gpu, look::Look};
+use crate::field::{gpu, ground, look::Look};
 use crate::panels;
 use crate::setup::Setup;
 use crate::solve::{Page, Question};
 
 /// Time of the machine's cores that a software adapter takes for a frame, for each million of pixels.
 const SOFTWARE_FRAME: Duration = Duration::from_millis(25);
+
+/// When the window draws what the run has to tell. Not at once: then egui would draw it twice.
+const SOON: Duration = Duration::from_millis(1);
 
 /// What the window shows first.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +73,7 @@ impl App {
     /// The window, with backends opened by `opener`.
     pub fn with_opener(cc: &CreationContext<'_>, opening: Opening, opener: Opener) -> App {
         let ctx = cc.egui_ctx.clone();
-        style(&ctx);
+        style::apply(&ctx);
         let memory = Memory::read(cc.storage);
         if cc.storage.is_some() {
             ctx.set_theme(memory.theme());
@@ -94,11 +96,12 @@ impl App {
         let render = cc.wgpu_render_state.as_ref();
         if let Some(render) = render {
             gpu::install(render);
+            ground::install(render);
         }
         let software = |render: &RenderState| render.adapter.get_info().device_type == wgpu::DeviceType::Cpu;
         let waker = ctx.clone();
         App {
-            engine: Engine::with_opener(move || waker.request_repaint(), opener),
+            engine: Engine::with_opener(move || waker.request_repaint_after(SOON), opener),
             state,
             gallery: Gallery::new(),
             solve,
@@ -156,6 +159,17 @@ impl App {
                 self.state.notices.error("The run has ended by a fault; start the viewer again.".to_owned());
                 return;
             }
+        }
+    }
+
+    fn screen(&mut self, ui: &mut Ui) {
+        match self.state.screen {
+            Screen::Gallery => {
+                let last = self.memory.setup.as_ref().map(|setup| (setup, &self.memory.look));
+                CentralPanel::default().show(ui, |ui| self.gallery.show(ui, &mut self.state, last));
+            }
+            Screen::Run => self.run_screen(ui),
+            Screen::Solve => self.solve_screen(ui),
         }
     }
 
@@ -220,14 +234,13 @@ impl eframe::App for App {
             let pixels = (ctx.content_rect().size() * ctx.pixels_per_point()).max(egui::Vec2::ZERO);
             self.engine.drawing_takes(SOFTWARE_FRAME.mul_f32(pixels.x * pixels.y / 1e6));
         }
-        match self.state.screen {
-            Screen::Gallery => {
-                let last = self.memory.setup.as_ref().map(|setup| (setup, &self.memory.look));
-                CentralPanel::default().show(ui, |ui| self.gallery.show(ui, &mut self.state, last));
-            }
-            Screen::Run => self.run_screen(ui),
-            Screen::Solve => self.solve_screen(ui),
+        let ground = style::ground(ctx.theme());
+        if self.drawn {
+            ui.painter().add(ground::shape(ctx.content_rect(), ground));
         }
+        // What fades out at an edge fades into the ground.
+        let info = UiStackInfo::default().with_frame(Frame::new().fill(ground));
+        ui.scope_builder(UiBuilder::new().max_rect(ui.max_rect()).ui_stack_info(info), |ui| self.screen(ui));
         self.state.notices.show(&ctx);
         if self.state.help {
             panels::help(&ctx, &mut self.state.help, keys::HELP);

@@ -2,6 +2,14 @@
 
 use egui::{Color32, Context, FontId, Stroke, TextStyle, Theme};
 
+/// The colour that panels lie on.
+pub fn ground(theme: Theme) -> Color32 {
+    match theme {
+        Theme::Dark => Color32::from_gray(24),
+        Theme::Light => Color32::from_gray(249),
+    }
+}
+
 /// Sets fonts, spacing and colours of both themes.
 pub fn apply(ctx: &Context) {
     for theme in [Theme::Dark, Theme::Light] {
@@ -16,9 +24,10 @@ pub fn apply(ctx: &Context) {
             style.text_styles.insert(TextStyle::Monospace, FontId::monospace(13.0));
             style.text_styles.insert(TextStyle::Heading, FontId::proportional(17.0));
             let visuals = &mut style.visuals;
+            // The ground is drawn once, under all of them.
+            visuals.panel_fill = Color32::TRANSPARENT;
             let accent = match theme {
                 Theme::Dark => {
-                    visuals.panel_fill = Color32::from_gray(24);
                     visuals.faint_bg_color = Color32::from_gray(33);
                     visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(205);
                     visuals.widgets.inactive.fg_stroke.color = Color32::from_gray(222);
@@ -27,7 +36,6 @@ pub fn apply(ctx: &Context) {
                     Color32::from_rgb(38, 106, 110)
                 }
                 Theme::Light => {
-                    visuals.panel_fill = Color32::from_gray(249);
                     visuals.faint_bg_color = Color32::from_gray(240);
                     visuals.widgets.noninteractive.fg_stroke.color = Color32::from_gray(45);
                     visuals.widgets.inactive.fg_stroke.color = Color32::from_gray(40);

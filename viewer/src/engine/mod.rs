@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use abide::Choice;
 use abide::backend::Opened;
+use thread_priority::{ThreadPriority, ThreadPriorityValue, set_current_thread_priority};
 
 pub use compare::{Comparison, Variant};
 pub use keep::{Keep, Recording};
@@ -32,6 +33,9 @@ pub use touch::Touch;
 
 /// How long closing waits for the run's thread, which ends after its epoch.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The run's priority, of 0 to 99 with 50 as the usual one: a niceness of 10.
+const BELOW_NORMAL: u8 = 25;
 
 /// What opens backends in place of the usual way; `None` leaves a choice to the library.
 pub type Opener = Box<dyn Fn(Choice) -> Option<Opened> + Send>;
@@ -68,6 +72,7 @@ impl Engine {
             wake: Box::new(wake),
         };
         let spawned = std::thread::Builder::new().name("abide run".to_owned()).spawn(move || {
+            give_way();
             worker::Worker::new(inbox, outlet, opener).work();
             // Nobody may be waiting any more.
             let _ = leaving.send(());
@@ -101,6 +106,14 @@ impl Engine {
     pub fn drawing_takes(&self, time: Duration) {
         self.drawing.store(time.as_micros() as u64, Ordering::Relaxed);
     }
+}
+
+/// Lets the window go first where both want the machine's cores: drawing needs few of them, and at once. The threads that
+/// the run starts do as this one.
+fn give_way() {
+    let below = ThreadPriorityValue::try_from(BELOW_NORMAL).map(ThreadPriority::Crossplatform);
+    // Where the system does not let it, frames take longer and nothing else changes.
+    let _ = below.map(set_current_thread_priority);
 }
 
 impl Drop for Engine {

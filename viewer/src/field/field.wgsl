@@ -25,6 +25,9 @@ struct Uniforms {
 @group(0) @binding(1) var values: texture_2d<f32>;
 @group(0) @binding(2) var colours: texture_2d<f32>;
 
+// Whether anything between values is drawn: lines, or values that are interpolated.
+override BETWEEN: bool;
+
 struct Corner {
     @builtin(position) position: vec4f,
     @location(0) uv: vec2f,
@@ -73,20 +76,24 @@ fn fragment(corner: Corner) -> @location(0) vec4f {
     let cell = u.view_low + corner.uv * u.view_size;
     let at = (cell - u.low) / u.factor;
     let value = value_at(floor(at));
-    // Derivatives are taken before any pixel goes its own way.
-    let interpolated = between(at);
-    let level = interpolated * f32(u.contours + 1u);
-    let steepness = fwidth(level);
+    var shade = place(value);
+    var level = 0.0;
+    var steepness = 1.0;
+    if BETWEEN {
+        // Derivatives are taken before any pixel goes its own way.
+        let interpolated = between(at);
+        level = interpolated * f32(u.contours + 1u);
+        steepness = fwidth(level);
+        if u.smooth_ != 0u {
+            shade = interpolated;
+        }
+    }
     let line = abs(fract(level - 0.5) - 0.5) / max(steepness, 1e-6);
     if any(cell < u.low) || any(cell >= u.high) {
         discard;
     }
-    var shade = place(value);
-    if u.smooth_ != 0u {
-        shade = interpolated;
-    }
     var colour = textureLoad(colours, vec2i(i32(round(shade * 255.0)), 0), 0).rgb;
-    if u.contours != 0u && level > 0.5 && level < f32(u.contours) + 0.5 && line < 0.8 && steepness < 0.7 {
+    if BETWEEN && u.contours != 0u && level > 0.5 && level < f32(u.contours) + 0.5 && line < 0.8 && steepness < 0.7 {
         // Dark lines on bright colours, bright ones on dark: by the colour of the line's own value, the same all along it.
         let own = i32(round(round(level) / f32(u.contours + 1u) * 255.0));
         let bright = dot(textureLoad(colours, vec2i(own, 0), 0).rgb, vec3f(0.299, 0.587, 0.114)) > 0.4;

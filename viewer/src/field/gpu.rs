@@ -58,7 +58,8 @@ pub fn install(state: &RenderState) {
 }
 
 struct Gpu {
-    pipeline: wgpu::RenderPipeline,
+    /// Without what lies between values, and with it: most pixels need none of it.
+    pipelines: [wgpu::RenderPipeline; 2],
     layout: wgpu::BindGroupLayout,
     linear_target: bool,
     maps: HashMap<ColourMap, wgpu::TextureView>,
@@ -108,28 +109,39 @@ impl Gpu {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let pipeline = device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-            label: Some("field"),
-            layout: Some(&pipeline_layout),
-            vertex: wgpu::VertexState {
-                module: &shader,
-                entry_point: Some("vertex"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                buffers: &[],
-            },
-            fragment: Some(wgpu::FragmentState {
-                module: &shader,
-                entry_point: Some("fragment"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                targets: &[Some(format.into())],
-            }),
-            primitive: wgpu::PrimitiveState::default(),
-            depth_stencil: None,
-            multisample: wgpu::MultisampleState::default(),
-            multiview_mask: None,
-            cache: None,
-        });
-        Gpu { pipeline, layout, linear_target: format.is_srgb(), maps: HashMap::new(), slots: HashMap::new() }
+        let pipeline = |between: bool| {
+            device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+                label: Some("field"),
+                layout: Some(&pipeline_layout),
+                vertex: wgpu::VertexState {
+                    module: &shader,
+                    entry_point: Some("vertex"),
+                    compilation_options: wgpu::PipelineCompilationOptions::default(),
+                    buffers: &[],
+                },
+                fragment: Some(wgpu::FragmentState {
+                    module: &shader,
+                    entry_point: Some("fragment"),
+                    compilation_options: wgpu::PipelineCompilationOptions {
+                        constants: &[("BETWEEN", f64::from(u8::from(between)))],
+                        ..wgpu::PipelineCompilationOptions::default()
+                    },
+                    targets: &[Some(format.into())],
+                }),
+                primitive: wgpu::PrimitiveState::default(),
+                depth_stencil: None,
+                multisample: wgpu::MultisampleState::default(),
+                multiview_mask: None,
+                cache: None,
+            })
+        };
+        Gpu {
+            pipelines: [false, true].map(pipeline),
+            layout,
+            linear_target: format.is_srgb(),
+            maps: HashMap::new(),
+            slots: HashMap::new(),
+        }
     }
 
     /// The texture of a colour map.
@@ -245,7 +257,7 @@ impl CallbackTrait for Plane {
     fn paint(&self, _info: PaintCallbackInfo, pass: &mut wgpu::RenderPass<'static>, resources: &CallbackResources) {
         let slot = resources.get::<Gpu>().and_then(|gpu| Some((gpu, gpu.slots.get(&self.image)?)));
         if let Some((gpu, slot)) = slot {
-            pass.set_pipeline(&gpu.pipeline);
+            pass.set_pipeline(&gpu.pipelines[usize::from(self.smooth || self.contours > 0)]);
             pass.set_bind_group(0, &slot.bindings, &[]);
             pass.draw(0..3, 0..1);
         }

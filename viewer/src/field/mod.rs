@@ -3,6 +3,7 @@
 mod bar;
 mod canvas;
 pub mod gpu;
+pub mod ground;
 mod line;
 pub mod look;
 pub mod sight;

@@ -11,7 +11,7 @@ use abide_viewer::engine::{Engine, Order, Tempo, View};
 use abide_viewer::field::look::Look;
 use egui_kittest::kittest::Queryable;
 
-use crate::rig::{open, paused, setup, until, until_at, until_shown};
+use crate::rig::{open, paused, running_as_drawn, setup, until, until_at, until_shown};
 
 #[test]
 fn no_room_and_little_room() {
@@ -160,9 +160,7 @@ fn the_window_answers_while_a_large_domain_runs() {
 #[test]
 #[ignore = "a measurement: needs a machine that does nothing else"]
 fn a_frame_takes_less_than_33_milliseconds() {
-    let mut harness = paused(setup("gray-scott", "512x512"));
-    harness.key_press(egui::Key::Space);
-    until(&mut harness, "steps", |app| app.state().status.step > 20);
+    let mut harness = running_as_drawn(setup("gray-scott", "512x512"));
     let mut times: Vec<Duration> = (0..60)
         .map(|_| {
             let begun = Instant::now();

@@ -7,6 +7,8 @@ use abide_viewer::app::{App, Opening};
 use abide_viewer::engine::{Opener, Tempo};
 use abide_viewer::field::look::Look;
 use abide_viewer::setup::Setup;
+use abide_viewer::window::DITHERING;
+use eframe::egui_wgpu::RendererOptions;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 
@@ -32,15 +34,39 @@ pub fn paused(setup: Setup) -> Harness<'static, App> {
 pub fn paused_at(setup: Setup, size: [f32; 2], scale: f32) -> Harness<'static, App> {
     let opening = Opening { setup: Some((setup, Look::default())), paused: true, ..Opening::default() };
     let mut harness = open(opening, size, scale, Box::new(|_| None));
-    until(&mut harness, "the first frame", |app| app.state().frame.is_some());
+    // A frame may be made before the run hears what is to be seen.
+    until(&mut harness, "the first frame", |app| {
+        let state = app.state();
+        state.frame.as_ref().is_some_and(|frame| frame.view.field == state.show.field)
+    });
+    harness
+}
+
+/// The same, drawn as the real window draws and not as pictures are compared.
+pub fn running_as_drawn(setup: Setup) -> Harness<'static, App> {
+    let opening = Opening { setup: Some((setup, Look::default())), ..Opening::default() };
+    let options = RendererOptions { dithering: DITHERING, ..RendererOptions::default() };
+    let mut harness = open_with(opening, [1280.0, 800.0], 1.0, Box::new(|_| None), options);
+    until(&mut harness, "steps", |app| app.state().status.step > 20);
     harness
 }
 
 /// A window.
 pub fn open(opening: Opening, size: [f32; 2], scale: f32, opener: Opener) -> Harness<'static, App> {
+    open_with(opening, size, scale, opener, RendererOptions::PREDICTABLE)
+}
+
+fn open_with(
+    opening: Opening,
+    size: [f32; 2],
+    scale: f32,
+    opener: Opener,
+    options: RendererOptions,
+) -> Harness<'static, App> {
     Harness::builder()
         .with_size(egui::Vec2::from(size))
         .with_pixels_per_point(scale)
+        .with_render_options(options)
         .wgpu()
         .build_eframe(move |cc| App::with_opener(cc, opening, opener))
 }

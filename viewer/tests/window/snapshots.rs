@@ -178,10 +178,12 @@ fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
     let mut state = made_up();
     let mut harness = Harness::builder()
         .with_size(egui::vec2(360.0, 900.0))
-        .with_context_setup(abide_viewer::app::style)
+        .with_context_setup(abide_viewer::app::style::apply)
         .wgpu()
         .build_ui(move |ui| {
-            egui::Frame::central_panel(ui.style()).show(ui, |ui| show(ui, &mut state));
+            egui::Frame::central_panel(ui.style())
+                .fill(abide_viewer::app::style::ground(ui.ctx().theme()))
+                .show(ui, |ui| show(ui, &mut state));
         });
     harness.run_steps(3);
     same(&mut harness, name);
@@ -259,16 +261,19 @@ fn plans_as_pictures() {
     }
     let mut harness = Harness::builder()
         .with_size(egui::vec2(360.0, 860.0))
-        .with_context_setup(abide_viewer::app::style)
+        .with_context_setup(abide_viewer::app::style::apply)
         .wgpu()
         .build_ui(move |ui| {
-            egui::Frame::central_panel(ui.style()).show(ui, |ui| {
-                panels::plan::picture(ui, &rows);
-                for plan in &plans {
-                    ui.separator();
-                    panels::plan::picture(ui, plan);
-                }
-            });
+            egui::Frame::central_panel(ui.style()).fill(abide_viewer::app::style::ground(ui.ctx().theme())).show(
+                ui,
+                |ui| {
+                    panels::plan::picture(ui, &rows);
+                    for plan in &plans {
+                        ui.separator();
+                        panels::plan::picture(ui, plan);
+                    }
+                },
+            );
         });
     harness.run_steps(3);
     same(&mut harness, "plans");
