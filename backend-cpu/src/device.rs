@@ -102,17 +102,17 @@ fn lanes() -> f64 {
 
 /// The architecture and its widest vectors.
 pub fn instruction_set() -> String {
-    let mut text = std::env::consts::ARCH.to_owned();
+    let text = std::env::consts::ARCH.to_owned();
     #[cfg(target_arch = "x86_64")]
-    {
+    let text = {
         let fused = if std::arch::is_x86_feature_detected!("fma") { " with fma" } else { "" };
         let vectors = match lanes() {
             8.0 => " avx512",
             4.0 => " avx2",
             _ => " sse2",
         };
-        text = format!("{text}{vectors}{fused}");
-    }
+        format!("{text}{vectors}{fused}")
+    };
     text
 }
 

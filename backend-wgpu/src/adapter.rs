@@ -1,18 +1,26 @@
 //! The adapters there are, and which one to take.
 
-use std::sync::OnceLock;
-
 use abide_core::{Error, Result};
+use async_lock::OnceCell;
 use serde::Serialize;
 
 use crate::NAME;
+use crate::blocking::block_on;
+
+/// What to do where there is no adapter.
+const HOW_TO_GET_ONE: &str = if cfg!(target_arch = "wasm32") {
+    "this browser offers no WebGPU adapter; a recent one does, on a page served over https or from this machine"
+} else {
+    "no adapter that computes was found through Vulkan, Metal, DX12 or OpenGL; a graphics driver brings one, or on Debian \
+     and Ubuntu `apt-get install mesa-vulkan-drivers` in software"
+};
 
 /// A device and the interface through which it is reached.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Adapter {
     /// The device's name.
     pub name: String,
-    /// The interface: `vulkan`, `metal`, `dx12` or `gl`.
+    /// The interface: `vulkan`, `metal`, `dx12`, `gl`, or in a browser `webgpu`.
     pub interface: String,
     /// The driver and its version, as far as it tells.
     pub driver: String,
@@ -44,7 +52,8 @@ impl Adapter {
                 wgpu::DeviceType::Cpu => "software",
                 wgpu::DeviceType::Other => "other",
             },
-            name: info.name.trim().to_owned(),
+            // Browsers keep to themselves what there is.
+            name: if info.name.trim().is_empty() { "unnamed".to_owned() } else { info.name.trim().to_owned() },
             interface: info.backend.to_str().to_owned(),
             driver: driver.join(" ").trim().to_owned(),
             f64: features.contains(wgpu::Features::SHADER_F64),
@@ -79,22 +88,29 @@ impl Adapter {
 
 /// All adapters that can compute, the best first: their places in this list are the numbers by which
 /// [`WgpuBackend::on`](crate::WgpuBackend::on) finds them.
+///
+/// In a browser this is empty, for it cannot wait: there, await [`adapters_async`].
 pub fn adapters() -> Vec<Adapter> {
-    found().iter().map(|(adapter, _)| adapter.clone()).collect()
+    block_on(async { Ok(adapters_async().await) }).unwrap_or_default()
+}
+
+/// What [`adapters`] returns.
+pub async fn adapters_async() -> Vec<Adapter> {
+    found().await.iter().map(|(adapter, _)| adapter.clone()).collect()
 }
 
 /// The adapters as found once in this process: asking again would load every driver again.
-fn found() -> &'static [(Adapter, wgpu::Adapter)] {
-    static FOUND: OnceLock<Vec<(Adapter, wgpu::Adapter)>> = OnceLock::new();
-    FOUND.get_or_init(search)
+async fn found() -> &'static [(Adapter, wgpu::Adapter)] {
+    static FOUND: OnceCell<Vec<(Adapter, wgpu::Adapter)>> = OnceCell::new();
+    FOUND.get_or_init(search).await
 }
 
-fn search() -> Vec<(Adapter, wgpu::Adapter)> {
+async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     // The same checks in debug and release builds, and nothing but what the environment asks for.
     descriptor.flags = wgpu::InstanceFlags::empty();
     let instance = wgpu::Instance::new(descriptor.with_env());
-    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let all = instance.enumerate_adapters(wgpu::Backends::all()).await;
     let computes = |adapter: &wgpu::Adapter| {
         adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS)
     };
@@ -121,16 +137,11 @@ fn has_compute_language(driver: &str) -> bool {
 }
 
 /// The best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
-pub(crate) fn choose(asked: Option<&str>) -> Result<(Adapter, wgpu::Adapter)> {
-    let all = found();
+pub(crate) async fn choose(asked: Option<&str>) -> Result<(Adapter, wgpu::Adapter)> {
+    let all = found().await;
     let titles: Vec<String> = all.iter().map(|(adapter, _)| adapter.title()).collect();
     if all.is_empty() {
-        return Err(Error::Unavailable {
-            backend: NAME,
-            reason: "no adapter that computes was found through Vulkan, Metal, DX12 or OpenGL; a graphics driver brings one, \
-                     or on Debian and Ubuntu `apt-get install mesa-vulkan-drivers` in software"
-                .to_owned(),
-        });
+        return Err(Error::Unavailable { backend: NAME, reason: HOW_TO_GET_ONE.to_owned() });
     }
     let position = position(&titles, asked)?;
     Ok(all[position].clone())

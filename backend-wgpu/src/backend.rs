@@ -11,6 +11,7 @@ use abide_shaders::wgsl::{self, Binding, Kernel};
 use crate::NAME;
 use crate::adapter::{Adapter, choose};
 use crate::bandwidth::bandwidth;
+use crate::blocking::block_on;
 use crate::gpu::Gpu;
 use crate::pass::grid;
 use crate::session::{WgpuSession, check_type};
@@ -29,19 +30,24 @@ pub struct WgpuBackend {
 impl WgpuBackend {
     /// The backend on the best adapter: hardware where there is any.
     pub fn new() -> Result<WgpuBackend> {
-        WgpuBackend::chosen(None)
+        block_on(WgpuBackend::new_async())
+    }
+
+    /// What [`WgpuBackend::new`] returns; in a browser, the adapter that it offers.
+    pub async fn new_async() -> Result<WgpuBackend> {
+        WgpuBackend::chosen(None).await
     }
 
     /// The backend on the adapter of this number in [`adapters`](crate::adapters), or whose name contains this text (as in
     /// `llvmpipe`, `rtx` or `(gl)`).
     pub fn on(adapter: &str) -> Result<WgpuBackend> {
-        WgpuBackend::chosen(Some(adapter))
+        block_on(WgpuBackend::chosen(Some(adapter)))
     }
 
-    fn chosen(asked: Option<&str>) -> Result<WgpuBackend> {
-        let (description, adapter) = choose(asked)?;
-        let gpu = Arc::new(Gpu::open(description, &adapter)?);
-        let bandwidth = bandwidth(&gpu)?;
+    async fn chosen(asked: Option<&str>) -> Result<WgpuBackend> {
+        let (description, adapter) = choose(asked).await?;
+        let gpu = Arc::new(Gpu::open(description, &adapter).await?);
+        let bandwidth = bandwidth(&gpu).await?;
         let spec = spec(&gpu.adapter, bandwidth);
         Ok(WgpuBackend { gpu, spec, winners: Winners::of_user() })
     }
@@ -60,6 +66,14 @@ impl WgpuBackend {
     /// Whether the adapter is a program on the CPU.
     pub fn is_software(&self) -> bool {
         self.gpu.adapter.is_software()
+    }
+
+    /// What [`Backend::open`] does, for a session whose steps can be awaited too.
+    pub async fn open_async(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<WgpuSession> {
+        check_type(&self.gpu, problem.dtype)?;
+        let kernels = wgsl::kernels(problem, plan)?;
+        self.check(problem, &kernels)?;
+        WgpuSession::open(self.gpu.clone(), problem, plan, &kernels, fields).await
     }
 
     /// Checks what wgpu itself does not, or only by a message that names no way out.
@@ -138,9 +152,7 @@ impl Backend for WgpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        check_type(&self.gpu, problem.dtype)?;
-        self.check(problem, &wgsl::kernels(problem, plan)?)?;
-        Ok(Box::new(WgpuSession::open(self.gpu.clone(), problem, plan, fields)?))
+        Ok(Box::new(block_on(self.open_async(problem, plan, fields))?))
     }
 }
 
@@ -203,8 +215,9 @@ mod tests {
         let Ok(backend) = WgpuBackend::new() else {
             return println!("skipped: wgpu: no adapter");
         };
-        let error = backend.gpu.buffer("too much", 1 << 46, wgpu::BufferUsages::STORAGE).unwrap_err();
+        let allocate = |label, bytes| block_on(backend.gpu.buffer(label, bytes, wgpu::BufferUsages::STORAGE));
+        let error = allocate("too much", 1 << 46).unwrap_err();
         assert!(error.to_string().contains("for too much"), "{error}");
-        backend.gpu.buffer("a little", 64, wgpu::BufferUsages::STORAGE).unwrap();
+        allocate("a little", 64).unwrap();
     }
 }

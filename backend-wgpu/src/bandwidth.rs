@@ -1,9 +1,8 @@
 //! The bandwidth of device memory, which no interface tells: measured by copying.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-
 use abide_core::Result;
+use async_lock::Mutex;
+use web_time::Instant;
 
 use crate::gpu::Gpu;
 
@@ -11,26 +10,31 @@ use crate::gpu::Gpu;
 static MEASURED: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
 /// Bytes per second to and from device memory together, measured once a process and adapter.
-pub(crate) fn bandwidth(gpu: &Gpu) -> Result<f64> {
+pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     let key = format!("{} {} {}", gpu.adapter.name, gpu.adapter.interface, gpu.adapter.driver);
-    let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Held while it is measured: two that are at once would slow each other down.
+    let mut measured = MEASURED.lock().await;
     if let Some((_, rate)) = measured.iter().find(|(known, _)| *known == key) {
         return Ok(*rate);
     }
-    let rate = measure(gpu)?;
+    let rate = measure(gpu).await?;
     measured.push((key, rate));
     Ok(rate)
 }
 
 /// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room.
-fn measure(gpu: &Gpu) -> Result<f64> {
+async fn measure(gpu: &Gpu) -> Result<f64> {
     let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let mut bytes: u64 = if gpu.adapter.is_software() { 32 << 20 } else { 256 << 20 };
     bytes = bytes.min(gpu.limits.max_buffer_size) / 16 * 16;
-    let pair =
-        |bytes| Ok::<_, abide_core::Error>((gpu.buffer("a copy", bytes, usage)?, gpu.buffer("a copy", bytes, usage)?));
-    let (from, to) = loop {
-        match pair(bytes) {
+    let pair = async |bytes| {
+        Ok::<_, abide_core::Error>([
+            gpu.buffer("a copy", bytes, usage).await?,
+            gpu.buffer("a copy", bytes, usage).await?,
+        ])
+    };
+    let [from, to] = loop {
+        match pair(bytes).await {
             Ok(pair) => break pair,
             Err(_) if bytes > 1 << 20 => bytes /= 2,
             Err(error) => return Err(error),
@@ -38,21 +42,21 @@ fn measure(gpu: &Gpu) -> Result<f64> {
     };
     // Several copies a submission, so that its own cost does not count.
     let copies = if gpu.adapter.is_software() { 1 } else { 8 };
-    let copy = || {
+    let copy = async || {
         let begun = Instant::now();
-        gpu.checked("measuring the memory's bandwidth", || {
+        gpu.run("measuring the memory's bandwidth", || {
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(&from, 0, &to, 0, bytes));
-            gpu.queue.submit([encoder.finish()]);
-        })?;
-        gpu.wait("measuring the memory's bandwidth", None)?;
+            gpu.queue.submit([encoder.finish()])
+        })
+        .await?;
         Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64() / f64::from(copies))
     };
     // The first also pays for clearing the buffers.
-    copy()?;
+    copy().await?;
     let mut best = f64::INFINITY;
     for _ in 0..3 {
-        best = best.min(copy()?);
+        best = best.min(copy().await?);
     }
     from.destroy();
     to.destroy();

@@ -19,16 +19,21 @@ pub(crate) struct Fields {
 
 impl Fields {
     /// Allocates a problem's fields, of which each pass of a round writes some.
-    pub fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>]) -> Result<Fields> {
+    pub async fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>]) -> Result<Fields> {
         let program = &problem.program;
         let bytes = problem.shape.bytes(problem.dtype) as u64;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let writes = |field: usize| written.iter().filter(|fields| fields.contains(&field)).count();
         let writes: Vec<usize> = (0..program.fields().len()).map(writes).collect();
-        let pair = |(name, &writes): (&String, &usize)| {
-            (0..if writes > 0 { 2 } else { 1 }).map(|_| gpu.buffer(&format!("field {name}"), bytes, usage)).collect()
-        };
-        let pairs = program.fields().iter().zip(&writes).map(pair).collect::<Result<_>>()?;
+        let mut pairs = Vec::with_capacity(writes.len());
+        for (name, &writes) in program.fields().iter().zip(&writes) {
+            let label = format!("field {name}");
+            let mut pair = vec![gpu.buffer(&label, bytes, usage).await?];
+            if writes > 0 {
+                pair.push(gpu.buffer(&label, bytes, usage).await?);
+            }
+            pairs.push(pair);
+        }
         Ok(Fields { pairs, writes, staging: None })
     }
 
@@ -40,30 +45,30 @@ impl Fields {
     }
 
     /// Replaces a field's values.
-    pub fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
+    pub async fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
         let buffer = self.buffer(field, rounds, 0);
         let mut offset = 0;
         for bytes in values.as_bytes().chunks(CHUNK as usize) {
-            gpu.checked("loading a field", || {
-                gpu.queue.write_buffer(buffer, offset, bytes);
-                gpu.queue.submit([]);
-            })?;
-            offset += bytes.len() as u64;
             // What was written waits on the host until the device has taken it.
-            gpu.wait("loading a field", None)?;
+            gpu.run("loading a field", || {
+                gpu.queue.write_buffer(buffer, offset, bytes);
+                gpu.queue.submit([])
+            })
+            .await?;
+            offset += bytes.len() as u64;
         }
         Ok(())
     }
 
     /// A field's values.
-    pub fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, rounds: u64) -> Result<Array> {
+    pub async fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, rounds: u64) -> Result<Array> {
         let mut values = Array::zeros(problem.dtype, problem.shape.cells())?;
-        self.fetch(gpu, field, rounds, 0, bytes_mut(&mut values))?;
+        self.fetch(gpu, field, rounds, 0, bytes_mut(&mut values)).await?;
         Ok(values)
     }
 
     /// The values in a box: each plane's rows are fetched in one piece, and the columns picked out here.
-    pub fn read_window(
+    pub async fn read_window(
         &mut self,
         gpu: &Gpu,
         problem: &Problem,
@@ -75,12 +80,12 @@ impl Fields {
         let extents = check_window(problem, low, high)?;
         let whole = problem.shape.padded();
         if extents == whole {
-            return self.read(gpu, problem, field, rounds);
+            return self.read(gpu, problem, field, rounds).await;
         }
         if extents[1] * extents[2] == whole[1] * whole[2] {
             let first = problem.shape.index(low) as u64 * problem.dtype.bytes() as u64;
             let mut values = Array::zeros(problem.dtype, extents.iter().product())?;
-            self.fetch(gpu, field, rounds, first, bytes_mut(&mut values))?;
+            self.fetch(gpu, field, rounds, first, bytes_mut(&mut values)).await?;
             return Ok(values);
         }
         let mut window = Array::zeros(problem.dtype, extents.iter().product())?;
@@ -89,7 +94,7 @@ impl Fields {
         let mut plane = Array::zeros(problem.dtype, rows)?;
         for (number, z) in (low[0]..high[0]).enumerate() {
             let first = problem.shape.index([z, low[1], low[2]]) as u64 * problem.dtype.bytes() as u64;
-            self.fetch(gpu, field, rounds, first, bytes_mut(&mut plane))?;
+            self.fetch(gpu, field, rounds, first, bytes_mut(&mut plane)).await?;
             match problem.dtype {
                 DType::F32 => pick::<f32>(&plane, whole[2], extents[2], &mut window, number * per_plane),
                 DType::F64 => pick::<f64>(&plane, whole[2], extents[2], &mut window, number * per_plane),
@@ -99,12 +104,12 @@ impl Fields {
     }
 
     /// Copies bytes of a field's buffer, from `first` on, to the host.
-    fn fetch(&mut self, gpu: &Gpu, field: usize, rounds: u64, first: u64, to: &mut [u8]) -> Result<()> {
+    async fn fetch(&mut self, gpu: &Gpu, field: usize, rounds: u64, first: u64, to: &mut [u8]) -> Result<()> {
         let room = (to.len() as u64).min(CHUNK);
         if self.staging.as_ref().is_none_or(|staging| staging.size() < room) {
             self.staging = None;
-            self.staging =
-                Some(gpu.buffer("reading back", room, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?);
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            self.staging = Some(gpu.buffer("reading back", room, usage).await?);
         }
         let Some(staging) = &self.staging else { return Ok(()) };
         let mut offset = first;
@@ -114,8 +119,9 @@ impl Fields {
                 let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 encoder.copy_buffer_to_buffer(self.buffer(field, rounds, 0), offset, staging, 0, bytes);
                 gpu.queue.submit([encoder.finish()]);
-            })?;
-            gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped))?;
+            })
+            .await?;
+            gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped)).await?;
             offset += bytes;
         }
         Ok(())

@@ -1,16 +1,17 @@
 //! An open device whose every failure comes back as an error: wgpu panics on errors that nobody catches.
+//!
+//! Whatever needs an answer of the device is awaited, for in a browser nothing may block. Elsewhere a device answers only the
+//! thread that polls it, and the awaiting thread is the one that does, until the answer is there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::{Error, Result};
+use futures_channel::oneshot;
 
 use crate::NAME;
 use crate::adapter::Adapter;
 use crate::pipelines::Pipelines;
-
-/// The longest that a finished copy may take to be handed over.
-const HANDED_OVER: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A device, its queue, and what went wrong outside any call of ours.
 pub(crate) struct Gpu {
@@ -23,20 +24,27 @@ pub(crate) struct Gpu {
     fault: Arc<Mutex<Option<String>>>,
 }
 
+/// Work on its way through the queue.
+pub(crate) struct Submission {
+    index: wgpu::SubmissionIndex,
+    done: oneshot::Receiver<()>,
+}
+
 impl Gpu {
     /// Opens an adapter with all its limits and the features that are used.
-    pub fn open(description: Adapter, adapter: &wgpu::Adapter) -> Result<Gpu> {
+    pub async fn open(description: Adapter, adapter: &wgpu::Adapter) -> Result<Gpu> {
         let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
         let limits = adapter.limits();
-        let request = adapter.request_device(&wgpu::DeviceDescriptor {
-            label: Some("abide"),
-            required_features: adapter.features() & wanted,
-            required_limits: limits.clone(),
-            memory_hints: wgpu::MemoryHints::Performance,
-            ..Default::default()
-        });
-        let opened = quiet("opening the device", || pollster::block_on(request))?;
-        let (device, queue) = opened.map_err(|error| Error::Unavailable {
+        let request = quiet("opening the device", || {
+            adapter.request_device(&wgpu::DeviceDescriptor {
+                label: Some("abide"),
+                required_features: adapter.features() & wanted,
+                required_limits: limits.clone(),
+                memory_hints: wgpu::MemoryHints::Performance,
+                ..Default::default()
+            })
+        })?;
+        let (device, queue) = request.await.map_err(|error| Error::Unavailable {
             backend: NAME,
             reason: format!("{} cannot be opened: {error}", description.name),
         })?;
@@ -49,13 +57,13 @@ impl Gpu {
     }
 
     /// Runs `call`, which uses the device, and returns the first error that it caused.
-    pub fn checked<T>(&self, operation: &str, call: impl FnOnce() -> T) -> Result<T> {
-        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
-        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
-        let value = quiet(operation, call);
-        // The last pushed is the first popped.
-        let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
-        let caused = errors.collect::<Vec<_>>().into_iter().flatten().next();
+    pub async fn checked<T>(&self, operation: &str, call: impl FnOnce() -> T) -> Result<T> {
+        let (value, errors) = self.scoped(operation, call);
+        let mut caused = None;
+        for error in errors {
+            let error = error.await;
+            caused = caused.or(error);
+        }
         let value = value?;
         match caused {
             Some(wgpu::Error::OutOfMemory { .. }) => Err(Error::limit(
@@ -69,6 +77,20 @@ impl Gpu {
         }
     }
 
+    /// Runs `call` and returns what it returns, and the errors of each kind that it caused, as they become known. The scopes
+    /// that catch them belong to this thread, and are gone before another task of it can open its own.
+    fn scoped<T, F: FnOnce() -> T>(
+        &self,
+        operation: &str,
+        call: F,
+    ) -> (Result<T>, [impl Future<Output = Option<wgpu::Error>> + use<T, F>; 3]) {
+        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        let [internal, memory, validation] = filters.map(|filter| self.device.push_error_scope(filter));
+        let value = quiet(operation, call);
+        // The last pushed is the first popped.
+        (value, [validation.pop(), memory.pop(), internal.pop()])
+    }
+
     /// An error if the device was lost or reported a fault since it was opened.
     pub fn sound(&self, operation: &str) -> Result<()> {
         match &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -77,16 +99,57 @@ impl Gpu {
         }
     }
 
-    /// Waits until a submission is done, or the last one.
-    pub fn wait(&self, operation: &str, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
+    /// Runs `call`, which hands work to the queue and ends with a submission.
+    pub async fn submit(&self, operation: &str, call: impl FnOnce() -> wgpu::SubmissionIndex) -> Result<Submission> {
+        self.checked(operation, || {
+            let index = call();
+            let (sender, done) = oneshot::channel();
+            self.queue.on_submitted_work_done(move || {
+                // Nobody may be there any more to be told.
+                let _ = sender.send(());
+            });
+            Submission { index, done }
+        })
+        .await
+    }
+
+    /// Waits until a submission is done.
+    pub async fn finished(&self, operation: &str, submission: Submission) -> Result<()> {
+        self.poll(operation, Some(submission.index))?;
+        self.told(operation, submission.done).await
+    }
+
+    /// Submits as [`Gpu::submit`] does, and waits until it is done.
+    pub async fn run(&self, operation: &str, call: impl FnOnce() -> wgpu::SubmissionIndex) -> Result<()> {
+        let submission = self.submit(operation, call).await?;
+        self.finished(operation, submission).await
+    }
+
+    /// Waits for what a callback sends that the device calls.
+    async fn told<T>(&self, operation: &str, mut callback: oneshot::Receiver<T>) -> Result<T> {
+        let given_up =
+            |_| Error::device(NAME, operation, "the driver's interface dropped what would have told its end");
+        let value = match callback.try_recv().map_err(given_up)? {
+            Some(value) => value,
+            None => {
+                // Where sessions share the device, it may be called only after another's later submission, or by another's
+                // thread, a moment later.
+                self.poll(operation, None)?;
+                callback.await.map_err(given_up)?
+            }
+        };
+        self.sound(operation).map(|()| value)
+    }
+
+    /// Lets the device tell what it has done, once a submission is, or all are. In a browser it tells by itself, and later.
+    fn poll(&self, operation: &str, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: submission, timeout: None };
         let polled = quiet(operation, || self.device.poll(wait))?;
-        polled.map_err(|error| Error::device(NAME, operation, error))?;
-        self.sound(operation)
+        polled.map(|_| ()).map_err(|error| Error::device(NAME, operation, error))
     }
 
     /// A buffer of at least `bytes`, rounded up to what copies need.
-    pub fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
+    pub async fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let size = bytes.next_multiple_of(16);
         self.checked(&format!("{size} bytes for {label}"), || {
             self.device.create_buffer(&wgpu::BufferDescriptor {
@@ -96,22 +159,19 @@ impl Gpu {
                 mapped_at_creation: false,
             })
         })
+        .await
     }
 
     /// Reads the first `bytes` of a buffer that can be mapped.
-    pub fn map<T>(&self, buffer: &wgpu::Buffer, bytes: u64, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    pub async fn map<T>(&self, buffer: &wgpu::Buffer, bytes: u64, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         let operation = "reading back";
-        let (sender, receiver) = std::sync::mpsc::channel();
+        let (sender, receiver) = oneshot::channel();
         self.checked(operation, || {
-            buffer.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| {
-                // The receiver is gone only where the wait below has failed already.
-                let _ = sender.send(result);
-            });
-        })?;
-        self.wait(operation, None)?;
-        // Where sessions share the device, another thread's wait may be the one that hands the result over, a moment later.
-        let mapped = receiver.recv_timeout(HANDED_OVER).map_err(|error| Error::device(NAME, operation, error))?;
-        mapped.map_err(|error| Error::device(NAME, operation, error))?;
+            // Nobody may be there any more to be told.
+            buffer.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| drop(sender.send(result)));
+        })
+        .await?;
+        self.told(operation, receiver).await?.map_err(|error| Error::device(NAME, operation, error))?;
         let value = match buffer.slice(..bytes).get_mapped_range() {
             Ok(view) => Ok(read(&view)),
             Err(error) => Err(Error::device(NAME, operation, error)),

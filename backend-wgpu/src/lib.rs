@@ -1,8 +1,13 @@
-//! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, by kernels in WGSL.
+//! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak WebGPU, by kernels
+//! in WGSL.
 //!
 //! Several steps a dispatch, whose cells stay in registers and workgroup memory; or a dispatch a stage and step. Many
-//! dispatches a submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and additions to the driver, so results agree
-//! with the other backends within [`ulp_bound_per_step`], not to the bit.
+//! dispatches a submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and
+//! additions to the driver, so results agree with the other backends within [`ulp_bound_per_step`], not to the bit.
+//!
+//! Whatever waits for the device can be awaited ([`WgpuBackend::new_async`], [`WgpuBackend::open_async`],
+//! [`WgpuSession`]); what [`Backend`](abide_core::Backend) and [`Session`](abide_core::Session) offer blocks on the same
+//! code, and is an error in a browser, where nothing may block.
 //!
 //! No driver is needed to build; what is there is found at run time, and absence is
 //! [`Error::Unavailable`](abide_core::Error::Unavailable).
@@ -14,6 +19,7 @@ mod accuracy;
 mod adapter;
 mod backend;
 mod bandwidth;
+mod blocking;
 mod fields;
 mod gpu;
 mod pace;
@@ -24,8 +30,9 @@ mod timing;
 mod tune;
 
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};
-pub use adapter::{Adapter, adapters};
+pub use adapter::{Adapter, adapters, adapters_async};
 pub use backend::WgpuBackend;
+pub use session::WgpuSession;
 
 /// Every execution and several depths that this backend runs, for tests that try them all: as the planner plans them,
 /// whatever tuning found. Windows of several steps may be refused, with [`abide_core::Error::Limit`].

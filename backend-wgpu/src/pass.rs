@@ -29,26 +29,33 @@ pub(crate) struct Uniforms {
 
 impl Uniforms {
     /// Room for parameters of this many bytes, and the steps of a whole round.
-    pub fn new(gpu: &Gpu, parameter_bytes: u64, depth: u32) -> Result<Uniforms> {
+    pub async fn new(gpu: &Gpu, parameter_bytes: u64, depth: u32) -> Result<Uniforms> {
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(16);
-        let parameters = gpu.buffer("parameters", parameter_bytes, usage)?;
-        let steps = gpu.buffer("steps", stride + 16, usage)?;
-        gpu.checked("setting the steps", || gpu.queue.write_buffer(&steps, 0, &depth.to_ne_bytes()))?;
+        let parameters = gpu.buffer("parameters", parameter_bytes, usage).await?;
+        let steps = gpu.buffer("steps", stride + 16, usage).await?;
+        gpu.checked("setting the steps", || gpu.queue.write_buffer(&steps, 0, &depth.to_ne_bytes())).await?;
         Ok(Uniforms { parameters, steps, stride })
     }
 
     /// Sets the steps of a round of fewer, for submissions that follow.
-    pub fn set_fewer(&self, gpu: &Gpu, steps: u32) -> Result<()> {
-        gpu.checked("setting the steps", || gpu.queue.write_buffer(&self.steps, self.stride, &steps.to_ne_bytes()))
+    pub async fn set_fewer(&self, gpu: &Gpu, steps: u32) -> Result<()> {
+        let bytes = steps.to_ne_bytes();
+        gpu.checked("setting the steps", || gpu.queue.write_buffer(&self.steps, self.stride, &bytes)).await
     }
 }
 
 impl Pass {
     /// Compiles a kernel and binds its buffers; `writes` counts the passes of a round before it that write each field.
-    pub fn new(gpu: &Gpu, kernel: &Kernel, fields: &Fields, uniforms: &Uniforms, writes: &[usize]) -> Result<Pass> {
-        let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, kernel)?;
-        let group = |round: u64, is_whole: bool| {
+    pub async fn new(
+        gpu: &Gpu,
+        kernel: &Kernel,
+        fields: &Fields,
+        uniforms: &Uniforms,
+        writes: &[usize],
+    ) -> Result<Pass> {
+        let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, kernel).await?;
+        let group = |is_whole: bool, round: u64| {
             let resource = |(number, &binding): (usize, &Binding)| wgpu::BindGroupEntry {
                 binding: number as u32,
                 resource: match binding {
@@ -63,15 +70,10 @@ impl Pass {
                 },
             };
             let entries: Vec<_> = kernel.bindings.iter().enumerate().map(resource).collect();
-            gpu.checked("binding buffers", || {
-                gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                    label: None,
-                    layout: &layout,
-                    entries: &entries,
-                })
-            })
+            gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries })
         };
-        let buffers = [[group(0, true)?, group(1, true)?], [group(0, false)?, group(1, false)?]];
+        let groups = || [true, false].map(|is_whole| [0, 1].map(|round| group(is_whole, round)));
+        let buffers = gpu.checked("binding buffers", groups).await?;
         let grid = grid(kernel.workgroups, gpu.limits.max_compute_workgroups_per_dimension)?;
         Ok(Pass { pipeline, buffers, grid })
     }

@@ -31,12 +31,13 @@ pub(crate) struct Pipelines {
 
 impl Pipelines {
     /// A kernel, compiled unless it was before.
-    pub fn of(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
-        if let Some(known) = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text) {
-            return Ok(known.clone());
+    pub async fn of(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
+        let known = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text).cloned();
+        if let Some(known) = known {
+            return Ok(known);
         }
         // Not under the lock: other threads may compile other kernels.
-        let compiled = compile(gpu, kernel)?;
+        let compiled = compile(gpu, kernel).await?;
         let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
         if by_text.len() >= MOST {
             by_text.clear();
@@ -46,7 +47,7 @@ impl Pipelines {
     }
 }
 
-fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
+async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
     let entry = |(number, &binding): (usize, &Binding)| wgpu::BindGroupLayoutEntry {
         binding: number as u32,
         visibility: wgpu::ShaderStages::COMPUTE,
@@ -99,6 +100,7 @@ fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         });
         Compiled { layout, pipeline }
     });
+    let compiled = compiled.await;
     kept.save();
     compiled.map_err(|error| match error {
         Error::Device { message, .. } => {

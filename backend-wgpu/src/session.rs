@@ -2,23 +2,30 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use abide_core::backend::{check_field, check_fields};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
-use abide_shaders::wgsl;
+use abide_shaders::wgsl::{self, Kernel};
+use web_time::Instant;
 
 use crate::NAME;
+use crate::blocking::block_on;
 use crate::fields::Fields;
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Submission};
 use crate::pace::Pace;
 use crate::pass::{Pass, Uniforms};
 use crate::timing::Clock;
 
-/// A session on a wgpu device.
+/// The operation that an error while stepping names.
+const RUNNING: &str = "running steps";
+
+/// A session on a wgpu device, whose steps and transfers can be awaited.
+///
+/// What [`Session`] asks for blocks until it is done, which nothing may in a browser; the methods that end in `_async` do
+/// the same for somebody who awaits them. A future that is dropped before its end leaves values of which nothing is known.
 ///
 /// It works in rounds: a step, a dispatch for each stage; or as many steps as the plan is deep, in one dispatch.
-pub(crate) struct WgpuSession {
+pub struct WgpuSession {
     gpu: Arc<Gpu>,
     problem: Problem,
     plan: Plan,
@@ -33,50 +40,54 @@ pub(crate) struct WgpuSession {
 
 impl WgpuSession {
     /// Compiles, allocates and loads.
-    pub fn open(gpu: Arc<Gpu>, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<WgpuSession> {
+    pub(crate) async fn open(
+        gpu: Arc<Gpu>,
+        problem: &Problem,
+        plan: &Plan,
+        kernels: &[Kernel],
+        fields: Vec<Array>,
+    ) -> Result<WgpuSession> {
         check_fields(problem, &fields)?;
-        let kernels = wgsl::kernels(problem, plan)?;
         let stages = problem.program.stages();
         let fields_of_pass: Vec<Vec<usize>> = if plan.blocks().is_some() {
             vec![(0..problem.program.fields().len()).filter(|&field| problem.program.is_written(field)).collect()]
         } else {
             stages.iter().map(|stage| stage.writes.clone()).collect()
         };
-        let buffers = Fields::new(&gpu, problem, &fields_of_pass)?;
+        let buffers = Fields::new(&gpu, problem, &fields_of_pass).await?;
         let bytes = wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes();
-        let uniforms = Uniforms::new(&gpu, bytes as u64, plan.depth)?;
+        let uniforms = Uniforms::new(&gpu, bytes as u64, plan.depth).await?;
         let mut writes = vec![0; problem.program.fields().len()];
         let mut passes = Vec::with_capacity(kernels.len());
         for (kernel, written) in kernels.iter().zip(&fields_of_pass) {
-            passes.push(Pass::new(&gpu, kernel, &buffers, &uniforms, &writes)?);
+            passes.push(Pass::new(&gpu, kernel, &buffers, &uniforms, &writes).await?);
             written.iter().for_each(|&field| writes[field] += 1);
         }
-        let clock = Clock::new(&gpu)?;
+        let clock = Clock::new(&gpu).await?;
         let pace = Pace::new(plan, passes.len());
         let (problem, plan) = (problem.clone(), plan.clone());
         let session = WgpuSession { gpu, problem, plan, fields: buffers, uniforms, passes, clock, rounds: 0, pace };
-        session.load_parameters()?;
+        session.load_parameters().await?;
         for (field, values) in fields.iter().enumerate() {
-            session.fields.write(&session.gpu, field, 0, values)?;
+            session.fields.write(&session.gpu, field, 0, values).await?;
         }
         Ok(session)
     }
 
-    fn load_parameters(&self) -> Result<()> {
+    async fn load_parameters(&self) -> Result<()> {
         let values = wgsl::uniforms(&self.problem.parameters);
         let array = Array::from_fn(self.problem.dtype, values.len(), |i| values[i]);
-        let operation = "setting the parameters";
-        self.gpu.checked(operation, || {
+        let load = || {
             self.gpu.queue.write_buffer(&self.uniforms.parameters, 0, array.as_bytes());
-            self.gpu.queue.submit([]);
-        })?;
-        self.gpu.wait(operation, None)
+            self.gpu.queue.submit([])
+        };
+        self.gpu.run("setting the parameters", load).await
     }
 
     /// Records and submits rounds, of which the last `fewer` are of fewer steps; `first` and `last` of a call note the time.
-    fn submit(&self, rounds: u64, fewer: u64, first: bool, last: bool) -> Result<wgpu::SubmissionIndex> {
+    async fn submit(&self, rounds: u64, fewer: u64, first: bool, last: bool) -> Result<Submission> {
         let gpu = &self.gpu;
-        gpu.checked("running steps", || {
+        let record = || {
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             let mut recording = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
                 label: Some("steps"),
@@ -91,16 +102,12 @@ impl WgpuSession {
                 clock.resolve(&mut encoder);
             }
             gpu.queue.submit([encoder.finish()])
-        })
-    }
-}
-
-impl Session for WgpuSession {
-    fn plan(&self) -> &Plan {
-        &self.plan
+        };
+        gpu.submit(RUNNING, record).await
     }
 
-    fn advance(&mut self, steps: u64) -> Result<f64> {
+    /// What [`Session::advance`] does.
+    pub async fn advance_async(&mut self, steps: u64) -> Result<f64> {
         if steps == 0 {
             return Ok(0.0);
         }
@@ -108,7 +115,7 @@ impl Session for WgpuSession {
         let rest = steps % depth;
         if rest > 0 {
             // Below the depth, which is 32-bit.
-            self.uniforms.set_fewer(&self.gpu, rest as u32)?;
+            self.uniforms.set_fewer(&self.gpu, rest as u32).await?;
         }
         let total = steps.div_ceil(depth);
         let begun = Instant::now();
@@ -119,43 +126,73 @@ impl Session for WgpuSession {
             if left > 0 && running.len() < 2 {
                 let now = self.pace.rounds().min(left);
                 let (submitted, is_last) = (Instant::now(), left == now);
-                let submission = self.submit(now, u64::from(is_last && rest > 0), left == total, is_last)?;
+                let submission = self.submit(now, u64::from(is_last && rest > 0), left == total, is_last).await?;
                 self.rounds += now;
                 left -= now;
                 running.push_back((submission, submitted, now));
             } else if let Some((submission, submitted, count)) = running.pop_front() {
-                self.gpu.wait("running steps", Some(submission))?;
+                self.gpu.finished(RUNNING, submission).await?;
                 let taken = done.max(submitted).elapsed().as_secs_f64();
                 done = Instant::now();
                 self.pace.learn(count, taken);
             }
         }
         match &self.clock {
-            Some(clock) => clock.seconds(&self.gpu, begun),
+            Some(clock) => clock.seconds(&self.gpu, begun).await,
             None => Ok(begun.elapsed().as_secs_f64()),
         }
     }
 
-    fn read(&mut self, field: usize) -> Result<Array> {
+    /// What [`Session::read`] does.
+    pub async fn read_async(&mut self, field: usize) -> Result<Array> {
         check_number("field", field, self.problem.program.fields().len())?;
-        self.fields.read(&self.gpu, &self.problem, field, self.rounds)
+        self.fields.read(&self.gpu, &self.problem, field, self.rounds).await
+    }
+
+    /// What [`Session::read_window`] does.
+    pub async fn read_window_async(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        check_number("field", field, self.problem.program.fields().len())?;
+        self.fields.read_window(&self.gpu, &self.problem, field, self.rounds, low, high).await
+    }
+
+    /// What [`Session::write`] does.
+    pub async fn write_async(&mut self, field: usize, values: &Array) -> Result<()> {
+        check_number("field", field, self.problem.program.fields().len())?;
+        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
+        self.fields.write(&self.gpu, field, self.rounds, values).await
+    }
+
+    /// What [`Session::set_parameter`] does.
+    pub async fn set_parameter_async(&mut self, parameter: usize, value: f64) -> Result<()> {
+        check_number("parameter", parameter, self.problem.parameters.len())?;
+        self.problem.parameters[parameter] = value;
+        self.load_parameters().await
+    }
+}
+
+impl Session for WgpuSession {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        block_on(self.advance_async(steps))
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        block_on(self.read_async(field))
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        check_number("field", field, self.problem.program.fields().len())?;
-        self.fields.read_window(&self.gpu, &self.problem, field, self.rounds, low, high)
+        block_on(self.read_window_async(field, low, high))
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        check_number("field", field, self.problem.program.fields().len())?;
-        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
-        self.fields.write(&self.gpu, field, self.rounds, values)
+        block_on(self.write_async(field, values))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        check_number("parameter", parameter, self.problem.parameters.len())?;
-        self.problem.parameters[parameter] = value;
-        self.load_parameters()
+        block_on(self.set_parameter_async(parameter, value))
     }
 }
 

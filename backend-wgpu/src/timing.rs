@@ -1,8 +1,7 @@
 //! How long work took: by the device's own clock where it has one, else by the wall's.
 
-use std::time::Instant;
-
 use abide_core::Result;
+use web_time::Instant;
 
 use crate::gpu::Gpu;
 
@@ -18,15 +17,19 @@ const BYTES: u64 = 16;
 
 impl Clock {
     /// The device's clock, if it has one.
-    pub fn new(gpu: &Gpu) -> Result<Option<Clock>> {
+    pub async fn new(gpu: &Gpu) -> Result<Option<Clock>> {
         let nanoseconds = f64::from(gpu.queue.get_timestamp_period());
         if !gpu.adapter.timestamps || nanoseconds <= 0.0 {
             return Ok(None);
         }
         let descriptor = wgpu::QuerySetDescriptor { label: Some("clock"), ty: wgpu::QueryType::Timestamp, count: 2 };
-        let queries = gpu.checked("making the clock", || gpu.device.create_query_set(&descriptor))?;
-        let resolved = gpu.buffer("clock", BYTES, wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC)?;
-        let readable = gpu.buffer("clock", BYTES, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST)?;
+        let queries = gpu.checked("making the clock", || gpu.device.create_query_set(&descriptor)).await?;
+        let [on_device, on_host] = [
+            wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
+            wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        ];
+        let resolved = gpu.buffer("clock", BYTES, on_device).await?;
+        let readable = gpu.buffer("clock", BYTES, on_host).await?;
         Ok(Some(Clock { queries, resolved, readable, nanoseconds }))
     }
 
@@ -46,9 +49,9 @@ impl Clock {
     }
 
     /// Seconds between the two points, once the work is done; the wall's since `begun` where the clock makes no sense.
-    pub fn seconds(&self, gpu: &Gpu, begun: Instant) -> Result<f64> {
+    pub async fn seconds(&self, gpu: &Gpu, begun: Instant) -> Result<f64> {
         let wall = begun.elapsed().as_secs_f64();
-        let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, bytemuck::pod_collect_to_vec)?;
+        let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, bytemuck::pod_collect_to_vec).await?;
         let seconds = match ticks[..] {
             [begin, end] => end.wrapping_sub(begin) as f64 * self.nanoseconds * 1e-9,
             _ => wall,

@@ -1,14 +1,14 @@
 //! Tuning: plans around the planner's own choice, timed one after another; the fastest is kept.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use abide_cache::tuned::{Tuning, alone};
 use abide_core::backend::Tuner;
 use abide_core::plan::{CachePolicy, Execution, Measured, Options, Tune, blocks_neighbours, plan, plan_portable};
-use abide_core::{Array, Backend, Error, Plan, Problem, Result, Session};
+use abide_core::{Array, Backend, Error, Plan, Problem, Result};
+use web_time::Instant;
 
 use crate::WgpuBackend;
-use crate::session::WgpuSession;
 
 /// The least seconds of a timed run: beside them the submission and the clock's resolution are nothing.
 const RUN_SECONDS: f64 = 0.02;
@@ -92,8 +92,7 @@ fn time(
     repeats: usize,
     is_warm: bool,
 ) -> Result<f64> {
-    backend.check(problem, &abide_shaders::wgsl::kernels(problem, plan)?)?;
-    let mut session = WgpuSession::open(backend.gpu.clone(), problem, plan, start.to_vec())?;
+    let mut session = backend.open(problem, plan, start.to_vec())?;
     // Whole rounds: fewer steps take a window as long.
     let round = u64::from(plan.depth.max(1));
     // The first may also compile.

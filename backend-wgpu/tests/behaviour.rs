@@ -8,7 +8,7 @@ use abide_core::backend::{Backend, window_of};
 use abide_core::plan::Schedule;
 use abide_core::{
     Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope,
-    Shape, Stencil, catalogue,
+    Session, Shape, Stencil, catalogue,
 };
 use abide_wgpu::{WgpuBackend, adapters, ulp_bound_per_step};
 use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
@@ -313,6 +313,45 @@ fn sessions_of_one_backend_run_side_by_side() {
             });
         }
     });
+}
+
+/// Somebody who awaits gets what somebody who waits gets, on whatever thread, and can go on from either.
+#[test]
+fn what_can_be_awaited_is_what_blocks() {
+    let Some(backend) = backend() else { return };
+    let problem = problem(entry("gray-scott", 2), &[37, 53], DType::F32, "periodic").unwrap();
+    let plan = backend.plan(&problem, &Options { execution: Execution::Streaming, ..Options::default() }).unwrap();
+    let start = values(&problem, 4);
+    let mut waiting = backend.open(&problem, &plan, start.clone()).unwrap();
+    let steps = 2 * u64::from(plan.depth) + 3;
+    waiting.advance(steps).unwrap();
+    waiting.set_parameter(2, 0.04).unwrap();
+    waiting.advance(steps).unwrap();
+
+    let (low, high) = ([0, 5, 7], [1, 20, 11]);
+    let awaited = async {
+        let backend = WgpuBackend::new_async().await?;
+        assert_eq!(abide_wgpu::adapters_async().await, adapters());
+        let mut session = backend.open_async(&problem, &plan, values(&problem, 5)).await?;
+        for (field, values) in start.iter().enumerate() {
+            session.write_async(field, values).await?;
+        }
+        session.advance_async(steps).await?;
+        session.set_parameter_async(2, 0.04).await?;
+        assert_eq!(session.advance_async(0).await?, 0.0);
+        assert!(session.advance_async(steps).await? > 0.0);
+        let window = session.read_window_async(1, low, high).await?;
+        Ok::<_, Error>((session.read_async(0).await?, window, session))
+    };
+    // A future may move to another thread.
+    let finished = std::thread::scope(|scope| scope.spawn(|| pollster::block_on(awaited)).join().unwrap());
+    let (field, window, mut session) = finished.unwrap();
+    assert!(field.same_bits(&waiting.read(0).unwrap()));
+    assert!(window.same_bits(&window_of(&problem, &waiting.read(1).unwrap(), low, high).unwrap()));
+    session.advance(3).unwrap();
+    waiting.advance(3).unwrap();
+    assert!(session.read(1).unwrap().same_bits(&waiting.read(1).unwrap()));
+    assert!(matches!(pollster::block_on(session.read_async(2)), Err(Error::Limit { .. })));
 }
 
 /// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
