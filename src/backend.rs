@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
+pub use abide_wgpu::device_descriptor;
 
 use crate::program::Problem;
 use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result, memory};
@@ -27,9 +28,35 @@ struct Entry {
 }
 
 fn wgpu() -> Result<Opened> {
-    let backend = abide_wgpu::WgpuBackend::new()?;
+    abide_wgpu::WgpuBackend::new().map(opened)
+}
+
+fn opened(backend: abide_wgpu::WgpuBackend) -> Opened {
     let kind = if backend.is_software() { Kind::Software } else { Kind::Gpu };
-    Ok(Opened::new(kind, backend))
+    Opened::new(kind, backend)
+}
+
+/// The wgpu backend on a device that is open already, such as a window's, which then draws fields where they lie
+/// ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
+///
+/// # Errors
+///
+/// [`Error::Unavailable`] where the backend by itself would take another adapter: runs go to the best one, wherever windows are drawn.
+pub fn share_wgpu(
+    adapter: &abide_wgpu::wgpu::Adapter,
+    device: &abide_wgpu::wgpu::Device,
+    queue: &abide_wgpu::wgpu::Queue,
+) -> Result<Opened> {
+    let backend = abide_wgpu::WgpuBackend::sharing(adapter, device, queue)?;
+    let place = |adapter: &abide_wgpu::Adapter| format!("{} through {}", adapter.name, adapter.interface);
+    let (own, best) = (place(backend.adapter()), abide_wgpu::adapters().first().map(place));
+    match best {
+        Some(best) if best != own => Err(Error::Unavailable {
+            backend: abide_wgpu::NAME,
+            reason: format!("the device to be shared is {own}, runs go to {best}"),
+        }),
+        _ => Ok(opened(backend)),
+    }
 }
 
 fn exact(_: &Problem, _: f64) -> f64 {

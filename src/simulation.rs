@@ -130,6 +130,13 @@ impl Simulation {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
 
+    /// The buffer of type `B` that holds a field's values after the last step, for who draws on the same device: a
+    /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu. Later steps overwrite it.
+    pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
+        let field = self.problem.program.field(name).ok()?;
+        Some(*self.session.device_buffer(field)?.downcast::<B>().ok()?)
+    }
+
     /// Replaces a field's values.
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
         write(&self.problem, self.session.as_mut(), name, values)

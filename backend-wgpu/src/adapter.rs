@@ -41,8 +41,8 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    fn of(adapter: &wgpu::Adapter) -> Adapter {
-        let (info, limits, features) = (adapter.get_info(), adapter.limits(), adapter.features());
+    /// An adapter with the limits and features of it that are at hand: its own, or those of a device opened on it.
+    pub(crate) fn of(info: wgpu::AdapterInfo, limits: &wgpu::Limits, features: wgpu::Features) -> Adapter {
         let driver = [info.driver.as_str(), info.driver_info.as_str()].map(str::trim);
         Adapter {
             kind: match info.device_type {
@@ -117,7 +117,7 @@ async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     let mut list: Vec<(Adapter, wgpu::Adapter)> = all
         .into_iter()
         .filter(computes)
-        .map(|adapter| (Adapter::of(&adapter), adapter))
+        .map(|adapter| (Adapter::of(adapter.get_info(), &adapter.limits(), adapter.features()), adapter))
         .filter(|(adapter, _)| adapter.interface != "gl" || has_compute_language(&adapter.driver))
         .collect();
     list.sort_by_key(|(adapter, _)| adapter.rank());

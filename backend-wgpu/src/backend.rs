@@ -44,9 +44,21 @@ impl WgpuBackend {
         block_on(WgpuBackend::chosen(Some(adapter)))
     }
 
+    /// The backend on a device that is open already, such as a window's, best with what [`device_descriptor`](crate::device_descriptor)
+    /// asks for. Who draws there finds the fields by [`Session::device_buffer`]: every submission ends with whole passes, so
+    /// what is drawn after it is the state after some step.
+    pub fn sharing(adapter: &wgpu::Adapter, device: &wgpu::Device, queue: &wgpu::Queue) -> Result<WgpuBackend> {
+        let description = Adapter::of(adapter.get_info(), &device.limits(), device.features());
+        block_on(WgpuBackend::on_device(Gpu::of(description, device.clone(), queue.clone())))
+    }
+
     async fn chosen(asked: Option<&str>) -> Result<WgpuBackend> {
         let (description, adapter) = choose(asked).await?;
-        let gpu = Arc::new(Gpu::open(description, &adapter).await?);
+        WgpuBackend::on_device(Gpu::open(description, &adapter).await?).await
+    }
+
+    async fn on_device(gpu: Gpu) -> Result<WgpuBackend> {
+        let gpu = Arc::new(gpu);
         let bandwidth = bandwidth(&gpu).await?;
         let spec = spec(&gpu.adapter, bandwidth);
         Ok(WgpuBackend { gpu, spec, winners: Winners::of_user() })

@@ -24,6 +24,18 @@ pub(crate) struct Gpu {
     fault: Arc<Mutex<Option<String>>>,
 }
 
+/// What a device is opened with: all of its adapter's limits, and the features that are used where it has them.
+pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
+    let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    wgpu::DeviceDescriptor {
+        label: Some("abide"),
+        required_features: adapter.features() & wanted,
+        required_limits: adapter.limits(),
+        memory_hints: wgpu::MemoryHints::Performance,
+        ..Default::default()
+    }
+}
+
 /// Work on its way through the queue.
 pub(crate) struct Submission {
     index: wgpu::SubmissionIndex,
@@ -33,27 +45,23 @@ pub(crate) struct Submission {
 impl Gpu {
     /// Opens an adapter with all its limits and the features that are used.
     pub async fn open(description: Adapter, adapter: &wgpu::Adapter) -> Result<Gpu> {
-        let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-        let limits = adapter.limits();
-        let request = quiet("opening the device", || {
-            adapter.request_device(&wgpu::DeviceDescriptor {
-                label: Some("abide"),
-                required_features: adapter.features() & wanted,
-                required_limits: limits.clone(),
-                memory_hints: wgpu::MemoryHints::Performance,
-                ..Default::default()
-            })
-        })?;
+        let request = quiet("opening the device", || adapter.request_device(&device_descriptor(adapter)))?;
         let (device, queue) = request.await.map_err(|error| Error::Unavailable {
             backend: NAME,
             reason: format!("{} cannot be opened: {error}", description.name),
         })?;
+        Ok(Gpu::of(description, device, queue))
+    }
+
+    /// A device that is open already. What goes wrong on it without anybody's noticing is told here from now on.
+    pub fn of(description: Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Gpu {
         let fault = Arc::new(Mutex::new(None));
         let uncaught = fault.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| report(&uncaught, error.to_string())));
         let lost = fault.clone();
         device.set_device_lost_callback(move |_, message| report(&lost, format!("the device was lost: {message}")));
-        Ok(Gpu { adapter: description, device, queue, limits, pipelines: Pipelines::default(), fault })
+        let limits = device.limits();
+        Gpu { adapter: description, device, queue, limits, pipelines: Pipelines::default(), fault }
     }
 
     /// Runs `call`, which uses the device, and returns the first error that it caused.

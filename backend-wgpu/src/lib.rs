@@ -32,7 +32,9 @@ mod tune;
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};
 pub use adapter::{Adapter, adapters, adapters_async};
 pub use backend::WgpuBackend;
+pub use gpu::device_descriptor;
 pub use session::WgpuSession;
+pub use wgpu;
 
 /// Every execution and several depths that this backend runs, for tests that try them all: as the planner plans them,
 /// whatever tuning found. Windows of several steps may be refused, with [`abide_core::Error::Limit`].

@@ -1,5 +1,6 @@
 //! A problem in progress: its kernels, and the loop that submits many steps at once.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -189,6 +190,11 @@ impl Session for WgpuSession {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         block_on(self.write_async(field, values))
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        let is_field = field < self.problem.program.fields().len();
+        is_field.then(|| Box::new(self.fields.buffer(field, self.rounds, 0).clone()) as Box<dyn Any>)
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

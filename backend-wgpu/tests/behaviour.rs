@@ -10,7 +10,7 @@ use abide_core::{
     Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope,
     Session, Shape, Stencil, catalogue,
 };
-use abide_wgpu::{WgpuBackend, adapters, ulp_bound_per_step};
+use abide_wgpu::{WgpuBackend, adapters, device_descriptor, ulp_bound_per_step, wgpu};
 use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
 
 type Define = fn(&Scope<'_>);
@@ -355,6 +355,49 @@ fn what_can_be_awaited_is_what_blocks() {
 }
 
 /// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
+/// On somebody else's device the same steps have the same bits, and lie in a buffer that its owner can read.
+#[test]
+fn a_device_can_be_shared() {
+    let Some(own) = backend() else { return };
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let adapter = all.iter().find(|adapter| {
+        let info = adapter.get_info();
+        (info.name.trim(), info.backend.to_str()) == (own.adapter().name.as_str(), own.adapter().interface.as_str())
+    });
+    let adapter = adapter.unwrap();
+    let (device, queue) = pollster::block_on(adapter.request_device(&device_descriptor(adapter))).unwrap();
+    let sharing = WgpuBackend::sharing(adapter, &device, &queue).unwrap();
+    assert_eq!(sharing.adapter(), own.adapter());
+    let problem = problem(entry("2d9pt", 2), &[61, 47], DType::F32, "mirror").unwrap();
+    let fields = values(&problem, 4);
+    let mut sessions = [&own, &sharing].map(|backend| {
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        backend.open(&problem, &plan, fields.clone()).unwrap()
+    });
+    let [expected, got] = sessions.each_mut().map(|session| {
+        session.advance(23).unwrap();
+        session.read(0).unwrap()
+    });
+    assert!(got.same_bits(&expected));
+
+    let buffer = sessions[1].device_buffer(0).unwrap().downcast::<wgpu::Buffer>().unwrap();
+    assert!(sessions[1].device_buffer(1).is_none());
+    let bytes = 4 * 61 * 47;
+    let copy = device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: bytes,
+        usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+        mapped_at_creation: false,
+    });
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(&buffer, 0, &copy, 0, bytes);
+    queue.submit([encoder.finish()]);
+    copy.slice(..).map_async(wgpu::MapMode::Read, |result| result.unwrap());
+    device.poll(wgpu::PollType::wait_indefinitely()).unwrap();
+    assert_eq!(&*copy.slice(..).get_mapped_range().unwrap(), expected.as_bytes());
+}
+
 #[test]
 fn every_adapter() {
     if backend().is_none() {

@@ -1,5 +1,6 @@
 //! What every backend offers, and the loop that drives a session in epochs.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,12 @@ pub trait Session: Send {
 
     /// Replaces a field's values.
     fn write(&mut self, field: usize, values: &Array) -> Result<()>;
+
+    /// The buffer that holds a field's values after the last step, in the backend's own type, for who draws on the same
+    /// device; later steps overwrite it. `None` where the values lie in no such buffer.
+    fn device_buffer(&self, _field: usize) -> Option<Box<dyn Any>> {
+        None
+    }
 
     /// Sets a parameter for the steps that follow.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;

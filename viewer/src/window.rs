@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use abide::{Error, Result};
+use eframe::NativeOptions;
 use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
-use eframe::{NativeOptions, wgpu};
 
 use crate::app::{App, Opening};
 
@@ -15,6 +15,13 @@ const NAME: &str = "abide-view";
 /// time over it.
 pub const DITHERING: bool = false;
 
+/// A device as runs need it, so that they can share it.
+pub fn setup() -> WgpuSetup {
+    let mut setup = WgpuSetupCreateNew::without_display_handle();
+    setup.device_descriptor = Arc::new(abide::backend::device_descriptor);
+    WgpuSetup::CreateNew(setup)
+}
+
 /// Opens the window and returns when it is closed.
 pub fn open(opening: Opening) -> Result<()> {
     let viewport = egui::ViewportBuilder::default()
@@ -22,16 +29,9 @@ pub fn open(opening: Opening) -> Result<()> {
         .with_title("Abide")
         .with_inner_size([1280.0, 800.0])
         .with_min_inner_size([320.0, 240.0]);
-    let mut setup = WgpuSetupCreateNew::without_display_handle();
-    // What the adapter has, and not the least that every one has: planes are as wide as screens are.
-    setup.device_descriptor = Arc::new(|adapter: &wgpu::Adapter| wgpu::DeviceDescriptor {
-        label: Some("abide window"),
-        required_limits: wgpu::Limits::downlevel_defaults().using_resolution(adapter.limits()),
-        ..wgpu::DeviceDescriptor::default()
-    });
     let options = NativeOptions {
         viewport,
-        wgpu_options: WgpuConfiguration { wgpu_setup: WgpuSetup::CreateNew(setup), ..WgpuConfiguration::default() },
+        wgpu_options: WgpuConfiguration { wgpu_setup: setup(), ..WgpuConfiguration::default() },
         dithering: DITHERING,
         ..NativeOptions::default()
     };

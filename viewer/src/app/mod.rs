@@ -21,7 +21,7 @@ use self::memory::Memory;
 pub use self::notices::Notices;
 pub use self::sitting::Sitting;
 use self::state::{Screen, State, Tab};
-use crate::engine::{Answer, Engine, Opener, Order};
+use crate::engine::{Answer, Engine, Opener, Order, sharing};
 use crate::field::{gpu, ground, look::Look};
 use crate::panels;
 use crate::setup::Setup;
@@ -67,7 +67,8 @@ pub struct App {
 impl App {
     /// The window of a context that eframe made.
     pub fn new(cc: &CreationContext<'_>, opening: Opening) -> App {
-        App::with_opener(cc, opening, Box::new(|_| None))
+        let opener = cc.wgpu_render_state.as_ref().map(sharing);
+        App::with_opener(cc, opening, opener.unwrap_or_else(|| Box::new(|_| None)))
     }
 
     /// The window, with backends opened by `opener`.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use abide::{Array, Choice, Error, Plan, Problem, Result, Simulation};
 
-use super::Opener;
+use super::{OnDevice, Opener};
 use crate::setup::{Setup, Source};
 
 /// The least time between copies of the state for the case that the device is lost.
@@ -38,6 +38,8 @@ pub struct Live {
     pub simulation: Simulation,
     /// Whether the fields are no longer what the setup leads to.
     pub touched: bool,
+    /// Whether it runs on the window's device.
+    shared: bool,
     rescue: Option<Rescue>,
 }
 
@@ -52,11 +54,29 @@ struct Rescue {
 
 impl Live {
     pub fn start(setup: Setup, opener: &Opener) -> Result<Live> {
-        let mut builder = setup.builder()?;
-        if let Some(opened) = opener(setup.backend) {
-            builder = builder.on(&opened);
+        let open = |choice: Choice| {
+            let own = opener(choice);
+            let mut builder = setup.builder()?;
+            if let Some(opened) = &own {
+                builder = builder.on(opened);
+            }
+            builder.build().map(|simulation| (simulation, own.is_some()))
+        };
+        let (mut simulation, mut shared) = open(setup.backend)?;
+        // What was chosen by itself is opened once more where the window can then draw it as it lies.
+        if setup.backend == Choice::Auto && simulation.backend() == "wgpu" && opener(Choice::WGPU).is_some() {
+            drop(simulation);
+            (simulation, shared) = open(Choice::WGPU)?;
         }
-        Ok(Live { simulation: builder.build()?, setup, touched: false, rescue: None })
+        Ok(Live { simulation, setup, touched: false, shared, rescue: None })
+    }
+
+    /// A field where the window's device can draw it.
+    pub fn on_device(&self, field: usize) -> Option<OnDevice> {
+        let problem = self.simulation.problem();
+        // A line is no plane: its values are drawn by the host.
+        let name = problem.program.fields().get(field).filter(|_| problem.shape.dimensions() > 1)?;
+        if self.shared { OnDevice::of(&self.simulation, name) } else { None }
     }
 
     pub fn started(&self, run: u64) -> Started {
@@ -121,7 +141,7 @@ impl Live {
                 builder = builder.input(&name, values);
             }
         }
-        Ok(Live { simulation: builder.build()?, setup, touched, rescue: None })
+        Ok(Live { simulation: builder.build()?, setup, touched, shared: false, rescue: None })
     }
 
     /// Sets a parameter; one set in mid-run makes a history that no command line tells.

@@ -4,6 +4,7 @@
 //! nobody has taken is replaced by the next one. Making frames may take a fixed share of its time, no more.
 
 mod compare;
+mod direct;
 mod keep;
 mod latest;
 mod live;
@@ -23,6 +24,7 @@ use abide::backend::Opened;
 use thread_priority::{ThreadPriority, ThreadPriorityValue, set_current_thread_priority};
 
 pub use compare::{Comparison, Variant};
+pub use direct::{OnDevice, sharing};
 pub use keep::{Keep, Recording};
 pub use latest::Latest;
 pub use live::Started;
@@ -37,7 +39,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The run's priority, of 0 to 99 with 50 as the usual one: a niceness of 10.
 const BELOW_NORMAL: u8 = 25;
 
-/// What opens backends in place of the usual way; `None` leaves a choice to the library.
+/// What opens backends in place of the usual way; `None` leaves a choice to the library. One of wgpu's must be on the window's
+/// own device, which then draws fields where they lie.
 pub type Opener = Box<dyn Fn(Choice) -> Option<Opened> + Send>;
 
 /// The thread's other end. Dropping it ends the thread after its epoch.

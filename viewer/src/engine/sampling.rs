@@ -2,6 +2,8 @@
 
 use abide::{Array, Error, Real, Result, Simulation};
 
+use super::OnDevice;
+
 /// What part of a domain is shown; axes are the three padded ones, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
@@ -57,7 +59,9 @@ pub struct Image {
     pub factor: [usize; 2],
     /// Rows and columns of values.
     pub size: [usize; 2],
-    /// The values, rows from the top. Finite values beyond `f32` are its largest.
+    /// The first cell along the axis and one past the last, of which it shows the largest.
+    pub depth: [usize; 2],
+    /// The values, rows from the top. Finite values beyond `f32` are its largest. Empty in a glance.
     pub values: Vec<f32>,
 }
 
@@ -83,9 +87,11 @@ pub struct Frame {
     pub view: View,
     /// One image, or three for [`Cut::Three`].
     pub images: Vec<Image>,
-    /// The extremes of the finite values shown; `None` where there is none.
+    /// The field where the window's device can draw it; else the values are in the images.
+    pub field: Option<OnDevice>,
+    /// The extremes of the finite values shown; `None` where there is none. Of a glance, those of the last look.
     pub extremes: Option<Extremes>,
-    /// Values shown that are NaN or infinite.
+    /// Values shown that are NaN or infinite. Of a glance, those of the last look.
     pub non_finite: usize,
     /// The cell asked for and its value.
     pub probe: Option<([usize; 3], f64)>,
@@ -113,8 +119,31 @@ pub fn plane_axes(axis: usize) -> [usize; 2] {
     }
 }
 
+/// What a look at the values tells, and a glance repeats.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    extremes: Option<Extremes>,
+    non_finite: usize,
+}
+
+impl Seen {
+    /// What this frame tells.
+    pub fn of(frame: &Frame) -> Seen {
+        Seen { extremes: frame.extremes, non_finite: frame.non_finite }
+    }
+}
+
 /// Reads and reduces what a view shows.
 pub fn frame(simulation: &mut Simulation, run: u64, view: &View) -> Result<Frame> {
+    look(simulation, run, view, None)
+}
+
+/// A frame without values, for a field that the window's device draws by itself: only the probe is read.
+pub fn glance(simulation: &mut Simulation, run: u64, view: &View, seen: &Seen) -> Result<Frame> {
+    look(simulation, run, view, Some(seen))
+}
+
+fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>) -> Result<Frame> {
     let problem = simulation.problem();
     let extents = problem.shape.padded();
     let names = problem.program.fields();
@@ -132,15 +161,27 @@ pub fn frame(simulation: &mut Simulation, run: u64, view: &View) -> Result<Frame
         [from[axis], to[axis]] = along;
         [from[rows], from[columns]] = low;
         [to[rows], to[columns]] = high;
-        let values = simulation.window(&name, from, to)?;
+        let cells: [usize; 2] = std::array::from_fn(|a| high[a] - low[a]);
+        let factor: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(view.pixels[a].max(1)).max(1));
+        let size: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(factor[a]));
+        let mut image = Image { axis, plane, low, high, factor, size, depth: along, values: Vec::new() };
         let inside = |cell: &[usize; 3]| (0..3).all(|a| (from[a]..to[a]).contains(&cell[a]));
-        if let Some(cell) = view.probe.filter(inside) {
-            let [y, x] = [to[1] - from[1], to[2] - from[2]];
-            let index = ((cell[0] - from[0]) * y + cell[1] - from[1]) * x + cell[2] - from[2];
-            probed = values.get(index).map(|value| (cell, value));
+        let probe = view.probe.filter(inside);
+        if seen.is_some() {
+            if let Some(cell) = probe {
+                let value = simulation.window(&name, cell, cell.map(|at| at + 1))?;
+                probed = value.get(0).map(|value| (cell, value));
+            }
+        } else {
+            let values = simulation.window(&name, from, to)?;
+            let boxed: [usize; 3] = std::array::from_fn(|a| to[a] - from[a]);
+            if let Some(cell) = probe {
+                let index = ((cell[0] - from[0]) * boxed[1] + cell[1] - from[1]) * boxed[2] + cell[2] - from[2];
+                probed = values.get(index).map(|value| (cell, value));
+            }
+            image.values = reduce(&values, boxed, &image);
         }
-        let boxed = std::array::from_fn(|a| to[a] - from[a]);
-        images.push(reduce(&values, boxed, axis, view.pixels, plane, low, high));
+        images.push(image);
         Ok(())
     };
     match cut {
@@ -148,11 +189,11 @@ pub fn frame(simulation: &mut Simulation, run: u64, view: &View) -> Result<Frame
         Cut::Three(at) => (0..3).try_for_each(|axis| add(axis, [at[axis], at[axis] + 1], None))?,
         Cut::Maximum { axis } => add(axis, [0, extents[axis]], view.window)?,
     }
-    let (extremes, non_finite) = extremes(&images);
+    let Seen { extremes, non_finite } = seen.cloned().unwrap_or_else(|| extremes(&images));
     if matches!(cut, Cut::Three(_)) {
         view.window = None;
     }
-    Ok(Frame { step: simulation.step(), run, view, images, extremes, non_finite, probe: probed })
+    Ok(Frame { step: simulation.step(), run, view, images, field: None, extremes, non_finite, probe: probed })
 }
 
 /// The window's part inside the plane, at least one cell.
@@ -163,31 +204,19 @@ fn clamped(window: Option<[[usize; 2]; 2]>, plane: [usize; 2]) -> [[usize; 2]; 2
 }
 
 /// Means over blocks of cells of the largest along the axis.
-fn reduce(
-    values: &Array,
-    extents: [usize; 3],
-    axis: usize,
-    pixels: [usize; 2],
-    plane: [usize; 2],
-    low: [usize; 2],
-    high: [usize; 2],
-) -> Image {
-    let cells: [usize; 2] = std::array::from_fn(|a| high[a] - low[a]);
-    let factor: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(pixels[a].max(1)).max(1));
-    let size: [usize; 2] = std::array::from_fn(|a| cells[a].div_ceil(factor[a]));
+fn reduce(values: &Array, extents: [usize; 3], image: &Image) -> Vec<f32> {
     let stride = [extents[1] * extents[2], extents[2], 1];
-    let [rows, columns] = plane_axes(axis);
+    let [rows, columns] = plane_axes(image.axis);
     let layout = Layout {
-        cells,
-        factor,
-        size,
-        depth: extents[axis],
-        along: stride[axis],
+        cells: std::array::from_fn(|a| image.high[a] - image.low[a]),
+        factor: image.factor,
+        size: image.size,
+        depth: extents[image.axis],
+        along: stride[image.axis],
         row: stride[rows],
         column: stride[columns],
     };
-    let values = abide::with_array!(values, v => layout.reduce(v));
-    Image { axis, plane, low, high, factor, size, values }
+    abide::with_array!(values, v => layout.reduce(v))
 }
 
 /// Where the cells of a plane lie in an array, and the blocks that they are reduced to.
@@ -237,7 +266,7 @@ fn narrowed(value: f64) -> f32 {
     if value.is_finite() { value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32 } else { value as f32 }
 }
 
-fn extremes(images: &[Image]) -> (Option<Extremes>, usize) {
+fn extremes(images: &[Image]) -> Seen {
     let mut found: Option<Extremes> = None;
     let mut non_finite = 0;
     for &value in images.iter().flat_map(|image| &image.values) {
@@ -253,7 +282,7 @@ fn extremes(images: &[Image]) -> (Option<Extremes>, usize) {
             e.positive = Some(e.positive.map_or(x, |p| p.min(x)));
         }
     }
-    (found, non_finite)
+    Seen { extremes: found, non_finite }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use eframe::egui_wgpu::{self, CallbackResources, CallbackTrait, RenderState, Scr
 use eframe::wgpu;
 use egui::PaintCallbackInfo;
 
+use super::gather::Gather;
 use super::look::{ColourMap, Scale};
 use crate::engine::{Frame, Image};
 
@@ -62,6 +63,8 @@ struct Gpu {
     pipelines: [wgpu::RenderPipeline; 2],
     layout: wgpu::BindGroupLayout,
     linear_target: bool,
+    /// Made when a field is first drawn from where it lies.
+    gather: Option<Gather>,
     maps: HashMap<ColourMap, wgpu::TextureView>,
     /// One for each image of a frame.
     slots: HashMap<usize, Slot>,
@@ -139,6 +142,7 @@ impl Gpu {
             pipelines: [false, true].map(pipeline),
             layout,
             linear_target: format.is_srgb(),
+            gather: None,
             maps: HashMap::new(),
             slots: HashMap::new(),
         }
@@ -147,7 +151,8 @@ impl Gpu {
     /// The texture of a colour map.
     fn map(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, map: ColourMap) -> wgpu::TextureView {
         let make = || {
-            let texture = texture(device, "colours", [1, COLOURS as usize], wgpu::TextureFormat::Rgba8Unorm);
+            let (format, usage) = (wgpu::TextureFormat::Rgba8Unorm, wgpu::TextureUsages::empty());
+            let texture = texture(device, "colours", [1, COLOURS as usize], format, usage);
             let colour = |i: u32| {
                 let [r, g, b] = map.at(f64::from(i) / f64::from(COLOURS - 1));
                 [r, g, b, 255]
@@ -160,7 +165,14 @@ impl Gpu {
     }
 
     /// Puts an image's values where the shader finds them.
-    fn load(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, plane: &Plane, image: &Image) {
+    fn load(
+        &mut self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        encoder: &mut wgpu::CommandEncoder,
+        plane: &Plane,
+        image: &Image,
+    ) {
         let fits = |slot: &Slot| slot.size == image.size && slot.map == plane.map;
         let kept = self.slots.remove(&plane.image).filter(fits);
         let fresh = kept.is_none();
@@ -169,7 +181,13 @@ impl Gpu {
             None => self.slot(device, queue, plane.map, image.size),
         };
         if fresh || slot.serial != plane.serial {
-            upload(queue, &slot.values, bytemuck::cast_slice(&image.values), image.size);
+            match &plane.frame.field {
+                Some(field) => {
+                    let gather = self.gather.get_or_insert_with(|| Gather::new(device));
+                    gather.record(device, queue, encoder, field, image, &slot.values);
+                }
+                None => upload(queue, &slot.values, bytemuck::cast_slice(&image.values), image.size),
+            }
             slot.serial = plane.serial;
         }
         let pair = |v: [usize; 2]| [v[1] as f32, v[0] as f32];
@@ -192,7 +210,8 @@ impl Gpu {
     }
 
     fn slot(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, map: ColourMap, size: [usize; 2]) -> Slot {
-        let values = texture(device, "values", size, wgpu::TextureFormat::R32Float);
+        let values =
+            texture(device, "values", size, wgpu::TextureFormat::R32Float, wgpu::TextureUsages::RENDER_ATTACHMENT);
         let uniforms = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("field"),
             size: size_of::<Uniforms>() as u64,
@@ -214,8 +233,14 @@ impl Gpu {
     }
 }
 
-/// A texture of rows and columns of texels.
-fn texture(device: &wgpu::Device, label: &str, size: [usize; 2], format: wgpu::TextureFormat) -> wgpu::Texture {
+/// A texture of rows and columns of texels that can be written and read, and used otherwise too.
+fn texture(
+    device: &wgpu::Device,
+    label: &str,
+    size: [usize; 2],
+    format: wgpu::TextureFormat,
+    usage: wgpu::TextureUsages,
+) -> wgpu::Texture {
     device.create_texture(&wgpu::TextureDescriptor {
         label: Some(label),
         size: extent(size),
@@ -223,7 +248,7 @@ fn texture(device: &wgpu::Device, label: &str, size: [usize; 2], format: wgpu::T
         sample_count: 1,
         dimension: wgpu::TextureDimension::D2,
         format,
-        usage: wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
+        usage: usage | wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST,
         view_formats: &[],
     })
 }
@@ -245,11 +270,11 @@ impl CallbackTrait for Plane {
         device: &wgpu::Device,
         queue: &wgpu::Queue,
         _screen: &ScreenDescriptor,
-        _encoder: &mut wgpu::CommandEncoder,
+        encoder: &mut wgpu::CommandEncoder,
         resources: &mut CallbackResources,
     ) -> Vec<wgpu::CommandBuffer> {
         if let (Some(gpu), Some(image)) = (resources.get_mut::<Gpu>(), self.frame.images.get(self.image)) {
-            gpu.load(device, queue, self, image);
+            gpu.load(device, queue, encoder, self, image);
         }
         Vec::new()
     }

@@ -2,6 +2,7 @@
 
 mod bar;
 mod canvas;
+mod gather;
 pub mod gpu;
 pub mod ground;
 mod line;

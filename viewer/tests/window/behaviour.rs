@@ -254,8 +254,10 @@ fn two_ways_are_compared() {
     harness.get_by_label("Run both in turn").click();
     until(&mut harness, "the result", |app| app.state().versus.comparison.as_ref().is_some_and(|c| c.done));
     let comparison = harness.state().state().versus.comparison.clone().unwrap();
-    let ratio = comparison.ratio().unwrap();
-    assert!((0.3..3.0).contains(&ratio), "the same way twice: {comparison:?}");
+    // How near the same way twice comes to 1 tells what else the machine does: other tests run beside this one.
+    assert_eq!(comparison.ways[0], comparison.ways[1]);
+    let [first, second] = comparison.gcells_per_s;
+    assert!(first > 0.0 && second > 0.0 && comparison.ratio() == Some(second / first), "{comparison:?}");
 }
 
 #[test]

@@ -34,12 +34,16 @@ pub fn paused(setup: Setup) -> Harness<'static, App> {
 pub fn paused_at(setup: Setup, size: [f32; 2], scale: f32) -> Harness<'static, App> {
     let opening = Opening { setup: Some((setup, Look::default())), paused: true, ..Opening::default() };
     let mut harness = open(opening, size, scale, Box::new(|_| None));
-    // A frame may be made before the run hears what is to be seen.
-    until(&mut harness, "the first frame", |app| {
+    until_seen(&mut harness);
+    harness
+}
+
+/// Until there is a frame of the field that is to be seen: one may be made before the run hears which.
+fn until_seen(harness: &mut Harness<'_, App>) {
+    until(harness, "the first frame", |app| {
         let state = app.state();
         state.frame.as_ref().is_some_and(|frame| frame.view.field == state.show.field)
     });
-    harness
 }
 
 /// The same, drawn as the real window draws and not as pictures are compared.
@@ -112,4 +116,15 @@ pub fn until_at(harness: &mut Harness<'_, App>, step: u64) {
 /// The values shown, rows from the top.
 pub fn values(harness: &Harness<'_, App>) -> Vec<f32> {
     harness.state().state().frame.as_ref().map(|frame| frame.images[0].values.clone()).unwrap_or_default()
+}
+
+/// A window as the program opens it: wgpu runs on its own device, and fields are drawn where they lie.
+pub fn sharing(setup: Setup, look: Look) -> Harness<'static, App> {
+    let opening = Opening { setup: Some((setup, look)), paused: true, ..Opening::default() };
+    let mut harness = Harness::builder()
+        .with_size([900.0, 600.0])
+        .wgpu_setup(abide_viewer::window::setup())
+        .build_eframe(move |cc| App::new(cc, opening));
+    until_seen(&mut harness);
+    harness
 }
