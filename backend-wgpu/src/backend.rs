@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use abide_cache::winners::Winners;
 use abide_core::backend::{Backend, Tuner};
+use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Binding, Kernel};
 
@@ -13,6 +14,7 @@ use crate::adapter::{Adapter, choose};
 use crate::bandwidth::bandwidth;
 use crate::blocking::block_on;
 use crate::gpu::Gpu;
+use crate::krylov::Modules;
 use crate::pass::grid;
 use crate::session::{WgpuSession, check_type};
 use crate::tune::planned;
@@ -20,11 +22,13 @@ use crate::tune::planned;
 /// Seconds from one dispatch to the next in a submission, as measured on data centre GPUs over Vulkan.
 const LAUNCH_SECONDS: f64 = 7e-6;
 
-/// Stencil programs on one wgpu adapter.
+/// Stencil programs and linear solvers on one wgpu adapter.
 pub struct WgpuBackend {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) spec: DeviceSpec,
     pub(crate) winners: Winners,
+    /// What solvers compiled.
+    pub(crate) modules: Modules,
 }
 
 impl WgpuBackend {
@@ -61,7 +65,7 @@ impl WgpuBackend {
         let gpu = Arc::new(gpu);
         let bandwidth = bandwidth(&gpu).await?;
         let spec = spec(&gpu.adapter, bandwidth);
-        Ok(WgpuBackend { gpu, spec, winners: Winners::of_user() })
+        Ok(WgpuBackend { gpu, spec, winners: Winners::of_user(), modules: Modules::default() })
     }
 
     /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
@@ -160,6 +164,10 @@ impl Backend for WgpuBackend {
     }
 
     fn tuner(&self) -> Option<&dyn Tuner> {
+        Some(self)
+    }
+
+    fn linear(&self) -> Option<&dyn LinearBackend> {
         Some(self)
     }
 

@@ -22,6 +22,7 @@ mod bandwidth;
 mod blocking;
 mod fields;
 mod gpu;
+mod krylov;
 mod pace;
 mod pass;
 mod pipelines;

@@ -17,6 +17,13 @@ pub fn slack(method: Method, iterations: usize) -> usize {
     2 + if method == Method::BiCgStab { iterations / 8 } else { 0 }
 }
 
+/// What rounding adds to that in f32, where pipelined CG's long recurrences lose the true residual on a matrix with a dense row,
+/// and have to start anew from the iterate.
+fn drift(method: Method, dtype: abide::DType, iterations: usize) -> usize {
+    let is_drifting = matches!(method, Method::PipelinedCg(_)) && dtype == abide::DType::F32;
+    if is_drifting { iterations / 2 } else { 0 }
+}
+
 pub fn two_runs_have_the_same_bits(subject: &Subject) {
     for dtype in subject.dtypes() {
         for matrix in systems(dtype) {
@@ -54,7 +61,7 @@ pub fn iterations_are_those_of_the_reference(subject: &Subject) {
                     let [own, expected] =
                         [subject, &reference].map(|s| s.solve(&matrix, &b, &way).unwrap().1.iterations);
                     let what = format!("{} {method} {preconditioner} {dtype}", subject.name);
-                    let close = own.abs_diff(expected) <= slack(method, expected);
+                    let close = own.abs_diff(expected) <= slack(method, expected) + drift(method, dtype, expected);
                     assert!(close, "{what}: {own} iterations, the reference has {expected}");
                 }
             }

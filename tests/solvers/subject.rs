@@ -10,7 +10,7 @@ use abide::solve::{Matrix, Method, Parameters, Precision, Preconditioning, Repor
 use abide::{Array, DType, Error, Result, Solve};
 
 /// Backends that have solvers. One that is in this list and says that it has none fails.
-const SOLVING: &[&str] = &["cpu", "cuda"];
+const SOLVING: &[&str] = &["cpu", "cuda", "wgpu"];
 
 /// A backend that is present and solves.
 pub struct Subject {

@@ -6,6 +6,7 @@
 //! the hardware would allow at best, [`ebisu`] what it allows the last.
 
 pub mod blocks;
+mod dispatches;
 pub mod ebisu;
 mod explain;
 pub mod krylov;
@@ -28,6 +29,7 @@ use crate::program::Problem;
 use crate::real::DType;
 
 pub use blocks::{Blocks, blocks_neighbours, blocks_plans, plan_blocks, plan_portable};
+pub use dispatches::{Dispatches, Effort, plan_dispatches};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;

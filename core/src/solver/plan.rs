@@ -9,7 +9,7 @@ use super::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::plan::krylov::Krylov;
-use crate::plan::{Compiled, named};
+use crate::plan::{Compiled, Dispatches, named};
 use crate::real::DType;
 
 named! {
@@ -124,6 +124,8 @@ pub enum SolveSchedule {
     Bands(Bands),
     /// A persistent kernel on a CUDA device.
     Krylov(Box<Krylov>),
+    /// A few dispatches an iteration, on any GPU.
+    Dispatches(Dispatches),
 }
 
 impl SolveSchedule {
@@ -132,6 +134,7 @@ impl SolveSchedule {
         match self {
             SolveSchedule::Bands(bands) => format!("bands of {} entries, {} threads", bands.work, bands.threads),
             SolveSchedule::Krylov(krylov) => krylov.describe(),
+            SolveSchedule::Dispatches(dispatches) => dispatches.describe(),
         }
     }
 }

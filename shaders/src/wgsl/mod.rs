@@ -6,13 +6,14 @@
 
 mod blocks;
 mod fold;
+pub mod krylov;
 mod language;
 
 use std::fmt::Write as _;
 
 use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Tiles, staged_fields};
-use abide_core::{Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
+use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::emit::{Formula, formula};
 use fold::folded;
@@ -146,7 +147,12 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     let mut text = header(problem, &format!("stage {:?}", stage.name));
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings));
-    text.push_str(&domain_constants(problem));
+    text.push_str(&domain_constants(
+        problem.shape.padded(),
+        &problem.boundaries,
+        problem.program.radius(),
+        problem.dtype,
+    ));
     text.push_str(&constants(stage, tiles, workgroups, staged.len()));
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| {
@@ -267,15 +273,14 @@ fn binding_lines(program: &Program, bindings: &[Binding]) -> String {
 }
 
 /// Extents, boundaries and computed cells.
-fn domain_constants(problem: &Problem) -> String {
+fn domain_constants(extents: [usize; 3], boundaries: &Boundaries, radius: [usize; 3], dtype: DType) -> String {
     let mut text = String::new();
-    let extents = problem.shape.padded();
     for (axis, letter) in AXES.into_iter().enumerate() {
-        let computed = problem.boundaries.computed(axis, extents[axis], problem.program.radius()[axis]);
+        let computed = boundaries.computed(axis, extents[axis], radius[axis]);
         for (name, value) in [("EXTENT", extents[axis]), ("FIRST", computed.start), ("END", computed.end)] {
             let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
         }
-        for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(problem.boundaries.0[axis]) {
+        for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(boundaries.0[axis]) {
             let (kind, value) = match boundary {
                 Boundary::Fixed => ("FIXED", 0.0),
                 Boundary::Periodic => ("PERIODIC", 0.0),
@@ -283,7 +288,7 @@ fn domain_constants(problem: &Problem) -> String {
                 Boundary::Constant(value) => ("CONSTANT", value),
             };
             let _ = writeln!(text, "const {side}_{letter}: i32 = {kind};");
-            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(problem.dtype, value));
+            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(dtype, value));
         }
     }
     text

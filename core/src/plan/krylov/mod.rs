@@ -26,7 +26,7 @@ use crate::solver::{
 
 pub use pack::{Columns, Packed, pack};
 pub use product::forms;
-pub use vectors::{VECTOR_NAMES, Vector};
+pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
 /// Rows of a slice, and lanes of a warp.
 pub const SLICE: usize = 32;

@@ -1,0 +1,251 @@
+//! Plans of solvers on devices without a barrier of all workgroups: an iteration is a few dispatches, of which each ends before the
+//! next begins.
+//!
+//! Nothing stays on the chip from one dispatch to the next, so there is little to choose: how many threads take a row, and from
+//! which length on a row is a whole workgroup's.
+
+use serde::Serialize;
+
+use super::krylov::applied;
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::solver::{
+    Matrix, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan, SolveSchedule, SolveSync,
+    SolveTraffic,
+};
+use crate::sparse::RowLengths;
+
+/// Threads of a workgroup: what every device has.
+const THREADS: usize = 256;
+
+/// Workgroups of a dispatch at most, and so shares of a sum: one workgroup adds them up, four a thread.
+const GROUPS: usize = 1024;
+
+/// Threads of a row at most.
+const LANES: usize = 32;
+
+/// Rows so much longer than the mean are taken out of turn.
+const LONG: usize = 16;
+
+/// What the kernels of a method do, as their writer counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Dispatches of an iteration.
+    pub dispatches: usize,
+    /// Vectors that an iteration reads or writes, each time counted.
+    pub passes: usize,
+    /// Products with the matrix of an iteration.
+    pub products: usize,
+    /// Vectors that are kept.
+    pub vectors: usize,
+}
+
+/// The layout of a solve by dispatches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Dispatches {
+    /// Threads of a workgroup.
+    pub threads: usize,
+    /// Workgroups of a dispatch over vectors.
+    pub groups: usize,
+    /// Workgroups of a product.
+    pub product_groups: usize,
+    /// Threads of a row in a product: 1, 2, 4 … 32.
+    pub lanes: usize,
+    /// Rows of more entries are a whole workgroup's; nothing where there are none.
+    pub longest: Option<usize>,
+    /// Dispatches of an iteration.
+    pub an_iteration: usize,
+}
+
+impl Dispatches {
+    /// Rows that a workgroup takes at a time in a product.
+    pub fn rows(&self) -> usize {
+        self.threads / self.lanes
+    }
+
+    /// In words, within a line.
+    pub fn describe(&self) -> String {
+        let Dispatches { threads, lanes, product_groups, an_iteration, .. } = self;
+        let long =
+            self.longest.map_or(String::new(), |longest| format!(", rows above {longest} entries by workgroups"));
+        let a_row = if *lanes == 1 { "a thread a row".to_owned() } else { format!("{lanes} threads a row") };
+        format!(
+            "{a_row}{long}, {product_groups} workgroups of {threads} threads, {an_iteration} dispatches an iteration"
+        )
+    }
+}
+
+/// Plans a solve whose kernels do `effort`; an error where a vector or a part of the matrix is larger than what the device binds.
+pub fn plan_dispatches(
+    backend: &'static str,
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    effort: &Effort,
+) -> Result<SolvePlan> {
+    matrix.check_extents()?;
+    check_room(matrix, device, options)?;
+    let (lanes, longest) = match matrix {
+        Matrix::Stored(stored) => division(&stored.row_lengths()),
+        Matrix::Stencil(_) => (1, None),
+    };
+    let groups = |rows: usize| matrix.rows().div_ceil(rows).min(GROUPS);
+    let schedule = Dispatches {
+        threads: THREADS,
+        groups: groups(THREADS),
+        product_groups: groups(THREADS / lanes),
+        lanes,
+        longest,
+        an_iteration: effort.dispatches,
+    };
+    let vector = matrix.rows() * matrix.dtype().bytes();
+    let moved = (effort.products * matrix.bytes() + effort.passes * vector) as f64;
+    let mut notes = Vec::new();
+    if !matches!(options.cache, SolveCache::Auto | SolveCache::None) {
+        notes.push(format!(
+            "cache {} was asked for: nothing stays on the chip from one dispatch to the next",
+            options.cache
+        ));
+    }
+    Ok(SolvePlan {
+        backend,
+        device: device.clone(),
+        rows: matrix.rows(),
+        nonzeros: matrix.nonzeros(),
+        dtype: matrix.dtype(),
+        method: options.method,
+        preconditioner: options.preconditioner,
+        cache: SolveCache::None,
+        product: if matches!(matrix, Matrix::Stored(_)) { Product::Rows } else { Product::MatrixFree },
+        residents: vec![
+            Resident { what: "matrix", place: Place::Memory, bytes: matrix.bytes() },
+            Resident { what: "vectors", place: Place::Memory, bytes: effort.vectors * vector },
+        ],
+        synchronisation: SolveSync::Launches,
+        traffic: SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes),
+        schedule: SolveSchedule::Dispatches(schedule),
+        compiled: Vec::new(),
+        notes,
+    })
+}
+
+/// Threads of a row, so that each has two entries at least where there are as many, and from which length on rows are long.
+fn division(lengths: &RowLengths) -> (usize, Option<usize>) {
+    let mean = lengths.entries / lengths.rows.max(1);
+    let lanes = (1_usize << (mean / 2).max(1).ilog2()).min(LANES);
+    let bound = (LONG * mean.max(1)).max(THREADS);
+    (lanes, (lengths.max > bound).then_some(bound))
+}
+
+/// What is bound to a kernel must fit in a binding, and its indices in 32 bits.
+fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
+    if device.threads_per_block < THREADS {
+        let change = "choose another adapter, or --backend cpu";
+        return Err(Error::limit(
+            format!("threads of a workgroup of a solver on {}", device.name),
+            THREADS,
+            device.threads_per_block,
+            change,
+        ));
+    }
+    let change = "choose f32, another adapter or --backend cpu";
+    let most = u64::from(u32::MAX / 2);
+    if matrix.rows() as u64 > most {
+        return Err(Error::limit("rows of a system in kernels of 32-bit indices", matrix.rows(), most, change));
+    }
+    let (rows, real) = (matrix.rows() as u64, matrix.dtype().bytes() as u64);
+    let mut parts = vec![("one vector", rows * real)];
+    if let Matrix::Stored(stored) = matrix {
+        let entries = stored.nnz() as u64;
+        if entries > u64::from(u32::MAX) {
+            return Err(Error::limit("entries of a matrix in kernels of 32-bit indices", entries, u32::MAX, change));
+        }
+        // Behind the offsets stand the long rows, of which there are fewer than rows, and where each workgroup's begin.
+        parts.extend([
+            ("a matrix's offsets", 4 * (3 * rows + 2)),
+            ("a matrix's columns", 4 * entries),
+            ("a matrix's values", real * entries),
+        ]);
+    }
+    if let Preconditioning::BlockJacobi { size } = applied(options) {
+        parts.push((
+            "block-Jacobi's inverses",
+            rows.saturating_mul(real).saturating_mul(size.min(matrix.rows()) as u64),
+        ));
+    }
+    match parts.into_iter().find(|(_, bytes)| *bytes > device.buffer_bytes) {
+        Some((part, bytes)) => {
+            Err(Error::limit(format!("bytes of {part} on {}", device.name), bytes, device.buffer_bytes, change))
+        }
+        None => Ok(()),
+    }
+}
+
+impl SolvePlan {
+    /// The layout of a solve by dispatches, where the plan is one.
+    pub fn dispatches(&self) -> Option<&Dispatches> {
+        match &self.schedule {
+            SolveSchedule::Dispatches(dispatches) => Some(dispatches),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solver::Method;
+    use crate::sparse::{Csr, Triplets};
+
+    const EFFORT: Effort = Effort { dispatches: 5, passes: 11, products: 1, vectors: 5 };
+
+    fn device() -> DeviceSpec {
+        DeviceSpec {
+            threads_per_block: 256,
+            buffer_bytes: 1 << 27,
+            ..DeviceSpec::preset("a100").unwrap_or_else(|e| panic!("{e}"))
+        }
+    }
+
+    /// Rows of `width` entries, the first of them full.
+    fn matrix(rows: usize, width: usize, first: usize) -> Csr {
+        let mut triplets = Triplets::new(rows, rows).unwrap();
+        for row in 0..rows {
+            let entries = if row == 0 { first } else { width };
+            (0..entries).for_each(|k| triplets.push(row, (row + k) % rows, 1.0).unwrap());
+        }
+        triplets.into_csr().unwrap()
+    }
+
+    fn plan(matrix: impl Into<Matrix>) -> Result<SolvePlan> {
+        plan_dispatches("wgpu", &matrix.into(), &device(), &SolveOptions::with_method(Method::Cg), &EFFORT)
+    }
+
+    #[test]
+    fn threads_of_a_row_follow_its_length() {
+        for (width, lanes) in [(1, 1), (3, 1), (5, 2), (7, 2), (27, 8), (42, 16), (300, 32)] {
+            let plan = plan(matrix(1000, width, width)).unwrap();
+            let layout = plan.dispatches().unwrap();
+            assert_eq!((layout.lanes, layout.longest), (lanes, None), "{width}");
+            assert_eq!(layout.product_groups, 1000_usize.div_ceil(256 / lanes), "{width}");
+            assert_eq!(layout.groups, 4);
+        }
+        let skewed = plan(matrix(1000, 5, 999)).unwrap();
+        assert_eq!(skewed.dispatches().unwrap().longest, Some(256));
+        assert!(skewed.to_string().contains("rows above 256 entries"), "{skewed}");
+    }
+
+    #[test]
+    fn what_no_binding_holds_is_refused_by_name() {
+        let small = DeviceSpec { buffer_bytes: 1 << 12, ..device() };
+        let options = SolveOptions::with_method(Method::Cg);
+        let error =
+            |matrix: Csr| plan_dispatches("wgpu", &matrix.into(), &small, &options, &EFFORT).unwrap_err().to_string();
+        assert!(error(matrix(1000, 1, 1)).contains("one vector"));
+        assert!(error(matrix(400, 1, 1)).contains("offsets"));
+        assert!(error(matrix(300, 5, 5)).contains("columns"));
+        let narrow = DeviceSpec { threads_per_block: 128, ..device() };
+        let narrow = plan_dispatches("wgpu", &matrix(9, 1, 1).into(), &narrow, &options, &EFFORT).unwrap_err();
+        assert!(narrow.to_string().contains("128"), "{narrow}");
+    }
+}

@@ -1,0 +1,133 @@
+// BiCGStab with right preconditioning (van der Vorst 1992). p_hat = M^-1 p and s_hat = M^-1 s; from `half` to `advance` r is the
+// paper's s. An iteration: p_hat, project, first, half, s_hat, stabilise, second, advance, test, direction.
+
+// shadow = p = r.
+@compute @workgroup_size(THREADS)
+fn begin(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        shadow[i] = r[i];
+        p[i] = r[i];
+    }
+}
+
+@compute @workgroup_size(THREADS)
+fn begin_test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    course.rho = total(0u);
+    if goes_on(course.rho) { nonzero(OF_SHADOW, course.rho); }
+}
+
+// v = A p_hat, and (shadow, v).
+@compute @workgroup_size(THREADS)
+fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var sum: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows {
+            v[row] = product;
+            sum += shadow[row] * product;
+        }
+    }
+    parts[thread] = sum;
+    leave(group.x, thread, 1u);
+}
+
+@compute @workgroup_size(THREADS)
+fn first(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    if nonzero(OF_PROJECTION, total(0u)) { course.alpha = course.rho / total(0u); }
+}
+
+// r -= alpha v.
+@compute @workgroup_size(THREADS)
+fn half(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        r[i] -= state.alpha * v[i];
+    }
+}
+
+// t = A s_hat, and (t, r), (t, t), (r, r).
+@compute @workgroup_size(THREADS)
+fn stabilise(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var ts: real;
+    var tt: real;
+    var ss: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows {
+            let s = residual_at(row);
+            t[row] = product;
+            ts += product * s;
+            tt += product * product;
+            ss += s * s;
+        }
+    }
+    parts[thread] = ts;
+    parts[THREADS + thread] = tt;
+    parts[2u * THREADS + thread] = ss;
+    leave(group.x, thread, 3u);
+}
+
+// Where s is small enough already, half a step is left: the flag says so.
+@compute @workgroup_size(THREADS)
+fn second(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 3u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    course.delta = total(2u);
+    course.flag = select(0u, 1u, course.delta <= task.limit);
+    if course.flag == 0u && nonzero(OF_PRODUCT, total(1u)) { course.omega = total(0u) / total(1u); }
+}
+
+// x += alpha p_hat + omega s_hat, r -= omega t, and (shadow, r), (r, r).
+@compute @workgroup_size(THREADS)
+fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    let is_half = state.flag != 0u;
+    var next: real;
+    var rr: real;
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        if is_half {
+            x[i] += state.alpha * p_hat[i];
+        } else {
+            let s = r[i];
+            let value = s - state.omega * t[i];
+            x[i] += state.alpha * p_hat[i] + state.omega * preconditioned(i, s);
+            r[i] = value;
+            next += shadow[i] * value;
+            rr += value * value;
+        }
+    }
+    parts[thread] = next;
+    parts[THREADS + thread] = rr;
+    leave(group.x, thread, 2u);
+}
+
+@compute @workgroup_size(THREADS)
+fn test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 2u, task.groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let square = select(total(1u), course.delta, course.flag != 0u);
+    if goes_on(square) && nonzero(OF_OMEGA, course.omega) {
+        let next = total(0u);
+        course.beta = (next / course.rho) * (course.alpha / course.omega);
+        course.rho = next;
+        nonzero(OF_SHADOW, next);
+    }
+}
+
+// p = r + beta (p - omega v).
+@compute @workgroup_size(THREADS)
+fn direction(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        p[i] = r[i] + state.beta * (p[i] - state.omega * v[i]);
+    }
+}

@@ -1,0 +1,86 @@
+// Conjugate gradients (Hestenes and Stiefel 1952). An iteration: direction, curvature, step_length, step, then z and squares
+// where z is not computed on the way, test.
+
+// p = z + beta p.
+@compute @workgroup_size(THREADS)
+fn direction(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        p[i] = preconditioned(i, r[i]) + state.beta * p[i];
+    }
+}
+
+// q = A p, and (p, q).
+@compute @workgroup_size(THREADS)
+fn curvature(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var sum: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows {
+            q[row] = product;
+            sum += gathered[row] * product;
+        }
+    }
+    parts[thread] = sum;
+    leave(group.x, thread, 1u);
+}
+
+@compute @workgroup_size(THREADS)
+fn step_length(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    if positive(OF_CURVATURE, total(0u)) { course.alpha = course.rho / total(0u); }
+}
+
+// x += alpha p, r -= alpha q; where z is computed on the way, (r, z) and (r, r) too.
+@compute @workgroup_size(THREADS)
+fn step(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    let alpha = state.alpha;
+    var rz: real;
+    var rr: real;
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let value = r[i] - alpha * q[i];
+        x[i] += alpha * p[i];
+        r[i] = value;
+        if POINTWISE {
+            rz += value * preconditioned(i, value);
+            rr += value * value;
+        }
+    }
+    if POINTWISE {
+        parts[thread] = rz;
+        parts[THREADS + thread] = rr;
+        leave(group.x, thread, 2u);
+    }
+}
+
+// (r, z) and (r, r).
+@compute @workgroup_size(THREADS)
+fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var rz: real;
+    var rr: real;
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let value = r[i];
+        rz += value * preconditioned(i, value);
+        rr += value * value;
+    }
+    parts[thread] = rz;
+    parts[THREADS + thread] = rr;
+    leave(group.x, thread, 2u);
+}
+
+@compute @workgroup_size(THREADS)
+fn test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 2u, task.groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let rho = total(0u);
+    let is_first = course.length == 0u;
+    if goes_on(total(1u)) && positive(OF_RHO, rho) {
+        course.beta = select(rho / course.rho, ZERO, is_first);
+        course.rho = rho;
+    }
+}

@@ -1,0 +1,82 @@
+// Pipelined conjugate gradients (Ghysels and Vanroose 2014, algorithm 4): u = M^-1 r, w = A u, m = M^-1 w, n = A m; s = A p,
+// q = M^-1 s, z = A q. An iteration: squares, test, m, n, products, directions. Where the recurrences give what cannot be, which may
+// be rounding, (p, A p) is computed afresh (krylov_suspect.wgsl), and they start anew from x: residual, u, w, restart. So they do where their
+// residual is small enough and the true one far from it: residual, confirm.
+
+// (r, u), (w, u), (r, r).
+@compute @workgroup_size(THREADS)
+fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var ru: real;
+    var wu: real;
+    var rr: real;
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let value = r[i];
+        let u = preconditioned(i, value);
+        ru += value * u;
+        wu += w[i] * u;
+        rr += value * value;
+    }
+    parts[thread] = ru;
+    parts[THREADS + thread] = wu;
+    parts[2u * THREADS + thread] = rr;
+    leave(group.x, thread, 3u);
+}
+
+// The flag says that r, u and w are recurred, not computed, and that there is a direction before.
+@compute @workgroup_size(THREADS)
+fn test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 3u, task.groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let rho = total(0u);
+    let delta = total(1u);
+    let is_recurred = course.flag != 0u;
+    if is_recurred && total(2u) <= task.limit {
+        course.status = CONFIRM;
+        course.omega = total(2u);
+        return;
+    }
+    if !goes_on(total(2u)) { return; }
+    let beta = select(ZERO, rho / course.rho, is_recurred);
+    let correction = select(ZERO, beta * rho / course.alpha, is_recurred);
+    let curvature = delta - correction;
+    course.beta = beta;
+    if is_recurred && (rho <= ZERO || delta <= ZERO || curvature <= ZERO) {
+        course.status = SUSPECT;
+        return;
+    }
+    if positive(OF_RHO, rho) && positive(OF_CURVATURE, curvature) {
+        course.flag = 1u;
+        course.rho = rho;
+        course.alpha = rho / curvature;
+    }
+}
+
+// s = w + beta s, z = n + beta z, w -= alpha z.
+@compute @workgroup_size(THREADS)
+fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let product = n[i] + state.beta * z[i];
+        s[i] = w[i] + state.beta * s[i];
+        z[i] = product;
+        w[i] -= state.alpha * product;
+    }
+}
+
+// Whether the true residual bears out the recurred one; else it stands in its place in the history.
+@compute @workgroup_size(THREADS)
+fn confirm(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != CONFIRM { return; }
+    let is_near = total(0u) <= task.near;
+    course.status = RUNNING;
+    if goes_on(select(total(0u), course.omega, is_near)) { course.status = RESTART; }
+}
+
+@compute @workgroup_size(THREADS)
+fn restart(@builtin(local_invocation_index) thread: u32) {
+    if thread != 0u || course.status != RESTART { return; }
+    course.status = RUNNING;
+    course.flag = 0u;
+}

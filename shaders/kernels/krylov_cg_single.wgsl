@@ -1,0 +1,69 @@
+// Conjugate gradients with one reduction an iteration (Chronopoulos and Gear 1989); z is the papers' u = M^-1 r. An iteration: step,
+// z, products, test. Where the recurred (p, A p) is not positive, which may be rounding, it is computed afresh
+// (krylov_suspect.wgsl), then resume.
+
+// p = z + beta p, s = w + beta s, x += alpha p, r -= alpha s.
+@compute @workgroup_size(THREADS)
+fn step(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let direction = preconditioned(i, r[i]) + state.beta * p[i];
+        let product = w[i] + state.beta * s[i];
+        p[i] = direction;
+        s[i] = product;
+        x[i] += state.alpha * direction;
+        r[i] -= state.alpha * product;
+    }
+}
+
+// w = A z, and (r, z), (w, z), (r, r).
+@compute @workgroup_size(THREADS)
+fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var rz: real;
+    var wz: real;
+    var rr: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows {
+            let z = gathered[row];
+            let value = residual_at(row);
+            w[row] = product;
+            rz += value * z;
+            wz += product * z;
+            rr += value * value;
+        }
+    }
+    parts[thread] = rz;
+    parts[THREADS + thread] = wz;
+    parts[2u * THREADS + thread] = rr;
+    leave(group.x, thread, 3u);
+}
+
+@compute @workgroup_size(THREADS)
+fn test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 3u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let rho = total(0u);
+    let delta = total(1u);
+    let is_first = course.length == 0u;
+    if !goes_on(total(2u)) || !positive(OF_RHO, rho) || !positive(OF_FORM, delta) { return; }
+    let beta = select(rho / course.rho, ZERO, is_first);
+    let correction = select(beta * rho / course.alpha, ZERO, is_first);
+    let curvature = delta - correction;
+    course.beta = beta;
+    course.rho = rho;
+    course.delta = delta;
+    course.alpha = rho / curvature;
+    if curvature <= ZERO { course.status = SUSPECT; }
+}
+
+// The suspicion was rounding: on from a new first direction.
+@compute @workgroup_size(THREADS)
+fn resume(@builtin(local_invocation_index) thread: u32) {
+    if thread != 0u || course.status != RESTART { return; }
+    course.status = RUNNING;
+    course.beta = ZERO;
+    course.alpha = course.rho / course.delta;
+}

@@ -1,0 +1,42 @@
+// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1). Its factors are known before: those of iteration k are the k-th pair, or
+// the last, where they no longer change. An iteration: z where it is not computed on the way, advance, deduct, test.
+
+// d = keep d + add z, x += d; d is p here.
+@compute @workgroup_size(THREADS)
+fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        let direction = state.beta * p[i] + state.alpha * preconditioned(i, r[i]);
+        p[i] = direction;
+        x[i] += direction;
+    }
+}
+
+// r -= A d, and (r, r).
+@compute @workgroup_size(THREADS)
+fn deduct(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var square: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows {
+            let value = r[row] - product;
+            r[row] = value;
+            square += value * value;
+        }
+    }
+    parts[thread] = square;
+    leave(group.x, thread, 1u);
+}
+
+@compute @workgroup_size(THREADS)
+fn test(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let pair = min(course.length, task.factors - 1u);
+    if goes_on(total(0u)) {
+        course.beta = factors[2u * pair];
+        course.alpha = factors[2u * pair + 1u];
+    }
+}

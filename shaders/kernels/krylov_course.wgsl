@@ -1,0 +1,45 @@
+// The stopping tests, by the first thread of a phase of one workgroup. The host makes them again on the same history.
+
+fn ends(status: u32, quantity: u32, value: real) {
+    course.status = status;
+    course.quantity = quantity;
+    course.value = value;
+}
+
+// Enters the square of an iterate's residual in the history; whether the run goes on.
+fn goes_on(square: real) -> bool {
+    let iteration = course.length;
+    history[iteration % RING] = square;
+    course.length = iteration + 1u;
+    if !finite(square) {
+        course.status = ENDED;
+        return false;
+    }
+    if square <= task.limit {
+        course.status = CONVERGED;
+        return false;
+    }
+    if square < course.least {
+        course.least = square;
+        course.least_at = iteration;
+    }
+    if iteration >= task.most || iteration - course.least_at >= task.patience {
+        course.status = ENDED;
+        return false;
+    }
+    return true;
+}
+
+// Whether a quantity is positive, as it is for every symmetric positive definite system; else the run ends.
+fn positive(quantity: u32, value: real) -> bool {
+    if value > ZERO && finite(value) { return true; }
+    ends(select(NOT_FINITE, NOT_POSITIVE, finite(value)), quantity, value);
+    return false;
+}
+
+// Whether a quantity can be divided by; else the run ends.
+fn nonzero(quantity: u32, value: real) -> bool {
+    if value != ZERO && finite(value) { return true; }
+    ends(select(NOT_FINITE, VANISHED, finite(value)), quantity, value);
+    return false;
+}

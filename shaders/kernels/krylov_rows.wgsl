@@ -1,0 +1,44 @@
+// The product of `gathered` with compressed rows. ROWS consecutive rows are a workgroup's at a time: LANES threads a row, of
+// which the j-th takes the entries j, j + LANES, …; then all threads together each of the long rows among them, which
+// `offsets` lists behind the rows' own: first, for each ROWS rows, where its list begins.
+const ROWS: u32 = THREADS / LANES;
+
+var<workgroup> lanes: array<real, THREADS>;
+
+// Of row base + thread, for the first ROWS threads. The whole workgroup calls it.
+fn product(base: u32, thread: u32) -> real {
+    let row = base + thread / LANES;
+    let lane = thread % LANES;
+    var sum: real;
+    if row < task.rows {
+        let end = offsets[row + 1u];
+        var entry = offsets[row] + lane;
+        if end - (entry - lane) > LONGEST { entry = end; }
+        for (; entry < end; entry += LANES) { sum = fma(values[entry], gathered[columns[entry]], sum); }
+    }
+    if LANES > 1u {
+        // Side by side for the threads that read: lane after lane.
+        lanes[lane * ROWS + thread / LANES] = sum;
+        workgroupBarrier();
+        sum = lanes[thread % ROWS];
+        for (var other = 1u; other < LANES; other++) { sum += lanes[other * ROWS + thread % ROWS]; }
+        workgroupBarrier();
+    }
+    if HAS_LONG {
+        let list = task.rows + 1u + base / ROWS;
+        for (var k = offsets[list]; k < offsets[list + 1u]; k++) {
+            let long = offsets[k];
+            var part: real;
+            let end = offsets[long + 1u];
+            for (var entry = offsets[long] + thread; entry < end; entry += THREADS) {
+                part = fma(values[entry], gathered[columns[entry]], part);
+            }
+            parts[thread] = part;
+            fold(thread, 1u);
+            workgroupBarrier();
+            if base + thread == long { sum = total(0u); }
+            workgroupBarrier();
+        }
+    }
+    return sum;
+}

@@ -1,0 +1,32 @@
+// A recurred (p, A p) that is not positive says that the matrix is not definite, or that rounding has spoilt the recurrence: the
+// product is computed afresh.
+
+// p = M^-1 r + beta p.
+@compute @workgroup_size(THREADS)
+fn suspect(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
+        p[i] = preconditioned(i, r[i]) + state.beta * p[i];
+    }
+}
+
+// (p, A p).
+@compute @workgroup_size(THREADS)
+fn afresh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    if state.status != call.when { return; }
+    var sum: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+        let product = product(base, thread);
+        let row = base + thread;
+        if thread < ROWS && row < task.rows { sum += gathered[row] * product; }
+    }
+    parts[thread] = sum;
+    leave(group.x, thread, 1u);
+}
+
+@compute @workgroup_size(THREADS)
+fn verdict(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != SUSPECT { return; }
+    if positive(OF_CURVATURE, total(0u)) { course.status = RESTART; }
+}

@@ -1,0 +1,296 @@
+//! Solvers of linear systems as phases, a dispatch each: `krylov*.wgsl`, and which of them make an iteration.
+//!
+//! One module holds all phases of a method, each an entry point. Buffers have one binding number each, whatever phase binds
+//! them. Of a stored matrix the text holds no extent, so that systems of one layout share their pipelines.
+
+mod script;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use abide_core::plan::Dispatches;
+use abide_core::plan::krylov::{VECTOR_NAMES, Vector, applied};
+use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::{DType, Error, Result};
+
+use super::language::literal;
+use super::{AXES, DOMAIN, MAX_CELLS, domain_constants, filled, moved};
+
+pub use script::{Fixed, Phase, Role, Script, Status, Use, Work, script};
+
+const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
+const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
+const ROWS: &str = include_str!("../../../kernels/krylov_rows.wgsl");
+const TAPS: &str = include_str!("../../../kernels/krylov_taps.wgsl");
+const PHASES: &str = include_str!("../../../kernels/krylov_phases.wgsl");
+const SCALE: &str = include_str!("../../../kernels/krylov_scale.wgsl");
+const BLOCKS: &str = include_str!("../../../kernels/krylov_blocks.wgsl");
+const POLYNOMIAL: &str = include_str!("../../../kernels/krylov_polynomial.wgsl");
+const SUSPECT: &str = include_str!("../../../kernels/krylov_suspect.wgsl");
+const CG: &str = include_str!("../../../kernels/krylov_cg.wgsl");
+const CG_SINGLE: &str = include_str!("../../../kernels/krylov_cg_single.wgsl");
+const CG_PIPELINED: &str = include_str!("../../../kernels/krylov_cg_pipelined.wgsl");
+const DIRECTIONS: &str = include_str!("../../../kernels/krylov_directions.wgsl");
+const DIRECTIONS_PLAIN: &str = include_str!("../../../kernels/krylov_directions_plain.wgsl");
+const BICGSTAB: &str = include_str!("../../../kernels/krylov_bicgstab.wgsl");
+const CHEBYSHEV: &str = include_str!("../../../kernels/krylov_chebyshev.wgsl");
+const JACOBI: &str = include_str!("../../../kernels/krylov_jacobi.wgsl");
+
+/// Places of a share of each sum: the most workgroups of a dispatch.
+pub const MOST_GROUPS: usize = 1024;
+
+/// Sums of a reduction at most.
+pub const SUMS: usize = 3;
+
+/// Entries of the history that the device keeps; iteration `k` is at `k % RING`.
+pub const RING: usize = 4096;
+
+/// The quantities that may end a run, as the kernels number them and the reference names them.
+pub const QUANTITIES: [(&str, &str); 8] = [
+    ("OF_RESIDUAL", "|r|"),
+    ("OF_RHO", "(r, M^-1 r)"),
+    ("OF_CURVATURE", "(p, A p)"),
+    ("OF_FORM", "(u, A u)"),
+    ("OF_SHADOW", "rho = (r~, r)"),
+    ("OF_PROJECTION", "(r~, A M^-1 p)"),
+    ("OF_PRODUCT", "(t, t)"),
+    ("OF_OMEGA", "omega = (t, s) / (t, t)"),
+];
+
+/// Words of the kernels' `State` before its numbers.
+pub const STATE_WORDS: usize = 6;
+
+/// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least square.
+pub const STATE_NUMBERS: usize = 8;
+
+/// Words of the kernels' `Task` before its numbers.
+pub const TASK_WORDS: usize = 8;
+
+/// Numbers of the kernels' `Task`.
+pub const TASK_NUMBERS: usize = 3;
+
+/// Words of the kernels' `Call` before its two numbers.
+pub const CALL_WORDS: usize = 2;
+
+impl Fixed {
+    /// Every one, in the order of their binding numbers.
+    const ALL: [Fixed; 12] = [
+        Fixed::Task,
+        Fixed::Call,
+        Fixed::State,
+        Fixed::Course,
+        Fixed::Partials,
+        Fixed::History,
+        Fixed::Factors,
+        Fixed::Offsets,
+        Fixed::Columns,
+        Fixed::Values,
+        Fixed::Inverses,
+        Fixed::RightHandSide,
+    ];
+
+    /// The number of its binding.
+    pub fn binding(self) -> u32 {
+        Fixed::ALL.iter().position(|&other| other == self).unwrap_or_default() as u32
+    }
+
+    /// Whether it is a uniform buffer.
+    pub fn is_uniform(self) -> bool {
+        matches!(self, Fixed::Task | Fixed::Call)
+    }
+
+    /// Whether kernels write to it.
+    pub fn is_written(self) -> bool {
+        matches!(self, Fixed::Course | Fixed::Partials | Fixed::History)
+    }
+
+    fn declaration(self) -> &'static str {
+        match self {
+            Fixed::Task => "var<uniform> task: Task;",
+            Fixed::Call => "var<uniform> call: Call;",
+            Fixed::State => "var<storage, read> state: State;",
+            Fixed::Course => "var<storage, read_write> course: State;",
+            Fixed::Partials => "var<storage, read_write> partials: array<real>;",
+            Fixed::History => "var<storage, read_write> history: array<real>;",
+            Fixed::Factors => "var<storage, read> factors: array<real>;",
+            Fixed::Offsets => "var<storage, read> offsets: array<u32>;",
+            Fixed::Columns => "var<storage, read> columns: array<u32>;",
+            Fixed::Values => "var<storage, read> values: array<real>;",
+            Fixed::Inverses => "var<storage, read> inverses: array<real>;",
+            Fixed::RightHandSide => "var<storage, read> b: array<real>;",
+        }
+    }
+}
+
+impl Role {
+    /// The name in the kernels.
+    pub fn name(self) -> String {
+        match self {
+            Role::Own(vector) => vector.name().to_lowercase(),
+            Role::Gathered => "gathered".to_owned(),
+            Role::Given => "given".to_owned(),
+            Role::Made => "made".to_owned(),
+            Role::Next => "next".to_owned(),
+        }
+    }
+
+    /// The number of its binding.
+    pub fn binding(self) -> u32 {
+        let before = Fixed::ALL.len();
+        let number = match self {
+            Role::Gathered => 0,
+            Role::Given => 1,
+            Role::Made => 2,
+            Role::Next => 3,
+            Role::Own(vector) => 4 + VECTOR_NAMES.iter().position(|(own, _)| *own == vector).unwrap_or_default(),
+        };
+        (before + number) as u32
+    }
+
+    /// Whether kernels write to it, in some phase or other.
+    pub fn is_written(self) -> bool {
+        !matches!(self, Role::Gathered | Role::Given | Role::Own(Vector::Inverse))
+    }
+}
+
+/// The module of a solver's phases.
+pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, script: &Script) -> Result<String> {
+    let (dtype, applied) = (matrix.dtype(), applied(options));
+    let mut text = format!("// {}, preconditioner {applied}, in {dtype}\n\nalias real = {dtype};\n\n", options.method);
+    let is_pointwise = script::is_fused(options.method, applied);
+    for (name, value) in [
+        ("THREADS", layout.threads),
+        ("MOST_GROUPS", MOST_GROUPS),
+        ("SUMS", SUMS),
+        ("RING", RING),
+        ("LANES", layout.lanes),
+        ("LONGEST", layout.longest.unwrap_or(u32::MAX as usize)),
+    ] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "const {name}: u32 = {value}u;");
+    }
+    let _ = writeln!(text, "const HAS_LONG: bool = {};", layout.longest.is_some());
+    let _ = writeln!(text, "const POINTWISE: bool = {is_pointwise};");
+    let _ = writeln!(text, "const ZERO: real = {};", literal(dtype, 0.0));
+    for (number, (name, quantity)) in QUANTITIES.iter().enumerate() {
+        let _ = writeln!(text, "const {name}: u32 = {number}u; // {quantity}");
+    }
+    text.push('\n');
+    declarations(&mut text, script);
+    text.push_str(finite(dtype));
+    functions(&mut text, options.method, applied, is_pointwise);
+    text.push_str(SHARED);
+    text.push('\n');
+    text.push_str(COURSE);
+    text.push('\n');
+    match matrix {
+        Matrix::Stored(_) => text.push_str(ROWS),
+        Matrix::Stencil(operator) => taps(&mut text, operator)?,
+    }
+    let method: &[&str] = match options.method {
+        Method::Cg => &[CG],
+        Method::SingleReductionCg => &[CG_SINGLE, SUSPECT],
+        Method::PipelinedCg(_) if applied == Preconditioning::None => &[CG_PIPELINED, DIRECTIONS_PLAIN, SUSPECT],
+        Method::PipelinedCg(_) => &[CG_PIPELINED, DIRECTIONS, SUSPECT],
+        Method::BiCgStab => &[BICGSTAB],
+        Method::Chebyshev(_) => &[CHEBYSHEV],
+        Method::Jacobi(_) => &[JACOBI],
+        // `script` refuses it.
+        Method::Gmres(_) => &[],
+    };
+    let preconditioner = match applied {
+        Preconditioning::Jacobi if !is_pointwise => SCALE,
+        Preconditioning::None | Preconditioning::Jacobi => "",
+        Preconditioning::BlockJacobi { .. } => BLOCKS,
+        Preconditioning::Chebyshev { .. } => POLYNOMIAL,
+    };
+    for part in [PHASES, preconditioner].iter().chain(method).filter(|part| !part.is_empty()) {
+        text.push('\n');
+        text.push_str(part);
+    }
+    Ok(text)
+}
+
+/// The buffers that any phase binds.
+fn declarations(text: &mut String, script: &Script) {
+    for fixed in Fixed::ALL {
+        if script.phases().any(|phase| phase.fixed.contains(&fixed)) {
+            let _ = writeln!(text, "@group(0) @binding({}) {}", fixed.binding(), fixed.declaration());
+        }
+    }
+    let mut roles: Vec<Role> = script.phases().flat_map(|phase| &phase.uses).map(|used| used.role).collect();
+    roles.sort_by_key(|role| role.binding());
+    roles.dedup();
+    for role in roles {
+        let access = if role.is_written() { "read_write" } else { "read" };
+        let (number, name) = (role.binding(), role.name());
+        let _ = writeln!(text, "@group(0) @binding({number}) var<storage, {access}> {name}: array<real>;");
+    }
+    text.push('\n');
+}
+
+/// Compilers may take it that there are no infinities: f32 is asked for its bits. WGSL does not show those of f64.
+fn finite(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => {
+            "fn finite(value: real) -> bool { return (bitcast<u32>(value) & 0x7f800000u) != 0x7f800000u; }\n\n"
+        }
+        DType::F64 => "fn finite(value: real) -> bool { return abs(value) <= 1.7976931348623157e308lf; }\n\n",
+    }
+}
+
+/// M^-1 r at a row, and r where a product may have it bound already.
+fn functions(text: &mut String, method: Method, applied: Preconditioning, is_pointwise: bool) {
+    let made = match method {
+        Method::PipelinedCg(_) => Vector::U,
+        Method::BiCgStab => Vector::SHat,
+        _ => Vector::Z,
+    };
+    let value = match applied {
+        Preconditioning::None => "value".to_owned(),
+        Preconditioning::Jacobi if is_pointwise => "inverse[i] * value".to_owned(),
+        _ => format!("{}[i]", Role::Own(made).name()),
+    };
+    let _ = writeln!(text, "// M^-1 r at row i, where r is `value`.");
+    let _ = writeln!(text, "fn preconditioned(i: u32, value: real) -> real {{ return {value}; }}\n");
+    if matches!(method, Method::SingleReductionCg | Method::BiCgStab) {
+        let from = if applied == Preconditioning::None { Role::Gathered } else { Role::Own(Vector::R) };
+        let _ = writeln!(text, "// r at a row of a product with M^-1 r.");
+        let _ = writeln!(text, "fn residual_at(row: u32) -> real {{ return {}[row]; }}\n", from.name());
+    }
+}
+
+/// The product with a stencil: its domain, and its taps in order, the first a plain product, every later one fused.
+fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
+    let (shape, dtype, radius) = (operator.shape(), operator.dtype(), operator.radius());
+    if shape.cells() > MAX_CELLS {
+        let change = "choose a smaller size or another backend";
+        return Err(Error::limit("cells of a domain on wgpu", shape.cells(), MAX_CELLS, change));
+    }
+    let extents = shape.padded();
+    text.push_str(&domain_constants(extents, &operator.boundaries(), radius, dtype));
+    for (axis, letter) in AXES.into_iter().enumerate() {
+        let _ = writeln!(text, "const RADIUS_{letter}: i32 = {};", radius[axis]);
+    }
+    text.push('\n');
+    let each = |value: &dyn Fn([isize; 3]) -> String| -> Vec<String> {
+        let taps = operator.stencil().taps().iter().enumerate();
+        let line = |(number, (offset, weight)): (usize, &([i32; 3], f64))| {
+            let weight = literal(dtype, if dtype == DType::F32 { f64::from(*weight as f32) } else { *weight });
+            let value = value(offset.map(|offset| offset as isize));
+            if number == 0 {
+                format!("sum = {weight} * {value};")
+            } else {
+                format!("sum = fma({weight}, {value}, sum);")
+            }
+        };
+        taps.map(line).collect()
+    };
+    let [_, rows, columns] = extents.map(|extent| extent as isize);
+    let inside = each(&|[z, y, x]| format!("gathered[at{}]", moved((z * rows + y) * columns + x)));
+    let outside = each(&|[z, y, x]| format!("tap(z{}, y{}, x{})", moved(z), moved(y), moved(x)));
+    let domain = DOMAIN.trim_end().lines().map(str::to_owned).collect();
+    text.push_str(&filled(TAPS, &[("domain", domain), ("inside", inside), ("outside", outside)]));
+    Ok(())
+}

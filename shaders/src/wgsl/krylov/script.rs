@@ -1,0 +1,456 @@
+//! Which phases make an iteration of each method, and which vectors each of them binds.
+
+use abide_core::plan::Effort;
+use abide_core::plan::krylov::{Vector, applied, is_pointwise};
+use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::{Error, Result};
+
+/// How a run stands, as the kernels number it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Status {
+    /// Phases do their work.
+    Running,
+    /// The residual is small enough.
+    Converged,
+    /// Any other end that the history alone explains.
+    Ended,
+    /// A quantity is not finite,
+    NotFinite,
+    /// not positive,
+    NotPositive,
+    /// or 0 where it is divided by.
+    Vanished,
+    /// A recurred product is to be computed afresh.
+    Suspect,
+    /// All of them are.
+    Restart,
+    /// A recurred residual is small enough: is the true one?
+    Confirm,
+}
+
+impl Status {
+    /// The status of this number.
+    pub fn of(number: u32) -> Option<Status> {
+        use Status::{Confirm, Converged, Ended, NotFinite, NotPositive, Restart, Running, Suspect, Vanished};
+        let all = [Running, Converged, Ended, NotFinite, NotPositive, Vanished, Suspect, Restart, Confirm];
+        all.get(number as usize).copied()
+    }
+}
+
+/// What a dispatch covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Rows, each by itself.
+    Vectors,
+    /// Rows of a product with the matrix.
+    Product,
+    /// Scalars: one workgroup.
+    Scalars,
+}
+
+/// A vector as a phase binds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// By its own name.
+    Own(Vector),
+    /// What a product reads at the columns of its rows.
+    Gathered,
+    /// What a preconditioner is applied to.
+    Given,
+    /// What a product or a preconditioner makes.
+    Made,
+    /// The polynomial's next direction.
+    Next,
+}
+
+/// How a phase uses a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// Under which name.
+    pub role: Role,
+    /// Which.
+    pub vector: Vector,
+    /// Whether it is read, and whether it is written.
+    pub access: [bool; 2],
+}
+
+/// A buffer that is no vector of the method's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fixed {
+    /// What does not change in a solve: a uniform buffer.
+    Task,
+    /// What differs from phase to phase: a uniform buffer.
+    Call,
+    /// The state, to read.
+    State,
+    /// The state, to change.
+    Course,
+    /// Shares of sums.
+    Partials,
+    /// The last entries of the history.
+    History,
+    /// Chebyshev iteration's factors.
+    Factors,
+    /// Where rows begin, and the list of long ones.
+    Offsets,
+    /// The column of each entry.
+    Columns,
+    /// The values.
+    Values,
+    /// The inverse blocks of block-Jacobi.
+    Inverses,
+    /// The right-hand side.
+    RightHandSide,
+}
+
+/// A dispatch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// The entry point.
+    pub entry: &'static str,
+    /// What it covers.
+    pub work: Work,
+    /// It does its work while the run stands like this.
+    pub when: Status,
+    /// Of the polynomial preconditioner's steps, which: 0 is the first.
+    pub step: usize,
+    /// The vectors that it binds, each once.
+    pub uses: Vec<Use>,
+    /// The other buffers that it binds.
+    pub fixed: Vec<Fixed>,
+}
+
+/// The dispatches of a method.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Script {
+    /// Before the first iteration: the first residual and its test.
+    pub begin: Vec<Phase>,
+    /// An iteration.
+    pub turn: Vec<Phase>,
+    /// After so many iterations, and at the end of each submission: what clears suspicions up, of recurred products and
+    /// residuals.
+    pub mend: Vec<Phase>,
+    /// After so many iterations: what is recurred is computed afresh.
+    pub refresh: Vec<Phase>,
+    /// The iterations between two of either.
+    pub period: Option<usize>,
+    /// At the end of each submission: the true residual of a solution.
+    pub check: Vec<Phase>,
+}
+
+impl Script {
+    /// All phases.
+    pub fn phases(&self) -> impl Iterator<Item = &Phase> {
+        [&self.begin, &self.turn, &self.mend, &self.refresh, &self.check].into_iter().flatten()
+    }
+
+    /// The vectors that are bound.
+    pub fn vectors(&self) -> Vec<Vector> {
+        let mut all = Vec::new();
+        for used in self.phases().flat_map(|phase| &phase.uses) {
+            if !all.contains(&used.vector) {
+                all.push(used.vector);
+            }
+        }
+        all
+    }
+
+    /// What an iteration does.
+    pub fn effort(&self) -> Effort {
+        let passes = |used: &Use| used.access.iter().filter(|&&is| is).count();
+        Effort {
+            dispatches: self.turn.len(),
+            passes: self.turn.iter().flat_map(|phase| &phase.uses).map(passes).sum(),
+            products: self.turn.iter().filter(|phase| phase.work == Work::Product).count(),
+            // b too.
+            vectors: self.vectors().len() + 1,
+        }
+    }
+}
+
+/// Iterations after which a suspicion is looked into, where nothing else sets a period.
+const SUSPICION: usize = 64;
+
+/// The phases of a method with its preconditioner; an error that names a method that there are no phases for.
+pub fn script(matrix: &Matrix, options: &SolveOptions) -> Result<Script> {
+    Writer { applied: applied(options), method: options.method, is_stored: matches!(matrix, Matrix::Stored(_)) }
+        .script()
+}
+
+fn read(vector: Vector) -> Use {
+    Use { role: Role::Own(vector), vector, access: [true, false] }
+}
+
+fn write(vector: Vector) -> Use {
+    Use { role: Role::Own(vector), vector, access: [false, true] }
+}
+
+fn update(vector: Vector) -> Use {
+    Use { role: Role::Own(vector), vector, access: [true, true] }
+}
+
+/// Writes the phases of a method.
+struct Writer {
+    method: Method,
+    applied: Preconditioning,
+    is_stored: bool,
+}
+
+impl Writer {
+    /// Whether M^-1 r is computed where it is used, and no vector of its own.
+    fn is_pointwise(&self) -> bool {
+        is_fused(self.method, self.applied)
+    }
+
+    fn is_plain(&self) -> bool {
+        self.applied == Preconditioning::None
+    }
+
+    /// What `preconditioned` reads, where M^-1 r has the place `made`.
+    fn preconditioned(&self, made: Vector) -> Vec<Use> {
+        match self.applied {
+            Preconditioning::None => Vec::new(),
+            Preconditioning::Jacobi if self.is_pointwise() => vec![read(Vector::Inverse)],
+            _ => vec![read(made)],
+        }
+    }
+
+    fn vectors(&self, entry: &'static str, uses: &[&[Use]]) -> Phase {
+        use Fixed::{Call, Partials, State, Task};
+        let fixed = vec![Task, Call, State, Partials];
+        Phase { entry, work: Work::Vectors, when: Status::Running, step: 0, uses: uses.concat(), fixed }
+    }
+
+    fn product(&self, entry: &'static str, gathered: Vector, uses: &[&[Use]]) -> Phase {
+        use Fixed::{Columns, Offsets, Values};
+        let mut phase = self.vectors(entry, uses);
+        phase.work = Work::Product;
+        phase.uses.push(Use { role: Role::Gathered, vector: gathered, access: [true, false] });
+        if self.is_stored {
+            phase.fixed.extend([Offsets, Columns, Values]);
+        }
+        phase
+    }
+
+    fn scalars(&self, entry: &'static str) -> Phase {
+        use Fixed::{Course, Factors, History, Partials, Task};
+        let mut fixed = vec![Task, Course, Partials, History];
+        if matches!(self.method, Method::Chebyshev(_)) {
+            fixed.push(Factors);
+        }
+        Phase { entry, work: Work::Scalars, when: Status::Running, step: 0, uses: Vec::new(), fixed }
+    }
+
+    /// `to = A from`.
+    fn multiply(&self, from: Vector, to: Vector) -> Phase {
+        self.product("multiply", from, &[&[made(to)]])
+    }
+
+    /// `to = b - A x`, and its square.
+    fn residual(&self, to: Vector) -> Phase {
+        let mut phase = self.product("residual", Vector::X, &[&[made(to)]]);
+        phase.fixed.push(Fixed::RightHandSide);
+        phase
+    }
+
+    /// `to = M^-1 from`; nothing where that is computed on the way, or is the same.
+    fn apply(&self, from: Vector, to: Vector) -> Vec<Phase> {
+        if self.is_pointwise() {
+            return Vec::new();
+        }
+        let given = Use { role: Role::Given, vector: from, access: [true, false] };
+        let inverse = read(Vector::Inverse);
+        match self.applied {
+            Preconditioning::None => Vec::new(),
+            Preconditioning::Jacobi => vec![self.vectors("scale", &[&[given, inverse, made(to)]])],
+            Preconditioning::BlockJacobi { .. } => {
+                let mut phase = self.vectors("blocks", &[&[given, made(to)]]);
+                phase.fixed.push(Fixed::Inverses);
+                vec![phase]
+            }
+            Preconditioning::Chebyshev { degree } => {
+                // The two places of the direction, by turns.
+                let place = |step: usize| [Vector::Direction, Vector::Image][step % 2];
+                let next = |step: usize| Use { role: Role::Next, vector: place(step), access: [false, true] };
+                let begin = [given, inverse, write(Vector::Residue), next(0), made(to)];
+                let mut phases = vec![self.vectors("polynomial_begin", &[&begin])];
+                for step in 1..=degree {
+                    let sum = Use { access: [true, true], ..made(to) };
+                    let uses = [inverse, update(Vector::Residue), next(step), sum];
+                    phases.push(Phase { step, ..self.product("polynomial_step", place(step - 1), &[&uses]) });
+                }
+                phases
+            }
+        }
+    }
+
+    fn script(&self) -> Result<Script> {
+        let mut script = match self.method {
+            Method::Cg => self.cg(),
+            Method::SingleReductionCg => self.cg_single(),
+            Method::PipelinedCg(method) => self.cg_pipelined(method.replacement),
+            Method::BiCgStab => self.bicgstab(),
+            Method::Chebyshev(_) => self.chebyshev(),
+            Method::Jacobi(_) => self.jacobi(),
+            Method::Gmres(_) => {
+                return Err(Error::Unsupported {
+                    backend: "wgpu",
+                    reason: "its solvers do not include gmres".to_owned(),
+                    change: "choose another method, as bicgstab, or --backend cpu".to_owned(),
+                });
+            }
+        };
+        script.check = vec![when(Status::Converged, self.residual(Vector::R)), self.scalars("check")];
+        Ok(script)
+    }
+
+    fn cg(&self) -> Script {
+        use Vector::{P, Q, R, X, Z};
+        let own = self.preconditioned(Z);
+        let squares = self.vectors("squares", &[&[read(R)], &own]);
+        let test = self.scalars("test");
+        let mut begin = vec![self.residual(R)];
+        begin.extend(self.apply(R, Z));
+        begin.extend([squares.clone(), test.clone()]);
+        let mut turn = vec![
+            self.vectors("direction", &[&[update(P), read(R)], &own]),
+            self.product("curvature", P, &[&[write(Q)]]),
+            self.scalars("step_length"),
+            self.vectors("step", &[&[update(X), update(R), read(P), read(Q)], &own]),
+        ];
+        if !self.is_pointwise() {
+            turn.extend(self.apply(R, Z));
+            turn.push(squares);
+        }
+        turn.push(test);
+        Script { begin, turn, ..Script::default() }
+    }
+
+    fn cg_single(&self) -> Script {
+        use Vector::{P, R, S, W, X, Z};
+        let own = self.preconditioned(Z);
+        let products = if self.is_plain() {
+            self.product("products", R, &[&[write(W)]])
+        } else {
+            self.product("products", Z, &[&[write(W), read(R)]])
+        };
+        let mut tail = self.apply(R, Z);
+        tail.extend([products, self.scalars("test")]);
+        let mut begin = vec![self.residual(R)];
+        begin.extend(tail.clone());
+        let mut turn = vec![self.vectors("step", &[&[update(P), update(S), update(X), update(R), read(W)], &own])];
+        turn.extend(tail);
+        let mut mend = self.suspect(Z);
+        mend.push(self.scalars("resume"));
+        Script { begin, turn, mend, period: Some(SUSPICION), ..Script::default() }
+    }
+
+    fn cg_pipelined(&self, replacement: usize) -> Script {
+        use Vector::{M, N, P, Q, R, S, U, W, X, Z};
+        // Without a preconditioner u is r, m is w and q is s.
+        let or = |vector: Vector, plain: Vector| if self.is_plain() { plain } else { vector };
+        let afresh = || {
+            let mut phases = vec![self.residual(R)];
+            phases.extend(self.apply(R, U));
+            phases.push(self.multiply(or(U, R), W));
+            phases
+        };
+        let own = self.preconditioned(U);
+        let mut turn = vec![self.vectors("squares", &[&[read(R), read(W)], &own]), self.scalars("test")];
+        turn.extend(self.apply(W, M));
+        turn.push(self.multiply(or(M, W), N));
+        turn.push(self.vectors("products", &[&[read(N), update(S), update(Z), update(W)]]));
+        turn.push(if self.is_plain() {
+            self.vectors("directions", &[&[update(P), update(X), update(R), read(S)]])
+        } else {
+            self.vectors("directions", &[&[update(P), update(Q), update(X), update(R), update(U), read(M), read(S)]])
+        });
+        let mut mend = vec![when(Status::Confirm, self.residual(R)), self.scalars("confirm")];
+        mend.extend(self.suspect(U));
+        mend.extend(afresh().into_iter().map(|phase| when(Status::Restart, phase)));
+        mend.push(self.scalars("restart"));
+        let mut refresh = Vec::new();
+        if replacement > 0 {
+            refresh = afresh();
+            refresh.push(self.multiply(P, S));
+            refresh.extend(self.apply(S, Q));
+            refresh.push(self.multiply(or(Q, S), Z));
+        }
+        let period = Some(if replacement > 0 { replacement } else { SUSPICION });
+        Script { begin: afresh(), turn, mend, refresh, period, check: Vec::new() }
+    }
+
+    /// A recurred (p, A p) looked into: p, the product, the verdict.
+    fn suspect(&self, made: Vector) -> Vec<Phase> {
+        use Vector::{P, R};
+        let suspect = self.vectors("suspect", &[&[update(P), read(R)], &self.preconditioned(made)]);
+        let afresh = self.product("afresh", P, &[]);
+        vec![when(Status::Suspect, suspect), when(Status::Suspect, afresh), self.scalars("verdict")]
+    }
+
+    fn bicgstab(&self) -> Script {
+        use Vector::{P, PHat, R, SHat, Shadow, T, V, X};
+        let (p_hat, s_hat) = if self.is_plain() { (P, R) } else { (PHat, SHat) };
+        let begin = vec![
+            self.residual(R),
+            self.vectors("begin", &[&[write(Shadow), write(P), read(R)]]),
+            self.scalars("begin_test"),
+        ];
+        let mut turn = self.apply(P, PHat);
+        turn.extend([
+            self.product("project", p_hat, &[&[write(V), read(Shadow)]]),
+            self.scalars("first"),
+            self.vectors("half", &[&[update(R), read(V)]]),
+        ]);
+        turn.extend(self.apply(R, SHat));
+        let own = if self.is_plain() { vec![] } else { vec![read(R)] };
+        let direction = Use { vector: p_hat, ..read(PHat) };
+        turn.extend([
+            self.product("stabilise", s_hat, &[&[write(T)], &own]),
+            self.scalars("second"),
+            self.vectors(
+                "advance",
+                &[&[update(X), update(R), direction, read(T), read(Shadow)], &self.preconditioned(SHat)],
+            ),
+            self.scalars("test"),
+            self.vectors("direction", &[&[update(P), read(R), read(V)]]),
+        ]);
+        Script { begin, turn, ..Script::default() }
+    }
+
+    fn chebyshev(&self) -> Script {
+        use Vector::{P, R, X, Z};
+        let begin = vec![self.residual(R), self.scalars("test")];
+        let mut turn = self.apply(R, Z);
+        turn.extend([
+            self.vectors("advance", &[&[update(P), update(X), read(R)], &self.preconditioned(Z)]),
+            self.product("deduct", P, &[&[update(R)]]),
+            self.scalars("test"),
+        ]);
+        Script { begin, turn, ..Script::default() }
+    }
+
+    fn jacobi(&self) -> Script {
+        use Vector::{R, X, Z};
+        let begin = vec![self.residual(R), self.scalars("test")];
+        let mut turn = self.apply(R, Z);
+        turn.push(self.vectors("relax", &[&[update(X), read(R)], &self.preconditioned(Z)]));
+        turn.extend(begin.clone());
+        Script { begin, turn, ..Script::default() }
+    }
+}
+
+fn made(vector: Vector) -> Use {
+    Use { role: Role::Made, vector, access: [false, true] }
+}
+
+fn when(status: Status, phase: Phase) -> Phase {
+    Phase { when: status, ..phase }
+}
+
+/// Whether a method computes M^-1 r where it is used: where M is the identity; or diagonal, and no product needs the vector.
+pub(super) fn is_fused(method: Method, applied: Preconditioning) -> bool {
+    let gathers = matches!(method, Method::SingleReductionCg | Method::PipelinedCg(_) | Method::BiCgStab);
+    applied == Preconditioning::None || (is_pointwise(applied) && !gathers)
+}
