@@ -134,7 +134,7 @@ impl Gpu {
     }
 
     /// Waits for what a callback sends that the device calls.
-    async fn told<T>(&self, operation: &str, mut callback: oneshot::Receiver<T>) -> Result<T> {
+    pub async fn told<T>(&self, operation: &str, mut callback: oneshot::Receiver<T>) -> Result<T> {
         let given_up =
             |_| Error::device(NAME, operation, "the driver's interface dropped what would have told its end");
         let value = match callback.try_recv().map_err(given_up)? {

@@ -15,6 +15,7 @@ use abide_core::solver::{LinearBackend, LinearSession, Matrix, SolveOptions, Sol
 use abide_core::{Backend, Result};
 use abide_shaders::wgsl::krylov::script;
 
+use crate::blocking::block_on;
 use crate::session::check_type;
 use crate::{NAME, WgpuBackend};
 
@@ -34,7 +35,7 @@ impl LinearBackend for WgpuBackend {
     ) -> Result<Box<dyn LinearSession>, SolverError> {
         plan.check(self.name(), matrix, options)?;
         matrix.check(options)?;
-        let session = session::KrylovSession::open(self.gpu.clone(), &self.modules, matrix, plan, options)?;
-        Ok(Box::new(session))
+        let session = session::KrylovSession::open(self.gpu.clone(), &self.modules, matrix, plan, options);
+        Ok(Box::new(block_on(async { Ok(session.await) })??))
     }
 }

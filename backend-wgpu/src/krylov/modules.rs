@@ -30,12 +30,13 @@ pub(crate) struct Modules {
 
 impl Modules {
     /// The entry points of a script's phases, compiled unless they were before.
-    pub fn of(&self, gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
-        if let Some(known) = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return Ok(known.clone());
+    pub async fn of(&self, gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
+        let known = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+        if let Some(known) = known {
+            return Ok(known);
         }
         // Not under the lock: other threads may compile other modules.
-        let entries = compile(gpu, text, script)?;
+        let entries = compile(gpu, text, script).await?;
         let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
         if by_text.len() >= MOST {
             by_text.clear();
@@ -45,7 +46,7 @@ impl Modules {
     }
 }
 
-fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
+async fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
     let mut phases: Vec<&Phase> = Vec::new();
     for phase in script.phases() {
         if !phases.iter().any(|other| other.entry == phase.entry) {
@@ -65,7 +66,7 @@ fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
         };
         phases.into_iter().map(|phase| (phase.entry, pipeline(gpu, &module, phase))).collect()
     });
-    compiled.map_err(|error| match error {
+    compiled.await.map_err(|error| match error {
         Error::Device { message, .. } => {
             Error::Compile { backend: NAME, target: format!("WGSL on {}", gpu.adapter.name), log: message }
         }

@@ -1,18 +1,16 @@
 //! A system on the device: its buffers, and its phases ready to be recorded.
 
-use std::collections::HashMap;
-
 use abide_core::plan::Dispatches;
 use abide_core::plan::krylov::Vector;
 use abide_core::solver::Matrix;
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
-    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Use, Work,
+    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,
 };
 
 use super::image::Image;
 use super::modules::Entries;
-use super::outcome::state_bytes;
+use super::outcome::{fresh, state_bytes};
 use crate::gpu::Gpu;
 
 /// The most bytes that move between host and device at once.
@@ -26,6 +24,7 @@ pub(super) struct Step {
 }
 
 /// The phases of a script.
+#[derive(Default)]
 pub(super) struct Steps {
     pub begin: Vec<Step>,
     pub turn: Vec<Step>,
@@ -50,37 +49,39 @@ pub(super) struct Task {
 pub(super) struct System {
     dtype: DType,
     layout: Dispatches,
-    fixed: HashMap<u32, wgpu::Buffer>,
+    fixed: Vec<(Fixed, wgpu::Buffer)>,
     vectors: Vec<(Vector, wgpu::Buffer)>,
-    readable: Option<wgpu::Buffer>,
+    /// Where the iterate lands on its way to the host.
+    readable: wgpu::Buffer,
     pub steps: Steps,
 }
 
 impl System {
     /// Allocates, loads, binds.
-    pub fn new(
+    pub async fn new(
         gpu: &Gpu,
         matrix: &Matrix,
         layout: &Dispatches,
         image: &Image,
         (script, entries): (&Script, &Entries),
     ) -> Result<System> {
-        let dtype = matrix.dtype();
+        let (dtype, real) = (matrix.dtype(), matrix.dtype().bytes());
         let calls = Calls::new(gpu, dtype, script, image);
-        let (uniform, storage) = (wgpu::BufferUsages::UNIFORM, wgpu::BufferUsages::STORAGE);
-        let copied = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-        let make = |label: &str, bytes: usize, usage| gpu.buffer(label, bytes.max(16) as u64, usage | copied);
-        let real = dtype.bytes();
-        let state = make("a solver's state", state_bytes(dtype), storage)?;
-        let mut fixed = HashMap::from([
-            (Fixed::Task.binding(), make("a solver's task", 4 * TASK_WORDS + TASK_NUMBERS * real, uniform)?),
-            (Fixed::Call.binding(), make("a solver's calls", calls.bytes.len(), uniform)?),
-            (Fixed::Course.binding(), state.clone()),
-            (Fixed::State.binding(), state),
-            (Fixed::Partials.binding(), make("a solver's sums", SUMS * MOST_GROUPS * real, storage)?),
-            (Fixed::History.binding(), make("a solver's history", RING * real, storage)?),
-            (Fixed::RightHandSide.binding(), make("a right-hand side", matrix.rows() * real, storage)?),
-        ]);
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let readable = gpu.buffer("reading x", (matrix.rows() * real).min(CHUNK) as u64, usage).await?;
+        let (fixed, vectors, steps) = (Vec::new(), Vec::new(), Steps::default());
+        let mut system = System { dtype, layout: layout.clone(), fixed, vectors, readable, steps };
+        let state = system.add(gpu, Fixed::Course, "a solver's state", state_bytes(dtype)).await?;
+        // The same, for phases that only read it.
+        system.fixed.push((Fixed::State, state));
+        for (part, label, bytes) in [
+            (Fixed::Task, "a solver's task", 4 * TASK_WORDS + TASK_NUMBERS * real),
+            (Fixed::Partials, "a solver's sums", SUMS * MOST_GROUPS * real),
+            (Fixed::History, "a solver's history", RING * real),
+            (Fixed::RightHandSide, "a right-hand side", matrix.rows() * real),
+        ] {
+            system.add(gpu, part, label, bytes).await?;
+        }
         let mut loaded: Vec<(Fixed, &str, &[u8])> = vec![
             (Fixed::Call, "a solver's calls", &calls.bytes),
             (Fixed::Factors, "a solver's factors", image.factors.as_bytes()),
@@ -94,43 +95,40 @@ impl System {
             ]);
         }
         for (part, label, bytes) in loaded {
-            if let std::collections::hash_map::Entry::Vacant(place) = fixed.entry(part.binding()) {
-                place.insert(make(label, bytes.len(), storage)?);
-            }
-            load(gpu, &fixed[&part.binding()], bytes)?;
+            load(gpu, &system.add(gpu, part, label, bytes.len()).await?, bytes).await?;
         }
-        let mut vectors = Vec::new();
         for vector in script.vectors() {
             let label = format!("a solver's vector {}", vector.name().to_lowercase());
-            let buffer = make(&label, matrix.rows() * real, storage)?;
+            let buffer = storage(gpu, &label, matrix.rows() * real, wgpu::BufferUsages::STORAGE).await?;
             if vector == Vector::Inverse {
-                load(gpu, &buffer, image.inverse.as_bytes())?;
+                load(gpu, &buffer, image.inverse.as_bytes()).await?;
             }
-            vectors.push((vector, buffer));
+            system.vectors.push((vector, buffer));
         }
-        let none = Steps { begin: vec![], turn: vec![], mend: vec![], refresh: vec![], check: vec![] };
-        let mut system = System { dtype, layout: layout.clone(), fixed, vectors, readable: None, steps: none };
-        let bound = |phases: &[Phase]| {
-            phases.iter().map(|phase| system.bound(gpu, phase, entries, &calls)).collect::<Result<Vec<_>>>()
+        let bind = |phases: &[Phase]| -> Result<Vec<Step>> {
+            phases.iter().map(|phase| system.bound(gpu, phase, entries, &calls)).collect()
         };
-        let steps = Steps {
-            begin: bound(&script.begin)?,
-            turn: bound(&script.turn)?,
-            mend: bound(&script.mend)?,
-            refresh: bound(&script.refresh)?,
-            check: bound(&script.check)?,
-        };
-        system.steps = steps;
+        let parts = [&script.begin, &script.turn, &script.mend, &script.refresh, &script.check];
+        let bound = gpu.checked("binding buffers", || parts.map(|phases| bind(phases))).await?;
+        let [begin, turn, mend, refresh, check] = bound;
+        system.steps = Steps { begin: begin?, turn: turn?, mend: mend?, refresh: refresh?, check: check? };
         Ok(system)
     }
 
-    /// Binds a phase's buffers; an error where it has more than the adapter lets a kernel have.
+    /// Allocates a buffer that is no vector.
+    async fn add(&mut self, gpu: &Gpu, part: Fixed, label: &str, bytes: usize) -> Result<wgpu::Buffer> {
+        let usage = if part.is_uniform() { wgpu::BufferUsages::UNIFORM } else { wgpu::BufferUsages::STORAGE };
+        let buffer = storage(gpu, label, bytes, usage).await?;
+        self.fixed.push((part, buffer.clone()));
+        Ok(buffer)
+    }
+
     fn bound(&self, gpu: &Gpu, phase: &Phase, entries: &Entries, calls: &Calls) -> Result<Step> {
-        let compiled = entries.get(phase.entry).ok_or_else(|| {
-            Error::invalid(format!("phase {} of a solver", phase.entry), "it was not compiled", "open the system anew")
-        })?;
-        let fixed = phase.fixed.iter().map(|&part| {
-            let buffer = &self.fixed[&part.binding()];
+        let missing = |what: String| Error::invalid(what, "it was not made", "open the system anew");
+        let compiled = entries.get(phase.entry).ok_or_else(|| missing(format!("phase {} of a solver", phase.entry)))?;
+        let mut bindings = Vec::with_capacity(phase.fixed.len() + phase.uses.len());
+        for &part in &phase.fixed {
+            let buffer = self.fixed(part).ok_or_else(|| missing(format!("buffer {part:?} of a solver")))?;
             let resource = match part {
                 Fixed::Call => wgpu::BindingResource::Buffer(wgpu::BufferBinding {
                     buffer,
@@ -139,20 +137,18 @@ impl System {
                 }),
                 _ => buffer.as_entire_binding(),
             };
-            wgpu::BindGroupEntry { binding: part.binding(), resource }
+            bindings.push(wgpu::BindGroupEntry { binding: part.binding(), resource });
+        }
+        for used in &phase.uses {
+            let buffer = self.vector(used.vector).ok_or_else(|| missing(format!("vector {:?}", used.vector)))?;
+            let resource = buffer.as_entire_binding();
+            bindings.push(wgpu::BindGroupEntry { binding: used.role.binding(), resource });
+        }
+        let buffers = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(phase.entry),
+            layout: &compiled.layout,
+            entries: &bindings,
         });
-        let vectors = phase.uses.iter().filter_map(|used: &Use| {
-            let resource = self.vector(used.vector)?.as_entire_binding();
-            Some(wgpu::BindGroupEntry { binding: used.role.binding(), resource })
-        });
-        let bindings: Vec<_> = fixed.chain(vectors).collect();
-        let buffers = gpu.checked("binding buffers", || {
-            gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: Some(phase.entry),
-                layout: &compiled.layout,
-                entries: &bindings,
-            })
-        })?;
         let workgroups = match phase.work {
             Work::Vectors => self.layout.groups,
             Work::Product => self.layout.product_groups,
@@ -165,9 +161,8 @@ impl System {
         self.vectors.iter().find(|(own, _)| *own == vector).map(|(_, buffer)| buffer)
     }
 
-    /// A buffer that is no vector.
-    pub fn fixed(&self, part: Fixed) -> &wgpu::Buffer {
-        &self.fixed[&part.binding()]
+    fn fixed(&self, part: Fixed) -> Option<&wgpu::Buffer> {
+        self.fixed.iter().find(|(own, _)| *own == part).map(|(_, buffer)| buffer)
     }
 
     /// Records that all vectors but the iterate, which the host loads, begin at 0.
@@ -178,41 +173,58 @@ impl System {
         }
     }
 
+    /// Bytes of state and history, as [`tell`](System::tell) copies them.
+    pub fn told_bytes(&self) -> u64 {
+        (state_bytes(self.dtype) + RING * self.dtype.bytes()) as u64
+    }
+
+    /// Records that the state, and behind it the history, are copied to where the host can read them.
+    pub fn tell(&self, encoder: &mut wgpu::CommandEncoder, readable: &wgpu::Buffer) {
+        let state = state_bytes(self.dtype) as u64;
+        let parts = [(Fixed::Course, 0, state), (Fixed::History, state, self.told_bytes() - state)];
+        for (part, to, bytes) in parts {
+            if let Some(buffer) = self.fixed(part) {
+                encoder.copy_buffer_to_buffer(buffer, 0, readable, to, bytes);
+            }
+        }
+    }
+
     /// Loads a system's vectors, its task and its first state.
-    pub fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task, state: &[u8]) -> Result<()> {
+    pub async fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task) -> Result<()> {
         let numbers = Array::from_fn(self.dtype, TASK_NUMBERS, |k| [task.limit, task.near, task.weight][k]);
         let (groups, product_groups) = (self.layout.groups as u32, self.layout.product_groups as u32);
         let words = [task.rows, groups, product_groups, task.size, task.most, task.patience, task.factors, 0];
         let bytes = [bytemuck::cast_slice::<u32, u8>(&words), numbers.as_bytes()].concat();
-        load(gpu, self.fixed(Fixed::Task), &bytes)?;
-        load(gpu, self.fixed(Fixed::Course), state)?;
-        load(gpu, self.fixed(Fixed::RightHandSide), T::into_array(b.to_vec()).as_bytes())?;
-        match self.vector(Vector::X) {
-            Some(buffer) => load(gpu, buffer, T::into_array(x.to_vec()).as_bytes()),
-            None => Ok(()),
+        let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
+        for (buffer, bytes) in [
+            (self.fixed(Fixed::Task), &bytes[..]),
+            (self.fixed(Fixed::Course), &fresh(self.dtype)),
+            (self.fixed(Fixed::RightHandSide), b.as_bytes()),
+            (self.vector(Vector::X), x.as_bytes()),
+        ] {
+            if let Some(buffer) = buffer {
+                load(gpu, buffer, bytes).await?;
+            }
         }
+        Ok(())
     }
 
     /// Reads the iterate back.
-    pub fn read<T: Real>(&mut self, gpu: &Gpu, x: &mut [T]) -> Result<()> {
-        let bytes = x.len() * self.dtype.bytes();
-        if self.readable.is_none() {
-            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-            self.readable = Some(gpu.buffer("reading x", bytes.min(CHUNK) as u64, usage)?);
-        }
-        let (Some(from), Some(readable)) = (self.vector(Vector::X), &self.readable) else { return Ok(()) };
-        let each = CHUNK / self.dtype.bytes();
-        for (number, part) in x.chunks_mut(each).enumerate() {
+    pub async fn read<T: Real>(&self, gpu: &Gpu, x: &mut [T]) -> Result<()> {
+        let Some(from) = self.vector(Vector::X) else { return Ok(()) };
+        for (number, part) in x.chunks_mut(CHUNK / self.dtype.bytes()).enumerate() {
             let bytes = (part.len() * self.dtype.bytes()) as u64;
-            gpu.checked("reading x", || {
+            gpu.run("reading x", || {
                 let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                encoder.copy_buffer_to_buffer(from, (number * CHUNK) as u64, readable, 0, bytes.next_multiple_of(4));
-                gpu.queue.submit([encoder.finish()]);
-            })?;
-            let values = gpu.map(readable, bytes, |mapped| match self.dtype {
+                encoder.copy_buffer_to_buffer(from, (number * CHUNK) as u64, &self.readable, 0, bytes);
+                gpu.queue.submit([encoder.finish()])
+            })
+            .await?;
+            let collect = |mapped: &[u8]| match self.dtype {
                 DType::F32 => Array::F32(bytemuck::pod_collect_to_vec(mapped)),
                 DType::F64 => Array::F64(bytemuck::pod_collect_to_vec(mapped)),
-            })?;
+            };
+            let values = gpu.map(&self.readable, bytes, collect).await?;
             if let Some(values) = T::slice(&values) {
                 part.copy_from_slice(values);
             }
@@ -266,14 +278,26 @@ impl Calls {
     }
 }
 
+/// A buffer that can be loaded, cleared and read back.
+async fn storage(gpu: &Gpu, label: &str, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
+    let copied = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    gpu.buffer(label, bytes.max(16) as u64, usage | copied).await
+}
+
 /// Loads bytes into a buffer, not all at once: what was written waits on the host until the device has taken it.
-fn load(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
+async fn load(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
+    let operation = "loading a system";
     for (number, part) in bytes.chunks(CHUNK).enumerate() {
-        gpu.checked("loading a system", || gpu.queue.write_buffer(buffer, (number * CHUNK) as u64, part))?;
-        if bytes.len() > CHUNK {
-            gpu.checked("loading a system", || gpu.queue.submit([]))?;
-            gpu.wait("loading a system", None)?;
+        let write = || gpu.queue.write_buffer(buffer, (number * CHUNK) as u64, part);
+        if bytes.len() <= CHUNK {
+            gpu.checked(operation, write).await?;
+            continue;
         }
+        gpu.run(operation, || {
+            write();
+            gpu.queue.submit([])
+        })
+        .await?;
     }
     Ok(())
 }
