@@ -8,7 +8,7 @@ use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError, reduce,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::wgsl::krylov::{RING, Script, module, script};
+use abide_shaders::wgsl::krylov::{RING, Script, Status, module, script};
 use futures_channel::oneshot;
 use web_time::Instant;
 
@@ -164,7 +164,7 @@ impl KrylovSession {
             let (state, residuals) = self.read(sent, known).await?;
             let taken = done.max(begun).elapsed().as_secs_f64();
             done = Instant::now();
-            if residuals.is_empty() {
+            if residuals.is_empty() && state.status == Status::Running {
                 let message = "a submission ended without an iteration";
                 return Err(Error::device(NAME, RUNNING, message).into());
             }
