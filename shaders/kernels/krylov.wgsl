@@ -12,6 +12,8 @@ const VANISHED: u32 = 5u;
 const SUSPECT: u32 = 6u; // a recurred product is to be computed afresh
 const RESTART: u32 = 7u; // all of them are
 const CONFIRM: u32 = 8u; // a recurred residual is small enough: is the true one?
+const CLOSING: u32 = 9u; // GMRES's cycle is at its end
+const STAGNANT: u32 = 10u; // a cycle has not lowered the residual
 
 // What does not change in a solve.
 struct Task {
@@ -22,8 +24,8 @@ struct Task {
     most: u32, // iterations
     patience: u32, // iterations without a new least residual
     factors: u32, // pairs of Chebyshev iteration's factors
-    unused: u32,
-    limit: real, // the square of a residual's norm that is small enough
+    restart: u32, // iterations of GMRES's cycle
+    limit: real, // what the history holds, the square of a residual's norm or the norm, that is small enough
     near: real, // and of a true one, where the recurred one's is
     weight: real, // of Jacobi's method
 }
@@ -43,10 +45,10 @@ struct State {
     length: u32, // of the history
     least_at: u32, // the iteration of the least residual
     flag: u32, // what the method remembers
-    unused: u32,
+    outcome: u32, // how the run would stand but for the cycle's end
     value: real, // of the quantity
     true_square: real, // |b - A x|², computed afresh
-    least: real, // the square of the least residual's norm
+    least: real, // the least entry of the history
     rho: real,
     delta: real,
     alpha: real,

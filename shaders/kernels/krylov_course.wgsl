@@ -6,21 +6,21 @@ fn ends(status: u32, quantity: u32, value: real) {
     course.value = value;
 }
 
-// Enters the square of an iterate's residual in the history; whether the run goes on.
-fn goes_on(square: real) -> bool {
+// Enters an iterate's residual in the history, its norm's square or, in GMRES, the norm; whether the run goes on.
+fn goes_on(residual: real) -> bool {
     let iteration = course.length;
-    history[iteration % RING] = square;
+    history[iteration % RING] = residual;
     course.length = iteration + 1u;
-    if !finite(square) {
+    if !finite(residual) {
         course.status = ENDED;
         return false;
     }
-    if square <= task.limit {
+    if residual <= task.limit {
         course.status = CONVERGED;
         return false;
     }
-    if square < course.least {
-        course.least = square;
+    if residual < course.least {
+        course.least = residual;
         course.least_at = iteration;
     }
     if iteration >= task.most || iteration - course.least_at >= task.patience {

@@ -58,27 +58,34 @@ impl State {
         read().ok_or_else(|| Error::device(NAME, "reading a solver's state", "it is no such state"))
     }
 
-    /// The residuals from entry `known` of the history on, of which the device keeps the last.
-    pub fn residuals(&self, dtype: DType, ring: &[u8], known: u32) -> Vec<f64> {
-        (known..self.length).filter_map(|k| number(dtype, ring, k as usize % RING)).map(f64::sqrt).collect()
+    /// The entries from `known` of the history on, of which the device keeps the last.
+    pub fn entries<'a>(&self, dtype: DType, ring: &'a [u8], known: u32) -> impl Iterator<Item = f64> + use<'a> {
+        (known..self.length).filter_map(move |k| number(dtype, ring, k as usize % RING))
     }
 
     /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has converged.
     pub fn told<T: Real>(&self, run: &mut Run<'_>, residuals: &[f64]) -> Result<ControlFlow<()>, SolverError> {
+        // GMRES goes on from a residual that is small enough by the recurrence alone.
+        let mut is_small = false;
         for &residual in residuals {
-            if run.converged_norm(residual)? {
-                return Ok(ControlFlow::Break(()));
-            }
+            is_small = run.converged_norm(residual)?;
         }
         let quantity = QUANTITIES.get(self.quantity).unwrap_or(&QUANTITIES[0]).1;
         let value = T::from_f64(self.value);
         match self.status {
             Status::Running => Ok(ControlFlow::Continue(())),
+            Status::Converged if is_small => Ok(ControlFlow::Break(())),
+            Status::Stagnant => Err(run.stagnation()),
             Status::NotFinite => Err(run.not_finite(quantity)),
             Status::NotPositive => Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation())),
             Status::Vanished => Err(run.breakdown(quantity, value)),
             // The history is the same here and there, and so are the tests; what is suspected was looked into.
-            Status::Converged | Status::Ended | Status::Suspect | Status::Restart | Status::Confirm => {
+            Status::Converged
+            | Status::Ended
+            | Status::Suspect
+            | Status::Restart
+            | Status::Confirm
+            | Status::Closing => {
                 let message = format!("the device ended the run ({:?}) where the host would not", self.status);
                 Err(Error::device(NAME, "running a solver", message).into())
             }
@@ -86,9 +93,20 @@ impl State {
     }
 }
 
-/// The largest number of a type whose root is at most `threshold`: what the device compares squares with, so that it decides as
-/// the host does.
-pub(super) fn limit(dtype: DType, threshold: f64) -> f64 {
+/// The largest number of a type that is at most `threshold`: what the device compares norms with, so that it decides as the
+/// host does.
+pub(super) fn norm_limit(dtype: DType, threshold: f64) -> f64 {
+    match dtype {
+        DType::F32 => {
+            let nearest = (threshold as f32).min(f32::MAX);
+            f64::from(if f64::from(nearest) > threshold { nearest.next_down() } else { nearest })
+        }
+        DType::F64 => threshold,
+    }
+}
+
+/// The largest number of a type whose root is at most `threshold`: the same for squares.
+pub(super) fn square_limit(dtype: DType, threshold: f64) -> f64 {
     let square = threshold * threshold;
     match dtype {
         DType::F32 => {
@@ -134,20 +152,23 @@ mod tests {
             assert_eq!((state.status, state.quantity, state.value), (Status::NotPositive, 2, -2.5));
             assert_eq!(state.true_square, 0.25);
             // The last two entries stand where the first did.
-            let ring = Array::from_fn(dtype, RING, |k| (k * k) as f64);
-            let last = state.residuals(dtype, ring.as_bytes(), RING as u32 - 1);
+            let ring = Array::from_fn(dtype, RING, |k| k as f64);
+            let last: Vec<f64> = state.entries(dtype, ring.as_bytes(), RING as u32 - 1).collect();
             assert_eq!(last, [(RING - 1) as f64, 0.0, 1.0]);
             assert!(State::read(dtype, &bytes[..30]).is_err());
         }
     }
 
     #[test]
-    fn the_limit_decides_as_the_root_does() {
+    fn limits_decide_as_the_host_does() {
         for threshold in [0.0, 1e-30, 1e-22, 3.7e-9, 0.1, 1.0, 1234.5, 1e19, 1e200, f64::MAX] {
-            let single = limit(DType::F32, threshold) as f32;
+            let norm = norm_limit(DType::F32, threshold) as f32;
+            assert!(f64::from(norm) <= threshold, "{threshold}");
+            assert!(norm == f32::MAX || f64::from(norm.next_up()) > threshold, "{threshold}");
+            let single = square_limit(DType::F32, threshold) as f32;
             assert!(f64::from(single).sqrt() <= threshold, "{threshold}");
             assert!(single == f32::MAX || f64::from(single.next_up()).sqrt() > threshold, "{threshold}");
-            let double = limit(DType::F64, threshold);
+            let double = square_limit(DType::F64, threshold);
             assert!(double.sqrt() <= threshold, "{threshold}");
             assert!(double == f64::MAX || double.next_up().sqrt() > threshold, "{threshold}");
         }

@@ -14,7 +14,7 @@ use web_time::Instant;
 
 use super::image::Image;
 use super::modules::Modules;
-use super::outcome::{State, limit, state_bytes};
+use super::outcome::{State, norm_limit, square_limit, state_bytes};
 use super::system::{Step, System, Task};
 use crate::NAME;
 use crate::blocking::block_on;
@@ -45,6 +45,8 @@ pub(super) struct KrylovSession {
     size: u32,
     factors: u32,
     weight: f64,
+    /// Iterations of GMRES's cycle at most; its history holds norms, the others' squares. 0 for the others.
+    cycle: usize,
     /// Where state and history land on their way to the host, of two submissions by turns.
     readable: [wgpu::Buffer; 2],
 }
@@ -85,8 +87,8 @@ impl KrylovSession {
         let bytes = system.told_bytes();
         let readable = [gpu.buffer(label, bytes, usage).await?, gpu.buffer(label, bytes, usage).await?];
         let (size, factors, weight) = (image.size as u32, image.pairs() as u32, image.weight);
-        let (plan, period) = (plan.clone(), script.period);
-        Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, readable })
+        let (plan, period, cycle) = (plan.clone(), script.period, script.basis.saturating_sub(1));
+        Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, cycle, readable })
     }
 
     /// Records and submits the turns after the first `done`, and asks for state and history as they leave them.
@@ -135,7 +137,11 @@ impl KrylovSession {
         let read = match buffer.slice(..self.system.told_bytes()).get_mapped_range() {
             Ok(view) => {
                 let (state, history) = view.split_at(state_bytes(self.dtype));
-                State::read(self.dtype, state).map(|state| (state, state.residuals(self.dtype, history, known)))
+                State::read(self.dtype, state).map(|state| {
+                    let entries = state.entries(self.dtype, history, known);
+                    let norm = |entry: f64| if self.cycle > 0 { entry } else { entry.sqrt() };
+                    (state, entries.map(norm).collect())
+                })
             }
             Err(error) => Err(Error::device(NAME, RUNNING, error)),
         };
@@ -193,14 +199,19 @@ impl KrylovSession {
             Begin::Iterate(run) => run,
         };
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let limit = |threshold: f64| {
+            if self.cycle > 0 { norm_limit(self.dtype, threshold) } else { square_limit(self.dtype, threshold) }
+        };
         let task = Task {
             rows: narrow(rows),
             size: self.size,
             most: narrow(parameters.iterations),
             patience: narrow(parameters.stagnation.max(1)),
             factors: self.factors,
-            limit: limit(self.dtype, run.threshold()),
-            near: limit(self.dtype, run.threshold() * parameters.drift.max(1.0)),
+            // A cycle of more vectors than iterations is never filled.
+            restart: narrow(self.cycle.min(parameters.iterations.max(1))),
+            limit: limit(run.threshold()),
+            near: limit(run.threshold() * parameters.drift.max(1.0)),
             weight: self.weight,
         };
         self.system.load(&self.gpu, b, x, &task).await?;

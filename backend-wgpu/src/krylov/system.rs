@@ -5,7 +5,7 @@ use abide_core::plan::krylov::Vector;
 use abide_core::solver::Matrix;
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
-    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,
+    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work, triangle_numbers,
 };
 
 use super::image::Image;
@@ -40,6 +40,7 @@ pub(super) struct Task {
     pub most: u32,
     pub patience: u32,
     pub factors: u32,
+    pub restart: u32,
     pub limit: f64,
     pub near: f64,
     pub weight: f64,
@@ -72,11 +73,14 @@ impl System {
         let (fixed, vectors, steps) = (Vec::new(), Vec::new(), Steps::default());
         let mut system = System { dtype, layout: layout.clone(), fixed, vectors, readable, steps };
         let state = system.add(gpu, Fixed::Course, "a solver's state", state_bytes(dtype)).await?;
-        // The same, for phases that only read it.
-        system.fixed.push((Fixed::State, state));
+        let triangle = triangle_numbers(script.basis.saturating_sub(1)) * real;
+        let triangle = system.add(gpu, Fixed::Triangle, "GMRES's least-squares problem", triangle).await?;
+        // The same, for phases that only read them.
+        system.fixed.extend([(Fixed::State, state), (Fixed::Coefficients, triangle)]);
         for (part, label, bytes) in [
             (Fixed::Task, "a solver's task", 4 * TASK_WORDS + TASK_NUMBERS * real),
-            (Fixed::Partials, "a solver's sums", SUMS * MOST_GROUPS * real),
+            (Fixed::Partials, "a solver's sums", SUMS.max(script.basis) * MOST_GROUPS * real),
+            (Fixed::Basis, "GMRES's basis", script.basis * matrix.rows() * real),
             (Fixed::History, "a solver's history", RING * real),
             (Fixed::RightHandSide, "a right-hand side", matrix.rows() * real),
         ] {
@@ -193,7 +197,8 @@ impl System {
     pub async fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task) -> Result<()> {
         let numbers = Array::from_fn(self.dtype, TASK_NUMBERS, |k| [task.limit, task.near, task.weight][k]);
         let (groups, product_groups) = (self.layout.groups as u32, self.layout.product_groups as u32);
-        let words = [task.rows, groups, product_groups, task.size, task.most, task.patience, task.factors, 0];
+        let words =
+            [task.rows, groups, product_groups, task.size, task.most, task.patience, task.factors, task.restart];
         let bytes = [bytemuck::cast_slice::<u32, u8>(&words), numbers.as_bytes()].concat();
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [

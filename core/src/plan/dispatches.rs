@@ -10,8 +10,8 @@ use super::krylov::applied;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{
-    Matrix, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan, SolveSchedule, SolveSync,
-    SolveTraffic,
+    Matrix, Method, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan, SolveSchedule,
+    SolveSync, SolveTraffic,
 };
 use crate::sparse::RowLengths;
 
@@ -173,6 +173,16 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
             rows.saturating_mul(real).saturating_mul(size.min(matrix.rows()) as u64),
         ));
     }
+    if let Method::Gmres(method) = options.method {
+        let restart = method.restart.min(matrix.rows()) as u64;
+        parts.extend([
+            ("GMRES's basis", (rows * real).saturating_mul(restart + 1)),
+            (
+                "GMRES's least-squares problem",
+                real.saturating_mul(restart.saturating_mul(restart + 5).saturating_add(1)),
+            ),
+        ]);
+    }
     match parts.into_iter().find(|(_, bytes)| *bytes > device.buffer_bytes) {
         Some((part, bytes)) => {
             Err(Error::limit(format!("bytes of {part} on {}", device.name), bytes, device.buffer_bytes, change))
@@ -194,7 +204,6 @@ impl SolvePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::solver::Method;
     use crate::sparse::{Csr, Triplets};
 
     const EFFORT: Effort = Effort { dispatches: 5, passes: 11, products: 1, vectors: 5 };

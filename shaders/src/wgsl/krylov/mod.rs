@@ -36,6 +36,8 @@ const DIRECTIONS_PLAIN: &str = include_str!("../../../kernels/krylov_directions_
 const BICGSTAB: &str = include_str!("../../../kernels/krylov_bicgstab.wgsl");
 const CHEBYSHEV: &str = include_str!("../../../kernels/krylov_chebyshev.wgsl");
 const JACOBI: &str = include_str!("../../../kernels/krylov_jacobi.wgsl");
+const GMRES: &str = include_str!("../../../kernels/krylov_gmres.wgsl");
+const GMRES_TRIANGLE: &str = include_str!("../../../kernels/krylov_gmres_triangle.wgsl");
 
 /// Places of a share of each sum: the most workgroups of a dispatch.
 pub const MOST_GROUPS: usize = 1024;
@@ -47,7 +49,7 @@ pub const SUMS: usize = 3;
 pub const RING: usize = 4096;
 
 /// The quantities that may end a run, as the kernels number them and the reference names them.
-pub const QUANTITIES: [(&str, &str); 8] = [
+pub const QUANTITIES: [(&str, &str); 12] = [
     ("OF_RESIDUAL", "|r|"),
     ("OF_RHO", "(r, M^-1 r)"),
     ("OF_CURVATURE", "(p, A p)"),
@@ -56,7 +58,16 @@ pub const QUANTITIES: [(&str, &str); 8] = [
     ("OF_PROJECTION", "(r~, A M^-1 p)"),
     ("OF_PRODUCT", "(t, t)"),
     ("OF_OMEGA", "omega = (t, s) / (t, t)"),
+    ("OF_BASIS", "A M^-1 v"),
+    ("OF_DETERMINANT", "the Hessenberg matrix's determinant"),
+    ("OF_NEXT", "the next basis vector"),
+    ("OF_TRUE", "|b - A x|"),
 ];
+
+/// Numbers of GMRES's least-squares problem for cycles of `restart` iterations.
+pub fn triangle_numbers(restart: usize) -> usize {
+    restart.saturating_mul(restart.saturating_add(5)).saturating_add(1)
+}
 
 /// Words of the kernels' `State` before its numbers.
 pub const STATE_WORDS: usize = 6;
@@ -75,7 +86,7 @@ pub const CALL_WORDS: usize = 2;
 
 impl Fixed {
     /// Every one, in the order of their binding numbers.
-    const ALL: [Fixed; 12] = [
+    const ALL: [Fixed; 15] = [
         Fixed::Task,
         Fixed::Call,
         Fixed::State,
@@ -88,6 +99,9 @@ impl Fixed {
         Fixed::Values,
         Fixed::Inverses,
         Fixed::RightHandSide,
+        Fixed::Basis,
+        Fixed::Triangle,
+        Fixed::Coefficients,
     ];
 
     /// The number of its binding.
@@ -102,7 +116,7 @@ impl Fixed {
 
     /// Whether kernels write to it.
     pub fn is_written(self) -> bool {
-        matches!(self, Fixed::Course | Fixed::Partials | Fixed::History)
+        matches!(self, Fixed::Course | Fixed::Partials | Fixed::History | Fixed::Basis | Fixed::Triangle)
     }
 
     fn declaration(self) -> &'static str {
@@ -119,6 +133,9 @@ impl Fixed {
             Fixed::Values => "var<storage, read> values: array<real>;",
             Fixed::Inverses => "var<storage, read> inverses: array<real>;",
             Fixed::RightHandSide => "var<storage, read> b: array<real>;",
+            Fixed::Basis => "var<storage, read_write> basis: array<real>;",
+            Fixed::Triangle => "var<storage, read_write> triangle: array<real>;",
+            Fixed::Coefficients => "var<storage, read> coefficients: array<real>;",
         }
     }
 }
@@ -172,7 +189,9 @@ pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, scri
     }
     let _ = writeln!(text, "const HAS_LONG: bool = {};", layout.longest.is_some());
     let _ = writeln!(text, "const POINTWISE: bool = {is_pointwise};");
-    let _ = writeln!(text, "const ZERO: real = {};", literal(dtype, 0.0));
+    for (name, value) in [("ZERO", 0.0), ("ONE", 1.0)] {
+        let _ = writeln!(text, "const {name}: real = {};", literal(dtype, value));
+    }
     for (number, (name, quantity)) in QUANTITIES.iter().enumerate() {
         let _ = writeln!(text, "const {name}: u32 = {number}u; // {quantity}");
     }
@@ -196,8 +215,7 @@ pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, scri
         Method::BiCgStab => &[BICGSTAB],
         Method::Chebyshev(_) => &[CHEBYSHEV],
         Method::Jacobi(_) => &[JACOBI],
-        // `script` refuses it.
-        Method::Gmres(_) => &[],
+        Method::Gmres(_) => &[GMRES_TRIANGLE, GMRES],
     };
     let preconditioner = match applied {
         Preconditioning::Jacobi if !is_pointwise => SCALE,
@@ -243,6 +261,8 @@ fn finite(dtype: DType) -> &'static str {
 /// M^-1 r at a row, and r where a product may have it bound already.
 fn functions(text: &mut String, method: Method, applied: Preconditioning, is_pointwise: bool) {
     let made = match method {
+        // It needs neither.
+        Method::Gmres(_) => return,
         Method::PipelinedCg(_) => Vector::U,
         Method::BiCgStab => Vector::SHat,
         _ => Vector::Z,

@@ -27,13 +27,19 @@ pub enum Status {
     Restart,
     /// A recurred residual is small enough: is the true one?
     Confirm,
+    /// GMRES's cycle is at its end.
+    Closing,
+    /// A cycle has not lowered the residual.
+    Stagnant,
 }
 
 impl Status {
     /// The status of this number.
     pub fn of(number: u32) -> Option<Status> {
-        use Status::{Confirm, Converged, Ended, NotFinite, NotPositive, Restart, Running, Suspect, Vanished};
-        let all = [Running, Converged, Ended, NotFinite, NotPositive, Vanished, Suspect, Restart, Confirm];
+        use Status::{Closing, Confirm, Converged, Ended, NotFinite, NotPositive};
+        use Status::{Restart, Running, Stagnant, Suspect, Vanished};
+        let all =
+            [Running, Converged, Ended, NotFinite, NotPositive, Vanished, Suspect, Restart, Confirm, Closing, Stagnant];
         all.get(number as usize).copied()
     }
 }
@@ -100,6 +106,12 @@ pub enum Fixed {
     Values,
     /// The inverse blocks of block-Jacobi.
     Inverses,
+    /// The vectors of GMRES's basis, one after the other.
+    Basis,
+    /// GMRES's least-squares problem, to change.
+    Triangle,
+    /// The same, to read.
+    Coefficients,
     /// The right-hand side.
     RightHandSide,
 }
@@ -129,7 +141,7 @@ pub struct Script {
     /// An iteration.
     pub turn: Vec<Phase>,
     /// After so many iterations, and at the end of each submission: what clears suspicions up, of recurred products and
-    /// residuals.
+    /// residuals; the end of GMRES's cycle.
     pub mend: Vec<Phase>,
     /// After so many iterations: what is recurred is computed afresh.
     pub refresh: Vec<Phase>,
@@ -137,6 +149,8 @@ pub struct Script {
     pub period: Option<usize>,
     /// At the end of each submission: the true residual of a solution.
     pub check: Vec<Phase>,
+    /// Vectors of GMRES's basis; 0 for other methods.
+    pub basis: usize,
 }
 
 impl Script {
@@ -159,12 +173,14 @@ impl Script {
     /// What an iteration does.
     pub fn effort(&self) -> Effort {
         let passes = |used: &Use| used.access.iter().filter(|&&is| is).count();
+        // GMRES adds a vector to a basis that is half full on average, and reads it four times.
+        let of_basis = if self.basis > 0 { 1 + 4 * self.basis / 2 } else { 0 };
         Effort {
             dispatches: self.turn.len(),
-            passes: self.turn.iter().flat_map(|phase| &phase.uses).map(passes).sum(),
+            passes: self.turn.iter().flat_map(|phase| &phase.uses).map(passes).sum::<usize>() + of_basis,
             products: self.turn.iter().filter(|phase| phase.work == Work::Product).count(),
             // b too.
-            vectors: self.vectors().len() + 1,
+            vectors: self.vectors().len() + self.basis + 1,
         }
     }
 }
@@ -172,10 +188,21 @@ impl Script {
 /// Iterations after which a suspicion is looked into, where nothing else sets a period.
 const SUSPICION: usize = 64;
 
-/// The phases of a method with its preconditioner; an error that names a method that there are no phases for.
+/// The most steps of the polynomial preconditioner: each is a dispatch.
+const DEGREE: usize = 64;
+
+/// The phases of a method with its preconditioner; an error for a restart of 0, and for a polynomial of too many steps.
 pub fn script(matrix: &Matrix, options: &SolveOptions) -> Result<Script> {
-    Writer { applied: applied(options), method: options.method, is_stored: matches!(matrix, Matrix::Stored(_)) }
-        .script()
+    let (applied, rows, is_stored) = (applied(options), matrix.rows(), matches!(matrix, Matrix::Stored(_)));
+    match (options.method, applied) {
+        (Method::Gmres(method), _) if method.restart == 0 => {
+            Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30"))
+        }
+        (_, Preconditioning::Chebyshev { degree }) if degree > DEGREE => {
+            Err(Error::limit("the degree of a polynomial preconditioner on wgpu", degree, DEGREE, "take 3"))
+        }
+        (method, _) => Ok(Writer { method, applied, rows, is_stored }.script()),
+    }
 }
 
 fn read(vector: Vector) -> Use {
@@ -194,6 +221,7 @@ fn update(vector: Vector) -> Use {
 struct Writer {
     method: Method,
     applied: Preconditioning,
+    rows: usize,
     is_stored: bool,
 }
 
@@ -234,10 +262,12 @@ impl Writer {
     }
 
     fn scalars(&self, entry: &'static str) -> Phase {
-        use Fixed::{Course, Factors, History, Partials, Task};
+        use Fixed::{Course, Factors, History, Partials, Task, Triangle};
         let mut fixed = vec![Task, Course, Partials, History];
-        if matches!(self.method, Method::Chebyshev(_)) {
-            fixed.push(Factors);
+        match self.method {
+            Method::Chebyshev(_) => fixed.push(Factors),
+            Method::Gmres(_) => fixed.push(Triangle),
+            _ => {}
         }
         Phase { entry, work: Work::Scalars, when: Status::Running, step: 0, uses: Vec::new(), fixed }
     }
@@ -285,7 +315,7 @@ impl Writer {
         }
     }
 
-    fn script(&self) -> Result<Script> {
+    fn script(&self) -> Script {
         let mut script = match self.method {
             Method::Cg => self.cg(),
             Method::SingleReductionCg => self.cg_single(),
@@ -293,16 +323,13 @@ impl Writer {
             Method::BiCgStab => self.bicgstab(),
             Method::Chebyshev(_) => self.chebyshev(),
             Method::Jacobi(_) => self.jacobi(),
-            Method::Gmres(_) => {
-                return Err(Error::Unsupported {
-                    backend: "wgpu",
-                    reason: "its solvers do not include gmres".to_owned(),
-                    change: "choose another method, as bicgstab, or --backend cpu".to_owned(),
-                });
-            }
+            // A basis of more vectors than rows is never filled.
+            Method::Gmres(method) => self.gmres(method.restart.min(self.rows)),
         };
-        script.check = vec![when(Status::Converged, self.residual(Vector::R)), self.scalars("check")];
-        Ok(script)
+        // What the iterations need no more.
+        let scratch = if script.basis > 0 { Vector::V } else { Vector::R };
+        script.check = vec![when(Status::Converged, self.residual(scratch)), self.scalars("check")];
+        script
     }
 
     fn cg(&self) -> Script {
@@ -378,7 +405,7 @@ impl Writer {
             refresh.push(self.multiply(or(Q, S), Z));
         }
         let period = Some(if replacement > 0 { replacement } else { SUSPICION });
-        Script { begin: afresh(), turn, mend, refresh, period, check: Vec::new() }
+        Script { begin: afresh(), turn, mend, refresh, period, ..Script::default() }
     }
 
     /// A recurred (p, A p) looked into: p, the product, the verdict.
@@ -419,6 +446,37 @@ impl Writer {
         Script { begin, turn, ..Script::default() }
     }
 
+    fn gmres(&self, restart: usize) -> Script {
+        use Fixed::{Basis, Coefficients};
+        use Vector::{V, W, X, Z};
+        let with = |fixed: &[Fixed], mut phase: Phase| {
+            phase.fixed.extend_from_slice(fixed);
+            phase
+        };
+        let or = |vector: Vector, plain: Vector| if self.is_plain() { plain } else { vector };
+        let orthogonal = |collect: &'static str| {
+            [
+                with(&[Basis], self.vectors("project", &[&[read(W)]])),
+                self.scalars(collect),
+                with(&[Basis, Coefficients], self.vectors("subtract", &[&[update(W)]])),
+            ]
+        };
+        let mut turn = vec![with(&[Basis], self.vectors("normalise", &[&[read(W), write(V)]]))];
+        turn.extend(self.apply(V, Z));
+        turn.push(self.multiply(or(Z, V), W));
+        turn.extend(orthogonal("collect"));
+        turn.extend(orthogonal("collect_again"));
+        turn.push(self.scalars("rotate"));
+        let given = Use { role: Role::Given, vector: or(Z, W), access: [true, false] };
+        let mut mend =
+            vec![self.scalars("minimise"), with(&[Basis, Coefficients], self.vectors("combine", &[&[write(W)]]))];
+        mend.extend(self.apply(W, Z));
+        mend.extend([self.vectors("correct", &[&[update(X), given]]), self.residual(W), self.scalars("close")]);
+        let mend = mend.into_iter().map(|phase| when(Status::Closing, phase)).collect();
+        let (begin, period) = (vec![self.residual(W), self.scalars("begin")], Some(restart));
+        Script { begin, turn, mend, period, basis: restart + 1, ..Script::default() }
+    }
+
     fn chebyshev(&self) -> Script {
         use Vector::{P, R, X, Z};
         let begin = vec![self.residual(R), self.scalars("test")];
@@ -451,6 +509,6 @@ fn when(status: Status, phase: Phase) -> Phase {
 
 /// Whether a method computes M^-1 r where it is used: where M is the identity; or diagonal, and no product needs the vector.
 pub(super) fn is_fused(method: Method, applied: Preconditioning) -> bool {
-    let gathers = matches!(method, Method::SingleReductionCg | Method::PipelinedCg(_) | Method::BiCgStab);
+    let gathers = !matches!(method, Method::Cg | Method::Chebyshev(_) | Method::Jacobi(_));
     applied == Preconditioning::None || (is_pointwise(applied) && !gathers)
 }

@@ -1,0 +1,146 @@
+// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows. One buffer holds, for
+// cycles of m iterations, m columns of m entries, the rotations, the rotated right-hand side, the minimiser, and the projections of the
+// vector that is being made orthogonal. The history holds norms, not squares.
+
+fn column(j: u32) -> u32 { return j * task.restart; }
+fn cosine(i: u32) -> u32 { return task.restart * task.restart + i; }
+fn sine(i: u32) -> u32 { return cosine(task.restart) + i; }
+fn rotated(i: u32) -> u32 { return sine(task.restart) + i; }
+fn minimiser(i: u32) -> u32 { return rotated(task.restart) + 1u + i; }
+fn projection(i: u32) -> u32 { return minimiser(task.restart) + i; }
+
+// A cycle from a residual of this norm, which is in w.
+fn starts(norm: real) {
+    course.flag = 0u;
+    course.rho = norm;
+    course.beta = norm;
+    triangle[rotated(0u)] = norm;
+}
+
+@compute @workgroup_size(THREADS)
+fn begin(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let norm = sqrt(total(0u));
+    if goes_on(norm) { starts(norm); }
+}
+
+var<workgroup> vectors: u32;
+
+// Adds up the shares of the projections, and adds them to the column where it is the second time.
+fn collected(thread: u32, again: bool) {
+    if thread == 0u { vectors = select(0u, course.flag + 1u, course.status == RUNNING); }
+    let count = workgroupUniformLoad(&vectors);
+    for (var k = 0u; k < count; k++) {
+        var sum: real;
+        for (var group = thread; group < task.groups; group += THREADS) { sum += partials[k * MOST_GROUPS + group]; }
+        parts[thread] = sum;
+        fold(thread, 1u);
+        if thread == 0u {
+            let entry = column(count - 1u) + k;
+            triangle[projection(k)] = total(0u);
+            triangle[entry] = select(ZERO, triangle[entry], again) + total(0u);
+        }
+        workgroupBarrier();
+    }
+}
+
+@compute @workgroup_size(THREADS)
+fn collect(@builtin(local_invocation_index) thread: u32) {
+    collected(thread, false);
+}
+
+@compute @workgroup_size(THREADS)
+fn collect_again(@builtin(local_invocation_index) thread: u32) {
+    collected(thread, true);
+}
+
+// The new column under the old rotations, and a rotation of its own: what is left of the right-hand side is the residual's norm.
+@compute @workgroup_size(THREADS)
+fn rotate(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.groups);
+    if thread != 0u || course.status != RUNNING { return; }
+    let j = course.flag;
+    let below = sqrt(total(0u));
+    if !finite(below) {
+        ends(NOT_FINITE, OF_BASIS, below);
+        return;
+    }
+    let first = column(j);
+    for (var i = 0u; i < j; i++) {
+        let upper = triangle[first + i];
+        let lower = triangle[first + i + 1u];
+        triangle[first + i] = triangle[cosine(i)] * upper + triangle[sine(i)] * lower;
+        triangle[first + i + 1u] = triangle[cosine(i)] * lower - triangle[sine(i)] * upper;
+    }
+    let diagonal = triangle[first + j];
+    // Scaled by the larger of the two, which keeps the squares in range.
+    let scale = max(abs(diagonal), abs(below));
+    var c = ONE;
+    var s = ZERO;
+    if scale != ZERO {
+        let d = diagonal / scale;
+        let e = below / scale;
+        let root = sqrt(d * d + e * e);
+        c = d / root;
+        s = e / root;
+    }
+    triangle[first + j] = c * diagonal + s * below;
+    triangle[cosine(j)] = c;
+    triangle[sine(j)] = s;
+    let before = triangle[rotated(j)];
+    triangle[rotated(j + 1u)] = -(s * before);
+    triangle[rotated(j)] = c * before;
+    course.beta = below;
+    course.flag = j + 1u;
+    let more = goes_on(abs(s * before));
+    course.outcome = course.status;
+    // Without a next vector the Krylov space is exhausted: it holds the solution, or A is singular.
+    if !more || below == ZERO || j + 1u == task.restart { course.status = CLOSING; }
+}
+
+// The minimiser, by back substitution.
+@compute @workgroup_size(THREADS)
+fn minimise(@builtin(local_invocation_index) thread: u32) {
+    if thread != 0u || course.status != CLOSING { return; }
+    let count = course.flag;
+    for (var back = 1u; back <= count; back++) {
+        let i = count - back;
+        var sum = triangle[rotated(i)];
+        for (var j = i + 1u; j < count; j++) { sum -= triangle[column(j) + i] * triangle[minimiser(j)]; }
+        let diagonal = triangle[column(i) + i];
+        if diagonal == ZERO {
+            ends(VANISHED, OF_DETERMINANT, ZERO);
+            return;
+        }
+        triangle[minimiser(i)] = sum / diagonal;
+    }
+}
+
+// After x has changed, the true residual decides. It can meet the threshold before the recurred one does; and where the basis was not quite
+// orthogonal, that one met it too early, and another cycle refines x.
+@compute @workgroup_size(THREADS)
+fn close(@builtin(local_invocation_index) thread: u32) {
+    gather(thread, 1u, task.product_groups);
+    if thread != 0u || course.status != CLOSING { return; }
+    if course.outcome == ENDED {
+        course.status = ENDED;
+        return;
+    }
+    let norm = sqrt(total(0u));
+    let is_met = course.outcome == CONVERGED;
+    let last = (course.length - 1u) % RING;
+    if !finite(norm) {
+        ends(NOT_FINITE, OF_TRUE, norm);
+    } else if norm <= select(task.limit, task.near, is_met) {
+        history[last] = min(history[last], norm);
+        course.status = CONVERGED;
+    } else if course.beta == ZERO && !is_met {
+        ends(VANISHED, OF_NEXT, ZERO);
+    } else if norm >= course.rho {
+        course.status = STAGNANT;
+    } else {
+        course.status = RUNNING;
+        starts(norm);
+    }
+}
