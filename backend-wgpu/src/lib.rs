@@ -1,5 +1,5 @@
 //! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak WebGPU, by kernels
-//! in WGSL.
+//! in WGSL; and linear solvers, a few dispatches an iteration.
 //!
 //! Several steps a dispatch, whose cells stay in registers and workgroup memory; or a dispatch a stage and step. Many
 //! dispatches a submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and

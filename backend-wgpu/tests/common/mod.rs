@@ -1,4 +1,5 @@
 //! What the tests on a device share.
+#![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::sync::Arc;
 
@@ -53,7 +54,6 @@ pub fn magnitude(fields: &[Array]) -> f64 {
 
 /// Steps a problem and checks each step against the reference, from the same old values, within the stated bound. Then does
 /// all steps again in one call, and finds the same bits. Returns the largest difference and the bound.
-#[allow(dead_code, reason = "not every test program uses it")]
 pub fn check(backend: &WgpuBackend, problem: &Problem, fields: &[Array], steps: u64) -> [f64; 2] {
     let plan = backend.plan(problem, &Options::default()).unwrap();
     check_plan(backend, problem, &plan, fields, steps)
