@@ -28,7 +28,7 @@ use crate::setup::Setup;
 use crate::solve::{Page, Question};
 
 /// Time of the machine's cores that a software adapter takes for a frame, for each million of pixels.
-const SOFTWARE_FRAME: Duration = Duration::from_millis(25);
+const SOFTWARE_FRAME: Duration = Duration::from_millis(40);
 
 /// When the window draws what the run has to tell. Not at once: then egui would draw it twice.
 const SOON: Duration = Duration::from_millis(1);
