@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use abide_core::plan::stream::{Form, plan_form};
 use abide_core::plan::{Execution, Options, stream_plans};
 use abide_core::{Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
-use abide_cuda::{CudaBackend, Nvrtc, report, target};
-use abide_shaders::cuda::COMPILE_OPTIONS;
+use abide_cuda::{CudaBackend, Nvrtc, report_as_planned, target};
 
 fn form(text: &str) -> Result<Form> {
     let numbers: Vec<usize> = text.split(',').filter_map(|n| n.parse().ok()).collect();
@@ -83,25 +82,13 @@ fn main() -> Result<()> {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(number) else { break };
-                    let compiled = abide_shaders::cuda::kernel(&problem, plan)
-                        .and_then(|text| Nvrtc::open()?.compile(&text, &target(&device), &COMPILE_OPTIONS));
-                    let spills = match &compiled {
-                        Ok(cubin) => cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0),
-                        Err(_) => 0,
-                    };
-                    if backend.is_ok() && spills == 0 {
-                        // Into the cache, from which they are opened below.
-                        let _ = report(&problem, plan, &target(&device));
-                    }
+                    // Into the cache, from which they are opened below.
+                    let compiled = report_as_planned(&problem, plan, &target(&device));
+                    let spills = compiled.iter().flatten().map(|c| c.spill_bytes).max().unwrap_or(0);
                     spilled.lock().unwrap_or_else(PoisonError::into_inner)[number] = spills;
                     if backend.is_err() {
                         let said = match compiled {
-                            Ok(cubin) => {
-                                if let Ok(to) = std::env::var("CUBIN") {
-                                    let _ = std::fs::write(to, &cubin.image);
-                                }
-                                format!("{:?}", cubin.report)
-                            }
+                            Ok(report) => format!("{report:?}"),
                             Err(error) => error.to_string().chars().take(400).collect(),
                         };
                         let predicted = shape.cells() as f64 / plan.estimated_seconds / 1e9;

@@ -27,7 +27,7 @@ pub fn target(device: &DeviceSpec) -> String {
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
     let compile = |plan: &Plan| -> Result<(Plan, Cubin, usize)> {
-        let cubin = cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)?;
+        let cubin = compile(nvrtc, problem, plan, target)?;
         let mut plan = plan.clone();
         plan.compiled = cubin.report.clone();
         let spilled = plan.compiled.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
@@ -61,6 +61,10 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
     }
     Ok(noted(best, planned - fits.unwrap_or(0)))
+}
+
+fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<Cubin> {
+    cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)
 }
 
 /// The most streams that are compiled in search of one that does not spill.
@@ -126,7 +130,12 @@ impl Kernels {
     }
 }
 
-/// The compiler's report of a plan's kernels without a device, for any target the compiler knows.
+/// The compiler's report of a plan's kernels as they stand, spills and all, without a device.
+pub fn report_as_planned(problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<Compiled>> {
+    Ok(compile(&Nvrtc::open()?, problem, plan, target)?.report)
+}
+
+/// The compiler's report of the kernels that run for a plan, without a device, for any target the compiler knows.
 pub fn report(problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<Compiled>> {
     Ok(fit(&Nvrtc::open()?, problem, plan, target)?.0.compiled)
 }

@@ -38,7 +38,7 @@ use cudarc::driver::CudaContext;
 
 pub use abide_cache::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use driver::device_count;
-pub use kernels::{fit, report, target};
+pub use kernels::{fit, report, report_as_planned, target};
 pub use krylov::{Image, fit_solver, plan_batch};
 pub use nvrtc::{Cubin, FOLDER_VARIABLE as NVRTC_VARIABLE, Nvrtc};
 
