@@ -354,7 +354,6 @@ fn what_can_be_awaited_is_what_blocks() {
     assert!(matches!(pollster::block_on(session.read_async(2)), Err(Error::Limit { .. })));
 }
 
-/// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
 /// On somebody else's device the same steps have the same bits, and lie in a buffer that its owner can read.
 #[test]
 fn a_device_can_be_shared() {
@@ -398,6 +397,7 @@ fn a_device_can_be_shared() {
     assert_eq!(&*copy.slice(..).get_mapped_range().unwrap(), expected.as_bytes());
 }
 
+/// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
 #[test]
 fn every_adapter() {
     if backend().is_none() {

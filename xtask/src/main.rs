@@ -1,10 +1,11 @@
-//! What a developer's day with Abide needs: `cargo xtask test` and `cargo xtask gpu`.
+//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask gpu` and `cargo xtask web`.
 
 mod cargo;
 mod gpu;
 mod setup;
 mod summary;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
@@ -23,12 +24,15 @@ enum Task {
     Test,
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
     Gpu(gpu::Gpu),
+    /// Build the page that runs Abide in a browser into the folder target/web/
+    Web(web::Web),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Test => test::run(),
         Task::Gpu(gpu) => gpu.run(),
+        Task::Web(web) => web.run(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

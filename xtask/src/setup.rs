@@ -1,4 +1,4 @@
-//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, rustfmt and clippy.
+//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser, rustfmt and clippy.
 //!
 //! Each is looked for first; only what is missing is installed, and every installation is announced.
 
@@ -15,6 +15,15 @@ const VULKAN_PACKAGES: [&str; 5] = ["mesa-vulkan-drivers", "libvulkan1", "libegl
 /// A display in memory, and what windows load at run time.
 const WINDOW_PACKAGES: [&str; 8] =
     ["xvfb", "xauth", "libxkbcommon-x11-0", "libxkbcommon0", "libxcursor1", "libxi6", "libxrandr2", "libx11-xcb1"];
+
+/// Programs that are Chromium.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Debian's package of it.
+const BROWSER_PACKAGE: &str = "chromium";
+
+/// The environment variable that names the browser's program.
+const BROWSER_VARIABLE: &str = "ABIDE_BROWSER";
 
 /// The last release of the compiler that still knows Volta (sm_70).
 const NVRTC_WHEEL: &str = "nvidia-cuda-nvrtc-cu12==12.8.93";
@@ -37,6 +46,45 @@ pub fn rust_components() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Installs the standard library for a target, if it is missing.
+pub fn wasm(target: &str) -> Result<()> {
+    let there = || {
+        let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+        output.is_ok_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir())
+    };
+    if there() {
+        return Ok(());
+    }
+    println!("installing: Rust's standard library for {target}");
+    if !answers("rustup", &["--version"]) {
+        bail!(
+            "the standard library for {target} is missing and there is no rustup to add it; install it with your Rust"
+        );
+    }
+    if !succeeds(Command::new("rustup").args(["target", "add", target]).current_dir(root()))? {
+        bail!("rustup target add {target} failed; see its message above");
+    }
+    Ok(())
+}
+
+/// The browser that pages are tested in: the one that the environment names, one that is there, or one installed now.
+pub fn browser() -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os(BROWSER_VARIABLE) {
+        return Ok(PathBuf::from(named));
+    }
+    let found = || BROWSERS.iter().find(|name| answers(name, &["--version"])).map(PathBuf::from);
+    if let Some(browser) = found() {
+        return Ok(browser);
+    }
+    println!("installing: {BROWSER_PACKAGE} (a browser with WebGPU; none was found)");
+    let installed = apt_install(&[BROWSER_PACKAGE]).and_then(|()| found().context("it is not on the path"));
+    installed.with_context(|| {
+        format!(
+            "the page needs Chromium or Chrome and none could be installed; {BROWSER_VARIABLE} can name the program"
+        )
+    })
 }
 
 /// Installs a software Vulkan driver if there is no driver at all.

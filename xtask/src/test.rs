@@ -45,6 +45,8 @@ pub fn run() -> Result<bool> {
         succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });
 
+    steps.run("page in a browser", |_| crate::web::check());
+
     print!("{}", summary(&steps.0));
     Ok(steps.0.iter().all(|step| step.ok))
 }

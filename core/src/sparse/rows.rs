@@ -54,7 +54,7 @@ impl<T: Real> Rows<T> {
 /// An error unless both extents are within [`MAX_EXTENT`].
 pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
     for (name, extent) in [("rows", rows), ("columns", columns)] {
-        if extent > MAX_EXTENT {
+        if u32::try_from(extent).is_err() {
             return Err(Error::limit(format!("{name} of a matrix"), extent, MAX_EXTENT, "choose a smaller size"));
         }
     }

@@ -1,0 +1,107 @@
+//! What a link to the page asks for, as in `?model=gray-scott&size=512x512&steps=100&check`.
+
+use abide_core::{DType, Error, Execution, Options, Problem, Result, Shape, catalogue};
+
+/// The most cells of a side: what a canvas shows at a glance.
+const LONGEST_SIDE: usize = 4096;
+
+/// What to run and how far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// A model of the catalogue that has two axes.
+    pub model: String,
+    /// Rows and columns.
+    pub size: [usize; 2],
+    /// How to run it.
+    pub execution: Execution,
+    /// Stop after so many steps; go on for ever unless given.
+    pub steps: Option<u64>,
+    /// Hold as many steps, each by itself, against the CPU reference.
+    pub check: bool,
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Asked {
+            model: "gray-scott".to_owned(),
+            size: [512, 512],
+            execution: Execution::Auto,
+            steps: None,
+            check: false,
+        }
+    }
+}
+
+impl Asked {
+    /// Reads a link's part from the question mark on.
+    pub fn parse(query: &str) -> Result<Asked> {
+        let mut asked = Asked::default();
+        for part in query.trim_start_matches('?').split('&').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let invalid = |reason: &str, change: &str| Error::invalid(format!("{name}={value}"), reason, change);
+            match name {
+                "model" => asked.model = value.to_owned(),
+                "size" => {
+                    let sides = value.split_once('x').and_then(|(rows, columns)| {
+                        Some([rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?])
+                    });
+                    asked.size = sides
+                        .filter(|sides| sides.iter().all(|side| (1..=LONGEST_SIDE).contains(side)))
+                        .ok_or_else(|| invalid("no rows and columns of 1 to 4096", "write it as in size=512x512"))?;
+                }
+                "execution" => asked.execution = value.parse()?,
+                "steps" => {
+                    let steps = value.parse().map_err(|_| invalid("no whole number", "write it as in steps=100"))?;
+                    asked.steps = Some(steps);
+                }
+                "check" => asked.check = true,
+                _ => {
+                    return Err(Error::unknown(
+                        "part of the link",
+                        name,
+                        ["model", "size", "execution", "steps", "check"],
+                    ));
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    /// What is asked of the plan.
+    pub fn options(&self) -> Options {
+        Options { execution: self.execution, ..Options::default() }
+    }
+
+    /// The problem, with the model's own boundary and parameters, in f32: WebGPU has no other type.
+    pub fn problem(&self) -> Result<Problem> {
+        let program = catalogue::find(&self.model)?.program(2)?;
+        Problem::new(program.into(), Shape::new(&self.size)?, DType::F32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_understood() {
+        assert_eq!(Asked::parse("").unwrap(), Asked::default());
+        let asked = Asked::parse("?size=127x131&steps=100&check").unwrap();
+        assert_eq!(asked, Asked { size: [127, 131], steps: Some(100), check: true, ..Asked::default() });
+        assert_eq!(asked.problem().unwrap().shape.extents(), [127, 131]);
+        assert_eq!(Asked::parse("?check=1&model=life").unwrap().model, "life");
+        assert_eq!(Asked::parse("?execution=stepwise").unwrap().options().execution, Execution::Stepwise);
+    }
+
+    #[test]
+    fn a_link_that_means_nothing_is_an_error() {
+        for query in
+            ["?size=512", "?size=0x3", "?size=5x9999", "?size=x", "?steps=-1", "?steps=", "?execution=", "?colour=red"]
+        {
+            assert!(Asked::parse(query).is_err(), "{query}");
+        }
+        let three = Asked::parse("?model=3d7pt").unwrap();
+        assert!(three.problem().is_err());
+        assert!(Asked::parse("?model=unheard-of").unwrap().problem().is_err());
+    }
+}

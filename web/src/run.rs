@@ -1,0 +1,167 @@
+//! The page's loop: some steps, a picture, the next frame.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use abide_core::backend::Backend;
+use abide_core::{Array, Plan, Problem, Real, Result};
+use abide_wgpu::{WgpuBackend, WgpuSession};
+use wasm_bindgen::prelude::wasm_bindgen;
+use web_time::Instant;
+
+use crate::asked::Asked;
+use crate::check;
+use crate::page::{Page, State};
+use crate::pixels::Palette;
+use crate::rhythm::Rhythm;
+
+/// Seconds over which the rate is averaged.
+const RATE_SECONDS: f64 = 0.5;
+
+/// Runs the page; called by the browser once it is loaded.
+#[wasm_bindgen(start)]
+pub async fn start() {
+    console_error_panic_hook::set_once();
+    // Without a page there is nowhere to say so.
+    let Ok(page) = Page::find() else { return };
+    if let Err(error) = run(&page).await {
+        page.say("message", &error.to_string());
+        page.show(State::Failed);
+    }
+}
+
+async fn run(page: &Page) -> Result<()> {
+    let asked = Asked::parse(&page.query())?;
+    let problem = asked.problem()?;
+    let (name, shape) = (problem.program.name(), &problem.shape);
+    page.say("title", &format!("{name}, {shape} {}", problem.dtype));
+    let backend = WgpuBackend::new_async().await?;
+    page.say("device", &format!("{} ({})", backend.device().name, backend.driver()));
+    let plan = backend.plan(&problem, &asked.options())?;
+    page.say("plan", &plan.summary());
+    let start = start_of(&problem)?;
+    if asked.check {
+        let report = check::check(&backend, &problem, &plan, asked.steps.unwrap_or(100)).await?;
+        page.say("check", &report.to_string());
+        page.note("check", &report.json());
+    }
+    let session = backend.open_async(&problem, &plan, start).await?;
+    Loop::new(page, &asked, problem, plan, session).go().await
+}
+
+/// The fields as the model begins.
+fn start_of(problem: &Problem) -> Result<Vec<Array>> {
+    let fields = 0..problem.program.fields().len();
+    fields.map(|field| problem.program.start(field).fill(&problem.shape, problem.dtype)).collect()
+}
+
+/// What the buttons have asked for since the last frame.
+#[derive(Default)]
+struct Pressed {
+    toggle: Cell<bool>,
+    restart: Cell<bool>,
+}
+
+struct Loop<'a> {
+    page: &'a Page,
+    problem: Problem,
+    session: WgpuSession,
+    size: [usize; 2],
+    most: u64,
+    rhythm: Rhythm,
+    rate: Rate,
+    steps: u64,
+    pressed: Rc<Pressed>,
+}
+
+impl<'a> Loop<'a> {
+    fn new(page: &'a Page, asked: &Asked, problem: Problem, plan: Plan, session: WgpuSession) -> Loop<'a> {
+        let pressed = Rc::new(Pressed::default());
+        let (toggle, restart) = (pressed.clone(), pressed.clone());
+        page.on_press("toggle", move || toggle.toggle.set(!toggle.toggle.get()));
+        page.on_press("restart", move || restart.restart.set(true));
+        let (size, most) = (asked.size, asked.steps.unwrap_or(u64::MAX));
+        let rate = Rate::new(problem.shape.cells());
+        Loop { page, problem, session, size, most, rhythm: Rhythm::new(plan.depth), rate, steps: 0, pressed }
+    }
+
+    async fn go(mut self) -> Result<()> {
+        let (palette, mut pixels) = (Palette::default(), Vec::new());
+        let mut state = State::Running;
+        self.page.show(state);
+        loop {
+            let mut is_new = state == State::Running;
+            if self.pressed.restart.take() {
+                for (field, values) in start_of(&self.problem)?.iter().enumerate() {
+                    self.session.write_async(field, values).await?;
+                }
+                self.steps = 0;
+                is_new = true;
+            } else if state == State::Running {
+                self.advance().await?;
+            }
+            if is_new {
+                let shown = self.session.read_async(self.problem.program.shown()).await?;
+                if let Some(values) = f32::slice(&shown) {
+                    palette.pixels(values, &mut pixels);
+                    self.page.draw(self.size, &pixels)?;
+                }
+                self.page.say("steps", &self.steps.to_string());
+            }
+            let toggle = self.pressed.toggle.take();
+            let next = match state {
+                State::Running if self.steps == self.most => State::Done,
+                State::Running if toggle => State::Stopped,
+                State::Stopped if toggle => State::Running,
+                State::Done if toggle || self.steps < self.most => {
+                    // On from where it is, beyond what the link asked for; or from the beginning once more.
+                    self.most = if self.steps < self.most { self.most } else { u64::MAX };
+                    State::Running
+                }
+                same => same,
+            };
+            if next != state {
+                state = next;
+                self.page.show(state);
+            }
+            self.page.frame().await?;
+        }
+    }
+
+    /// A frame's steps, timed.
+    async fn advance(&mut self) -> Result<()> {
+        let steps = self.rhythm.steps(self.most - self.steps);
+        let begun = Instant::now();
+        let seconds = self.session.advance_async(steps).await?;
+        self.rhythm.learn(steps, begun.elapsed().as_secs_f64());
+        self.steps += steps;
+        if let Some(rate) = self.rate.after(steps, seconds) {
+            self.page.say("rate", &format!("{rate:.3} GCells/s"));
+        }
+        Ok(())
+    }
+}
+
+/// Cells times steps per second of the device's time, averaged.
+struct Rate {
+    cells: f64,
+    steps: u64,
+    seconds: f64,
+}
+
+impl Rate {
+    fn new(cells: usize) -> Rate {
+        Rate { cells: cells as f64, steps: 0, seconds: 0.0 }
+    }
+
+    /// Counts steps; the rate in 10⁹ where enough of them are together.
+    fn after(&mut self, steps: u64, seconds: f64) -> Option<f64> {
+        self.steps += steps;
+        self.seconds += seconds;
+        (self.seconds >= RATE_SECONDS).then(|| {
+            let rate = self.cells * self.steps as f64 / self.seconds / 1e9;
+            (self.steps, self.seconds) = (0, 0.0);
+            rate
+        })
+    }
+}
