@@ -10,9 +10,11 @@ mod table;
 
 use std::path::PathBuf;
 
+use abide::backend::{self, Kind, Opened};
 use abide::io::{Staged, check_target};
-use abide::{Error, Result};
+use abide::{Choice, Error, Result};
 use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Outcome;
 
@@ -45,6 +47,39 @@ impl Bench {
             What::Roofline(args) => args.execute(),
         }
     }
+}
+
+/// The backend to be measured: the one asked for, or the first that is there, is no software driver and lacks nothing, with
+/// notes on those passed over.
+fn choose(choice: Choice, lacks: impl Fn(&Opened) -> Option<&'static str>) -> Result<(Opened, Vec<String>)> {
+    let names = match choice {
+        Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
+        Choice::Auto => backend::names(),
+    };
+    let mut notes = Vec::new();
+    for name in names {
+        match backend::open(name) {
+            Ok(opened) if opened.kind == Kind::Software => {
+                notes.push(format!("auto: {name} has a software driver only"));
+            }
+            Ok(opened) => match lacks(&opened) {
+                Some(what) => notes.push(format!("auto: {name} {what}")),
+                None => return Ok((opened, notes)),
+            },
+            Err(error @ Error::Unavailable { .. }) => notes.push(format!("auto: {error}")),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::Unavailable { backend: "auto", reason: notes.join("; ") })
+}
+
+/// How many of the rows are done, on a terminal only.
+fn progress_bar(rows: usize) -> ProgressBar {
+    let bar = ProgressBar::new(rows as u64);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// The arguments of `bench roofline`.

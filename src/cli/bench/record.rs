@@ -48,6 +48,13 @@ impl Machine {
         }
     }
 
+    /// The head of a table: what was measured on what, and notes a line each.
+    pub fn title(&self, notes: &[String]) -> String {
+        let Machine { device, backend, driver, version, commit, date, .. } = self;
+        let head = format!("{device}, {backend} ({driver}), abide {version} ({commit}), {date}\n");
+        notes.iter().fold(head, |text, note| text + note + "\n")
+    }
+
     /// Its peak in a type, in 10¹² operations a second.
     pub fn tflop_per_s(&self, dtype: DType) -> f64 {
         match dtype {

@@ -3,18 +3,17 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use abide::backend::{self, Kind, Opened};
 use abide::io::check_target;
 use abide::solve::measure::{Row, Settings, measure};
 use abide::solve::{GridOperator, Matrix, Method, Precision, Preconditioning, SolveCache, SolverError, named};
 use abide::sparse::market;
 use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape, Solve};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::super::{Outcome, print, print_json};
 use super::record::{Machine, significant};
+use super::{choose, progress_bar};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -165,7 +164,8 @@ impl Solvers {
         if let Some(path) = &self.csv {
             check_target(path)?;
         }
-        let (opened, notes) = choose(self.backend)?;
+        let (opened, notes) =
+            choose(self.backend, |opened| opened.backend.linear().is_none().then_some("has no linear solvers"))?;
         let machine = Machine::of(&opened);
         let mut results = Results { machine, repeats: settings.repeats, rows: Vec::new(), missing: Vec::new() };
         if !self.json {
@@ -250,59 +250,23 @@ impl Solvers {
     }
 }
 
-/// The backend, and why others were passed over.
-fn choose(choice: Choice) -> Result<(Opened, Vec<String>)> {
-    let names = match choice {
-        Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
-        Choice::Auto => backend::names(),
-    };
-    let mut notes = Vec::new();
-    for name in names {
-        match backend::open(name) {
-            Ok(opened) if opened.kind == Kind::Software => {
-                notes.push(format!("auto: {name} has a software driver only"));
-            }
-            Ok(opened) if opened.backend.linear().is_none() => {
-                notes.push(format!("auto: {name} has no linear solvers"))
-            }
-            Ok(opened) => return Ok((opened, notes)),
-            Err(error @ Error::Unavailable { .. }) => notes.push(format!("auto: {error}")),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::Unavailable { backend: "auto", reason: notes.join("; ") })
-}
-
-/// On a terminal only.
-fn progress_bar(systems: usize) -> ProgressBar {
-    let bar = ProgressBar::new(systems as u64);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {elapsed}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
 impl Results {
     fn title(&self, notes: &[String]) -> String {
-        let Machine { device, backend, driver, version, commit, date, .. } = &self.machine;
-        let mut text = format!("{device}, {backend} ({driver}), abide {version} ({commit}), {date}\n");
-        for note in notes {
-            text += &format!("{note}\n");
-        }
-        text + &format!(
-            "\n{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10}{:>7}{:>8}{:>11}{:>11}\n",
-            "matrix",
-            "type",
-            "rows",
-            "entries",
-            "method",
-            "cache",
-            "µs/iter",
-            "± %",
-            "% bound",
-            "iterations",
-            "residual"
-        )
+        self.machine.title(notes)
+            + &format!(
+                "\n{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10}{:>7}{:>8}{:>11}{:>11}\n",
+                "matrix",
+                "type",
+                "rows",
+                "entries",
+                "method",
+                "cache",
+                "µs/iter",
+                "± %",
+                "% bound",
+                "iterations",
+                "residual"
+            )
     }
 
     /// Adds a row, and gives it as the table has it.

@@ -3,20 +3,18 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use abide::backend::{self, Kind, Opened};
 use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem};
 use abide::catalogue;
 use abide::io::check_target;
 use abide::program::Problem;
 use abide::{Choice, DType, Error, Result, Shape};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::super::problem::Manner;
 use super::super::{Outcome, print, print_json};
 use super::record::{self, Line, Machine};
-use super::{roofline, table};
+use super::{choose, progress_bar, roofline, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -150,7 +148,7 @@ impl Stencils {
         for path in self.csv.iter().chain(&self.plot) {
             check_target(path)?;
         }
-        let (opened, notes) = choose(self.backend)?;
+        let (opened, notes) = choose(self.backend, |_| None)?;
         let mut results = Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
         if !self.json {
             print(&results.title(&notes))?;
@@ -235,47 +233,13 @@ impl Stencils {
     }
 }
 
-/// The backend, and why others were passed over.
-fn choose(choice: Choice) -> Result<(Opened, Vec<String>)> {
-    let name = match choice {
-        Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
-        Choice::Auto => backend::names(),
-    };
-    let mut notes = Vec::new();
-    for name in name {
-        match backend::open(name) {
-            Ok(opened) if opened.kind == Kind::Software => {
-                notes.push(format!("auto: {name} has a software driver only"))
-            }
-            Ok(opened) => return Ok((opened, notes)),
-            Err(error @ Error::Unavailable { .. }) => notes.push(format!("auto: {error}")),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(Error::Unavailable { backend: "auto", reason: notes.join("; ") })
-}
-
 fn name_of(problem: &Problem) -> String {
     format!("{} {} {}", problem.program.name(), problem.dtype, problem.shape)
 }
 
-/// On a terminal only.
-fn progress_bar(problems: usize) -> ProgressBar {
-    let bar = ProgressBar::new(problems as u64);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {elapsed}") {
-        bar.set_style(style);
-    }
-    bar
-}
-
 impl Results {
     fn title(&self, notes: &[String]) -> String {
-        let Machine { device, backend, driver, version, commit, date, .. } = &self.machine;
-        let mut text = format!("{device}, {backend} ({driver}), abide {version} ({commit}), {date}\n");
-        for note in notes {
-            text += &format!("{note}\n");
-        }
-        text + "\n"
+        self.machine.title(notes) + "\n"
     }
 
     /// What the last problem came to.
@@ -381,7 +345,7 @@ mod tests {
     fn a_wrong_row_fails_the_command_and_is_no_result() {
         let problem = problem("2d5pt", "16x24".parse().unwrap(), DType::F64).unwrap();
         let settings = Settings { steps: Some(3), seconds: 1e-4, ..Settings::quick() };
-        let row = measure(&backend::open("cpu").unwrap(), &problem, &settings).unwrap();
+        let row = measure(&abide::backend::open("cpu").unwrap(), &problem, &settings).unwrap();
         let mut results =
             Results { machine: Machine::default(), settings, rows: vec![row.clone(), row], missing: Vec::new() };
         assert!(results.hold() && results.verdict().contains("2 measured, verified in every cell (full)"));
