@@ -9,12 +9,15 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use abide_core::solver::{
-    EngineSession, LinearBackend, LinearSession, Matrix, Operator, Serial, SolveOptions, SolvePlan, SolverError,
+    BatchSystem, EngineSession, LinearBackend, LinearSession, Matrix, Operator, Parameters, Report, Serial,
+    SolveOptions, SolvePlan, SolverError, check_batch,
 };
 use abide_core::{Backend, DType, Real, Result};
+use rayon::prelude::*;
 
 pub use engine::Threads;
 
@@ -35,13 +38,30 @@ pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>
 }
 
 impl CpuBackend {
-    fn linear_session<T: Real>(
+    /// A session on all threads, or on the caller's `alone`: the bits are the same.
+    fn linear_session(
+        &self,
+        matrix: &Matrix,
+        plan: &SolvePlan,
+        options: &SolveOptions,
+        alone: bool,
+    ) -> Result<Box<dyn LinearSession>, SolverError> {
+        plan.check(self.name(), matrix, options)?;
+        matrix.check(options)?;
+        match matrix.dtype() {
+            DType::F32 => self.linear_session_in::<f32>(matrix, plan.clone(), options, alone),
+            DType::F64 => self.linear_session_in::<f64>(matrix, plan.clone(), options, alone),
+        }
+    }
+
+    fn linear_session_in<T: Real>(
         &self,
         matrix: &Matrix,
         plan: SolvePlan,
         options: &SolveOptions,
+        alone: bool,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        if self.is_reference() {
+        if alone {
             return Ok(Box::new(EngineSession::open(Serial, matrix.operator::<T>()?, plan, options)?));
         }
         let engine = Threads::<T>::new(self.pool(), matrix.rows())?;
@@ -60,11 +80,26 @@ impl LinearBackend for CpuBackend {
         plan: &SolvePlan,
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        plan.check(self.name(), matrix, options)?;
-        matrix.check(options)?;
-        match matrix.dtype() {
-            DType::F32 => self.linear_session::<f32>(matrix, plan.clone(), options),
-            DType::F64 => self.linear_session::<f64>(matrix, plan.clone(), options),
-        }
+        self.linear_session(matrix, plan, options, self.is_reference())
+    }
+
+    /// A system a thread: of small ones there are more than threads, and none waits for another's.
+    fn solve_batch(
+        &self,
+        systems: &mut [BatchSystem<'_>],
+        options: &SolveOptions,
+        parameters: &Parameters,
+    ) -> Result<Vec<Result<Report, SolverError>>> {
+        check_batch(systems)?;
+        let solve = |system: &mut BatchSystem<'_>| {
+            let plan = plan::plan(system.matrix, options, self.device(), true);
+            let mut session = self.linear_session(system.matrix, &plan, options, true)?;
+            session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
+        };
+        Ok(match self.pool() {
+            _ if self.is_reference() => systems.iter_mut().map(solve).collect(),
+            Some(pool) => pool.install(|| systems.par_iter_mut().map(solve).collect()),
+            None => systems.par_iter_mut().map(solve).collect(),
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use abide_core::solver::{
-    Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial, SolveOptions,
+    BatchSystem, Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial, SolveOptions,
 };
 use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Real, Shape, catalogue};
@@ -184,4 +184,46 @@ fn a_plan_for_another_system_is_refused() {
     assert!(error.contains("400 rows") && error.contains("441 rows"), "{error}");
     let single = CpuBackend::with_threads(1).unwrap().plan_solve(&one, &options).unwrap();
     assert_eq!(single.synchronisation, abide_core::solver::SolveSync::None);
+}
+
+#[test]
+fn a_batch_has_the_bits_of_its_systems_alone() {
+    let options = SolveOptions::with_method(Method::Cg);
+    let parameters = Parameters { relative: 1e-9, ..Parameters::DEFAULT };
+    // The same places, other values: the diagonal grows, but that of one system is negative.
+    let laplacian = laplacian_2d(19, 23, DType::F64).unwrap();
+    let system = |number: usize| {
+        let mut triplets = Triplets::new(laplacian.rows(), laplacian.columns()).unwrap();
+        for row in 0..laplacian.rows() {
+            for (column, value) in laplacian.row(row) {
+                let shift = if number == 5 { -9.0 } else { 0.1 * number as f64 };
+                triplets.push(row, column, if row == column { value + shift } else { value }).unwrap();
+            }
+        }
+        Matrix::from(triplets.into_csr().unwrap())
+    };
+    let matrices: Vec<Matrix> = (0..23).map(system).collect();
+    let rights: Vec<Array> = (0..23).map(|number| noise(laplacian.rows(), number, DType::F64)).collect();
+    let solved = |backend: &CpuBackend| {
+        let mut solutions = vec![Array::zeros(DType::F64, laplacian.rows()).unwrap(); 23];
+        let systems = matrices.iter().zip(&rights).zip(&mut solutions);
+        let mut systems: Vec<_> = systems.map(|((matrix, b), x)| BatchSystem { matrix, b, x }).collect();
+        let reports = backend.solve_batch(&mut systems, &options, &parameters).unwrap();
+        (solutions, reports)
+    };
+    let (expected, _) = solved(&CpuBackend::reference());
+    let (got, reports) = solved(&CpuBackend::new());
+    for (number, report) in reports.iter().enumerate() {
+        assert_eq!(report.is_err(), number == 5, "system {number}: {report:?}");
+        assert!(got[number].same_bits(&expected[number]), "system {number}");
+        if number != 5 {
+            let mut alone = Array::zeros(DType::F64, laplacian.rows()).unwrap();
+            let backend = CpuBackend::new();
+            let plan = backend.plan_solve(&matrices[number], &options).unwrap();
+            let mut session = backend.open_solver(&matrices[number], &plan, &options).unwrap();
+            let report = session.solve(&rights[number], &mut alone, &parameters, &mut |_, _| ControlFlow::Continue(()));
+            assert_eq!(report.unwrap().iterations, reports[number].as_ref().unwrap().iterations);
+            assert!(alone.same_bits(&got[number]), "system {number} alone");
+        }
+    }
 }
