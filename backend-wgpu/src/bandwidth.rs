@@ -25,7 +25,12 @@ pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
 /// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room.
 async fn measure(gpu: &Gpu) -> Result<f64> {
     let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-    let mut bytes: u64 = if gpu.adapter.is_software() { 32 << 20 } else { 256 << 20 };
+    let mut bytes: u64 = match gpu.adapter.interface.as_str() {
+        _ if gpu.adapter.is_software() => 32 << 20,
+        // A page is one of many, and a phone has little to give it.
+        "webgpu" => 64 << 20,
+        _ => 256 << 20,
+    };
     bytes = bytes.min(gpu.limits.max_buffer_size) / 16 * 16;
     let pair = async |bytes| {
         Ok::<_, abide_core::Error>([

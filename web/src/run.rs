@@ -13,10 +13,8 @@ use crate::asked::Asked;
 use crate::check;
 use crate::page::{Page, State};
 use crate::pixels::Palette;
+use crate::rate::Rate;
 use crate::rhythm::Rhythm;
-
-/// Seconds over which the rate is averaged.
-const RATE_SECONDS: f64 = 0.5;
 
 /// Runs the page; called by the browser once it is loaded.
 #[wasm_bindgen(start)]
@@ -136,32 +134,8 @@ impl<'a> Loop<'a> {
         self.rhythm.learn(steps, begun.elapsed().as_secs_f64());
         self.steps += steps;
         if let Some(rate) = self.rate.after(steps, seconds) {
-            self.page.say("rate", &format!("{rate:.3} GCells/s"));
+            self.page.say("rate", &rate);
         }
         Ok(())
-    }
-}
-
-/// Cells times steps per second of the device's time, averaged.
-struct Rate {
-    cells: f64,
-    steps: u64,
-    seconds: f64,
-}
-
-impl Rate {
-    fn new(cells: usize) -> Rate {
-        Rate { cells: cells as f64, steps: 0, seconds: 0.0 }
-    }
-
-    /// Counts steps; the rate in 10⁹ where enough of them are together.
-    fn after(&mut self, steps: u64, seconds: f64) -> Option<f64> {
-        self.steps += steps;
-        self.seconds += seconds;
-        (self.seconds >= RATE_SECONDS).then(|| {
-            let rate = self.cells * self.steps as f64 / self.seconds / 1e9;
-            (self.steps, self.seconds) = (0, 0.0);
-            rate
-        })
     }
 }

@@ -17,7 +17,13 @@ const WINDOW_PACKAGES: [&str; 8] =
     ["xvfb", "xauth", "libxkbcommon-x11-0", "libxkbcommon0", "libxcursor1", "libxi6", "libxrandr2", "libx11-xcb1"];
 
 /// Programs that are Chromium.
-const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const BROWSERS: [&str; 5] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
 
 /// Debian's package of it.
 const BROWSER_PACKAGE: &str = "chromium";

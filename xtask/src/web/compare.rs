@@ -75,6 +75,10 @@ pub fn check(folder: &Path) -> Result<bool> {
     hold("it did not begin anew when it was told to", steps < PICTURE_STEPS);
     page.press("toggle")?;
     page.wait_for("running", LIMIT)?;
+
+    page.load(&format!("{}?size=512", server.address()))?;
+    page.wait_for("failed", LIMIT)?;
+    hold("a link that cannot be understood is not told to the reader", page.text("message")?.contains("size=512x512"));
     Ok(ok)
 }
 
