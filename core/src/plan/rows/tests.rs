@@ -103,8 +103,11 @@ fn domains_beyond_the_caches_stream_and_those_within_persist() {
         assert!(plan.depth > 1 && wavefront(&plan).overlap < 1.3, "{}", plan.summary());
         assert!(wavefront(&plan).ring_bytes <= 2 << 20, "{}", plan.explain());
     }
-    let small = plan_rows(&problem("2d5pt", &[512, 512]), &machine(), &auto).unwrap();
+    let small = plan_rows(&problem("2d5pt", &[128, 2048]), &machine(), &auto).unwrap();
     assert_eq!((small.execution, wavefront(&small).tiles[1]), (Execution::Persistent, 2));
+    // A row of a tile costs more than one of a sweep: short ones are swept, as measured.
+    let short = plan_rows(&problem("2d5pt", &[512, 512]), &machine(), &auto).unwrap();
+    assert_eq!(short.execution, Execution::Stepwise, "{}", short.summary());
     let tiny = plan_rows(&problem("2d5pt", &[16, 16]), &machine(), &auto).unwrap();
     assert_eq!(tiny.execution, Execution::Stepwise, "{}", tiny.summary());
 }

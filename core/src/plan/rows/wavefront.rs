@@ -45,7 +45,9 @@ const EFFICIENCY: f64 = 0.25;
 /// The share of a core's own cache that rings may take; the rest is for the rows that pass through.
 const RING_SHARE: f64 = 0.5;
 
-/// Seconds that a row costs beside its cells, for the rows that its taps read must be found; and a level's turn.
+/// Seconds that a row costs beside its cells in a sweep; in a tile, where the rows that its taps read must be found in
+/// rings; and a level's turn.
+const SWEPT_ROW_SECONDS: f64 = 20e-9;
 const ROW_SECONDS: f64 = 100e-9;
 const TURN_SECONDS: f64 = 60e-9;
 
@@ -169,7 +171,7 @@ impl<'p> Model<'p> {
 pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     let model = Model::new(problem, device);
     let stages = problem.program.stages().len() as f64;
-    let row = stages * ROW_SECONDS / model.cells[2].max(1) as f64;
+    let row = stages * SWEPT_ROW_SECONDS / model.cells[2].max(1) as f64;
     model.total() * (model.compute + row).max(model.memory) / model.threads + stages * MEETING_SECONDS
 }
 
