@@ -8,7 +8,7 @@ use std::time::Instant;
 use abide_core::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::reduce;
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
+    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::KRYLOV_ENTRY;
@@ -313,12 +313,14 @@ impl LinearSession for KrylovSession {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        match (b, x) {
-            (Array::F32(b), Array::F32(x)) if self.dtype == DType::F32 => self.solve_of(b, x, parameters, observe),
-            (Array::F64(b), Array::F64(x)) if self.dtype == DType::F64 => self.solve_of(b, x, parameters, observe),
-            (b, x) => {
-                let reason = format!("b is {} and x is {}, the matrix {}", b.dtype(), x.dtype(), self.dtype);
-                Err(Error::invalid("the vectors b and x", reason, "cast them with Array::cast").into())
+        match self.dtype {
+            DType::F32 => {
+                let (b, x) = vectors_of::<f32>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
+            }
+            DType::F64 => {
+                let (b, x) = vectors_of::<f64>(b, x)?;
+                self.solve_of(b, x, parameters, observe)
             }
         }
     }

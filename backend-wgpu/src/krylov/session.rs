@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError, reduce,
+    vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{RING, Script, Status, module, script};
@@ -240,18 +241,18 @@ impl LinearSession for KrylovSession {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        match (b, x) {
-            (Array::F32(b), Array::F32(x)) if self.dtype == DType::F32 => {
-                block_on(async { Ok(self.solve_of(b, x, parameters, observe).await) })?
-            }
-            (Array::F64(b), Array::F64(x)) if self.dtype == DType::F64 => {
-                block_on(async { Ok(self.solve_of(b, x, parameters, observe).await) })?
-            }
-            (b, x) => {
-                let reason = format!("b is {} and x is {}, the matrix {}", b.dtype(), x.dtype(), self.dtype);
-                Err(Error::invalid("the vectors b and x", reason, "cast them with Array::cast").into())
-            }
-        }
+        block_on(async {
+            Ok(match self.dtype {
+                DType::F32 => {
+                    let (b, x) = vectors_of::<f32>(b, x)?;
+                    self.solve_of(b, x, parameters, observe).await
+                }
+                DType::F64 => {
+                    let (b, x) = vectors_of::<f64>(b, x)?;
+                    self.solve_of(b, x, parameters, observe).await
+                }
+            })
+        })?
     }
 }
 

@@ -63,7 +63,7 @@ pub use refine::Refinement;
 pub use registry::{METHODS, PRECONDITIONERS, method, preconditioner};
 pub use report::{Exhausted, Parameters, Report, SolverError};
 pub use run::{Begin, Run};
-pub use session::EngineSession;
+pub use session::{EngineSession, vectors_of};
 
 use std::ops::ControlFlow;
 

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, LinearSession, Observe, Operator, Parameters, Report, SolvePlan, SolverError};
+use super::{Engine, LinearSession, Observe, Operator, Parameters, Report, SolvePlan, SolverError, vectors_of};
 use crate::error::{Error, Result};
-use crate::real::{Array, DType, Real};
+use crate::real::{Array, DType};
 
 /// The residual of a correction relative to its right-hand side: what f32 reaches with most matrices, and no more.
 const CORRECTION: f64 = 1e-4;
@@ -122,12 +122,7 @@ impl<E: Engine<f64>> LinearSession for Refinement<E> {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let wrong = |name: &str| {
-            let change = "mixed precision takes f64; cast it with Array::cast";
-            Error::invalid(format!("the vector {name}"), "it is f32", change)
-        };
-        let b = f64::slice(b).ok_or_else(|| wrong("b"))?;
-        let x = f64::slice_mut(x).ok_or_else(|| wrong("x"))?;
+        let (b, x) = vectors_of::<f64>(b, x)?;
         self.refine(b, x, parameters, observe)
     }
 }

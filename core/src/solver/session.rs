@@ -6,8 +6,15 @@ use super::{
     Engine, LinearSession, Method, Observe, Operator, Parameters, Preconditioner, Report, SolveOptions, SolvePlan,
     SolverError,
 };
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::real::{Array, Real};
+
+/// The vectors of a system in the type that a solve takes; an error where one has another.
+pub fn vectors_of<'a, T: Real>(b: &'a Array, x: &'a mut Array) -> Result<(&'a [T], &'a mut [T])> {
+    let reason = format!("b is {} and x is {}, the solve takes {}", b.dtype(), x.dtype(), T::DTYPE);
+    let both = T::slice(b).zip(T::slice_mut(x));
+    both.ok_or_else(|| Error::invalid("the vectors b and x", reason, "cast them with Array::cast"))
+}
 
 /// A [`LinearSession`] in host memory.
 pub struct EngineSession<T: Real, E: Engine<T>> {
@@ -43,15 +50,7 @@ impl<T: Real, E: Engine<T>> LinearSession for EngineSession<T, E> {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let wrong = |name: &str, has: &Array| {
-            let reason = format!("it is {}, the matrix {}", has.dtype(), T::DTYPE);
-            Error::invalid(format!("the vector {name}"), reason, "cast it with Array::cast")
-        };
-        let b = T::slice(b).ok_or_else(|| wrong("b", b))?;
-        if x.dtype() != T::DTYPE {
-            return Err(wrong("x", x).into());
-        }
-        let x = T::slice_mut(x).unwrap_or_default();
+        let (b, x) = vectors_of::<T>(b, x)?;
         let EngineSession { engine, operator, preconditioner, method, .. } = self;
         engine.run(|| {
             let solver = method.solver::<T, E>();

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use eframe::wgpu;
 
+use super::triangle;
 use crate::engine::sampling::plane_axes;
 use crate::engine::{Image, OnDevice};
 
@@ -51,28 +52,8 @@ impl Gather {
     /// For textures of one 32-bit float a texel.
     pub fn new(device: &wgpu::Device) -> Gather {
         let shader = device.create_shader_module(wgpu::include_wgsl!("gather.wgsl"));
-        let pipeline = device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-            label: Some("gather"),
-            layout: None,
-            vertex: wgpu::VertexState {
-                module: &shader,
-                entry_point: Some("vertex"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                buffers: &[],
-            },
-            fragment: Some(wgpu::FragmentState {
-                module: &shader,
-                entry_point: Some("fragment"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                targets: &[Some(wgpu::TextureFormat::R32Float.into())],
-            }),
-            primitive: wgpu::PrimitiveState::default(),
-            depth_stencil: None,
-            multisample: wgpu::MultisampleState::default(),
-            multiview_mask: None,
-            cache: None,
-        });
-        Gather { pipeline }
+        let target = wgpu::TextureFormat::R32Float;
+        Gather { pipeline: triangle::pipeline(device, "gather", &shader, None, &[], target) }
     }
 
     /// Records what puts an image's values into `values`, a texture of its size.

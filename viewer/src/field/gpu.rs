@@ -10,6 +10,7 @@ use egui::PaintCallbackInfo;
 
 use super::gather::Gather;
 use super::look::{ColourMap, Scale};
+use super::triangle;
 use crate::engine::{Frame, Image};
 
 /// Entries of a colour map's texture.
@@ -113,30 +114,8 @@ impl Gpu {
             immediate_size: 0,
         });
         let pipeline = |between: bool| {
-            device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-                label: Some("field"),
-                layout: Some(&pipeline_layout),
-                vertex: wgpu::VertexState {
-                    module: &shader,
-                    entry_point: Some("vertex"),
-                    compilation_options: wgpu::PipelineCompilationOptions::default(),
-                    buffers: &[],
-                },
-                fragment: Some(wgpu::FragmentState {
-                    module: &shader,
-                    entry_point: Some("fragment"),
-                    compilation_options: wgpu::PipelineCompilationOptions {
-                        constants: &[("BETWEEN", f64::from(u8::from(between)))],
-                        ..wgpu::PipelineCompilationOptions::default()
-                    },
-                    targets: &[Some(format.into())],
-                }),
-                primitive: wgpu::PrimitiveState::default(),
-                depth_stencil: None,
-                multisample: wgpu::MultisampleState::default(),
-                multiview_mask: None,
-                cache: None,
-            })
+            let constants = [("BETWEEN", f64::from(u8::from(between)))];
+            triangle::pipeline(device, "field", &shader, Some(&pipeline_layout), &constants, format)
         };
         Gpu {
             pipelines: [false, true].map(pipeline),

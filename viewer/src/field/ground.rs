@@ -5,6 +5,8 @@ use eframe::egui_wgpu::{self, CallbackResources, CallbackTrait, RenderState, Scr
 use eframe::wgpu;
 use egui::{Color32, PaintCallbackInfo, Rect, Rgba, Shape};
 
+use super::triangle;
+
 /// Makes the pipeline, and keeps it with the window's renderer.
 pub fn install(state: &RenderState) {
     let gpu = Gpu::new(&state.device, state.target_format);
@@ -28,27 +30,7 @@ struct Gpu {
 impl Gpu {
     fn new(device: &wgpu::Device, format: wgpu::TextureFormat) -> Gpu {
         let shader = device.create_shader_module(wgpu::include_wgsl!("ground.wgsl"));
-        let pipeline = device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
-            label: Some("ground"),
-            layout: None,
-            vertex: wgpu::VertexState {
-                module: &shader,
-                entry_point: Some("vertex"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                buffers: &[],
-            },
-            fragment: Some(wgpu::FragmentState {
-                module: &shader,
-                entry_point: Some("fragment"),
-                compilation_options: wgpu::PipelineCompilationOptions::default(),
-                targets: &[Some(format.into())],
-            }),
-            primitive: wgpu::PrimitiveState::default(),
-            depth_stencil: None,
-            multisample: wgpu::MultisampleState::default(),
-            multiview_mask: None,
-            cache: None,
-        });
+        let pipeline = triangle::pipeline(device, "ground", &shader, None, &[], format);
         let colour = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("ground"),
             size: size_of::<[f32; 4]>() as u64,

@@ -8,6 +8,7 @@ pub mod ground;
 mod line;
 pub mod look;
 pub mod sight;
+mod triangle;
 
 pub use bar::{bar, number};
 pub use canvas::{Canvas, Gesture, zoom as canvas_zoom};
