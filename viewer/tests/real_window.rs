@@ -58,8 +58,14 @@ fn the_display_costs_less_than_a_tenth() {
         let mut ratios = Vec::new();
         for _ in 0..3 {
             let mut alone = abide::Simulation::builder("gray-scott").size(&[512, 512]).backend(choice).build().unwrap();
-            let pace = abide::prelude::Pace { deadline: Some(std::time::Duration::from_secs(3)), ..Default::default() };
-            let report = alone.run_with(u64::MAX, pace, |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap();
+            let mut run = |seconds| {
+                let deadline = Some(std::time::Duration::from_secs(seconds));
+                let pace = abide::prelude::Pace { deadline, ..Default::default() };
+                alone.run_with(u64::MAX, pace, |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap()
+            };
+            // The window shows the last two seconds of five: drivers have compiled by then, and caches are warm.
+            run(3);
+            let report = run(2);
             drop(alone);
             let arguments = format!("gray-scott --size 512x512 --backend {backend} --seconds 5");
             let Some((shown, _)) = sit(&arguments, &folder.path().join("window.png")) else { return };
@@ -67,6 +73,6 @@ fn the_display_costs_less_than_a_tenth() {
             ratios.push(shown / report.gcells_per_s);
         }
         ratios.sort_by(f64::total_cmp);
-        assert!(ratios[1] > 0.9, "{backend}: {ratios:?}");
+        assert!((0.9..1.1).contains(&ratios[1]), "{backend}: {ratios:?}");
     }
 }

@@ -68,6 +68,8 @@ pub struct Worker {
     /// The last frame's time and what it cost.
     shown: Option<Instant>,
     cost: Duration,
+    /// When the last epoch ended, if the run went on from there.
+    ended: Option<Instant>,
     /// The last look at the values of a field that the window's device draws by itself.
     looked: Option<Look>,
 }
@@ -104,6 +106,7 @@ impl Worker {
             stale: false,
             shown: None,
             cost: Duration::ZERO,
+            ended: None,
             looked: None,
         }
     }
@@ -257,6 +260,7 @@ impl Worker {
         // What was glanced at last is looked at.
         self.stale |= self.running && !running;
         self.running = running;
+        self.ended = None;
         self.left = left;
         self.tell();
     }
@@ -281,7 +285,10 @@ impl Worker {
             Err(error) => return self.halt("advancing", error),
         };
         let cells = live.simulation.problem().shape.cells() as u64;
-        self.meter.count(steps, seconds, cells);
+        // What the run gets done while frames are made, not what the device could do meanwhile.
+        let since = self.ended.filter(|_| self.speed == Speed::Fastest).unwrap_or(begun);
+        self.meter.count(steps, since.elapsed().as_secs_f64(), cells);
+        self.ended = Some(Instant::now());
         let fitting = (steps as f64 * EPOCH.as_secs_f64() / seconds.max(1e-6)) as u64;
         self.batch = fitting.clamp(1, self.batch.max(steps).saturating_mul(8));
         self.stale = true;
@@ -441,6 +448,7 @@ impl Worker {
             self.outlet.failed("comparing", error);
         }
         self.meter.forget();
+        self.ended = None;
         self.tell();
     }
 }
