@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::browser::Page;
 use super::serve::Server;
-use crate::cargo::{cargo, succeeds};
+use crate::cargo::{Program, build, succeeds};
 use crate::setup;
 
 /// A domain that no tile divides, its cells, and the steps that are compared with the command's too.
@@ -97,8 +97,24 @@ fn on_this_machine() -> Result<String> {
     let folder = tempfile::tempdir().context("cannot make a folder for the command's result")?;
     let output = folder.path().join("shown.npy");
     let steps = STEPS.to_string();
-    let mut command = cargo(&["run", "--quiet", "--package", "abide", "--bin", "abide", "--", "run", "gray-scott"]);
-    command.args(["--backend", "cpu", "--dtype", "f32", "--size", SIZE, "--steps", &steps, "--json"]);
+    // As the tests have built it: alone it would have other features, and most of it would be compiled once more.
+    let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let is_command = |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
+    let abide = programs.iter().find(is_command).context("cargo names no program abide")?;
+    let mut command = Command::new(&abide.path);
+    command.args([
+        "run",
+        "gray-scott",
+        "--backend",
+        "cpu",
+        "--dtype",
+        "f32",
+        "--size",
+        SIZE,
+        "--steps",
+        &steps,
+        "--json",
+    ]);
     command.args(["--input", "u=random:1", "--input", "v=random:2", "--output"]).arg(&output);
     if !succeeds(command.stdout(Stdio::null()))? {
         bail!("the command cannot run the model on the CPU");
