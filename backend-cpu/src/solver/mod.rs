@@ -9,12 +9,11 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use abide_core::solver::{
     BatchSystem, EngineSession, LinearBackend, LinearSession, Matrix, Operator, Parameters, Report, Serial,
-    SolveOptions, SolvePlan, SolverError, check_batch,
+    SolveOptions, SolvePlan, SolverError, check_batch, solve_alone,
 };
 use abide_core::{Backend, DType, Real, Result};
 use rayon::prelude::*;
@@ -38,30 +37,13 @@ pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>
 }
 
 impl CpuBackend {
-    /// A session on all threads, or on the caller's `alone`: the bits are the same.
-    fn linear_session(
-        &self,
-        matrix: &Matrix,
-        plan: &SolvePlan,
-        options: &SolveOptions,
-        alone: bool,
-    ) -> Result<Box<dyn LinearSession>, SolverError> {
-        plan.check(self.name(), matrix, options)?;
-        matrix.check(options)?;
-        match matrix.dtype() {
-            DType::F32 => self.linear_session_in::<f32>(matrix, plan.clone(), options, alone),
-            DType::F64 => self.linear_session_in::<f64>(matrix, plan.clone(), options, alone),
-        }
-    }
-
-    fn linear_session_in<T: Real>(
+    fn linear_session<T: Real>(
         &self,
         matrix: &Matrix,
         plan: SolvePlan,
         options: &SolveOptions,
-        alone: bool,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        if alone {
+        if self.is_reference() {
             return Ok(Box::new(EngineSession::open(Serial, matrix.operator::<T>()?, plan, options)?));
         }
         let engine = Threads::<T>::new(self.pool(), matrix.rows())?;
@@ -80,7 +62,12 @@ impl LinearBackend for CpuBackend {
         plan: &SolvePlan,
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
-        self.linear_session(matrix, plan, options, self.is_reference())
+        plan.check(self.name(), matrix, options)?;
+        matrix.check(options)?;
+        match matrix.dtype() {
+            DType::F32 => self.linear_session::<f32>(matrix, plan.clone(), options),
+            DType::F64 => self.linear_session::<f64>(matrix, plan.clone(), options),
+        }
     }
 
     /// A system a thread: of small ones there are more than threads, and none waits for another's.
@@ -91,11 +78,9 @@ impl LinearBackend for CpuBackend {
         parameters: &Parameters,
     ) -> Result<Vec<Result<Report, SolverError>>> {
         check_batch(systems)?;
-        let solve = |system: &mut BatchSystem<'_>| {
-            let plan = plan::plan(system.matrix, options, self.device(), true);
-            let mut session = self.linear_session(system.matrix, &plan, options, true)?;
-            session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
-        };
+        // Alone on its thread, each is solved as the reference does it, with the bits of all threads together.
+        let reference = CpuBackend::reference();
+        let solve = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);
         Ok(match self.pool() {
             _ if self.is_reference() => systems.iter_mut().map(solve).collect(),
             Some(pool) => pool.install(|| systems.par_iter_mut().map(solve).collect()),

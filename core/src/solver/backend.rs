@@ -48,13 +48,24 @@ pub trait LinearBackend: Backend {
         parameters: &Parameters,
     ) -> Result<Vec<Result<Report, SolverError>>> {
         check_batch(systems)?;
-        let solve = |system: &mut BatchSystem<'_>| {
-            let plan = self.plan_solve(system.matrix, options)?;
-            let mut session = self.open_solver(system.matrix, &plan, options)?;
-            session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
-        };
-        Ok(systems.iter_mut().map(solve).collect())
+        Ok(systems.iter_mut().map(|system| solve_alone(self, system, options, parameters)).collect())
     }
+}
+
+/// Solves one of many systems in a session of its own.
+///
+/// # Errors
+///
+/// Those of [`LinearBackend::plan_solve`], [`LinearBackend::open_solver`] and [`LinearSession::solve`].
+pub fn solve_alone(
+    backend: &(impl LinearBackend + ?Sized),
+    system: &mut BatchSystem<'_>,
+    options: &SolveOptions,
+    parameters: &Parameters,
+) -> Result<Report, SolverError> {
+    let plan = backend.plan_solve(system.matrix, options)?;
+    let mut session = backend.open_solver(system.matrix, &plan, options)?;
+    session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
 }
 
 /// One of many independent systems; `x` holds the first guess, and then the last iterate.

@@ -43,7 +43,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{BatchSystem, LinearBackend, LinearSession, Observe, check_batch};
+pub use backend::{BatchSystem, LinearBackend, LinearSession, Observe, check_batch, solve_alone};
 pub use bicgstab::BiCgStab;
 pub use bounds::Bounds;
 pub use cg::Cg;
