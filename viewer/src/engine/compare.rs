@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use abide::{CachePolicy, Choice, Execution, Result, Simulation};
+use abide::{CachePolicy, Choice, Execution, Result};
 
-use super::Opener;
+use super::{Opener, live};
 use crate::setup::Setup;
 
 /// Seconds of each turn.
@@ -72,13 +72,7 @@ pub fn compare(
     mut tell: impl FnMut(Comparison),
     mut stop: impl FnMut() -> bool,
 ) -> Result<()> {
-    let open = |variant: &Variant| -> Result<Simulation> {
-        let builder = variant.applied(setup).builder()?;
-        match opener(variant.backend) {
-            Some(opened) => builder.on(&opened).build(),
-            None => builder.build(),
-        }
-    };
+    let open = |variant: &Variant| live::open(&variant.applied(setup), opener).map(|(simulation, _)| simulation);
     let mut simulations = [open(&variants[0])?, open(&variants[1])?];
     let ways = std::array::from_fn(|i| format!("{}: {}", simulations[i].backend(), simulations[i].plan().summary()));
     let mut comparison = Comparison { ways, gcells_per_s: [0.0; 2], done: false };

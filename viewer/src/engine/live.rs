@@ -52,21 +52,23 @@ struct Rescue {
     fields: Vec<(String, Array)>,
 }
 
+/// Opens a setup, and whether on a backend of the opener's.
+pub fn open(setup: &Setup, opener: &Opener) -> Result<(Simulation, bool)> {
+    let own = opener(setup.backend);
+    let mut builder = setup.builder()?;
+    if let Some(opened) = &own {
+        builder = builder.on(opened);
+    }
+    Ok((builder.build()?, own.is_some()))
+}
+
 impl Live {
     pub fn start(setup: Setup, opener: &Opener) -> Result<Live> {
-        let open = |choice: Choice| {
-            let own = opener(choice);
-            let mut builder = setup.builder()?;
-            if let Some(opened) = &own {
-                builder = builder.on(opened);
-            }
-            builder.build().map(|simulation| (simulation, own.is_some()))
-        };
-        let (mut simulation, mut shared) = open(setup.backend)?;
+        let (mut simulation, mut shared) = open(&setup, opener)?;
         // What was chosen by itself is opened once more where the window can then draw it as it lies.
         if setup.backend == Choice::Auto && simulation.backend() == "wgpu" && opener(Choice::WGPU).is_some() {
             drop(simulation);
-            (simulation, shared) = open(Choice::WGPU)?;
+            (simulation, shared) = open(&Setup { backend: Choice::WGPU, ..setup.clone() }, opener)?;
         }
         Ok(Live { simulation, setup, touched: false, shared, rescue: None })
     }
