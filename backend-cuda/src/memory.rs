@@ -1,10 +1,12 @@
 //! The fields of a session in device memory: two buffers each, used by turns.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use abide_core::backend::{check_field, check_window, window_of};
 use abide_core::{Array, Error, Problem, Result, with_array};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result, sys};
+use abide_shaders::cuda::{pitched_cells, row_pitch};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError, sys};
 
 use crate::driver::during;
 
@@ -18,6 +20,13 @@ pub(crate) struct Fields {
     current: Vec<usize>,
 }
 
+/// Where a copy goes.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    ToHost,
+    ToDevice,
+}
+
 /// One allocation; both halves of a field that is never written are the same.
 type Buffer = Arc<CudaSlice<u8>>;
 
@@ -25,7 +34,7 @@ impl Fields {
     /// Allocates, and loads the initial values.
     pub fn new(problem: &Problem, context: &Arc<CudaContext>, values: &[Array]) -> Result<Fields> {
         let stream = context.new_stream().map_err(during("making a stream"))?;
-        let bytes = problem.shape.bytes(problem.dtype);
+        let bytes = pitched_cells(problem) * problem.dtype.bytes();
         let fields = problem.program.fields().len();
         let written = (0..fields).filter(|&f| problem.program.is_written(f)).count();
         let (free, _) = context.mem_get_info().map_err(during("asking for free memory"))?;
@@ -103,10 +112,9 @@ impl Fields {
         let mut array = Array::zeros(self.problem.dtype, self.problem.shape.cells())?;
         let from = self.pointer(field)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        with_array!(&mut array, values => {
-            // SAFETY: the buffer holds as many values of this type; the stream is waited for before the slice is used.
-            unsafe { result::memcpy_dtoh_async(values, from, self.stream.cu_stream()) }.map_err(during("reading a field"))?
-        });
+        let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
+        // SAFETY: the array has a value of this type for each cell; the stream is waited for before it is used.
+        unsafe { self.copy(Way::ToHost, host, from) }.map_err(during("reading a field"))?;
         self.stream.synchronize().map_err(during("reading a field"))?;
         Ok(array)
     }
@@ -120,11 +128,59 @@ impl Fields {
         let to = self.pointer(field)?;
         check_field(&self.problem, &self.problem.program.fields()[field], array)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        with_array!(array, values => {
-            // SAFETY: the buffer holds as many values of this type; the stream is waited for before the slice can go.
-            unsafe { result::memcpy_htod_async(to, values, self.stream.cu_stream()) }.map_err(during("writing a field"))?
-        });
+        let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
+        // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for before it can go.
+        unsafe { self.copy(Way::ToDevice, host, to) }.map_err(during("writing a field"))?;
         self.stream.synchronize().map_err(during("writing a field"))
+    }
+
+    /// Copies a field between the host, where rows follow each other, and a buffer, where they are a pitch apart.
+    ///
+    /// # Safety
+    ///
+    /// `host` has room for all cells until the stream has done this; it is not written on the way to the device.
+    unsafe fn copy(&self, way: Way, host: *mut c_void, device: sys::CUdeviceptr) -> Result<(), DriverError> {
+        let [planes, rows, row] = self.problem.shape.padded();
+        let bytes = self.problem.dtype.bytes();
+        let (row, pitch) = (row * bytes, row_pitch(&self.problem) * bytes);
+        // Rows without anything between them are one, for a row of such a copy may not have 2 GiB.
+        let (width, height) = if row == pitch { (planes * rows * row, 1) } else { (row, planes * rows) };
+        let (stream, there) = (self.stream.cu_stream(), sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
+        let here = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
+        if height == 1 {
+            // SAFETY: as promised; a buffer is never shorter than the field.
+            return unsafe {
+                match way {
+                    Way::ToHost => sys::cuMemcpyDtoHAsync_v2(host, device, width, stream),
+                    Way::ToDevice => sys::cuMemcpyHtoDAsync_v2(device, host, width, stream),
+                }
+            }
+            .result();
+        }
+        let ((from, from_pitch), (to, to_pitch)) = match way {
+            Way::ToHost => ((there, pitch), (here, row)),
+            Way::ToDevice => ((here, row), (there, pitch)),
+        };
+        let copy = sys::CUDA_MEMCPY2D_st {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: from,
+            srcHost: host,
+            srcDevice: device,
+            srcArray: std::ptr::null_mut(),
+            srcPitch: from_pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: to,
+            dstHost: host,
+            dstDevice: device,
+            dstArray: std::ptr::null_mut(),
+            dstPitch: to_pitch,
+            WidthInBytes: width,
+            Height: height,
+        };
+        // SAFETY: as promised; a buffer has the pitch's bytes for each row.
+        unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream) }.result()
     }
 }
 

@@ -116,17 +116,24 @@ const fn streaming(
 }
 
 #[rustfmt::skip]
-const CASES: [Case; 11] = [
+const CASES: [Case; 14] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
-    // Rows of whole vectors, windows that end where the domain does.
-    Case { name: "star-vectors", program: "2ds9pt", extents: &[23, 132], dtype: DType::F64, boundaries: "fixed",
+    // Two words a lane, windows that end where the last word of a row does, ...
+    Case { name: "star-words", program: "2ds9pt", extents: &[23, 131], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
+    Case { name: "box-words", program: "2d9pt", extents: &[19, 261], dtype: DType::F32, boundaries: "fixed",
+        architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
+    // ... and rows so narrow that they follow each other without a gap.
+    Case { name: "star-narrow", program: "2ds9pt", extents: &[23, 9], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
     Case { name: "box", program: "2d9pt", extents: &[21, 131], dtype: DType::F32, boundaries: "y=constant=0.5,x=mirror",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
     // Four warps that wait for each other level by level, ...
     Case { name: "cube", program: "3d7pt", extents: &[13, 21, 67], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 4, [2, 2], false, 2, 0, 1) },
+    Case { name: "cube-narrow", program: "3d7pt", extents: &[13, 21, 9], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 4, [2, 2], false, 2, 0, 1) },
     // ... or once a plane; the carried values in shared memory.
     Case { name: "cube-lag", program: "3d7pt", extents: &[13, 21, 131], dtype: DType::F32, boundaries: "z=mirror,y=constant=0.5,x=periodic",
@@ -137,8 +144,8 @@ const CASES: [Case; 11] = [
     Case { name: "maxwell", program: "fdtd-tm", extents: &[19, 70], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
     // Stages of the radii 0 and 2: the first of two windows ends among the cells that the far side holds.
-    Case { name: "unequal", program: "unequal", extents: &[20, 65], dtype: DType::F64, boundaries: "fixed",
-        architecture: 800, plan: streaming(2, 1, [1, 2], false, 3, 0, 4) },
+    Case { name: "unequal", program: "unequal", extents: &[20, 129], dtype: DType::F64, boundaries: "fixed",
+        architecture: 800, plan: streaming(2, 1, [1, 4], false, 3, 0, 4) },
     // Without asynchronous copies.
     Case { name: "reaction", program: "gray-scott", extents: &[19, 140], dtype: DType::F32, boundaries: "periodic",
         architecture: 700, plan: streaming(3, 1, [1, 4], false, 2, 0, 4) },
@@ -267,7 +274,7 @@ fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
         // Lanes read rows that other lanes of their warp have copied.
-        ("cube", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
+        ("cube-narrow", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
         // Warps read rows of others: those they have copied, and those they publish at each level, ...
         ("cube", "if constexpr (SYNCED) barrier();", ""),
         // ... or publish by turns in two halves, where stages lag.

@@ -7,13 +7,15 @@ constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;   // ... else so far outs
 constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
 constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
 constexpr bool VECTORS = OWN_X % LANES == 0;
-constexpr bool ALIGNED = VECTORS && EXTENT_X % LANES == 0;
+constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;
+constexpr int BEHIND_ROW = ALIGNED ? int((LANES - EXTENT_X % LANES) % LANES) : 0; // cells of a row's last word that are none of the domain's
+constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
 // Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
-constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X <= OWN_X && (!ALIGNED || (EXTENT_X - TILE_X) % LANES == 0);
+constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= OWN_X;
 // With stages of unequal radius, the windows but the outermost must not reach held cells at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
@@ -22,6 +24,9 @@ enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 1
 constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
 constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
+// Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away: words change places within their
+// pair in every other four lanes.
+constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
 
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
@@ -67,6 +72,9 @@ __device__ __forceinline__ void barrier()
     else __syncwarp();
 }
 
+// Where a cell of a row lies in shared memory.
+__device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
+
 struct Window {
     const Buffers& buffers;
     real* ring;                          // [RING][FIELDS][EDGE_Y + TILE_Y + EDGE_Y][TILE_X]: planes of the input, from the warp's first row
@@ -75,13 +83,17 @@ struct Window {
     Offset y0, x0;                       // the window's first cell
     unsigned stored;                     // words of own rows that this block stores, a bit each
     unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
-    Offset corner;                       // within a plane, the first word that this lane copies
+    Offset corner, leaving;                // within a plane, the first word that this lane copies, and the first that it stores
     bool whole;                          // whether the window lies in the domain, so that no cell of it needs the boundary
     bool bound_across;                   // whether the boundary gives cells of the window
     unsigned side;                       // where the window is SNUG, of the sides (Side) that it lies at
 
     __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
     __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
+
+    // The columns of the words that a lane stores of a row. Of two words a lane, neighbours' go side by side: a whole sector.
+    static constexpr int LEAVING_STEP = PAIRED && ALIGNED ? OWN_X : 32 * WORD;
+    __device__ __forceinline__ int leaving_x() const { return PAIRED && ALIGNED ? (lane & ~1) * OWN_X + (lane & 1) * WORD : lane * WORD; }
 
     __device__ __forceinline__ void enter(int tile_y, int tile_x)
     {
@@ -91,19 +103,20 @@ struct Window {
         const Offset low_y = tile_y == 0 ? 0 : y0 + MARGIN_Y, high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : y0 + TILE_Y - MARGIN_Y;
         const Offset low_x = tile_x == 0 ? 0 : x0 + MARGIN_X, high_x = tile_x == TILES_X - 1 ? EXTENT_X : x0 + TILE_X - MARGIN_X;
         const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
-        if (SNUG && high_side) x0 = EXTENT_X - TILE_X;
+        if (SNUG && high_side) x0 = END_X - TILE_X;
         if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) y0 = EXTENT_Y - TILE_Y;
         side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
                (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
         const Offset y1 = y0 + TILE_Y, x1 = x0 + TILE_X;
         corner = y(0) * STRIDE_Y + x0 + lane * WORD;
-        whole = x0 >= 0 && x1 <= EXTENT_X && (EXTENT_Y == 1 || (y0 >= 0 && y1 <= EXTENT_Y));
+        leaving = y(0) * STRIDE_Y + x0 + leaving_x();
+        whole = x0 >= 0 && x1 <= (HIGH_X == FIXED ? END_X : EXTENT_X) && (EXTENT_Y == 1 || (y0 >= 0 && y1 <= EXTENT_Y));
         bound_across = (LOW_Y != PERIODIC && y0 < FIX_Y) || (HIGH_Y != PERIODIC && y1 > EXTENT_Y - FIX_Y) ||
                        (LOW_X != PERIODIC && x0 < FIX_X) || (HIGH_X != PERIODIC && x1 > EXTENT_X - FIX_X);
         stored = inside = held = 0;
         each<OWN_Y>([&](auto r) {
             each<OWN_X / WORD>([&](auto v) {
-                const Offset at_y = y(r.value), at_x = x0 + (v.value * 32 + lane) * WORD;
+                const Offset at_y = y(r.value), at_x = x0 + leaving_x() + v.value * LEAVING_STEP;
                 const bool ours = at_y >= low_y && at_y < high_y && at_x >= low_x && at_x < high_x;
                 stored |= unsigned(ours) << (r.value * (OWN_X / WORD) + v.value);
             });
@@ -121,7 +134,7 @@ struct Window {
     __device__ __forceinline__ static void load_row(const real* from, real (&cells)[OWN_X], int lane)
     {
         each<OWN_X / VECTOR>([&](auto v) {
-            const Word word = *reinterpret_cast<const Word*>(from + lane * OWN_X + v.value * VECTOR);
+            const Word word = *reinterpret_cast<const Word*>(from + place(lane * OWN_X + v.value * VECTOR));
             each<VECTOR>([&](auto l) { cells[v.value * VECTOR + l.value] = word.lane[l.value]; });
         });
     }
@@ -131,7 +144,7 @@ struct Window {
         each<OWN_X / VECTOR>([&](auto v) {
             Word word;
             each<VECTOR>([&](auto l) { word.lane[l.value] = cells[v.value * VECTOR + l.value]; });
-            *reinterpret_cast<Word*>(to + lane * OWN_X + v.value * VECTOR) = word;
+            *reinterpret_cast<Word*>(to + place(lane * OWN_X + v.value * VECTOR)) = word;
         });
     }
 
@@ -147,7 +160,7 @@ struct Window {
                 each<OWN_Y>([&](auto r) {
                     each<OWN_X / WORD>([&](auto q) {
                         constexpr int ACROSS = q.value * 32 * WORD;
-                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + lane * WORD + ACROSS, from + r.value * STRIDE_Y + ACROSS);
+                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + place(lane * WORD + ACROSS), from + r.value * STRIDE_Y + ACROSS);
                     });
                 });
             } else {
@@ -156,8 +169,8 @@ struct Window {
                 for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
                     const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
                     if (plane.constant || line.constant || column.constant)
-                        to[cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
-                    else copy_async<sizeof(real)>(to + cell, field + line.index * STRIDE_Y + column.index);
+                        to[place(cell)] = plane.constant ? plane.value : line.constant ? line.value : column.value;
+                    else copy_async<sizeof(real)>(to + place(cell), field + line.index * STRIDE_Y + column.index);
                 }
             }
         });
@@ -181,14 +194,15 @@ struct Window {
         if constexpr (HAS_FIXED) {
             // A cell that is held has the value it had in the beginning. Few warps have such cells.
             const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
-            const real* const own = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
+            const real* const plane = ring + (slot * FIELDS + F) * PLANE;
+            auto own = [&](int r, int c) { return plane[r * TILE_X + place(lane * OWN_X + c)]; };
             if (SNUG && !plane_held) {
                 if (side & SIDE_X && plane_there) {
                     each<OWN_Y>([&](auto r) {
                         each<FIX_X>([&](auto k) {
-                            constexpr int LOW = k.value, HIGH = OWN_X - 1 - k.value;
-                            if (side & LANE_LOW) cells[r.value][LOW] = own[r.value * TILE_X + LOW];
-                            if (side & LANE_HIGH) cells[r.value][HIGH] = own[r.value * TILE_X + HIGH];
+                            constexpr int LOW = k.value, HIGH = OWN_X - 1 - BEHIND_ROW - k.value;
+                            if (side & LANE_LOW) cells[r.value][LOW] = own(r.value, LOW);
+                            if (side & LANE_HIGH) cells[r.value][HIGH] = own(r.value, HIGH);
                         });
                     });
                 }
@@ -196,8 +210,8 @@ struct Window {
                     each<FIX_Y>([&](auto k) {
                         constexpr int LOW = k.value, HIGH = OWN_Y - 1 - k.value;
                         each<OWN_X>([&](auto c) {
-                            if (side & WARP_LOW) cells[LOW][c.value] = own[LOW * TILE_X + c.value];
-                            if (side & WARP_HIGH) cells[HIGH][c.value] = own[HIGH * TILE_X + c.value];
+                            if (side & WARP_LOW) cells[LOW][c.value] = own(LOW, c.value);
+                            if (side & WARP_HIGH) cells[HIGH][c.value] = own(HIGH, c.value);
                         });
                     });
                 }
@@ -206,7 +220,7 @@ struct Window {
                 if (__any_sync(~0u, hold != 0u)) {
                     each<OWN_Y>([&](auto r) {
                         each<OWN_X>([&](auto c) {
-                            if (hold & 1u << (r.value * OWN_X + c.value)) cells[r.value][c.value] = own[r.value * TILE_X + c.value];
+                            if (hold & 1u << (r.value * OWN_X + c.value)) cells[r.value][c.value] = own(r.value, c.value);
                         });
                     });
                 }
@@ -214,35 +228,47 @@ struct Window {
         }
     }
 
-    // Stores own cells of plane `q`, a row at a time by way of shared memory, so that stores are whole sectors. What a window
-    // stores begins and ends with whole words.
+    // Stores own cells of plane `q` in whole sectors: of two words a lane, neighbours change one; single cells go by way of shared
+    // memory. What a window stores begins and ends with whole words.
     __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
     {
         each<FIELDS>([&](auto f) {
             if constexpr (written<f.value>()) {
-                real* const plane = buffers.next[f.value] + q * STRIDE_S + corner;
+                real* const plane = buffers.next[f.value] + q * STRIDE_S + leaving;
                 each<OWN_Y>([&](auto r) {
-                    if constexpr (OWN_X > WORD) {
-                        __syncwarp();
-                        store_row(row, cells[f.value][r.value], lane);
-                        __syncwarp();
-                    }
+                    real out[OWN_X];
+                    leave(cells[f.value][r.value], out);
                     each<OWN_X / WORD>([&](auto v) {
-                        real part[WORD];
-                        each<WORD>([&](auto l) {
-                            part[l.value] = OWN_X > WORD ? row[(v.value * 32 + lane) * WORD + l.value] : cells[f.value][r.value][l.value];
-                        });
                         if (stored & 1u << (r.value * (OWN_X / WORD) + v.value)) {
-                            real* const to = plane + (r.value * STRIDE_Y + v.value * 32 * WORD);
+                            real* const to = plane + (r.value * STRIDE_Y + v.value * LEAVING_STEP);
                             if constexpr (ALIGNED) {
                                 DeviceVector word;
-                                memcpy(&word, part, 16);
+                                memcpy(&word, out + v.value * WORD, 16);
                                 *reinterpret_cast<DeviceVector*>(to) = word;
-                            } else *to = part[0];
+                            } else *to = out[v.value];
                         }
                     });
                 });
             }
         });
+    }
+
+    // A row of own cells as the words that this lane stores.
+    __device__ __forceinline__ void leave(const real (&cells)[OWN_X], real (&out)[OWN_X]) const
+    {
+        if constexpr (PAIRED && ALIGNED) {
+            const bool odd = lane & 1;
+            each<WORD>([&](auto l) {
+                const real low = cells[l.value], high = cells[WORD + l.value];
+                const real other = __shfl_xor_sync(~0u, odd ? low : high, 1);
+                out[l.value] = odd ? other : low;
+                out[WORD + l.value] = odd ? high : other;
+            });
+        } else if constexpr (OWN_X > WORD) {
+            __syncwarp();
+            store_row(row, cells, lane);
+            __syncwarp();
+            each<OWN_X>([&](auto i) { out[i.value] = row[place((i.value / WORD * 32 + lane) * WORD + i.value % WORD)]; });
+        } else each<OWN_X>([&](auto i) { out[i.value] = cells[i.value]; });
     }
 };

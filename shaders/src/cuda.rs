@@ -1,6 +1,7 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
 mod krylov;
+mod pitch;
 mod stream;
 
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 use crate::emit::{Language, formula};
 
 pub use krylov::{KRYLOV_ENTRY, QUANTITIES, krylov};
+pub use pitch::{pitched_cells, row_pitch};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
@@ -178,13 +180,14 @@ fn constant(text: &mut String, name: &str, value: usize) {
 fn constants(problem: &Problem, program: &Program) -> String {
     let axes = Axes::of(problem.shape.dimensions());
     let padded = problem.shape.padded();
-    let strides = [padded[1] * padded[2], padded[2], 1];
+    let pitch = row_pitch(problem);
+    let strides = [padded[1] * pitch, pitch, 1];
     let (real, vector) = match problem.dtype {
         DType::F32 => ("float", "float4"),
         DType::F64 => ("double", "double2"),
     };
     // Halos reach beyond the domain; leave room below the limit of 32 bits.
-    let offset = if problem.shape.cells() < (1 << 30) { "int" } else { "long long" };
+    let offset = if pitched_cells(problem) < (1 << 30) { "int" } else { "long long" };
     let mut text = format!(
         "// {} on {} {}, boundary {}\ntypedef {real} real;\ntypedef {vector} DeviceVector;\ntypedef {offset} Offset;\n",
         program.name(),
@@ -214,6 +217,7 @@ fn constants(problem: &Problem, program: &Program) -> String {
         }
     }
     let sides = || axes.0.iter().filter(|&&axis| radius[axis] > 0).flat_map(|&axis| fixed[axis]);
+    line(format!("Offset PITCH = {pitch}"));
     line(format!("bool HAS_FIXED = {}", sides().any(|b| b == Boundary::Fixed)));
     line(format!("bool HAS_CONSTANT = {}", sides().any(|b| matches!(b, Boundary::Constant(_)))));
     line(format!("int FIELDS = {}", program.fields().len()));

@@ -47,6 +47,12 @@ T __shfl_sync(unsigned, T value, int lane)
     return emulated::exchange(value, first + lane, "__shfl_sync");
 }
 
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int by)
+{
+    return emulated::exchange(value, emulated::current ^ by, "__shfl_xor_sync");
+}
+
 inline bool __any_sync(unsigned, bool vote)
 {
     const int first = emulated::current / emulated::WARP * emulated::WARP;

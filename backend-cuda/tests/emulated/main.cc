@@ -12,19 +12,21 @@
 
 namespace {
 
-constexpr size_t CELLS = size_t(EXTENT_S) * EXTENT_Y * EXTENT_X;
+constexpr size_t ROWS = size_t(EXTENT_S) * EXTENT_Y, CELLS = ROWS * EXTENT_X;   // of the domain
+constexpr size_t HELD = ROWS * PITCH;                                        // of a field in device memory
 constexpr size_t GUARD = 4096;           // cells before and after a field that nobody may use
 
 // A field in device memory; what nobody has written is not a number.
 struct Field {
-    std::vector<real> cells = std::vector<real>(CELLS + 2 * GUARD, real(NAN));
+    std::vector<real> cells = std::vector<real>(HELD + 2 * GUARD, real(NAN));
 
     real* first() { return cells.data() + GUARD; }
+    real* row(size_t r) { return first() + r * PITCH; }
 
     void check() const
     {
         for (size_t i = 0; i < GUARD; ++i)
-            if (!std::isnan(cells[i]) || !std::isnan(cells[GUARD + CELLS + i])) emulated::fail("written beyond a field");
+            if (!std::isnan(cells[i]) || !std::isnan(cells[GUARD + HELD + i])) emulated::fail("written beyond a field");
     }
 };
 
@@ -65,7 +67,7 @@ int main(int, char** arguments)
     bool changes[FIELDS];
     each<FIELDS>([&](auto f) { changes[f.value] = written<f.value>(); });
     for (int f = 0; f < FIELDS; ++f) {
-        std::copy_n(start.data() + f * CELLS, CELLS, fields[f][0].first());
+        for (size_t r = 0; r < ROWS; ++r) std::copy_n(start.data() + f * CELLS + r * EXTENT_X, EXTENT_X, fields[f][0].row(r));
         buffers.current[f] = fields[f][0].first();
         buffers.next[f] = fields[f][changes[f]].first();
     }
@@ -76,10 +78,12 @@ int main(int, char** arguments)
     const bool flipped[] = {FLIPPED};    // the fields whose result is in the second buffer
     for (int f = 0; f < FIELDS; ++f) {
         for (const Field& field : fields[f]) field.check();
+        for (size_t r = 0; r < ROWS; ++r) {
 #ifndef STEPS
-        if (memcmp(fields[f][0].first(), start.data() + f * CELLS, CELLS * sizeof(real)) != 0) emulated::fail("a pass changed its input");
+            if (memcmp(fields[f][0].row(r), start.data() + f * CELLS + r * EXTENT_X, EXTENT_X * sizeof(real)) != 0) emulated::fail("a pass changed its input");
 #endif
-        if (!result || fwrite(fields[f][flipped[f]].first(), sizeof(real), CELLS, result) != CELLS) emulated::fail("cannot write the result");
+            if (!result || fwrite(fields[f][flipped[f]].row(r), sizeof(real), EXTENT_X, result) != EXTENT_X) emulated::fail("cannot write the result");
+        }
     }
     return fclose(result);
 }

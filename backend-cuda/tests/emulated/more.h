@@ -2,12 +2,6 @@
 
 #define __cluster_dims__(...)
 
-template <class T>
-T __shfl_xor_sync(unsigned, T value, int by)
-{
-    return emulated::exchange(value, emulated::current ^ by, "__shfl_xor_sync");
-}
-
 // Waits are bounded by the turns of all lanes here, not by time.
 inline long long clock64() { return 0; }
 

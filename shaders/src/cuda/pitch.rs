@@ -1,0 +1,48 @@
+//! How a field lies in a CUDA device's memory: rows begin where lines or sectors of memory do, whatever the extents, so that
+//! kernels move whole words.
+
+use abide_core::{DType, Problem};
+
+/// Bytes of a line of device memory, and of a sector, the least that is moved.
+const UNITS: [usize; 2] = [128, 32];
+
+/// Rows may grow by one part in so many.
+const LEAST_SHARE: usize = 8;
+
+/// Cells from the beginning of a row to that of the next: the row rounded up to lines, or to sectors where lines would cost
+/// much, or the row itself where sectors would too. What lies behind a row is never read as a cell.
+pub fn row_pitch(problem: &Problem) -> usize {
+    pitch(problem.shape.padded()[2], problem.dtype)
+}
+
+/// Cells of a field in device memory, those behind its rows included.
+pub fn pitched_cells(problem: &Problem) -> usize {
+    let [planes, rows, _] = problem.shape.padded();
+    planes * rows * row_pitch(problem)
+}
+
+fn pitch(row: usize, dtype: DType) -> usize {
+    let rounded = UNITS.map(|unit| row.next_multiple_of(unit / dtype.bytes()));
+    rounded.into_iter().find(|pitch| (pitch - row) * LEAST_SHARE <= row).unwrap_or(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_rounded_up_where_it_costs_little() {
+        for (row, dtype, expected) in [
+            (8352, DType::F64, 8352),
+            (8209, DType::F64, 8224),
+            (8209, DType::F32, 8224),
+            (251, DType::F64, 256),
+            (33, DType::F64, 36),
+            (9, DType::F64, 9),
+            (8, DType::F32, 8),
+            (1, DType::F32, 1),
+        ] {
+            assert_eq!(pitch(row, dtype), expected, "{row} {dtype}");
+        }
+    }
+}
