@@ -9,7 +9,7 @@ use abide_core::solver::{
     BatchSystem, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial, SolveCache,
     SolveOptions, SolverError,
 };
-use abide_core::sparse::{Triplets, hpcg, laplacian_2d, trefethen};
+use abide_core::sparse::{self, Triplets, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
 use abide_cuda::CudaBackend;
 
@@ -64,6 +64,9 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
         ("laplacian 83×79", laplacian_2d(83, 79, DType::F64).unwrap().into()),
         ("hpcg 17×19×23 f32", hpcg(17, 19, 23, DType::F32).unwrap().into()),
         ("arrow 5003", arrow(5003)),
+        // A row that is spread over all blocks, and the whole of what it is put together with.
+        ("arrow 90 001", sparse::arrow(90_001, DType::F64).unwrap().into()),
+        ("arrow 60 000 f32", sparse::arrow(60_000, DType::F32).unwrap().into()),
         ("matrix-free 101×97", stencil(&[101, 97], "constant=0", DType::F64)),
         ("matrix-free 67×131 f32", stencil(&[67, 131], "y=periodic,x=mirror", DType::F32)),
     ]

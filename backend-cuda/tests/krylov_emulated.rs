@@ -22,7 +22,12 @@ use solver::Case;
 const SLICED: Division = Division::Sliced { width: None };
 
 fn form(space: Space, blocks: usize, division: Division) -> Form {
-    Form { space, blocks, threads: 128, division, registers: usize::MAX }
+    Form { space, blocks, threads: 128, division, registers: usize::MAX, spread: None }
+}
+
+/// On a grid, with rows of more than 60 entries spread over its blocks.
+fn spread(blocks: usize, division: Division) -> Form {
+    Form { spread: Some(60), ..form(Space::Grid, blocks, division) }
 }
 
 fn stencil(extents: &[usize], boundaries: &str) -> Matrix {
@@ -50,6 +55,31 @@ fn arrow(rows: usize) -> Matrix {
         }
     }
     entries.into_csr().unwrap().into()
+}
+
+/// A diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns; symmetric where `mirrored`.
+fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> Matrix {
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    let mut diagonal: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 5) as f64).collect();
+    let mut push = |row: usize, column: usize, value: f64| {
+        entries.push(row, column, value).unwrap();
+        diagonal[row] += value.abs();
+        if mirrored {
+            entries.push(column, row, value).unwrap();
+            diagonal[column] += value.abs();
+        }
+    };
+    for row in 0..rows - 1 {
+        push(row, row + 1, -1.0);
+    }
+    for (number, &row) in long.iter().enumerate() {
+        let columns = (0..rows).filter(|column| (column * 7 + row) % 3 != 0 && column.abs_diff(row) > 1);
+        columns.filter(|column| !long[..=number].contains(column)).for_each(|column| push(row, column, 0.25));
+    }
+    for (row, value) in diagonal.into_iter().enumerate() {
+        entries.push(row, row, value).unwrap();
+    }
+    entries.into_csr().unwrap().cast(dtype).into()
 }
 
 fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
@@ -215,6 +245,63 @@ fn cases() -> Vec<Case> {
             options(jacobi, M::BlockJacobi { size: 3 }, SolveCache::Mixed),
             form(Space::Block, 1, Division::Stencil),
         ),
+        // Long rows spread over all blocks: every method, product and exchange; one or several of them, in one block or many.
+        case("spread-cg", arrow(301), options(Method::Cg, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),
+        case(
+            "spread-cg-split",
+            long_rows(307, &[5, 6, 7, 90, 201, 306], true, DType::F32),
+            options(Method::Cg, M::None, SolveCache::None),
+            spread(2, Division::Split { lanes: 4 }),
+        ),
+        case(
+            "spread-cg-polynomial",
+            long_rows(307, &[0, 150], true, DType::F64),
+            options(Method::Cg, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            spread(3, SLICED),
+        ),
+        case(
+            "spread-single",
+            long_rows(299, &[100, 101, 102], true, DType::F64),
+            options(single, M::BlockJacobi { size: 4 }, SolveCache::Vectors),
+            spread(3, Division::Merged { items: 3 }),
+        ),
+        case(
+            "spread-single-polynomial",
+            arrow(211),
+            options(single, M::Chebyshev { degree: 3 }, SolveCache::Mixed),
+            spread(2, Division::Split { lanes: 2 }),
+        ),
+        case("spread-pipelined", arrow(301), options(pipelined, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),
+        case(
+            "spread-pipelined-polynomial",
+            long_rows(211, &[3, 70, 71, 72, 140], true, DType::F64),
+            options(pipelined, M::Chebyshev { degree: 2 }, SolveCache::None),
+            spread(3, SLICED),
+        ),
+        case(
+            "spread-bicgstab",
+            long_rows(307, &[33, 300], false, DType::F64),
+            options(Method::BiCgStab, M::None, SolveCache::Mixed),
+            spread(3, Division::Split { lanes: 2 }),
+        ),
+        case(
+            "spread-bicgstab-polynomial",
+            long_rows(307, &[306], false, DType::F64),
+            options(Method::BiCgStab, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            spread(2, SLICED),
+        ),
+        case(
+            "spread-chebyshev",
+            long_rows(307, &[0, 1], true, DType::F32),
+            options(chebyshev, M::Jacobi, SolveCache::Mixed),
+            spread(3, SLICED),
+        ),
+        case(
+            "spread-jacobi",
+            long_rows(301, &[17, 299], false, DType::F64),
+            options(jacobi, M::BlockJacobi { size: 5 }, SolveCache::Mixed),
+            spread(3, SLICED),
+        ),
     ]
 }
 
@@ -272,17 +359,34 @@ fn defects_are_found() {
             "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
             "else merged(team, entries, offsets, x, y);",
         ),
+        // A piece of a spread row needs the block's part of the vector, and the parts that its warps have made of it;
+        (
+            "spread-cg-polynomial",
+            "__syncthreads();                                 // the block's part of the vector is there",
+            "",
+        ),
+        ("spread-cg", "__syncthreads();                             // the parts of each piece", ""),
+        // it must be there before the barrier;
+        (
+            "spread-cg",
+            "if constexpr (SPREAD > 0) leave_pieces(team);\n    team.meet();",
+            "team.meet();\n    leave_pieces(team);",
+        ),
+        // its turn is the vector's;
+        ("spread-pipelined", "(TURNS > 1 ? team.turn * (SPREAD * BLOCKS) : 0)", "0"),
+        // and the row's owner waits for the warp that adds the pieces up.
+        ("spread-cg", "if constexpr (PRODUCT == SLICED) __syncthreads();", ""),
         // Rows that threads of a merge share.
         ("cg-merged", "joined(joined(open, before_warp), before).sum + head_sum", "head_sum"),
     ];
     let all = cases();
     let chosen: Vec<(Case, (&str, &str))> = defects
-        .into_iter()
-        .filter_map(|(name, words, instead)| {
+        .iter()
+        .filter_map(|&(name, words, instead)| {
             let case = all.iter().find(|case| case.name == name)?;
             Some((case.clone(), (words, instead)))
         })
         .collect();
-    assert_eq!(chosen.len(), 7);
+    assert_eq!(chosen.len(), defects.len());
     solver::all(&chosen, |(case, change)| case.misses(&compiler, *change));
 }

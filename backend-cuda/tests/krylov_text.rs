@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use abide_core::plan::krylov::plan_krylov;
 use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
-use abide_core::sparse::{hpcg, laplacian_2d, laplacian_3d, trefethen};
+use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
 use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
 
@@ -37,6 +37,8 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
         ("hpcg 24³ f32", hpcg(24, 24, 24, DType::F32).unwrap().into()),
         ("matrix-free 1000×999", stencil(&[1000, 999], DType::F64)),
         ("matrix-free 37×41 f32", stencil(&[37, 41], DType::F32)),
+        ("arrow 300 000", arrow(300_000, DType::F64).unwrap().into()),
+        ("arrow 1 000 000 f32", arrow(1_000_000, DType::F32).unwrap().into()),
     ]
 }
 
@@ -67,6 +69,7 @@ fn every_method_compiles_without_spills() {
         match fit_solver(&nvrtc, matrix, &plan, options, &target(device), false) {
             Ok((plan, cubin)) => {
                 let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
+                assert_eq!(layout.spread_rows.len(), usize::from(name.starts_with("arrow")), "{words}");
                 println!("{words}: {} registers; {}", report.registers, layout.describe());
                 let granted = device.registers_for(layout.threads);
                 if report.spill_bytes > 0 || report.registers > granted || plan.compiled != cubin.report {

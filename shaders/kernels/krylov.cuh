@@ -12,13 +12,15 @@ constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
 // The rows of a block, and where its part of the matrix begins.
 struct Share {
-    unsigned long long entries;                      // the first of its values and columns
-    unsigned long long offsets;                      // the first of its row (SLICED: slice) offsets, which count from `entries`
+    unsigned long long entries;                      // the first of its values and columns; after its rows' come those of spread rows
+    unsigned long long offsets;                      // the first of its row (SLICED: slice) offsets, which count from `entries`;
+                                                     // before them stand those of its pieces of spread rows
     unsigned first, rows;
     unsigned cached;                                 // of these rows the entries stay in shared memory
     unsigned cached_entries;
     unsigned base;                                   // columns count from here
     unsigned searches;                               // MERGED: the first of its merge-path coordinates
+    unsigned spread_first, spread_rows;              // which of the spread rows are its own
 };
 
 // What passes between launches, and back to the host.
@@ -38,6 +40,7 @@ struct Arguments {
     const Share* shares;
     const unsigned* offsets;
     const unsigned* searches;
+    const unsigned* spread;                          // the rows that are spread over all blocks, ascending
     const Column* columns;
     const real* values;
     const real* b;
@@ -46,6 +49,7 @@ struct Arguments {
     real* homes;                                     // the vectors in device memory, `stride` apart
     real* exchanged;                                 // GRID: the vector that all blocks read, TURNS of them
     real* partials;                                  // GRID: [2][REDUCED][BLOCKS]
+    real* pieces;                                    // of spread rows: [TURNS][SPREAD][BLOCKS]
     unsigned* arrived;                               // GRID: counts the blocks at barriers
     State* state;
     double* history;
@@ -217,7 +221,7 @@ struct Team {
         if constexpr (PLACE[V] != DEVICE) rows([&](int k, unsigned i) { v.home[i] = v.get(k, i); });
     }
 
-    // Gives a row's value of the exchanged vector to all blocks; they see it after the next barrier.
+    // Gives a row's value of the exchanged vector to all blocks; they see it after the next exchange or reduction.
     __device__ __forceinline__ void publish(unsigned i, real value)
     {
         if constexpr (SPACE == GRID) a.exchanged[(TURNS > 1 ? turn * a.stride : 0) + own.first + i] = value;
@@ -265,8 +269,8 @@ struct Team {
         if (*lost() != 0) asm volatile("exit;");
     }
 
-    // All blocks: what was published before is seen after.
-    __device__ __forceinline__ void barrier()
+    // All blocks: what each wrote before is seen after.
+    __device__ __forceinline__ void meet()
     {
         if constexpr (SPACE == GRID) {
             __syncthreads();

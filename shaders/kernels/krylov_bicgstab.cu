@@ -49,7 +49,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if (!course.nonzero(OF_SHADOW, rho)) break;
         if constexpr (!POINTWISE) m.apply(team, p, p_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_p(k, i)); });
-        team.barrier();
+        exchange(team);
         product<-1>(team, v);
         real shadow_v[1] = {real(0)};
         team.rows([&](int k, unsigned i) { shadow_v[0] += shadow.get(k, i) * v.get(k, i); });
@@ -60,7 +60,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
         if constexpr (!POINTWISE) m.apply(team, r, s_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_s(k, i)); });
-        team.barrier();
+        exchange(team);
         product<-1>(team, t);
         real half[3] = {real(0), real(0), real(0)};
         team.rows([&](int k, unsigned i) {

@@ -36,7 +36,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, rz)) break;
         team.rows([&](int k, unsigned i) { team.publish(i, p.get(k, i)); });
-        team.barrier();
+        exchange(team);
         product<P>(team, q);
         real pq[1] = {real(0)};
         team.rows([&](int k, unsigned i) { pq[0] += p.get(k, i) * q.get(k, i); });

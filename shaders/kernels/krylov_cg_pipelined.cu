@@ -34,7 +34,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     // y = A v for a vector that is made row by row.
     const auto multiply = [&](const auto& v, auto& y) {
         team.rows([&](int k, unsigned i) { team.publish(i, v(k, i)); });
-        team.barrier();
+        exchange(team);
         product<-1>(team, y);
     };
     // r, u and w from x.
@@ -61,6 +61,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             sums[1] += w.get(k, i) * value;
             sums[2] += r.get(k, i) * r.get(k, i);
         });
+        if constexpr (SPREAD > 0) leave_pieces(team);
         double made[4];
         team.sum(sums, made, [&](const real (&s)[3], double (&to)[4]) {
             const real quotient = fresh ? real(0) : s[0] / last_gamma;

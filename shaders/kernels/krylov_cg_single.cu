@@ -27,7 +27,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const auto multiply = [&]() {
         if constexpr (!POINTWISE) m.apply(team, r, u);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
-        team.barrier();
+        exchange(team);
         product<-1>(team, w);
         real sums[3] = {real(0), real(0), real(0)};
         team.rows([&](int k, unsigned i) {
@@ -54,7 +54,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     if (!resumed) {
         true_residual(team, x, w, r);
         // All have read x before u takes its place.
-        if constexpr (TURNS == 1) team.barrier();
+        if constexpr (TURNS == 1) team.meet();
         team.rows([&](int k, unsigned i) {
             p.set(k, i, real(0));
             s.set(k, i, real(0));
@@ -76,7 +76,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
                 p.set(k, i, direction);
                 team.publish(i, direction);
             });
-            team.barrier();
+            exchange(team);
             product<P>(team, s);
             real sums[1] = {real(0)};
             team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * s.get(k, i); });

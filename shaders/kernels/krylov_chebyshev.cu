@@ -44,7 +44,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             x.set(k, i, x.get(k, i) + direction);
             team.publish(i, direction);
         });
-        team.barrier();
+        exchange(team);
         product<P>(team, q);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - q.get(k, i)); });
         test();

@@ -48,7 +48,7 @@ struct Polynomial {
         });
         #pragma unroll 1
         for (int step = 0; step < DEGREE; ++step) {
-            team.barrier();
+            exchange(team);
             product<-1>(team, image);
             const real old = real(team.a.factors[1 + 2 * step]), fresh = real(team.a.factors[2 + 2 * step]);
             team.rows([&](int k, unsigned i) {
@@ -101,7 +101,7 @@ template <class VX, class Y, class R>
 __device__ __forceinline__ void true_residual(Team& team, const VX& x, Y& y, R& r)
 {
     team.rows([&](int k, unsigned i) { team.publish(i, x.get(k, i)); });
-    team.barrier();
+    exchange(team);
     product<-1>(team, y);
     const real* const b = team.a.b + team.own.first;
     team.rows([&](int k, unsigned i) { r.set(k, i, b[i] - y.get(k, i)); });

@@ -55,6 +55,7 @@ __device__ __forceinline__ void keep_matrix(const Team& team)
         if constexpr (OFFSETS_KEPT)
             for (unsigned n = threadIdx.x; n <= (own.rows + OFFSETS_A_ROW - 1) / OFFSETS_A_ROW; n += THREADS)
                 shared_at<unsigned>(OFFSETS_AT)[n] = team.a.offsets[own.offsets + n];
+        if constexpr (SPREAD > 0) keep_pieces(team);
     }
     // Shared memory of others is written from here on: they must have begun.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
@@ -210,6 +211,7 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
 template <int V, class Y>
 __device__ __forceinline__ void product(Team& team, Y& y)
 {
+    if constexpr (SPREAD > 0) add_pieces(team);
     const Exchanged<V> x(team);
     if constexpr (PRODUCT == STENCIL) {
         team.rows([&](int k, unsigned i) { y.set(k, i, stencil_row(x, team.own.first + i)); });
@@ -226,6 +228,7 @@ __device__ __forceinline__ void product(Team& team, Y& y)
             __syncthreads();
         }
     }
+    if constexpr (SPREAD > 0) put_pieces(team, y);
     // Nobody may change what others of the block still read from its own vector.
     if constexpr (Exchanged<V>::NEAR) __syncthreads();
 }

@@ -6,8 +6,8 @@ use abide_core::{LinearStencil, catalogue};
 use crate::{DType, Error, Result, Shape};
 
 /// How the matrices that [`matrix`] knows are written.
-pub const MATRICES: [&str; 5] =
-    ["laplacian2d:NxN", "laplacian3d:NxNxN", "hpcg:NxNxN", "trefethen:N", "random:ROWS:ENTRIES[:SEED]"];
+pub const MATRICES: [&str; 6] =
+    ["laplacian2d:NxN", "laplacian3d:NxNxN", "hpcg:NxNxN", "trefethen:N", "random:ROWS:ENTRIES[:SEED]", "arrow:N"];
 
 /// A name taken apart.
 enum Kind {
@@ -16,6 +16,7 @@ enum Kind {
     Hpcg([usize; 3]),
     Trefethen(usize),
     Random { rows: usize, entries: usize, seed: u64 },
+    Arrow(usize),
 }
 
 fn parse(text: &str) -> Result<Kind> {
@@ -26,6 +27,7 @@ fn parse(text: &str) -> Result<Kind> {
         [ny, nx] => Ok([ny, nx]),
         _ => Err(wrong("it needs 2 extents", change)),
     };
+    let order = |change: &str| rest.parse().map_err(|_| wrong("it has no order", change));
     let cube = |change: &str| match *shape(change)?.extents() {
         [nz, ny, nx] => Ok([nz, ny, nx]),
         _ => Err(wrong("it needs 3 extents", change)),
@@ -34,10 +36,8 @@ fn parse(text: &str) -> Result<Kind> {
         "laplacian2d" => square("write it like laplacian2d:1000x999").map(Kind::Laplacian2d),
         "laplacian3d" => cube("write it like laplacian3d:100x100x100").map(Kind::Laplacian3d),
         "hpcg" => cube("write it like hpcg:64x64x64").map(Kind::Hpcg),
-        "trefethen" => {
-            let order = rest.parse().map(Kind::Trefethen);
-            order.map_err(|_| wrong("it has no order", "write it like trefethen:2000"))
-        }
+        "trefethen" => order("write it like trefethen:2000").map(Kind::Trefethen),
+        "arrow" => order("write it like arrow:1000000").map(Kind::Arrow),
         "random" => {
             let numbers: Option<Vec<usize>> = rest.split(':').map(|part| part.parse().ok()).collect();
             match numbers.as_deref() {
@@ -66,6 +66,7 @@ pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
         Kind::Hpcg([nz, ny, nx]) => sparse::hpcg(nz, ny, nx, dtype),
         Kind::Trefethen(order) => sparse::trefethen(order, dtype),
         Kind::Random { rows, entries, seed } => sparse::random_spd(rows, entries, seed, dtype),
+        Kind::Arrow(order) => sparse::arrow(order, dtype),
     }
 }
 
@@ -98,6 +99,8 @@ mod tests {
         assert_eq!(size("laplacian3d:10x10x10"), Ok((1000, 6400)));
         assert_eq!(size("hpcg:4x5x6"), Ok((120, 10 * 13 * 16)));
         assert_eq!(size("trefethen:2000"), Ok((2000, 41_906)));
+        assert_eq!(size("arrow:1000"), Ok((1000, 2998)));
+        assert!(size("arrow").is_err());
         assert_eq!(size("random:1138:4054"), Ok((1138, 4054)));
         assert_eq!(size("random:2003:83883:5"), Ok((2003, 83_883)));
         assert_ne!(matrix("random:50:200:1", DType::F64), matrix("random:50:200:2", DType::F64));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::krylov::{Columns, Krylov, Vector, applied, pack};
+use abide_core::plan::krylov::{Columns, Krylov, Share, Vector, applied, pack};
 use abide_core::solver::{
     BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions, SolverError,
     polynomial_bounds, polynomial_factors,
@@ -18,6 +18,8 @@ pub struct Image {
     pub offsets: Vec<u8>,
     /// Merge-path searches.
     pub searches: Vec<u8>,
+    /// The rows that are spread.
+    pub spread: Vec<u8>,
     /// Columns.
     pub columns: Vec<u8>,
     /// Values.
@@ -63,7 +65,11 @@ impl Image {
             for wide in [entries, offsets] {
                 shares.extend((wide as u64).to_ne_bytes());
             }
-            for narrow in [share.first, share.rows, share.cached, share.cached_entries, share.base, searches] {
+            let spread_before = |row: usize| layout.spread_rows.partition_point(|&spread| spread < row);
+            let spread_first = spread_before(share.first);
+            let spread_rows = spread_before(share.first + share.rows) - spread_first;
+            let Share { first, rows, cached, cached_entries, base, .. } = *share;
+            for narrow in [first, rows, cached, cached_entries, base, searches, spread_first, spread_rows] {
                 shares.extend(narrow_number(narrow)?.to_ne_bytes());
             }
         }
@@ -71,6 +77,7 @@ impl Image {
             shares,
             offsets: Vec::new(),
             searches: Vec::new(),
+            spread: Vec::new(),
             columns: Vec::new(),
             values: Vec::new(),
             inverse: Vec::new(),
@@ -81,6 +88,9 @@ impl Image {
             weight: 1.0,
             replacement: 0,
         };
+        for &row in &layout.spread_rows {
+            image.spread.extend(narrow_number(row)?.to_ne_bytes());
+        }
         if let Some(packed) = packed {
             image.offsets = packed.offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
             image.searches = packed.searches.iter().flat_map(|search| search.to_ne_bytes()).collect();

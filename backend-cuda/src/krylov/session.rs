@@ -40,6 +40,7 @@ pub(super) struct Arguments {
     pub shares: u64,
     pub offsets: u64,
     pub searches: u64,
+    pub spread: u64,
     pub columns: u64,
     pub values: u64,
     pub b: u64,
@@ -48,6 +49,7 @@ pub(super) struct Arguments {
     pub homes: u64,
     pub exchanged: u64,
     pub partials: u64,
+    pub pieces: u64,
     pub arrived: u64,
     pub state: u64,
     pub history: u64,
@@ -71,6 +73,7 @@ struct Buffers {
     shares: CudaSlice<u8>,
     offsets: CudaSlice<u8>,
     searches: CudaSlice<u8>,
+    spread: CudaSlice<u8>,
     columns: CudaSlice<u8>,
     values: CudaSlice<u8>,
     inverse: CudaSlice<u8>,
@@ -79,6 +82,7 @@ struct Buffers {
     homes: CudaSlice<u8>,
     exchanged: CudaSlice<u8>,
     partials: CudaSlice<u8>,
+    pieces: CudaSlice<u8>,
     arrived: CudaSlice<u8>,
     state: CudaSlice<u8>,
 }
@@ -124,13 +128,15 @@ impl KrylovSession {
         let homes = layout.vectors.len() * vector;
         let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
         let partials = PARTIALS * layout.blocks * real;
+        let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
         let loaded =
             image.shares.len() + image.offsets.len() + image.searches.len() + image.columns.len() + image.values.len();
-        room.check(loaded + image.inverse.len() + homes + exchanged + partials + vector)?;
+        room.check(loaded + image.inverse.len() + homes + exchanged + partials + pieces + vector)?;
         let mut buffers = Buffers {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
             searches: room.load(&image.searches)?,
+            spread: room.load(&image.spread)?,
             columns: room.load(&image.columns)?,
             values: room.load(&image.values)?,
             inverse: room.load(&image.inverse)?,
@@ -139,6 +145,7 @@ impl KrylovSession {
             homes: room.zeros(homes)?,
             exchanged: room.zeros(exchanged)?,
             partials: room.zeros(partials)?,
+            pieces: room.zeros(pieces)?,
             arrived: room.zeros(128)?,
             state: room.zeros(STATE_BYTES)?,
         };
@@ -173,6 +180,7 @@ impl KrylovSession {
             shares: at(&buffers.shares),
             offsets: at(&buffers.offsets),
             searches: at(&buffers.searches),
+            spread: at(&buffers.spread),
             columns: at(&buffers.columns),
             values: at(&buffers.values),
             b: at(&buffers.b),
@@ -181,6 +189,7 @@ impl KrylovSession {
             homes: at(&buffers.homes),
             exchanged: at(&buffers.exchanged),
             partials: at(&buffers.partials),
+            pieces: at(&buffers.pieces),
             arrived: at(&buffers.arrived),
             state: at(&buffers.state),
             history: at(history),

@@ -82,6 +82,7 @@ int main(int, char** words)
     a.shares = next<Share>(file);
     a.offsets = next<unsigned>(file);
     a.searches = next<unsigned>(file);
+    a.spread = next<unsigned>(file);
     a.columns = next<Column>(file);
     a.values = next<real>(file);
     a.b = next<real>(file);
@@ -101,6 +102,7 @@ int main(int, char** words)
     a.replacement = number<unsigned>(file);
     a.exchanged = fresh<real>(SPACE == GRID ? TURNS * a.stride : 0);
     a.partials = fresh<real>(2 * REDUCED * BLOCKS_LAUNCHED);
+    a.pieces = fresh<real>(TURNS * SPREAD * BLOCKS_LAUNCHED);
     a.arrived = fresh<unsigned>(1);
     a.state = fresh<State>(SYSTEMS);
     a.histories = a.most + 2;

@@ -127,6 +127,9 @@ impl Case {
         let begun = Instant::now();
         let (report, expected) = self.reference().map_err(|why| format!("the reference: {why}"))?;
         let program = self.compile(compiler, &[])?;
+        if self.form.spread.is_some() && program.layout.spread_rows.is_empty() {
+            return Err("no row is spread".to_owned());
+        }
         let outcome = program.run(1, 0)?;
         let iterations = outcome.history.len().saturating_sub(1);
         if outcome.status != 1 {
@@ -154,8 +157,11 @@ impl Case {
                 return Err(format!("other bits in order {seed}, {chunk} iterations a launch"));
             }
         }
-        let (kept, all) =
-            program.layout.shares.iter().fold((0, 0), |sum, s| (sum.0 + s.cached_entries, sum.1 + s.entries));
+        let (kept, all) = program
+            .layout
+            .shares
+            .iter()
+            .fold((0, 0), |sum, s| (sum.0 + s.cached_entries, sum.1 + s.entries + s.spread_entries));
         println!(
             "{}: {iterations} iterations ({} by the reference), {kept} of {all} entries kept, {:?}, {:.1} s",
             self.name,
@@ -241,10 +247,11 @@ impl Program {
         let image = last.ok_or("no system")?;
         let doubles: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
         let mut bytes = Vec::new();
-        let arrays: [&[u8]; 10] = [
+        let arrays: [&[u8]; 11] = [
             &image.shares,
             &image.offsets,
             &image.searches,
+            &image.spread,
             &image.columns,
             &values,
             &rights,

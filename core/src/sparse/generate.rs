@@ -104,6 +104,36 @@ pub fn trefethen(n: usize, dtype: DType) -> Result<Csr> {
     }
 }
 
+/// An arrowhead matrix of order `n`: its first row and column are dense, everything else is on the diagonal, where values from 1 to 1000
+/// alternate. 3n − 2 entries.
+///
+/// Off the diagonal stands 1/√n and in the corner 2, so that the Schur complement of the corner is at least 1: positive definite. Its
+/// condition number is some 1000, and each product has one row as long as the system.
+pub fn arrow(n: usize, dtype: DType) -> Result<Csr> {
+    check_extents(n, n)?;
+    match dtype {
+        DType::F32 => arrow_of::<f32>(n),
+        DType::F64 => arrow_of::<f64>(n),
+    }
+}
+
+fn arrow_of<T: Real>(n: usize) -> Result<Csr> {
+    let beside = T::from_f64(1.0 / (n as f64).sqrt());
+    let mut matrix = Rows::new(n, n, (3 * n).saturating_sub(2))?;
+    for row in 0..n {
+        if row == 0 {
+            matrix.push(0, T::from_f64(2.0));
+            (1..n).for_each(|column| matrix.push(column, beside));
+        } else {
+            matrix.push(0, beside);
+            // 7919 and 1000 have no common divisor: every value comes equally often.
+            matrix.push(row, T::from_f64((1 + row * 7919 % 1000) as f64));
+        }
+        matrix.end();
+    }
+    matrix.finish()
+}
+
 fn of_stencil(stencil: &LinearStencil, extents: &[usize], dtype: DType) -> Result<Csr> {
     let nothing = Boundaries::all(Boundary::Constant(0.0));
     Ok(Affine::new(stencil, &Shape::new(extents)?, &nothing, dtype)?.matrix)

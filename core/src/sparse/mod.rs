@@ -1,7 +1,8 @@
 //! Sparse matrices: compressed sparse rows, and the ways to make them.
 //!
 //! A [`Csr`] is assembled from [`Triplets`], from a linear stencil on a grid ([`Affine`]), from a Matrix Market file
-//! ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`], [`trefethen`], [`random_spd`]).
+//! ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`], [`trefethen`], [`random_spd`],
+//! [`arrow`]).
 //! [`RowLengths`] says what a planner needs to choose how rows are shared among threads.
 //!
 //! The entries of a row stand by ascending column, each column once. That order is part of the meaning: a row's
@@ -16,7 +17,7 @@ mod stencil;
 mod triplets;
 
 pub use csr::{Csr, Offsets};
-pub use generate::{hpcg, hpcg_stencil, laplacian, laplacian_2d, laplacian_3d, random_spd, trefethen};
+pub use generate::{arrow, hpcg, hpcg_stencil, laplacian, laplacian_2d, laplacian_3d, random_spd, trefethen};
 pub use lengths::{Bucket, RowLengths};
 pub use stencil::Affine;
 pub use triplets::Triplets;

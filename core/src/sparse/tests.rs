@@ -182,6 +182,20 @@ fn trefethens_matrix_has_primes_and_powers_of_two() -> Result<()> {
 }
 
 #[test]
+fn an_arrow_has_a_dense_row_and_a_positive_schur_complement() -> Result<()> {
+    let matrix = arrow(1500, DType::F64)?;
+    assert_eq!((matrix.nnz(), matrix.row_lengths().max), (3 * 1500 - 2, 1500));
+    assert!(matrix.is_symmetric());
+    // Positive definite: so is the diagonal beyond the corner, and what eliminating it leaves of the corner.
+    let diagonal = matrix.diagonal().to_f64();
+    assert!(diagonal.iter().all(|value| (1.0..=1000.0).contains(value)));
+    let corner = diagonal[0] - (1..1500).map(|j| matrix.get(0, j).powi(2) / diagonal[j]).sum::<f64>();
+    assert!(corner >= 1.0, "{corner}");
+    assert_eq!((arrow(1, DType::F32)?.nnz(), arrow(0, DType::F32)?.nnz()), (1, 0));
+    Ok(())
+}
+
+#[test]
 fn the_laplacian_has_its_known_eigenvectors() -> Result<()> {
     // sin(πky/(ny+1)) sin(πlx/(nx+1)) has the eigenvalue 4 − 2cos(πk/(ny+1)) − 2cos(πl/(nx+1)).
     let (ny, nx) = (7, 11);

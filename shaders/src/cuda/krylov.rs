@@ -9,6 +9,7 @@ use abide_core::{Boundary, DType, Error, Result};
 use super::{COMMON, constant, literal};
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
+const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
 const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
 const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
 const PRECONDITION: &str = include_str!("../../kernels/krylov_precondition.cuh");
@@ -122,6 +123,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("UNROLL", unroll),
         ("SIZE", size),
         ("DEGREE", degree),
+        ("SPREAD", layout.spread_rows.len()),
         ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),
         ("EVICT_FIRST", usize::from(layout.evict_first)),
         ("SCRATCH_AT", regions.scratch),
@@ -130,6 +132,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("LOST_AT", regions.lost),
         ("GATHERED_AT", regions.gathered),
         ("REPLICA_AT", regions.replica),
+        ("PIECES_AT", regions.pieces),
+        ("PIECE_OFFSETS_AT", regions.piece_offsets),
         ("OFFSETS_AT", regions.offsets),
         ("TILE_AT", regions.tile),
         ("CARRIES_AT", regions.carries),
@@ -149,7 +153,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         Matrix::Stored(_) => "",
     };
     let product = PRODUCT.replace("//@stencil", stencil);
-    for part in [TEAM, &product, PRECONDITION, method, KERNEL] {
+    for part in [TEAM, SPREAD, &product, PRECONDITION, method, KERNEL] {
         text.push('\n');
         text.push_str(part);
     }

@@ -26,8 +26,9 @@ iterations; the iterations to the tolerance; and what these left of the right-ha
 on the CPU. Bound: what the plan's bytes take at the memory's bandwidth, over the time measured. A residual that is \
 not what the solver said is told below the row, and the command fails.";
 
-/// The matrices of the table, small ones first. The first two have the size of SuiteSparse's 1138_bus and bcsstk13.
-const MATRICES: [&str; 8] = [
+/// The matrices of the table, small ones first; the last has a dense row. The first two have the size of SuiteSparse's 1138_bus
+/// and bcsstk13.
+const MATRICES: [&str; 9] = [
     "random:1138:4054",
     "random:2003:83883",
     "trefethen:2000",
@@ -36,6 +37,7 @@ const MATRICES: [&str; 8] = [
     "hpcg:64x64x64",
     "laplacian3d:100x100x100",
     "hpcg:104x104x104",
+    "arrow:1000000",
 ];
 
 /// The operator of the table that is not stored.
@@ -52,7 +54,7 @@ pub struct Solvers {
     #[arg(long, default_value = "auto")]
     backend: Choice,
 
-    /// A .mtx or .mtx.gz file, or a matrix by name as in `abide solve`; may be given several times [default: eight
+    /// A .mtx or .mtx.gz file, or a matrix by name as in `abide solve`; may be given several times [default: nine
     /// generated ones]
     #[arg(long = "matrix", value_name = "FILE|NAME")]
     matrices: Vec<String>,

@@ -29,7 +29,7 @@ Examples:
   abide solve --operator laplacian3d --size 128x128x128 --dtype mixed --output u.npy
   abide solve --operator 3d7pt --size 64x64x64 --boundary periodic --method bicgstab --json
 
-Matrices by name: laplacian2d:NxN, laplacian3d:NxNxN, hpcg:NxNxN, trefethen:N, random:ROWS:ENTRIES[:SEED].
+Matrices by name: laplacian2d:NxN, laplacian3d:NxNxN, hpcg:NxNxN, trefethen:N, random:ROWS:ENTRIES[:SEED], arrow:N.
 Operators: laplacian1d, laplacian2d, laplacian3d, hpcg, and the linear stencils of `abide list` with their own weights.
 
 Ctrl-C ends a solve after the current iterations: the iterate is written and reported, the exit status is 130.";

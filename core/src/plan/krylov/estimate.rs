@@ -1,7 +1,7 @@
 //! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level cache and device
 //! memory, and the waits.
 
-use super::{Division, Home, Krylov, Space, Vector, applied, entry_bytes, vectors};
+use super::{Division, Home, Krylov, SLICE, Share, Space, Vector, applied, entry_bytes, vectors};
 use crate::device::DeviceSpec;
 use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 
@@ -23,6 +23,9 @@ const CHAIN: [f64; 3] = [60.0, 330.0, 700.0];
 /// Clocks of each entry in a chain: loads are issued side by side, sums one after the other.
 const ENTRY: f64 = 8.0;
 
+/// Clocks in which a warp sums its lanes, and the block meets.
+const PIECE: f64 = 200.0;
+
 /// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they fit, and those that
 /// cannot.
 struct Beyond {
@@ -33,7 +36,7 @@ struct Beyond {
 fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     let real = matrix.dtype().bytes();
     let products = (options.method.products() * (1 + applied(options).products())) as f64;
-    let streamed: usize = krylov.shares.iter().map(|share| share.entries - share.cached_entries).sum();
+    let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
     let homeless = krylov.vectors.iter().filter(|(_, home)| *home == Home::Device).count();
     let exchanged = if krylov.space == Space::Grid { krylov.turns } else { 0 };
     Beyond {
@@ -74,7 +77,8 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let cached = krylov.shares.iter().map(|share| share.cached_entries).max().unwrap_or(0) as f64;
     let near = krylov.vectors.iter().filter(|(_, home)| *home == Home::Shared).count() as f64;
     // Gathers hit shared memory, or the first-level cache, which is the same memory.
-    let shared = products * (cached * entry + entries * real) + TOUCHES * near * most_rows * real;
+    let pieces = krylov.most_spread_entries() as f64;
+    let shared = products * (cached * entry + (entries + pieces) * real) + TOUCHES * near * most_rows * real;
     let shared = shared / (128.0 * clock);
     let Beyond { matrix: streamed, vectors: homeless } = beyond(matrix, options, krylov);
     // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own, where they are near.
@@ -87,7 +91,7 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let through = streamed * krylov.imbalance() + TOUCHES * homeless + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
-    let latency = products * chains(krylov, entries, cached >= entries) / clock;
+    let latency = products * (chains(krylov, entries, cached >= entries) + spread_chains(krylov)) / clock;
     let (barrier, reduction) = match krylov.space {
         Space::Block => (BLOCK_BARRIER, REDUCTION[0]),
         Space::Cluster => (CLUSTER_BARRIER, REDUCTION[0]),
@@ -119,4 +123,17 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
     };
     let trips = (mean / lanes / at_once).ceil() * (rows * lanes / threads).ceil();
     trips * (chain + ENTRY * at_once.min(mean)) + folds
+}
+
+/// Clocks that the pieces of spread rows add to a product: each warp's loads of its part of them, its shuffles and the barriers of the
+/// block; then the owner's loads of all pieces.
+fn spread_chains(krylov: &Krylov) -> f64 {
+    if krylov.spread_rows.is_empty() {
+        return 0.0;
+    }
+    let (rows, warps) = (krylov.spread_rows.len(), (krylov.threads / SLICE).max(1));
+    // Rows of a warp one after the other, or warps together at one row.
+    let turns = rows.div_ceil(warps) as f64;
+    let trips = (krylov.most_spread_entries() as f64 / (4.0 * krylov.threads as f64)).max(turns).ceil();
+    trips * (CHAIN[2] + 4.0 * ENTRY) + turns * PIECE + CHAIN[1] + 2.0 * PIECE
 }

@@ -1,21 +1,21 @@
 //! A layout in words.
 
-use super::{Division, Home, Krylov, Space, entry_bytes};
+use super::{Division, Home, Krylov, Share, Space, entry_bytes};
 use crate::real::DType;
 use crate::solver::{Place, Resident};
 
 /// What stays where, in all blocks together.
 pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
     let rows: usize = krylov.shares.iter().map(|share| share.rows).sum();
-    let entries: usize = krylov.shares.iter().map(|share| share.entries).sum();
+    let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
     let cached: usize = krylov.shares.iter().map(|share| share.cached_entries).sum();
     let entry = entry_bytes(dtype, krylov.column_bytes);
     let in_home =
         |wanted: Home| krylov.vectors.iter().filter(|(_, home)| *home == wanted).count() * rows * dtype.bytes();
     let all = [
         ("matrix", Place::Shared, cached * entry),
-        ("matrix", Place::Cache, if krylov.evict_first { 0 } else { (entries - cached) * entry }),
-        ("matrix", Place::Memory, if krylov.evict_first { (entries - cached) * entry } else { 0 }),
+        ("matrix", Place::Cache, if krylov.evict_first { 0 } else { streamed * entry }),
+        ("matrix", Place::Memory, if krylov.evict_first { streamed * entry } else { 0 }),
         ("vectors", Place::Registers, in_home(Home::Registers)),
         ("vectors", Place::Shared, in_home(Home::Shared)),
         ("vectors", Place::Memory, in_home(Home::Device)),
@@ -44,8 +44,13 @@ impl Krylov {
         } else {
             format!(", columns of {} bits", 8 * self.column_bytes)
         };
+        let spread = match self.spread_rows.len() {
+            0 => String::new(),
+            1 => ", 1 long row spread over them".to_owned(),
+            rows => format!(", {rows} long rows spread over them"),
+        };
         format!(
-            "{division}{columns}, {space} of {} threads, {} barriers an iteration, {:.1} µs by the model",
+            "{division}{columns}, {space} of {} threads{spread}, {} barriers an iteration, {:.1} µs by the model",
             self.threads,
             self.barriers,
             self.seconds * 1e6

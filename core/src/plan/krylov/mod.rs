@@ -11,6 +11,7 @@ mod pack;
 mod place;
 mod product;
 mod shares;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -33,6 +34,12 @@ pub const SLICE: usize = 32;
 
 /// The most blocks of a thread-block cluster (more than 8 are not portable, but sm_90 has them).
 pub const CLUSTER: usize = 16;
+
+/// The most rows that are spread over all blocks.
+pub const SPREAD_ROWS: usize = 128;
+
+/// Rows so many times longer than the mean that a few lanes each would wait for them.
+const LONG: f64 = 16.0;
 
 /// The most rows a thread may own where it keeps some of its vectors in registers: their loops are unrolled.
 const UNROLLED_ROWS: usize = 16;
@@ -99,6 +106,20 @@ pub struct Share {
     pub cached_entries: usize,
     /// The column that the block's columns are counted from.
     pub base: usize,
+    /// Entries of spread rows in the columns of the block's rows.
+    pub spread_entries: usize,
+}
+
+impl Share {
+    /// Entries that do not stay in shared memory.
+    pub(crate) fn streamed(&self) -> usize {
+        self.entries - self.cached_entries + self.spread_entries
+    }
+
+    /// All that the block multiplies.
+    fn work(&self) -> usize {
+        self.entries + self.spread_entries
+    }
 }
 
 /// What may be chosen freely; the planner tries several and keeps the one of the least estimate.
@@ -114,6 +135,8 @@ pub struct Form {
     pub division: Division,
     /// The most vectors in registers.
     pub registers: usize,
+    /// Entries beyond which a row is spread over all blocks of a grid; none is where there is no such number.
+    pub spread: Option<usize>,
 }
 
 /// Bytes of a block's shared memory from which each part begins.
@@ -133,6 +156,10 @@ pub struct Regions {
     pub replica: usize,
     /// Vectors, by [`Vector`]; 0 for those that are elsewhere.
     pub vectors: Vec<usize>,
+    /// Sums of warps over pieces of spread rows; later those rows' sums.
+    pub pieces: usize,
+    /// Where the block's pieces begin.
+    pub piece_offsets: usize,
     /// Row or slice offsets.
     pub offsets: usize,
     /// Products of a merge tile.
@@ -169,6 +196,10 @@ pub struct Krylov {
     /// The rows of each block.
     #[serde(skip)]
     pub shares: Vec<Share>,
+    /// Entries beyond which a row is spread over all blocks.
+    pub spread: Option<usize>,
+    /// The rows that are, ascending.
+    pub spread_rows: Vec<usize>,
     /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met again.
     pub turns: usize,
     /// Whether row offsets stay in shared memory.
@@ -188,10 +219,10 @@ pub struct Krylov {
 impl Krylov {
     /// The choices that this layout was made from.
     pub fn form(&self) -> Form {
-        let Krylov { space, blocks, threads, division, registers, .. } = *self;
+        let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
         // The width is found again.
         let division = if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Form { space, blocks, threads, division, registers }
+        Form { space, blocks, threads, division, registers, spread }
     }
 
     /// Whether loops over a thread's rows are unrolled, as rows in registers ask for.
@@ -204,10 +235,15 @@ impl Krylov {
         self.shares.iter().map(|share| share.rows).max().unwrap_or(0)
     }
 
+    /// Entries of spread rows that a block has at most.
+    pub fn most_spread_entries(&self) -> usize {
+        self.shares.iter().map(|share| share.spread_entries).max().unwrap_or(0)
+    }
+
     /// How often the heaviest share's bytes are those of the mean one: 1 where all blocks have as much to do.
     pub fn imbalance(&self) -> f64 {
-        let most = self.shares.iter().map(|share| share.entries).max().unwrap_or(0) as f64;
-        let all = self.shares.iter().map(|share| share.entries).sum::<usize>() as f64;
+        let most = self.shares.iter().map(Share::work).max().unwrap_or(0) as f64;
+        let all = self.shares.iter().map(Share::work).sum::<usize>() as f64;
         if all > 0.0 { most * self.shares.len() as f64 / all } else { 1.0 }
     }
 }
@@ -291,6 +327,10 @@ pub fn plan_krylov_form(
     form: &Form,
 ) -> Result<SolvePlan> {
     check(matrix, device, options)?;
+    if form.spread.is_some() && form.space != Space::Grid {
+        let reason = "only a grid's blocks share rows";
+        return Err(Error::invalid("the form of a persistent solver", reason, "leave out `spread`"));
+    }
     let applied = applied(options);
     let cut = shares::Cut::new(matrix, form, applied)?;
     let krylov = place::place(matrix, device, options, form, cut)?;
@@ -308,10 +348,13 @@ pub fn plan_krylov_form(
         },
     );
     let mut notes = Vec::new();
+    if !krylov.spread_rows.is_empty() {
+        notes.push(spread::note(&krylov));
+    }
     if krylov.imbalance() > 2.0 {
-        let longest = krylov.shares.iter().map(|share| share.entries).max().unwrap_or(0);
+        let heaviest = krylov.shares.iter().map(Share::work).max().unwrap_or(0);
         notes.push(format!(
-            "a block cannot share a row with others: the heaviest has {longest} entries, {:.1} times the mean, and all wait for it",
+            "rows that are not spread are one block's alone: the heaviest has {heaviest} entries, {:.1} times the mean, and all wait for it",
             krylov.imbalance()
         ));
     }

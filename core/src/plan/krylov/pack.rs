@@ -1,5 +1,6 @@
 //! The matrix as a layout's kernels read it.
 
+use super::spread::Parts;
 use super::{Division, Krylov, SLICE, shares};
 use crate::error::{Error, Result};
 use crate::real::{Array, Real};
@@ -15,18 +16,20 @@ pub enum Columns {
     U32(Vec<u32>),
 }
 
-/// The arrays of a matrix, block after block.
+/// The arrays of a matrix, block after block: the entries of its rows, then its pieces of the rows that are spread, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
     /// Values; 0 where a slice is padded.
     pub values: Array,
-    /// Columns; where a slice is padded, one of the row's own, or the block's base.
+    /// Columns; where a slice is padded, one of the row's own, or the block's base. Those of spread rows are counted from the block's
+    /// first row.
     pub columns: Columns,
-    /// Where rows (slices) begin, counted from their block's first entry, and where the last one ends.
+    /// Where the pieces of spread rows begin, counted from their block's first entry, and where the last one ends; then the same of
+    /// rows (slices).
     pub offsets: Vec<u32>,
     /// Of a merge path: the rows that end before each thread's items, tile after tile, and all of them at the end.
     pub searches: Vec<u32>,
-    /// The first entry, offset and search of each block.
+    /// The first entry, offset of rows and search of each block.
     pub firsts: Vec<[usize; 3]>,
 }
 
@@ -36,7 +39,8 @@ pub fn pack(matrix: &Csr, krylov: &Krylov) -> Result<Packed> {
 }
 
 fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> {
-    let total = krylov.shares.iter().map(|share| share.entries).sum();
+    let parts = Parts::new(matrix, krylov.spread)?;
+    let total = krylov.shares.iter().map(|share| share.entries + share.spread_entries).sum();
     let mut packed = Array::zeros(T::DTYPE, total)?;
     let values = T::slice_mut(&mut packed).unwrap_or_default();
     let mut wide: Vec<u32> = Vec::new();
@@ -47,18 +51,29 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
     let (mut offsets, mut searches, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     let mut begun = 0;
     for share in &krylov.shares {
+        let mut at = share.entries;
+        if !parts.spread.is_empty() {
+            offsets.push(at as u32);
+        }
+        for &row in &parts.spread {
+            for entry in parts.piece(row, share) {
+                (values[begun + at], wide[begun + at]) = (old[entry], matrix.indices()[entry] - share.first as u32);
+                at += 1;
+            }
+            offsets.push(at as u32);
+        }
         firsts.push([begun, offsets.len(), searches.len()]);
         let own_offsets = offsets.len();
         offsets.push(0);
-        let mut at = 0;
+        at = 0;
         let base = share.base as u32;
         let relative = |entry: usize| matrix.indices()[entry] - base;
         if let Division::Sliced { width } = krylov.division {
-            for (slice, own) in shares::slices(matrix, share).enumerate() {
+            for (slice, own) in shares::slices(&parts, share).enumerate() {
                 let width = width.unwrap_or(own);
                 for lane in 0..SLICE {
                     let row = slice * SLICE + lane;
-                    let range = if row < share.rows { matrix.range(share.first + row) } else { 0..0 };
+                    let range = if row < share.rows { parts.range(share.first + row) } else { 0..0 };
                     let padding = range.clone().next().map_or(0, &relative);
                     for j in 0..width {
                         let place = begun + at + j * SLICE + lane;
@@ -73,7 +88,7 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
             }
         } else {
             for row in share.first..share.first + share.rows {
-                for entry in matrix.range(row) {
+                for entry in parts.range(row) {
                     (values[begun + at], wide[begun + at]) = (old[entry], relative(entry));
                     at += 1;
                 }
@@ -83,7 +98,7 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
         if let Division::Merged { items } = krylov.division {
             search(&offsets[own_offsets + 1..], krylov.threads * items, items, &mut searches);
         }
-        begun += share.entries;
+        begun += share.entries + share.spread_entries;
     }
     let columns = if krylov.column_bytes == 2 {
         // The plan has seen that they fit.

@@ -1,6 +1,7 @@
 //! Places: what of vectors and matrix stays in registers and shared memory.
 
 use super::shares::{self, Cut};
+use super::spread::Parts;
 use super::{
     Division, Form, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, entry_bytes, estimate,
     vectors,
@@ -41,9 +42,15 @@ impl Room {
 
 /// Gives out registers and shared memory: to vectors first, then to the matrix, as the policy says. With many products an
 /// iteration, the matrix goes first.
-pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form: &Form, cut: Cut) -> Result<Krylov> {
+pub fn place(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    form: &Form,
+    cut: Cut<'_>,
+) -> Result<Krylov> {
     let Form { space, blocks, threads, registers, .. } = *form;
-    let Cut { mut shares, width, column_bytes } = cut;
+    let Cut { mut shares, width, column_bytes, parts } = cut;
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = form.division { Division::Sliced { width } } else { form.division };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
@@ -76,6 +83,11 @@ pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form:
         regions.carries = fit(room.take(warps * real))?;
         regions.closed = fit(room.take(warps * 4))?;
     }
+    let spread_rows = parts.as_ref().map_or_else(Vec::new, |parts| parts.spread.clone());
+    if !spread_rows.is_empty() {
+        regions.pieces = fit(room.take(spread_rows.len().max(warps) * real))?;
+        regions.piece_offsets = fit(room.take(4 * (spread_rows.len() + 1)))?;
+    }
     let keeps_matrix = matches!(options.cache, SolveCache::Auto | SolveCache::Matrix | SolveCache::Mixed);
     let keeps_vectors = matches!(options.cache, SolveCache::Auto | SolveCache::Vectors | SolveCache::Mixed);
     let offsets = match division {
@@ -91,8 +103,9 @@ pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form:
         (regions.offsets, offsets_kept) = (at, true);
     }
     let matrix_first = options.cache == SolveCache::Auto && options.method.products() * (1 + applied.products()) > 2;
-    if keeps_matrix && matrix_first {
-        keep_matrix(matrix, division, entry_bytes(matrix.dtype(), column_bytes), &mut shares, &mut room, &mut regions);
+    let stored = parts.as_ref().filter(|_| keeps_matrix);
+    if let (true, Some(parts)) = (matrix_first, stored) {
+        keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);
     }
     let mut words = register_words(device, threads, rows_per_thread);
     let mut vectors: Vec<(Vector, Home)> = Vec::new();
@@ -118,11 +131,11 @@ pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form:
         }
         vectors.push((vector, home));
     }
-    if keeps_matrix && !matrix_first {
-        keep_matrix(matrix, division, entry_bytes(matrix.dtype(), column_bytes), &mut shares, &mut room, &mut regions);
+    if let (false, Some(parts)) = (matrix_first, stored) {
+        keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);
     }
     regions.total = room.used;
-    let streamed: usize = shares.iter().map(|share| share.entries - share.cached_entries).sum();
+    let streamed: usize = shares.iter().map(Share::streamed).sum();
     let evict_first = streamed * entry_bytes(matrix.dtype(), column_bytes) > device.l2_bytes;
     let mut krylov = Krylov {
         space,
@@ -133,6 +146,8 @@ pub fn place(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, form:
         column_bytes,
         vectors,
         shares,
+        spread: form.spread,
+        spread_rows,
         turns,
         offsets_kept,
         evict_first,
@@ -155,21 +170,20 @@ fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -
 
 /// Keeps the entries of as many first rows of every share as there is room for.
 fn keep_matrix(
-    matrix: &Matrix,
+    parts: &Parts<'_>,
     division: Division,
-    bytes: usize,
+    column_bytes: usize,
     shares: &mut [Share],
     room: &mut Room,
     regions: &mut Regions,
 ) {
-    let Matrix::Stored(stored) = matrix else { return };
     // Two parts, each a multiple of 16 bytes.
-    let most = room.left().saturating_sub(32) / bytes;
+    let most = room.left().saturating_sub(32) / entry_bytes(parts.dtype(), column_bytes);
     let mut kept = 0;
     for share in shares.iter_mut() {
         match division {
             Division::Sliced { width } => {
-                for (slice, own) in shares::slices(stored, share).enumerate() {
+                for (slice, own) in shares::slices(parts, share).enumerate() {
                     let entries = share.cached_entries + SLICE * width.unwrap_or(own);
                     if entries > most {
                         break;
@@ -184,22 +198,21 @@ fn keep_matrix(
                 share.cached = if share.cached_entries == share.entries { share.rows } else { 0 };
             }
             Division::Split { .. } => {
-                let first = shares::start(stored, share.first);
-                let fits = |rows: usize| shares::start(stored, share.first + rows) - first <= most;
+                let first = parts.start(share.first);
+                let fits = |rows: usize| parts.start(share.first + rows) - first <= most;
                 let (mut low, mut high) = (0, share.rows);
                 while low < high {
                     let middle = (low + high).div_ceil(2);
                     if fits(middle) { low = middle } else { high = middle - 1 }
                 }
                 share.cached = low;
-                share.cached_entries = shares::start(stored, share.first + low) - first;
+                share.cached_entries = parts.start(share.first + low) - first;
             }
             Division::Stencil => {}
         }
         kept = kept.max(share.cached_entries);
     }
-    let real = matrix.dtype().bytes();
     // There is room for both by the choice of `most`.
-    regions.values = room.take(kept * real).unwrap_or(0);
-    regions.columns = room.take(kept * (bytes - real)).unwrap_or(0);
+    regions.values = room.take(kept * parts.dtype().bytes()).unwrap_or(0);
+    regions.columns = room.take(kept * column_bytes).unwrap_or(0);
 }

@@ -1,20 +1,33 @@
 //! Which product suits a matrix, and the forms that are worth an estimate.
 
-use super::{CLUSTER, Division, Form, SLICE, Space};
+use super::spread::{self, Parts};
+use super::{CLUSTER, Division, Form, LONG, SLICE, Space};
 use crate::device::DeviceSpec;
 use crate::solver::Matrix;
-use crate::sparse::{Csr, RowLengths};
+use crate::sparse::RowLengths;
 
 /// The most entries that padding may add, in per cent, for slices to be considered.
 const PADDING: usize = 30;
 
-/// Rows so much longer than the mean that a few lanes each would wait for them.
-const LONG: f64 = 16.0;
-
 /// Rows and entries of a merge tile's thread; odd, so that neighbouring threads use different banks.
 const ITEMS: usize = 7;
 
-/// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its shares.
+/// The lengths of rows that a product meets, and what padding adds to them, in per cent.
+struct Lengths {
+    all: RowLengths,
+    padding: usize,
+}
+
+impl Lengths {
+    fn of(parts: &Parts<'_>) -> Lengths {
+        let all = RowLengths::of((0..parts.rows()).map(|row| parts.range(row).len()));
+        let padding = padding(parts, all.entries);
+        Lengths { all, padding }
+    }
+}
+
+/// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its shares, and on all
+/// multiprocessors also with the longest rows spread over them, where these are long enough.
 pub fn forms(matrix: &Matrix, device: &DeviceSpec) -> Vec<Form> {
     let multiprocessors = device.multiprocessors.max(1);
     let clusters: &[usize] =
@@ -23,33 +36,45 @@ pub fn forms(matrix: &Matrix, device: &DeviceSpec) -> Vec<Form> {
         .chain(clusters.iter().map(|&blocks| (Space::Cluster, blocks)))
         .chain(std::iter::once((Space::Grid, multiprocessors)));
     let rows = matrix.rows();
-    let lengths =
-        if let Matrix::Stored(stored) = matrix { Some((stored.row_lengths(), padding(stored))) } else { None };
+    let stored = if let Matrix::Stored(stored) = matrix { Some(stored) } else { None };
+    let lengths = |spread| stored.and_then(|stored| Some(Lengths::of(&Parts::new(stored, spread).ok()?)));
+    let whole = lengths(None);
     let mut forms = Vec::new();
     for (space, blocks) in spaces {
         // Every block has a row, and no replica is larger than shared memory.
         if blocks > rows || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1)) {
             continue;
         }
-        let share = rows.div_ceil(blocks);
-        let divisions = match &lengths {
-            Some((lengths, padding)) => divisions(lengths, *padding, share),
-            None => vec![Division::Stencil],
+        let mut add = |lengths: Option<&Lengths>, spread| {
+            forms.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(|(division, wanted)| {
+                let threads = wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
+                Form { space, blocks, threads, division, registers: usize::MAX, spread }
+            }));
         };
-        forms.extend(divisions.into_iter().map(|division| {
-            let wanted = match division {
-                Division::Split { lanes } => share * lanes,
-                // Merging has work for as many threads as there are items.
-                Division::Merged { items } => {
-                    lengths.as_ref().map_or(share, |(all, _)| (all.entries / blocks + share) / items)
-                }
-                Division::Sliced { .. } | Division::Stencil => share,
-            };
-            let threads = wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
-            Form { space, blocks, threads, division, registers: usize::MAX }
-        }));
+        add(whole.as_ref(), None);
+        if let (Space::Grid, Some(stored)) = (space, stored)
+            && let Some(threshold) = spread::threshold(stored, blocks)
+        {
+            add(lengths(Some(threshold)).as_ref(), Some(threshold));
+        }
     }
     forms
+}
+
+/// The products that suit the shares of so many blocks, and how many threads each has work for.
+fn shared_out(rows: usize, entries: usize, blocks: usize, lengths: Option<&Lengths>) -> Vec<(Division, usize)> {
+    let share = rows.div_ceil(blocks);
+    let Some(lengths) = lengths else { return vec![(Division::Stencil, share)] };
+    // What is spread is work for all threads, whatever the product.
+    let spread = (entries - lengths.all.entries) / blocks;
+    let threads = |division: &Division| match division {
+        Division::Split { lanes } => share * lanes,
+        // Merging has work for as many threads as there are items.
+        Division::Merged { items } => (lengths.all.entries / blocks + share) / items,
+        Division::Sliced { .. } | Division::Stencil => share,
+    };
+    let divisions = divisions(&lengths.all, lengths.padding, share);
+    divisions.into_iter().map(|division| (division, threads(&division).max(spread))).collect()
 }
 
 /// The products for rows of these lengths, of which a block has `share`.
@@ -79,11 +104,11 @@ fn divisions(lengths: &RowLengths, padding: usize, share: usize) -> Vec<Division
 }
 
 /// What padding the rows of every slice to one length adds, in per cent of the entries.
-fn padding(matrix: &Csr) -> usize {
-    let longest = (0..matrix.rows()).step_by(SLICE).map(|first| {
-        let rows = first..matrix.rows().min(first + SLICE);
-        rows.map(|row| matrix.range(row).len()).max().unwrap_or(0)
+fn padding(parts: &Parts<'_>, entries: usize) -> usize {
+    let longest = (0..parts.rows()).step_by(SLICE).map(|first| {
+        let rows = first..parts.rows().min(first + SLICE);
+        rows.map(|row| parts.range(row).len()).max().unwrap_or(0)
     });
     let padded: usize = longest.sum::<usize>() * SLICE;
-    padded.saturating_sub(matrix.nnz()) * 100 / matrix.nnz().max(1)
+    padded.saturating_sub(entries) * 100 / entries.max(1)
 }

@@ -1,20 +1,22 @@
 //! Cutting the rows into shares, one a block: consecutive rows of about as many bytes.
 
+use super::spread::Parts;
 use super::{Division, Form, SLICE, Share, Space};
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Preconditioning};
-use crate::sparse::Csr;
 
 /// The shares of a form, before places are given out.
-pub struct Cut {
+pub struct Cut<'a> {
     pub shares: Vec<Share>,
     /// Entries of every row as laid out, where all are alike.
     pub width: Option<usize>,
     pub column_bytes: usize,
+    /// The entries of a stored matrix, and which of its rows are spread.
+    pub parts: Option<Parts<'a>>,
 }
 
-impl Cut {
-    pub fn new(matrix: &Matrix, form: &Form, applied: Preconditioning) -> Result<Cut> {
+impl<'a> Cut<'a> {
+    pub fn new(matrix: &'a Matrix, form: &Form, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
         // Whole lines of memory, unless that would leave blocks without rows; blocks of block-Jacobi are never cut.
         let line = if rows >= 32 * SLICE * form.blocks { SLICE } else { 1 };
@@ -22,15 +24,20 @@ impl Cut {
             Preconditioning::BlockJacobi { size } => size * (line / gcd(size, line)),
             _ => line,
         };
-        let width = match (matrix, form.division) {
-            (Matrix::Stored(stored), Division::Sliced { .. }) => common_width(stored),
+        let parts = match matrix {
+            Matrix::Stored(stored) => Some(Parts::new(stored, form.spread)?),
+            Matrix::Stencil(_) => None,
+        };
+        let width = match (&parts, form.division) {
+            (Some(parts), Division::Sliced { .. }) => common_width(parts),
             _ => None,
         };
-        let firsts = match matrix {
-            // Padded rows are all alike, whatever they hold.
-            Matrix::Stored(stored) if width.is_none() => {
-                cut(rows, form.blocks, align, |row| start(stored, row) + 3 * row)
-            }
+        let firsts = match &parts {
+            // Padded rows are all alike, whatever they hold; of a row that is spread, each block has its part to do.
+            Some(parts) if width.is_none() || !parts.spread.is_empty() => cut(rows, form.blocks, align, |row| {
+                let own = width.map_or_else(|| parts.start(row), |width| width * row);
+                own + 3 * row + parts.spread_before(row)
+            }),
             _ => cut(rows, form.blocks, align, |row| row),
         };
         let mut shares: Vec<Share> = firsts
@@ -42,21 +49,24 @@ impl Cut {
                 cached: 0,
                 cached_entries: 0,
                 base: 0,
+                spread_entries: 0,
             })
             .collect();
-        let Matrix::Stored(stored) = matrix else { return Ok(Cut { shares, width, column_bytes: 2 }) };
+        let Some(parts) = parts else { return Ok(Cut { shares, width, column_bytes: 2, parts }) };
         let mut column_bytes = if form.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
             share.entries = match (form.division, width) {
                 (Division::Sliced { .. }, Some(width)) => share.rows.next_multiple_of(SLICE) * width,
-                (Division::Sliced { .. }, None) => slices(stored, share).map(|width| SLICE * width).sum(),
-                _ => start(stored, share.first + share.rows) - start(stored, share.first),
+                (Division::Sliced { .. }, None) => slices(&parts, share).map(|width| SLICE * width).sum(),
+                _ => parts.start(share.first + share.rows) - parts.start(share.first),
             };
-            if share.entries > u32::MAX as usize / 2 {
+            share.spread_entries = parts.spread.iter().map(|&row| parts.piece(row, share).len()).sum();
+            let all = share.entries + share.spread_entries;
+            if all > u32::MAX as usize / 2 {
                 let change = "choose --backend cpu, or a matrix of more, shorter rows";
-                return Err(Error::limit("entries of one block's rows", share.entries, u32::MAX / 2, change));
+                return Err(Error::limit("entries of one block's rows", all, u32::MAX / 2, change));
             }
-            let (low, high) = columns(stored, share);
+            let (low, high) = columns(&parts, share);
             if form.space == Space::Grid {
                 share.base = low;
                 if high - low > usize::from(u16::MAX) {
@@ -64,40 +74,36 @@ impl Cut {
                 }
             }
         }
-        Ok(Cut { shares, width, column_bytes })
+        Ok(Cut { shares, width, column_bytes, parts: Some(parts) })
     }
 }
 
-/// Where the entries of a row begin; of the row after the last, where they end.
-pub fn start(matrix: &Csr, row: usize) -> usize {
-    matrix.offsets().get(row).unwrap_or(matrix.nnz())
-}
-
 /// The widths of a share's slices.
-pub fn slices<'a>(matrix: &'a Csr, share: &Share) -> impl Iterator<Item = usize> + use<'a> {
+pub fn slices<'a>(parts: &'a Parts<'_>, share: &Share) -> impl Iterator<Item = usize> + use<'a> {
     let (first, rows) = (share.first, share.rows);
     (0..rows.div_ceil(SLICE)).map(move |slice| {
         let rows = first + slice * SLICE..first + rows.min((slice + 1) * SLICE);
-        rows.map(|row| matrix.range(row).len()).max().unwrap_or(0)
+        rows.map(|row| parts.range(row).len()).max().unwrap_or(0)
     })
 }
 
 /// The width of the widest slice, where padding all to it costs at most a tenth more entries than their own widths.
-fn common_width(matrix: &Csr) -> Option<usize> {
-    let all = Share { first: 0, rows: matrix.rows(), entries: 0, cached: 0, cached_entries: 0, base: 0 };
+fn common_width(parts: &Parts<'_>) -> Option<usize> {
+    let rows = parts.rows();
+    let all = Share { first: 0, rows, entries: 0, cached: 0, cached_entries: 0, base: 0, spread_entries: 0 };
     let (widest, sum, count) =
-        slices(matrix, &all).fold((0, 0, 0), |(widest, sum, count), width| (width.max(widest), sum + width, count + 1));
+        slices(parts, &all).fold((0, 0, 0), |(widest, sum, count), width| (width.max(widest), sum + width, count + 1));
     (widest > 0 && widest <= SLICE && widest * count * 10 <= sum * 11).then_some(widest)
 }
 
 /// The least and the largest column of a share's entries and rows.
-fn columns(matrix: &Csr, share: &Share) -> (usize, usize) {
+fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
     let last = (share.first + share.rows).saturating_sub(1).max(share.first);
     let (mut low, mut high) = (share.first, last);
     for row in share.first..share.first + share.rows {
-        let range = matrix.range(row);
+        let range = parts.range(row);
         if let (Some(&first), Some(&last)) =
-            (matrix.indices().get(range.start), matrix.indices().get(range.end.wrapping_sub(1)))
+            (parts.indices().get(range.start), parts.indices().get(range.end.wrapping_sub(1)))
             && !range.is_empty()
         {
             low = low.min(first as usize);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::plan::krylov::product::forms;
 use crate::solver::{GridOperator, Jacobi, PipelinedCg, Place};
-use crate::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
+use crate::sparse::{Csr, Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use crate::{Array, Boundaries, Boundary, LinearStencil, Shape};
 
 fn device(name: &str) -> DeviceSpec {
@@ -39,6 +39,7 @@ fn matrices() -> Vec<Matrix> {
         laplacian_3d(31, 29, 37, DType::F32).unwrap().into(),
         hpcg(16, 17, 18, DType::F64).unwrap().into(),
         skewed(4000, 5).into(),
+        arrow(100_000, DType::F64).unwrap().into(),
         stencil(&[999, 1000]),
         stencil(&[3, 5]),
     ]
@@ -138,16 +139,20 @@ fn shares_and_places_fit_on_every_preset() {
 /// What a kernel makes of the packed arrays, lane by lane: every product's own way through them gives `A x`.
 #[test]
 fn packed_matrices_multiply_as_the_stored_ones() {
-    for matrix in matrices() {
+    for matrix in matrices().into_iter().chain([arrow(4000, DType::F32).unwrap().into()]) {
         let Matrix::Stored(stored) = &matrix else { continue };
         let x = Array::from_fn(stored.dtype(), stored.rows(), |i| ((i * 37) % 101) as f64 - 50.0);
         let expected = stored.matvec(&x).unwrap().to_f64();
         let x = x.to_f64();
         let slices = Division::Sliced { width: None };
-        for division in [slices, Division::Split { lanes: 4 }, Division::Merged { items: 3 }] {
-            let form = Form { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0 };
+        let divisions = [slices, Division::Split { lanes: 4 }, Division::Merged { items: 3 }];
+        for (division, spread) in divisions.into_iter().flat_map(|d| [(d, None), (d, Some(300))]) {
+            let form = Form { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0, spread };
             let plan = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap();
             let krylov = plan.krylov().unwrap();
+            let long =
+                spread.map_or(0, |most| (0..stored.rows()).filter(|&row| stored.range(row).len() > most).count());
+            assert_eq!(krylov.spread_rows.len(), long);
             let packed = pack(stored, krylov).unwrap();
             let product = multiply(&packed, krylov, &x);
             for (row, (a, b)) in product.iter().zip(&expected).enumerate() {
@@ -163,9 +168,15 @@ fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
         Columns::U32(columns) => columns[entry] as usize,
     };
     let mut product = Vec::new();
+    let mut sums = vec![0.0; krylov.spread_rows.len()];
     for (share, [entries, offsets, searches]) in krylov.shares.iter().zip(&packed.firsts) {
         let term = |entry: usize| packed.values.get(entries + entry).unwrap() * x[share.base + column(entries + entry)];
         let offset = |number: usize| packed.offsets[offsets + number] as usize;
+        for (number, sum) in sums.iter_mut().enumerate() {
+            let offset = |number: usize| packed.offsets[offsets - krylov.spread_rows.len() - 1 + number] as usize;
+            let piece = entries + offset(number)..entries + offset(number + 1);
+            *sum += piece.map(|e| packed.values.get(e).unwrap() * x[share.first + column(e)]).sum::<f64>();
+        }
         match krylov.division {
             Division::Sliced { width } => {
                 for row in 0..share.rows {
@@ -201,7 +212,74 @@ fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
             }
         }
     }
+    for (&row, sum) in krylov.spread_rows.iter().zip(sums) {
+        assert_eq!(product[row], 0.0);
+        product[row] = sum;
+    }
     product
+}
+
+#[test]
+fn long_rows_are_spread_over_all_blocks() {
+    let matrix: Matrix = arrow(300_000, DType::F64).unwrap().into();
+    let smaller: Matrix = arrow(60_000, DType::F32).unwrap().into();
+    for name in ["v100", "a100", "h100", "h200"] {
+        for method in [Method::Cg, Method::PipelinedCg(PipelinedCg::default()), Method::BiCgStab] {
+            let options = SolveOptions::with_method(method);
+            assert_eq!(planned(&smaller, name, &options).krylov().unwrap().spread_rows, [0], "{name}, {method}");
+            let plan = planned(&matrix, name, &options);
+            let krylov = plan.krylov().unwrap();
+            assert_eq!((krylov.space, &krylov.spread_rows[..], plan.product), (Space::Grid, &[0][..], Product::Sliced));
+            // Every block has as much to do, and no barrier more than without.
+            assert!(krylov.imbalance() < 1.05, "{}", krylov.imbalance());
+            assert_eq!(krylov.barriers, vectors::barriers(method, Preconditioning::None));
+            assert!(plan.notes.iter().any(|note| note.contains("no barrier more")), "{plan}");
+            assert!(krylov.describe().contains("1 long row spread"), "{}", krylov.describe());
+            // Kept whole, the row is a block's alone: a form that loses, and says why.
+            let form = Form { division: Division::Merged { items: 7 }, spread: None, ..krylov.form() };
+            let whole = plan_krylov_form(&matrix, &device(name), &options, &form).unwrap();
+            assert!(whole.krylov().unwrap().imbalance() > 10.0 && whole.notes.len() == 1, "{whole}");
+            assert!(whole.krylov().unwrap().seconds > 1.5 * krylov.seconds, "{name}");
+        }
+    }
+    // Rows of a cluster's or of one block are not.
+    let form = Form {
+        space: Space::Cluster,
+        blocks: 8,
+        ..planned(&matrix, "h200", &SolveOptions::default()).krylov().unwrap().form()
+    };
+    let error = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap_err().to_string();
+    assert!(error.contains("grid"), "{error}");
+}
+
+#[test]
+fn no_more_rows_are_spread_than_there_is_room_for() {
+    let few = skewed(4000, 200);
+    assert_eq!(spread::threshold(&few, 132), None, "all are as long");
+    // Rows of 1000, 1001, 1002 … entries, and many of one.
+    let (rows, long) = (40_000, 300);
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    for row in 0..rows {
+        let length = if row < long { 1000 + row } else { 1 };
+        (0..length).for_each(|column| entries.push(row, (row + column) % rows, 1.0).unwrap());
+    }
+    let matrix: Matrix = entries.into_csr().unwrap().into();
+    let Matrix::Stored(stored) = &matrix else { unreachable!() };
+    let threshold = spread::threshold(stored, 132);
+    assert_eq!(threshold, Some(1000 + long - 1 - SPREAD_ROWS));
+    let form = Form {
+        space: Space::Grid,
+        blocks: 132,
+        threads: 512,
+        division: Division::Merged { items: 7 },
+        registers: 0,
+        spread: threshold,
+    };
+    let plan = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap();
+    assert_eq!(plan.krylov().unwrap().spread_rows.len(), SPREAD_ROWS);
+    let form = Form { spread: Some(1000), ..form };
+    let error = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap_err().to_string();
+    assert!(error.contains("299") && error.contains("128"), "{error}");
 }
 
 #[test]

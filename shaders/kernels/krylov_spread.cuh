@@ -1,0 +1,87 @@
+// Rows so long that one block would keep all others waiting for it: SPREAD of them, taken out of the product. Every block holds
+// their entries in the columns of its own rows. It sums these as soon as its own part of the exchanged vector is published; the
+// pieces travel with the vector, through the same barrier, and have as many turns. After it the row's owner adds them up.
+//
+// A row's sum has one order: the lanes of PARTS warps, these warps, the blocks.
+
+constexpr int PARTS = SPREAD > 0 && SPREAD < WARPS ? WARPS / SPREAD : 1;     // warps that share a block's piece of a row
+
+// The sums of the pieces, [SPREAD][BLOCKS], that go with the vector exchanged next.
+__device__ __forceinline__ real* pieces(const Team& team) { return team.a.pieces + (TURNS > 1 ? team.turn * (SPREAD * BLOCKS) : 0); }
+
+// Before the loop: where the block's pieces begin.
+__device__ __forceinline__ void keep_pieces(const Team& team)
+{
+    const unsigned* const offsets = team.a.offsets + team.own.offsets - (SPREAD + 1);
+    for (unsigned n = threadIdx.x; n <= SPREAD; n += THREADS) shared_at<unsigned>(PIECE_OFFSETS_AT)[n] = offsets[n];
+}
+
+// After publishing, before the next barrier of all: the block's piece of each row.
+__device__ __forceinline__ void leave_pieces(const Team& team)
+{
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const real* const values = team.a.values + team.own.entries;
+    const Column* const columns = team.a.columns + team.own.entries;
+    const real* const x = team.a.exchanged + (TURNS > 1 ? team.turn * team.a.stride : 0) + team.own.first;
+    const unsigned* const offsets = shared_at<unsigned>(PIECE_OFFSETS_AT);
+    real* const parts = shared_at<real>(PIECES_AT);
+    __syncthreads();                                 // the block's part of the vector is there
+    #pragma unroll 1
+    for (int n = warp; n < SPREAD * PARTS; n += WARPS) {
+        const int row = n / PARTS;
+        const unsigned end = offsets[row + 1];
+        real sum[1] = {real(0)};
+        #pragma unroll UNROLL
+        for (unsigned e = offsets[row] + n % PARTS * 32 + lane; e < end; e += PARTS * 32)
+            sum[0] = fma(load_stream(values + e), x[load_stream(columns + e)], sum[0]);
+        const real part = warp_sum<1>(sum);
+        if (lane == 0) (PARTS > 1 ? parts + n : pieces(team) + row * BLOCKS + blockIdx.x)[0] = part;
+    }
+    if constexpr (PARTS > 1) {
+        __syncthreads();                             // the parts of each piece
+        if (warp < SPREAD) {
+            const real own[1] = {lane < PARTS ? parts[warp * PARTS + lane] : real(0)};
+            const real piece = warp_sum<1>(own);
+            if (lane == 0) pieces(team)[warp * BLOCKS + blockIdx.x] = piece;
+        }
+    }
+}
+
+// After that barrier, before the vector's turn ends: the sums of the block's own spread rows.
+__device__ __forceinline__ void add_pieces(const Team& team)
+{
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    #pragma unroll 1
+    for (unsigned n = warp; n < team.own.spread_rows; n += WARPS) {
+        const real* const row = pieces(team) + (team.own.spread_first + n) * BLOCKS;
+        real sum[1] = {real(0)};
+        #pragma unroll
+        for (int from = 0; from < BLOCKS; from += 32)
+            if (from + lane < BLOCKS) sum[0] += __ldcg(row + from + lane);
+        const real total = warp_sum<1>(sum);
+        if (lane == 0) shared_at<real>(PIECES_AT)[n] = total;
+    }
+}
+
+// After the product, in which spread rows are empty: their owners take the sums.
+template <class Y>
+__device__ __forceinline__ void put_pieces(const Team& team, Y& y)
+{
+    if (team.own.spread_rows == 0) return;
+    if constexpr (PRODUCT == SLICED) __syncthreads();                // the sums; other products have met
+    #pragma unroll 1
+    for (unsigned n = 0; n < team.own.spread_rows; ++n) {
+        const unsigned row = team.a.spread[team.own.spread_first + n] - team.own.first;
+        if (row % THREADS != threadIdx.x) continue;
+        team.rows([&](int k, unsigned i) {
+            if (i == row) y.set(k, i, shared_at<real>(PIECES_AT)[n]);
+        });
+    }
+}
+
+// All blocks: what was published before is seen after, the pieces of spread rows with it.
+__device__ __forceinline__ void exchange(Team& team)
+{
+    if constexpr (SPREAD > 0) leave_pieces(team);
+    team.meet();
+}
