@@ -6,6 +6,10 @@ use web_time::Instant;
 
 use crate::gpu::Gpu;
 
+/// A submission that lasts so long, and the most copies that it has.
+const ENOUGH_SECONDS: f64 = 0.02;
+const MOST_COPIES: u32 = 256;
+
 /// What was measured in this process, by adapter.
 static MEASURED: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
@@ -45,9 +49,7 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
             Err(error) => return Err(error),
         }
     };
-    // Several copies a submission, so that its own cost does not count.
-    let copies = if gpu.adapter.is_software() { 1 } else { 8 };
-    let copy = async || {
+    let seconds = async |copies: u32| {
         let begun = Instant::now();
         gpu.run("measuring the memory's bandwidth", || {
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -55,13 +57,17 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
             gpu.queue.submit([encoder.finish()])
         })
         .await?;
-        Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64() / f64::from(copies))
+        Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64())
     };
-    // The first also pays for clearing the buffers.
-    copy().await?;
+    // The first also pays for clearing the buffers. Then so many a submission that its own cost does not count.
+    seconds(1).await?;
+    let mut copies = 1;
+    while copies < MOST_COPIES && seconds(copies).await? < ENOUGH_SECONDS {
+        copies *= 4;
+    }
     let mut best = f64::INFINITY;
     for _ in 0..3 {
-        best = best.min(copy().await?);
+        best = best.min(seconds(copies).await? / f64::from(copies));
     }
     from.destroy();
     to.destroy();
