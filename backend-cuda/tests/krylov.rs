@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 
 use abide_core::plan::krylov::{forms, plan_krylov_form};
 use abide_core::solver::{
-    BatchSystem, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial, SolveCache,
-    SolveOptions, SolverError,
+    BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial,
+    SolveCache, SolveOptions, SolverError,
 };
 use abide_core::sparse::{self, Triplets, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
@@ -33,10 +33,6 @@ fn arrow(rows: usize) -> Matrix {
         }
     }
     entries.into_csr().unwrap().into()
-}
-
-fn methods() -> impl Iterator<Item = Method> {
-    Method::all().into_iter().filter(|method| !matches!(method, Method::Gmres(_)))
 }
 
 fn right(matrix: &Matrix) -> Array {
@@ -120,7 +116,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let (mut wrong, mut runs) = (Vec::new(), 0);
     for (name, matrix) in matrices() {
-        for method in methods() {
+        for method in Method::all() {
             for preconditioner in Preconditioning::ALL {
                 let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
                 let expected = match matrix.dtype() {
@@ -210,7 +206,9 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
     }
     let indefinite: Matrix = entries.into_csr().unwrap().into();
     let b = right(&indefinite);
-    for method in methods().filter(Method::needs_definite).filter(|method| method.name().starts_with("cg")) {
+    for method in
+        Method::all().into_iter().filter(Method::needs_definite).filter(|method| method.name().starts_with("cg"))
+    {
         let options = SolveOptions::with_method(method);
         let plan = backend.plan_solve(&indefinite, &options).unwrap();
         let mut session = backend.open_solver(&indefinite, &plan, &options).unwrap();
@@ -218,6 +216,35 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
         let error = session.solve(&b, &mut x, &Parameters::default(), go_on).unwrap_err();
         assert!(matches!(error, SolverError::Indefinite { .. }), "{method}: {error}");
     }
+    // A cyclic shift: GMRES makes no progress before step n, and here its cycles are shorter.
+    let mut entries = Triplets::new(200, 200).unwrap();
+    (0..200).for_each(|row| entries.push((row + 1) % 200, row, 1.0).unwrap());
+    let shift: Matrix = entries.into_csr().unwrap().into();
+    let unit = Array::from_fn(DType::F64, 200, |i| if i == 0 { 1.0 } else { 0.0 });
+    for (restart, converges) in [(199, false), (200, true)] {
+        let options = SolveOptions::with_method(Method::Gmres(Gmres { restart }));
+        let plan = backend.plan_solve(&shift, &options).unwrap();
+        let mut session = backend.open_solver(&shift, &plan, &options).unwrap();
+        let mut x = Array::zeros(DType::F64, 200).unwrap();
+        match session.solve(&unit, &mut x, &Parameters::default(), go_on) {
+            Ok(report) => assert!(converges && report.iterations == 200, "{}", report.iterations),
+            Err(error) => assert!(!converges && matches!(error, SolverError::Stagnation { .. }), "{error}"),
+        }
+    }
+    // Stopped within a cycle, x is the iterate of the last residual that the device made.
+    let options = SolveOptions::with_method(Method::Gmres(Gmres { restart: 1000 }));
+    let mut session = backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
+    let (b, mut x) = (right(&matrix), zeros());
+    let stop = &mut |iteration: usize, _: f64| {
+        if iteration == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let error = session.solve(&b, &mut x, &Parameters::default(), stop).unwrap_err();
+    let last = error.history()[100];
+    let operator = matrix.operator::<f64>().unwrap();
+    let mut product = vec![0.0; matrix.rows()];
+    operator.apply(&x.to_f64(), &mut product);
+    let residual = b.to_f64().iter().zip(&product).map(|(b, ax)| (b - ax) * (b - ax)).sum::<f64>().sqrt();
+    assert!(matches!(error, SolverError::Stopped { .. }) && residual <= last, "{error}, {residual:e}");
 }
 
 #[test]

@@ -12,12 +12,14 @@ mod rig;
 mod solver;
 
 use abide_core::plan::krylov::{Division, Form, Space};
-use abide_core::solver::{GridOperator, Jacobi, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::solver::{
+    Gmres, GridOperator, Jacobi, Matrix, Method, Parameters, Preconditioning, SolveCache, SolveOptions,
+};
 use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
 
 use common::present;
-use solver::Case;
+use solver::{Case, End};
 
 const SLICED: Division = Division::Sliced { width: None };
 
@@ -84,8 +86,34 @@ fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> Matri
     entries.into_csr().unwrap().cast(dtype).into()
 }
 
+/// Convection and diffusion on a plane, upwind: not symmetric.
+fn wind(extents: [usize; 2], dtype: DType) -> Matrix {
+    let [height, width] = extents;
+    let mut entries = Triplets::new(height * width, height * width).unwrap();
+    for y in 0..height {
+        for x in 0..width {
+            let row = y * width + x;
+            let mut push = |there: bool, column: usize, value: f64| {
+                if there {
+                    entries.push(row, column, value).unwrap();
+                }
+            };
+            push(y > 0, row.wrapping_sub(width), -1.9);
+            push(x > 0, row.wrapping_sub(1), -1.4);
+            push(true, row, 5.4 + (row % 5) as f64);
+            push(x + 1 < width, row + 1, -1.0);
+            push(y + 1 < height, row + width, -1.0);
+        }
+    }
+    Matrix::from(entries.into_csr().unwrap()).cast(dtype).unwrap()
+}
+
 fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
     SolveOptions { method, preconditioner, cache }
+}
+
+fn gmres(restart: usize) -> Method {
+    Method::Gmres(Gmres { restart })
 }
 
 fn cases() -> Vec<Case> {
@@ -223,6 +251,61 @@ fn cases() -> Vec<Case> {
             options(Method::BiCgStab, M::Chebyshev { degree: 2 }, SolveCache::None),
             form(Space::Grid, 2, SLICED),
         ),
+        // A basis: cycles that are cut by launches, and longer than what one group of sums holds.
+        case(
+            "gmres-grid",
+            wind([23, 19], DType::F64),
+            options(gmres(30), M::None, SolveCache::Mixed),
+            form(Space::Grid, 3, SLICED),
+        ),
+        case(
+            "gmres-long",
+            laplacian_2d(13, 11, DType::F64).unwrap().into(),
+            options(gmres(40), M::None, SolveCache::Auto),
+            form(Space::Grid, 2, Division::Split { lanes: 4 }),
+        ),
+        case(
+            "gmres-short",
+            wind([17, 21], DType::F64),
+            options(gmres(4), M::Jacobi, SolveCache::None),
+            form(Space::Grid, 3, Division::Merged { items: 3 }),
+        ),
+        case(
+            "gmres-cluster",
+            arrow(211),
+            options(gmres(7), M::BlockJacobi { size: 4 }, SolveCache::Mixed),
+            form(Space::Cluster, 3, Division::Merged { items: 5 }),
+        ),
+        case(
+            "gmres-cluster-f32",
+            wind([19, 13], DType::F32),
+            options(gmres(11), M::Jacobi, SolveCache::Vectors),
+            form(Space::Cluster, 2, Division::Split { lanes: 2 }),
+        ),
+        case(
+            "gmres-polynomial",
+            plane(),
+            options(gmres(20), M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            form(Space::Grid, 2, SLICED),
+        ),
+        case(
+            "gmres-block",
+            wind([13, 11], DType::F64),
+            options(gmres(40), M::BlockJacobi { size: 8 }, SolveCache::Mixed),
+            form(Space::Block, 1, SLICED),
+        ),
+        case(
+            "gmres-stencil",
+            stencil(&[13, 17], "y=periodic,x=mirror"),
+            options(gmres(9), M::Jacobi, SolveCache::Matrix),
+            form(Space::Grid, 2, Division::Stencil),
+        ),
+        case(
+            "gmres-stencil-polynomial",
+            stencil(&[19, 23], "constant=0"),
+            options(gmres(6), M::Chebyshev { degree: 3 }, SolveCache::Auto),
+            form(Space::Cluster, 2, Division::Stencil),
+        ),
         case(
             "chebyshev-grid",
             stencil(&[19, 23], "constant=0"),
@@ -293,6 +376,18 @@ fn cases() -> Vec<Case> {
             spread(2, SLICED),
         ),
         case(
+            "spread-gmres",
+            long_rows(307, &[33, 300], false, DType::F64),
+            options(gmres(8), M::Jacobi, SolveCache::Mixed),
+            spread(3, SLICED),
+        ),
+        case(
+            "spread-gmres-polynomial",
+            long_rows(307, &[306], false, DType::F32),
+            options(gmres(5), M::Chebyshev { degree: 2 }, SolveCache::Mixed),
+            spread(2, Division::Split { lanes: 2 }),
+        ),
+        case(
             "spread-chebyshev",
             long_rows(307, &[0, 1], true, DType::F32),
             options(chebyshev, M::Jacobi, SolveCache::Mixed),
@@ -314,6 +409,68 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
     let chosen: Vec<Case> =
         cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+/// A matrix of these entries.
+fn entries(rows: usize, all: impl IntoIterator<Item = (usize, usize, f64)>) -> Matrix {
+    let mut entries = Triplets::new(rows, rows).unwrap();
+    all.into_iter().for_each(|(row, column, value)| entries.push(row, column, value).unwrap());
+    entries.into_csr().unwrap().into()
+}
+
+#[test]
+fn cycles_end_as_the_reference_ends_them() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let unit = |rows: usize| Array::from_fn(DType::F64, rows, |i| if i == 0 { 3.0 } else { 0.0 });
+    let parameters = Parameters { relative: 1e-9, iterations: 60, ..Parameters::default() };
+    let end = |name, matrix: Matrix, restart, right, parameters| End {
+        case: Case {
+            name,
+            matrix,
+            options: options(gmres(restart), Preconditioning::None, SolveCache::Mixed),
+            form: form(Space::Grid, 2, Division::Split { lanes: 2 }),
+            shared: None,
+        },
+        right,
+        parameters,
+    };
+    let plane = wind([9, 11], DType::F64);
+    let random = Array::from_fn(DType::F64, 99, |i| ((i * 7) % 11) as f64 - 4.0);
+    let ends = [
+        // The Krylov space is exhausted and holds the solution.
+        end("lucky", entries(7, (0..7).map(|i| (i, i, 2.0))), 5, unit(7), parameters.clone()),
+        // It is exhausted and does not: A v = 0 at last.
+        end("nilpotent", entries(6, (1..6).map(|i| (i, i - 1, 1.0))), 30, unit(6), parameters.clone()),
+        // No progress before step n, and the cycle is shorter; then as long.
+        end("shift", entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))), 8, unit(9), parameters.clone()),
+        end("whole shift", entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))), 9, unit(9), parameters.clone()),
+        // Squares beyond what the type holds.
+        end("overflow", entries(7, (0..7).map(|i| ((i + 1) % 7, i, 1e200))), 5, unit(7), parameters.clone()),
+        // A limit in the middle of a cycle: x is the best of it so far.
+        end("limit", plane.clone(), 6, random.clone(), Parameters { iterations: 9, ..parameters.clone() }),
+        end("first cycle", plane.clone(), 30, random.clone(), Parameters { iterations: 5, ..parameters.clone() }),
+        // A residual that no iteration lowers for so long.
+        end(
+            "patience",
+            entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))),
+            9,
+            unit(9),
+            Parameters { stagnation: 4, ..parameters.clone() },
+        ),
+        // The recurrence meets the threshold, and the true residual does not: another cycle, then the type is exhausted.
+        end(
+            "drift",
+            wind([9, 11], DType::F32),
+            30,
+            random.cast(DType::F32),
+            Parameters { relative: 1e-7, drift: 1.0, ..parameters.clone() },
+        ),
+    ];
+    solver::all(&ends, |end| end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.name)));
+    // Between launches, within a cycle and at its end, x is the iterate whose residual was told last.
+    let cuts: Vec<(End, usize)> =
+        [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
+    solver::all(&cuts, |(end, cut)| end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}")));
 }
 
 #[test]
@@ -378,6 +535,21 @@ fn defects_are_found() {
         ("spread-pipelined", "(TURNS > 1 ? team.turn * (SPREAD * BLOCKS) : 0)", "0"),
         // and the row's owner waits for the warp that adds the pieces up.
         ("spread-cg", "if constexpr (PRODUCT == SLICED) __syncthreads();", ""),
+        // Projections of all blocks, and those of the pass before; parts of more sums than are held at once.
+        (
+            "gmres-grid",
+            "team.meet();\n        if constexpr (SPACE != BLOCK)",
+            "__syncthreads();\n        if constexpr (SPACE != BLOCK)",
+        ),
+        ("gmres-short", "basis.project(team, w, j + 1, 1,", "basis.project(team, w, j + 1, 0,"),
+        ("gmres-long", "if (begin > 0) __syncthreads();", ""),
+        // What one thread rotates, and what one warp minimises.
+        (
+            "gmres-block",
+            "basis.add<-1>(team, w, triangle.products(), j + 1);\n        __syncthreads();",
+            "basis.add<-1>(team, w, triangle.products(), j + 1);",
+        ),
+        ("gmres-cluster", "__syncthreads();\n        return told()[SINGULAR]", "return told()[SINGULAR]"),
         // Rows that threads of a merge share.
         ("cg-merged", "joined(joined(open, before_warp), before).sum + head_sum", "head_sum"),
     ];

@@ -7,7 +7,7 @@ mod parallel;
 use std::sync::Mutex;
 
 use abide_core::plan::krylov::plan_krylov;
-use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
+use abide_core::solver::{Gmres, GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};
 use abide_cuda::{Nvrtc, fit_solver, plan_batch, target};
@@ -20,10 +20,6 @@ fn stencil(extents: &[usize], dtype: DType) -> Matrix {
     let stencil = LinearStencil::new("laplacian", &taps).unwrap();
     let boundaries = Boundaries::all(Boundary::Constant(0.0));
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap().into()
-}
-
-fn methods() -> Vec<Method> {
-    Method::all().into_iter().filter(|method| !matches!(method, Method::Gmres(_))).collect()
 }
 
 /// Matrices of every product and space, in either type.
@@ -50,7 +46,7 @@ fn every_method_compiles_without_spills() {
     let policies = [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix];
     let mut runs = Vec::new();
     for (number, (name, matrix)) in matrices().into_iter().enumerate() {
-        for (turn, method) in methods().into_iter().enumerate() {
+        for (turn, method) in Method::all().into_iter().enumerate() {
             // Devices, policies and preconditioners go round.
             let preconditioner = Preconditioning::ALL[(number + turn) % 4];
             let cache = policies[(number / 4 + turn) % 4];
@@ -60,6 +56,15 @@ fn every_method_compiles_without_spills() {
                 SolveOptions { method, preconditioner, cache },
                 devices[(number + turn) % devices.len()].clone(),
             ));
+        }
+    }
+    // Cycles of many iterations, and several rows a thread.
+    let long = Method::Gmres(Gmres { restart: 200 });
+    for (number, device) in devices.iter().enumerate() {
+        for matrix in [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)] {
+            let preconditioner = Preconditioning::ALL[(3 + number) % 4];
+            let options = SolveOptions { method: long, preconditioner, cache: SolveCache::Auto };
+            runs.push(("cycles of 200", matrix, options, device.clone()));
         }
     }
     let wrong = Mutex::new(Vec::new());

@@ -34,7 +34,10 @@ struct State {
 };
 
 enum Status { RUNNING, CONVERGED, ITERATIONS, STAGNATION, NOT_FINITE, NOT_POSITIVE, VANISHED, LOST };
-enum Quantity { OF_RESIDUAL, OF_RHO, OF_CURVATURE, OF_PRODUCT, OF_SHADOW, OF_SHADOW_PRODUCT, OF_TT, OF_OMEGA };
+enum Quantity {
+    OF_RESIDUAL, OF_RHO, OF_CURVATURE, OF_PRODUCT, OF_SHADOW, OF_SHADOW_PRODUCT, OF_TT, OF_OMEGA,
+    OF_BASIS, OF_DETERMINANT, OF_TRUE_RESIDUAL, OF_NEXT
+};
 
 struct Arguments {
     const Share* shares;
@@ -48,8 +51,10 @@ struct Arguments {
     const double* factors;                           // of a Chebyshev recurrence
     real* homes;                                     // the vectors in device memory, `stride` apart
     real* exchanged;                                 // GRID: the vector that all blocks read, TURNS of them
-    real* partials;                                  // GRID: [2][REDUCED][BLOCKS]
+    real* partials;                                  // GRID: [2][REDUCED][BLOCKS]; GMRES: then [2][RESTART + 1][BLOCKS]
     real* pieces;                                    // of spread rows: [TURNS][SPREAD][BLOCKS]
+    real* basis;                                     // GMRES: RESTART + 1 vectors, `stride` apart
+    real* triangle;                                  // GMRES: its least-squares problem
     unsigned* arrived;                               // GRID: counts the blocks at barriers
     State* state;
     double* history;
@@ -57,6 +62,7 @@ struct Arguments {
     const double* thresholds;                        // BATCHED: of each system
     unsigned long long entries, inverses, histories; // BATCHED: values from one system to the next in these arrays
     double threshold;
+    double near;                                     // the threshold of a true residual whose recurred one is small enough
     double weight;                                   // of Jacobi's method: its damping
     double centre, half;                             // of Chebyshev iteration: its interval
     unsigned until;                                  // the length of the history at which this launch ends
@@ -408,6 +414,12 @@ struct Course {
             else if (iteration - least_at >= a.patience) ends(STAGNATION, OF_RESIDUAL, residual);
         }
         return status == CONVERGED;
+    }
+
+    // Lowers the last entry of the history to the true residual, which can meet the threshold before the recurred one does.
+    __device__ __forceinline__ void lower(double residual) const
+    {
+        if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
     }
 
     // Whether a quantity is positive; the run ends where it is not.

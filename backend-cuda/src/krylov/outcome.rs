@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{Run, SolverError};
+use abide_core::solver::{Exhausted, Run, SolverError};
 use abide_core::{Error, Real};
 use abide_shaders::cuda::QUANTITIES;
 
@@ -10,9 +10,10 @@ use abide_shaders::cuda::QUANTITIES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Running,
-    /// Any end that the history alone explains.
-    Ended,
     Converged,
+    /// A limit on iterations.
+    Limited,
+    Stagnant,
     NotFinite,
     NotPositive,
     Vanished,
@@ -52,7 +53,8 @@ impl State {
         let status = match word(2)? {
             0 => Status::Running,
             1 => Status::Converged,
-            2 | 3 => Status::Ended,
+            2 => Status::Limited,
+            3 => Status::Stagnant,
             4 => Status::NotFinite,
             5 => Status::NotPositive,
             6 => Status::Vanished,
@@ -70,15 +72,18 @@ impl State {
 
     /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has converged.
     pub fn told<T: Real>(&self, run: &mut Run<'_>, residuals: &[f64]) -> Result<ControlFlow<()>, SolverError> {
+        // GMRES goes on from a residual that is small enough by the recurrence alone.
+        let mut is_small = false;
         for &residual in residuals {
-            if run.converged_norm(residual)? {
-                return Ok(ControlFlow::Break(()));
-            }
+            is_small = run.converged_norm(residual)?;
         }
         let quantity = QUANTITIES.get(self.quantity).copied().unwrap_or(QUANTITIES[0]);
         let value = T::from_f64(self.value);
         match self.status {
             Status::Running => Ok(ControlFlow::Continue(())),
+            Status::Converged if is_small => Ok(ControlFlow::Break(())),
+            Status::Limited if is_small => Err(run.exhausted(Exhausted::Iterations)),
+            Status::Stagnant => Err(run.stagnation()),
             Status::NotFinite => Err(run.not_finite(quantity)),
             Status::NotPositive => Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation())),
             Status::Vanished => Err(run.breakdown(quantity, value)),
@@ -87,7 +92,7 @@ impl State {
                 Err(Error::device("cuda", "running a persistent solver", message).into())
             }
             // The history is the same here and there, and so are the tests.
-            Status::Ended | Status::Converged | Status::Unknown(_) => {
+            Status::Limited | Status::Converged | Status::Unknown(_) => {
                 let message = format!("the device ended the run ({:?}) where the host would not", self.status);
                 Err(Error::device("cuda", "running a persistent solver", message).into())
             }
@@ -97,6 +102,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use abide_core::solver::{Begin, Observe, Parameters};
+
     use super::*;
 
     #[test]
@@ -111,5 +118,24 @@ mod tests {
         let state = State { value: 2.5, true_square: 0.25, length: 9, status: Status::NotPositive, quantity: 2 };
         assert_eq!(State::read(&bytes), Some(state));
         assert_eq!(State::read(&bytes[1..]), None);
+    }
+    /// GMRES goes on where the recurred residual was small enough and the true one was not.
+    #[test]
+    fn a_small_residual_ends_a_run_where_the_device_says_so() {
+        let parameters = Parameters { relative: 1e-3, iterations: 3, ..Parameters::default() };
+        let told = |status: Status, residuals: &[f64]| {
+            let observe: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
+            let begin = Run::open("gmres", 1, &[1.0], &mut [0.0], |_| 1.0, &parameters, observe);
+            let Ok(Begin::Iterate(mut run)) = begin else { panic!("not begun") };
+            let state = State { value: 0.0, true_square: 0.0, length: 0, status, quantity: 0 };
+            state.told::<f64>(&mut run, residuals)
+        };
+        assert_eq!(told(Status::Converged, &[1.0, 1e-4]).ok(), Some(ControlFlow::Break(())));
+        assert_eq!(told(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
+        assert!(matches!(told(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
+        assert!(matches!(told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]), Err(SolverError::NotConverged { .. })));
+        // What the host's own tests would not have ended.
+        assert!(matches!(told(Status::Limited, &[1.0, 0.5]), Err(SolverError::Invalid(_))));
+        assert!(matches!(told(Status::Converged, &[1.0, 0.5]), Err(SolverError::Invalid(_))));
     }
 }

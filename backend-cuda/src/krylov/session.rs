@@ -30,9 +30,6 @@ pub(super) const EPOCH_SECONDS: f64 = 0.1;
 /// Blocks of a cluster that every device with clusters has.
 const PORTABLE_CLUSTER: usize = 8;
 
-/// Sums of one reduction, at most; two sets, used by turns.
-const PARTIALS: usize = 2 * 4;
-
 /// The kernels' `Arguments`: addresses, then numbers.
 #[repr(C)]
 #[derive(Default)]
@@ -50,6 +47,8 @@ pub(super) struct Arguments {
     pub exchanged: u64,
     pub partials: u64,
     pub pieces: u64,
+    pub basis: u64,
+    pub triangle: u64,
     pub arrived: u64,
     pub state: u64,
     pub history: u64,
@@ -59,6 +58,7 @@ pub(super) struct Arguments {
     pub inverses: u64,
     pub histories: u64,
     pub threshold: f64,
+    pub near: f64,
     pub weight: f64,
     pub centre: f64,
     pub half: f64,
@@ -83,6 +83,8 @@ struct Buffers {
     exchanged: CudaSlice<u8>,
     partials: CudaSlice<u8>,
     pieces: CudaSlice<u8>,
+    basis: CudaSlice<u8>,
+    triangle: CudaSlice<u8>,
     arrived: CudaSlice<u8>,
     state: CudaSlice<u8>,
 }
@@ -127,11 +129,12 @@ impl KrylovSession {
         let room = Room { context, stream: &stream };
         let homes = layout.vectors.len() * vector;
         let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
-        let partials = PARTIALS * layout.blocks * real;
+        let (partials, triangle) = (layout.partials() * real, layout.triangle() * real);
+        let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
         let loaded =
             image.shares.len() + image.offsets.len() + image.searches.len() + image.columns.len() + image.values.len();
-        room.check(loaded + image.inverse.len() + homes + exchanged + partials + pieces + vector)?;
+        room.check(loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector)?;
         let mut buffers = Buffers {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
@@ -146,6 +149,8 @@ impl KrylovSession {
             exchanged: room.zeros(exchanged)?,
             partials: room.zeros(partials)?,
             pieces: room.zeros(pieces)?,
+            basis: room.zeros(basis)?,
+            triangle: room.zeros(triangle)?,
             arrived: room.zeros(128)?,
             state: room.zeros(STATE_BYTES)?,
         };
@@ -190,6 +195,8 @@ impl KrylovSession {
             exchanged: at(&buffers.exchanged),
             partials: at(&buffers.partials),
             pieces: at(&buffers.pieces),
+            basis: at(&buffers.basis),
+            triangle: at(&buffers.triangle),
             arrived: at(&buffers.arrived),
             state: at(&buffers.state),
             history: at(history),
@@ -199,6 +206,7 @@ impl KrylovSession {
             inverses: 0,
             histories: 0,
             threshold: run.threshold(),
+            near: run.threshold() * parameters.drift.max(1.0),
             weight: self.image.weight,
             centre: self.image.interval[0],
             half: self.image.interval[1],

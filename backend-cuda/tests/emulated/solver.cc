@@ -1,4 +1,5 @@
-// Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations a launch: solver FOLDER SEED CHUNK.
+// Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations a launch, or for so many launches: solver
+// FOLDER SEED CHUNK LAUNCHES.
 //
 // FOLDER/arrays holds the arrays of `Arguments` one after another, each after its length in bytes. The vectors and the history
 // go to FOLDER/homes and FOLDER/history, the state to FOLDER/state.
@@ -75,6 +76,7 @@ int main(int, char** words)
     const std::string folder = words[1];
     emulated::drawn.seed(atoi(words[2]));
     const unsigned chunk = atoi(words[3]);
+    unsigned long long launches = strtoull(words[4], nullptr, 10);
     FILE* file = fopen((folder + "/arrays").c_str(), "rb");
     if (!file) emulated::fail("cannot read the arrays");
     arrays.reserve(32);
@@ -93,7 +95,11 @@ int main(int, char** words)
     a.entries = number<unsigned long long>(file);
     a.inverses = number<unsigned long long>(file);
     a.stride = number<unsigned long long>(file);
+    a.partials = fresh<real>(number<unsigned long long>(file));
+    a.basis = fresh<real>(number<unsigned long long>(file) * a.stride);
+    a.triangle = fresh<real>(number<unsigned long long>(file));
     a.threshold = number<double>(file);
+    a.near = number<double>(file);
     a.weight = number<double>(file);
     a.centre = number<double>(file);
     a.half = number<double>(file);
@@ -101,7 +107,6 @@ int main(int, char** words)
     a.patience = number<unsigned>(file);
     a.replacement = number<unsigned>(file);
     a.exchanged = fresh<real>(SPACE == GRID ? TURNS * a.stride : 0);
-    a.partials = fresh<real>(2 * REDUCED * BLOCKS_LAUNCHED);
     a.pieces = fresh<real>(TURNS * SPREAD * BLOCKS_LAUNCHED);
     a.arrived = fresh<unsigned>(1);
     a.state = fresh<State>(SYSTEMS);
@@ -113,7 +118,7 @@ int main(int, char** words)
     }
     a.until = 0;
     const auto running = [&] { return std::any_of(a.state, a.state + SYSTEMS, [](const State& s) { return s.status == RUNNING; }); };
-    while (running()) {
+    while (running() && launches-- > 0) {
         if (a.until > a.most) emulated::fail("a launch left a system running at its last iteration");
         a.until = chunk == 0 ? a.most + 1 : std::min(a.until + chunk, a.most + 1);
         *a.arrived = 0;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use abide_core::plan::krylov::{Form, Krylov, Vector, plan_krylov_form};
-use abide_core::solver::{Matrix, Parameters, Report, Serial, SolveOptions, reduce};
+use abide_core::solver::{Matrix, Parameters, Report, Serial, SolveOptions, SolverError, reduce};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
 use abide_shaders::cuda;
@@ -104,22 +104,8 @@ impl Case {
     }
 
     fn reference(&self) -> Result<(Report, Vec<f64>), String> {
-        match self.matrix.dtype() {
-            DType::F32 => self.reference_of::<f32>(),
-            DType::F64 => self.reference_of::<f64>(),
-        }
-    }
-
-    fn reference_of<T: Real>(&self) -> Result<(Report, Vec<f64>), String> {
-        let said = |error: &dyn std::fmt::Display| error.to_string();
-        let operator = self.matrix.operator::<T>().map_err(|error| said(&error))?;
-        let mut m = self.options.preconditioner.build(&Serial, operator.clone()).map_err(|error| said(&error))?;
-        let right = self.right();
-        let b = T::slice(&right).unwrap_or_default();
-        let mut x = vec![T::ZERO; b.len()];
-        let solver = self.options.method.solver::<T, Serial>();
-        let report = solver.solve_on(&Serial, &operator, &mut m, b, &mut x, &self.parameters());
-        Ok((report.map_err(|error| said(&error))?, x.iter().map(|x| x.to_f64()).collect()))
+        let (ended, x) = reference(&self.matrix, &self.options, &self.right(), &self.parameters())?;
+        Ok((ended.map_err(|error| error.to_string())?, x))
     }
 
     /// Compares the kernel with the reference, in several orders of its lanes and cuts of its iterations.
@@ -180,6 +166,100 @@ impl Case {
         let program = self.compile(compiler, &[change])?;
         let found = (1..=6).any(|seed| program.run(seed, 0).map_or(true, |outcome| outcome != right));
         if found { Ok(()) } else { Err(format!("{} has the same bits without: {}", self.name, change.0)) }
+    }
+}
+
+/// How the reference ends, and its last iterate.
+fn reference(
+    matrix: &Matrix,
+    options: &SolveOptions,
+    right: &Array,
+    parameters: &Parameters,
+) -> Result<(Result<Report, SolverError>, Vec<f64>), String> {
+    match matrix.dtype() {
+        DType::F32 => reference_of::<f32>(matrix, options, right, parameters),
+        DType::F64 => reference_of::<f64>(matrix, options, right, parameters),
+    }
+    .map_err(|error| error.to_string())
+}
+
+fn reference_of<T: Real>(
+    matrix: &Matrix,
+    options: &SolveOptions,
+    right: &Array,
+    parameters: &Parameters,
+) -> Result<(Result<Report, SolverError>, Vec<f64>), SolverError> {
+    let operator = matrix.operator::<T>()?;
+    let mut m = options.preconditioner.build(&Serial, operator.clone())?;
+    let b = T::slice(right).unwrap_or_default();
+    let mut x = vec![T::ZERO; b.len()];
+    let solver = options.method.solver::<T, Serial>();
+    let ended = solver.solve_on(&Serial, &operator, &mut m, b, &mut x, parameters);
+    Ok((ended, x.iter().map(|x| x.to_f64()).collect()))
+}
+
+/// A solve with a right-hand side and limits of its own.
+pub struct End {
+    pub case: Case,
+    pub right: Array,
+    pub parameters: Parameters,
+}
+
+impl End {
+    fn compile(&self, compiler: &[String]) -> Result<Program, String> {
+        let program = self.case.compile(compiler, &[])?;
+        program.write(&[(&self.case.matrix, self.right.clone())], &self.case.options, &self.parameters)?;
+        Ok(program)
+    }
+
+    /// Holds the end of a run to the reference's: its kind, its history, its last iterate.
+    pub fn check(&self, compiler: &[String]) -> Result<(), String> {
+        let (ended, x) = reference(&self.case.matrix, &self.case.options, &self.right, &self.parameters)?;
+        let (status, quantity) = match &ended {
+            Ok(_) => (1, None),
+            Err(SolverError::NotConverged { .. }) => (2, None),
+            Err(SolverError::Stagnation { .. }) => (3, None),
+            Err(SolverError::NotFinite { quantity, .. }) => (4, Some(*quantity)),
+            Err(SolverError::Breakdown { quantity, .. }) => (6, Some(*quantity)),
+            Err(error) => return Err(format!("the reference: {error}")),
+        };
+        let history = ended.as_ref().map_or_else(SolverError::history, |report| &report.history);
+        let program = self.compile(compiler)?;
+        let outcome = program.run(1, 0)?;
+        let named = usize::try_from(outcome.quantity).ok().and_then(|number| cuda::QUANTITIES.get(number)).copied();
+        if outcome.status != status || (quantity.is_some() && named != quantity) {
+            return Err(format!("status {}, {named:?}; the reference has {status}, {quantity:?}", outcome.status));
+        }
+        let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * history[0] || a.to_bits() == b.to_bits();
+        let alike = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_near(*a, *b));
+        if !alike(&outcome.history, history) {
+            return Err(format!("history {:?}, the reference's is {history:?}", outcome.history));
+        }
+        // After a breakdown x is nobody's concern.
+        if status < 4 && !alike(&outcome.x, &x) {
+            return Err(format!("x is {:?}, the reference's is {x:?}", outcome.x));
+        }
+        if program.run(2, 4)? != outcome {
+            return Err("other bits in launches of 4 iterations".to_owned());
+        }
+        println!("{}: status {status}, {named:?}, {} iterations", self.case.name, history.len() - 1);
+        Ok(())
+    }
+
+    /// Holds what one launch of so many iterations leaves at x's home to the last entry of its history.
+    pub fn check_cut(&self, compiler: &[String], iterations: usize) -> Result<(), String> {
+        let program = self.compile(compiler)?;
+        let outcome = program.launch(1, iterations, 1)?.pop().ok_or("no system")?;
+        let operator = self.case.matrix.operator::<f64>().map_err(|error| error.to_string())?;
+        let mut product = vec![0.0; outcome.x.len()];
+        operator.apply(&outcome.x, &mut product);
+        let rest: Vec<f64> = self.right.to_f64().iter().zip(&product).map(|(b, ax)| b - ax).collect();
+        let (norm, told) = (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
+        if outcome.status != 0 || outcome.history.len() != iterations || (norm - told).abs() > 1e-9 * told {
+            let length = outcome.history.len();
+            return Err(format!("status {}, {length} residuals, {norm:e} where {told:e} is told", outcome.status));
+        }
+        Ok(())
     }
 }
 
@@ -264,10 +344,13 @@ impl Program {
             bytes.extend((array.len() as u64).to_ne_bytes());
             bytes.extend_from_slice(array);
         }
-        for number in [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride] {
+        let strides = [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride];
+        let rooms = [self.layout.partials(), self.layout.basis(), self.layout.triangle()];
+        for number in strides.into_iter().chain(rooms) {
             bytes.extend((number as u64).to_ne_bytes());
         }
-        for number in [thresholds[0], image.weight, image.interval[0], image.interval[1]] {
+        let near = thresholds[0] * parameters.drift.max(1.0);
+        for number in [thresholds[0], near, image.weight, image.interval[0], image.interval[1]] {
             bytes.extend(number.to_ne_bytes());
         }
         for number in [parameters.iterations as u32, parameters.stagnation as u32, image.replacement] {
@@ -283,8 +366,14 @@ impl Program {
 
     /// Runs the program to the end of all solves.
     pub fn run_all(&self, seed: usize, chunk: usize) -> Result<Vec<Outcome>, String> {
+        self.launch(seed, chunk, usize::MAX)
+    }
+
+    /// Runs the program to the end of all solves, or of so many launches.
+    fn launch(&self, seed: usize, chunk: usize, launches: usize) -> Result<Vec<Outcome>, String> {
         let folder = self.folder.path();
-        succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()).arg(chunk.to_string()))?;
+        let numbers = [seed, chunk, launches].map(|number| number.to_string());
+        succeeds(Command::new(folder.join("launch")).arg(folder).args(numbers))?;
         let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
         let doubles =
             |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>();

@@ -291,7 +291,8 @@ impl<'p> Run<'p> {
         SolverError::Stagnation { report: self.boxed() }
     }
 
-    fn exhausted(&mut self, limit: Exhausted) -> SolverError {
+    /// [`SolverError::NotConverged`].
+    pub fn exhausted(&mut self, limit: Exhausted) -> SolverError {
         SolverError::NotConverged { limit, report: self.boxed() }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveOptions};
-use abide_core::{Boundary, DType, Error, Result};
+use abide_core::{Boundary, DType, Result};
 
 use super::{COMMON, constant, literal};
 
@@ -17,6 +17,9 @@ const CG: &str = include_str!("../../kernels/krylov_cg.cu");
 const CG_SINGLE: &str = include_str!("../../kernels/krylov_cg_single.cu");
 const CG_PIPELINED: &str = include_str!("../../kernels/krylov_cg_pipelined.cu");
 const BICGSTAB: &str = include_str!("../../kernels/krylov_bicgstab.cu");
+const GMRES_BASIS: &str = include_str!("../../kernels/krylov_gmres_basis.cuh");
+const GMRES_TRIANGLE: &str = include_str!("../../kernels/krylov_gmres_triangle.cuh");
+const GMRES: &str = include_str!("../../kernels/krylov_gmres.cu");
 const CHEBYSHEV: &str = include_str!("../../kernels/krylov_chebyshev.cu");
 const JACOBI: &str = include_str!("../../kernels/krylov_jacobi.cu");
 const KERNEL: &str = include_str!("../../kernels/krylov.cu");
@@ -25,7 +28,7 @@ const KERNEL: &str = include_str!("../../kernels/krylov.cu");
 pub const KRYLOV_ENTRY: &str = "krylov";
 
 /// The quantities that may end a run, as the kernels number them and the reference names them.
-pub const QUANTITIES: [&str; 8] = [
+pub const QUANTITIES: [&str; 12] = [
     "|r|",
     "(r, M^-1 r)",
     "(p, A p)",
@@ -34,6 +37,10 @@ pub const QUANTITIES: [&str; 8] = [
     "(r~, A M^-1 p)",
     "(t, t)",
     "omega = (t, s) / (t, t)",
+    "A M^-1 v",
+    "the Hessenberg matrix's determinant",
+    "|b - A x|",
+    "the next basis vector",
 ];
 
 /// The words that the constants use.
@@ -55,20 +62,14 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         if layout.column_bytes == 2 { "unsigned short" } else { "unsigned" },
     );
     let applied = applied(options);
-    let method = match options.method {
-        Method::Cg => CG,
-        Method::SingleReductionCg => CG_SINGLE,
-        Method::PipelinedCg(_) => CG_PIPELINED,
-        Method::BiCgStab => BICGSTAB,
-        Method::Chebyshev(_) => CHEBYSHEV,
-        Method::Jacobi(_) => JACOBI,
-        Method::Gmres(_) => {
-            return Err(Error::Unsupported {
-                backend: "cuda",
-                reason: "its persistent solvers do not include gmres".to_owned(),
-                change: "choose another method, or --backend cpu".to_owned(),
-            });
-        }
+    let method: &[&str] = match options.method {
+        Method::Cg => &[CG],
+        Method::SingleReductionCg => &[CG_SINGLE],
+        Method::PipelinedCg(_) => &[CG_PIPELINED],
+        Method::BiCgStab => &[BICGSTAB],
+        Method::Gmres(_) => &[GMRES_BASIS, GMRES_TRIANGLE, GMRES],
+        Method::Chebyshev(_) => &[CHEBYSHEV],
+        Method::Jacobi(_) => &[JACOBI],
     };
     let mut text = format!(
         "// {}, preconditioner {applied}\ntypedef {real} real;\ntypedef {column} Column;\n{NAMES}",
@@ -116,6 +117,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("BATCHED", usize::from(batched)),
         ("VECTORS", layout.vectors.len()),
         ("TURNS", layout.turns),
+        ("RESTART", layout.restart),
         ("REPLICA_ROWS", if layout.space == Space::Grid { 0 } else { matrix.rows() }),
         ("WIDTH", width),
         ("LANES", lanes),
@@ -131,6 +133,9 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("DERIVED_AT", regions.derived),
         ("LOST_AT", regions.lost),
         ("GATHERED_AT", regions.gathered),
+        ("TRIANGLE_AT", regions.triangle),
+        ("PARTS_AT", regions.parts),
+        ("PROJECTED_AT", regions.projected),
         ("REPLICA_AT", regions.replica),
         ("PIECES_AT", regions.pieces),
         ("PIECE_OFFSETS_AT", regions.piece_offsets),
@@ -153,7 +158,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         Matrix::Stored(_) => "",
     };
     let product = PRODUCT.replace("//@stencil", stencil);
-    for part in [TEAM, SPREAD, &product, PRECONDITION, method, KERNEL] {
+    for part in [TEAM, SPREAD, &product, PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
         text.push('\n');
         text.push_str(part);
     }

@@ -26,37 +26,48 @@ const ENTRY: f64 = 8.0;
 /// Clocks in which a warp sums its lanes, and the block meets.
 const PIECE: f64 = 200.0;
 
+/// Clocks of a rotation of GMRES's column, one after the other.
+const ROTATION: f64 = 20.0;
+
 /// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they fit, and those that
 /// cannot.
 struct Beyond {
     matrix: f64,
     vectors: f64,
+    /// Of GMRES's basis, and all that it has.
+    basis: [f64; 2],
 }
 
 fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     let real = matrix.dtype().bytes();
     let products = (options.method.products() * (1 + applied(options).products())) as f64;
     let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
-    let homeless = krylov.vectors.iter().filter(|(_, home)| *home == Home::Device).count();
+    let is_homeless =
+        |(vector, home): &&(Vector, Home)| *home == Home::Device && !vectors::is_seldom(options.method, *vector);
+    let homeless = krylov.vectors.iter().filter(is_homeless).count();
+    let vector = (matrix.rows() * real) as f64;
     let exchanged = if krylov.space == Space::Grid { krylov.turns } else { 0 };
     Beyond {
         matrix: products * (streamed * entry_bytes(matrix.dtype(), krylov.column_bytes)) as f64,
-        vectors: ((homeless + exchanged) * matrix.rows() * real) as f64,
+        vectors: (homeless + exchanged) as f64 * vector,
+        basis: [krylov.consulted() * vector, krylov.basis() as f64 * vector],
     }
 }
 
 /// The bytes between memory and the chip. What fits in the last-level cache is not moved; where it does not fit as a whole, the
 /// matrix is streamed past the vectors.
 pub fn traffic(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, krylov: &Krylov) -> SolveTraffic {
-    let Beyond { matrix: streamed, vectors } = beyond(matrix, options, krylov);
+    let Beyond { matrix: streamed, vectors, basis: [consulted, basis] } = beyond(matrix, options, krylov);
     // A fifth of the cache is left to what else passes through it.
     let room = 0.8 * device.l2_bytes as f64;
-    let moved = if streamed + vectors <= room {
+    let moved = if streamed + vectors + basis <= room {
         0.0
-    } else if vectors <= room {
+    } else if vectors + basis <= room {
         streamed
+    } else if vectors <= room {
+        streamed + consulted
     } else {
-        streamed + 2.0 * vectors
+        streamed + 2.0 * vectors + consulted
     };
     SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes)
 }
@@ -80,7 +91,7 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let pieces = krylov.most_spread_entries() as f64;
     let shared = products * (cached * entry + (entries + pieces) * real) + TOUCHES * near * most_rows * real;
     let shared = shared / (128.0 * clock);
-    let Beyond { matrix: streamed, vectors: homeless } = beyond(matrix, options, krylov);
+    let Beyond { matrix: streamed, vectors: homeless, basis: [consulted, _] } = beyond(matrix, options, krylov);
     // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own, where they are near.
     let is_near =
         |(vector, home): &(Vector, Home)| Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared;
@@ -88,10 +99,13 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let gathered =
         if krylov.space == Space::Grid { products * entries.min(lines * most_rows) * blocks * real } else { 0.0 };
     // A multiprocessor takes 64 bytes a clock at most from the last-level cache.
-    let through = streamed * krylov.imbalance() + TOUCHES * homeless + gathered;
+    let through = streamed * krylov.imbalance() + TOUCHES * homeless + consulted + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
-    let latency = products * (chains(krylov, entries, cached >= entries) + spread_chains(krylov)) / clock;
+    let turns = (most_rows / krylov.threads as f64).ceil();
+    let orthogonal = krylov.passes() * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
+    let product = chains(krylov, entries, cached >= entries) + spread_chains(krylov);
+    let latency = (products * product + orthogonal) / clock;
     let (barrier, reduction) = match krylov.space {
         Space::Block => (BLOCK_BARRIER, REDUCTION[0]),
         Space::Cluster => (CLUSTER_BARRIER, REDUCTION[0]),

@@ -18,7 +18,7 @@ pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
         ("matrix", Place::Memory, if krylov.evict_first { streamed * entry } else { 0 }),
         ("vectors", Place::Registers, in_home(Home::Registers)),
         ("vectors", Place::Shared, in_home(Home::Shared)),
-        ("vectors", Place::Memory, in_home(Home::Device)),
+        ("vectors", Place::Memory, in_home(Home::Device) + krylov.basis() * rows * dtype.bytes()),
     ];
     let resident = |(what, place, bytes): (&'static str, Place, usize)| Resident { what, place, bytes };
     all.into_iter().filter(|(_, _, bytes)| *bytes > 0).map(resident).collect()
@@ -49,8 +49,9 @@ impl Krylov {
             1 => ", 1 long row spread over them".to_owned(),
             rows => format!(", {rows} long rows spread over them"),
         };
+        let cycle = if self.restart > 0 { format!(", cycles of {}", self.restart) } else { String::new() };
         format!(
-            "{division}{columns}, {space} of {} threads{spread}, {} barriers an iteration, {:.1} µs by the model",
+            "{division}{columns}, {space} of {} threads{spread}, {} barriers an iteration{cycle}, {:.1} µs by the model",
             self.threads,
             self.barriers,
             self.seconds * 1e6

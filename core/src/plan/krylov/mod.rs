@@ -5,6 +5,7 @@
 //! passes through the last-level cache. What the matrix leaves of shared memory and registers, or the other way round, is filled in
 //! the order of the traffic that it saves (PERKS, ICS'23, section 4.3: vectors are touched more often than the matrix).
 
+mod basis;
 mod estimate;
 mod explain;
 mod pack;
@@ -152,6 +153,12 @@ pub struct Regions {
     pub lost: usize,
     /// Sums of the cluster's blocks.
     pub gathered: usize,
+    /// GMRES's least-squares problem.
+    pub triangle: usize,
+    /// Sums of warps of many dot products.
+    pub parts: usize,
+    /// Sums of the cluster's blocks of many dot products.
+    pub projected: usize,
     /// The exchanged vector whole.
     pub replica: usize,
     /// Vectors, by [`Vector`]; 0 for those that are elsewhere.
@@ -202,6 +209,8 @@ pub struct Krylov {
     pub spread_rows: Vec<usize>,
     /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met again.
     pub turns: usize,
+    /// Iterations of GMRES's cycle at most, and vectors of its basis; 0 for other methods.
+    pub restart: usize,
     /// Whether row offsets stay in shared memory.
     pub offsets_kept: bool,
     /// Whether what is streamed of the matrix exceeds the last-level cache, and should not displace the vectors there.
@@ -262,10 +271,6 @@ fn unsupported(reason: String, change: &str) -> Error {
 
 /// What a persistent solver needs of system and device; an error that says what it cannot do.
 fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
-    if let Method::Gmres(_) = options.method {
-        let reason = "its persistent solvers do not include gmres".to_owned();
-        return Err(unsupported(reason, "choose another method, or --backend cpu"));
-    }
     if device.compute_capability.is_none_or(|(major, _)| major < 7) {
         return Err(unsupported(
             format!("{} is no CUDA device of compute capability 7.0 or newer", device.name),
@@ -292,7 +297,7 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
             "take 3",
         ));
     }
-    Ok(())
+    basis::check(matrix, device, options.method)
 }
 
 /// Plans a solve: the form of the least estimate among those that fit.

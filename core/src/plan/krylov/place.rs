@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Division, Form, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, entry_bytes, estimate,
-    vectors,
+    Division, Form, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, basis, entry_bytes,
+    estimate, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::solver::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 const REGISTERS_OF_LOOPS: usize = 48;
 
 /// Sums of one reduction, at most.
-const REDUCED: usize = 4;
+pub(super) const REDUCED: usize = 4;
 
 /// Numbers made of them, at most, in f64.
 const DERIVED: usize = 4;
@@ -78,6 +78,13 @@ pub fn place(
     if space != Space::Grid {
         regions.replica = fit(room.take(turns * matrix.rows() * real))?;
     }
+    let restart = basis::restart(options.method, matrix.rows());
+    if restart > 0 {
+        let needs = basis::Needs::new(restart, warps, if space == Space::Cluster { blocks } else { 0 });
+        regions.triangle = fit(room.take(needs.triangle * real))?;
+        regions.parts = fit(room.take(needs.parts * real))?;
+        regions.projected = fit(room.take(needs.projected * real))?;
+    }
     if let Division::Merged { items } = division {
         regions.tile = fit(room.take(threads * items * real))?;
         regions.carries = fit(room.take(warps * real))?;
@@ -115,7 +122,7 @@ pub fn place(
         // The exchanged vector is best in shared memory, where its neighbours read it.
         let is_near = space == Space::Grid && vectors::exchanged(options.method) == Some(vector);
         let is_private = !is_near && !vectors::is_shared_within(vector, division, applied);
-        let home = if !keeps_vectors {
+        let home = if !keeps_vectors || vectors::is_seldom(options.method, vector) {
             Home::Device
         } else if is_private && taken < registers && own_words <= words {
             words -= own_words;
@@ -149,6 +156,7 @@ pub fn place(
         spread: form.spread,
         spread_rows,
         turns,
+        restart,
         offsets_kept,
         evict_first,
         regions,

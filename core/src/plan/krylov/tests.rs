@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::krylov::product::forms;
-use crate::solver::{GridOperator, Jacobi, PipelinedCg, Place};
+use crate::solver::{Gmres, GridOperator, Jacobi, PipelinedCg, Place};
 use crate::sparse::{Csr, Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use crate::{Array, Boundaries, Boundary, LinearStencil, Shape};
 
@@ -10,6 +10,10 @@ fn device(name: &str) -> DeviceSpec {
 
 fn planned(matrix: &Matrix, name: &str, options: &SolveOptions) -> SolvePlan {
     plan_krylov(matrix, &device(name), options).unwrap()
+}
+
+fn gmres(restart: usize) -> Method {
+    Method::Gmres(Gmres { restart })
 }
 
 fn stencil(extents: &[usize]) -> Matrix {
@@ -97,8 +101,14 @@ fn products_follow_the_lengths_of_rows() {
 #[test]
 fn shares_and_places_fit_on_every_preset() {
     let pipelined = Method::PipelinedCg(PipelinedCg::default());
-    let methods =
-        [Method::Cg, Method::SingleReductionCg, pipelined, Method::BiCgStab, Method::Jacobi(Jacobi::default())];
+    let methods = [
+        Method::Cg,
+        Method::SingleReductionCg,
+        pipelined,
+        Method::BiCgStab,
+        gmres(200),
+        Method::Jacobi(Jacobi::default()),
+    ];
     for (number, matrix) in matrices().into_iter().enumerate() {
         for (turn, name) in ["v100", "a100", "h100", "h200"].into_iter().enumerate() {
             for cache in
@@ -285,9 +295,6 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
 #[test]
 fn what_it_cannot_do_is_refused_by_name() {
     let matrix: Matrix = trefethen(50, DType::F64).unwrap().into();
-    let gmres = SolveOptions::with_method("gmres".parse().unwrap());
-    let error = plan_krylov(&matrix, &device("h200"), &gmres).unwrap_err().to_string();
-    assert!(error.contains("gmres") && error.contains("--backend cpu"), "{error}");
     let preconditioner = Preconditioning::BlockJacobi { size: 65 };
     let options = SolveOptions { preconditioner, ..SolveOptions::default() };
     let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
@@ -298,4 +305,56 @@ fn what_it_cannot_do_is_refused_by_name() {
         plan.krylov().unwrap().space == Space::Block || plan.notes.iter().any(|note| note.contains("mean")),
         "{plan}"
     );
+}
+
+#[test]
+fn cycles_of_gmres_have_their_basis_in_device_memory() {
+    let matrix: Matrix = laplacian_2d(1000, 999, DType::F64).unwrap().into();
+    let of = |restart| planned(&matrix, "h200", &SolveOptions::with_method(gmres(restart)));
+    for restart in [1, 30, 200] {
+        let plan = of(restart);
+        let krylov = plan.krylov().unwrap();
+        assert_eq!((krylov.restart, krylov.basis(), krylov.barriers), (restart, restart + 1, 3));
+        // The iterate changes once a cycle: it is worth no place on the chip, the newest vector of the basis is.
+        let home = |vector| krylov.vectors.iter().find(|(own, _)| *own == vector).map(|(_, home)| *home);
+        assert_eq!(home(Vector::X), Some(Home::Device));
+        assert_ne!(home(Vector::W), Some(Home::Device));
+        let in_memory = plan.residents.iter().filter(|resident| resident.place == Place::Memory);
+        let in_memory: usize = in_memory.filter(|resident| resident.what == "vectors").map(|part| part.bytes).sum();
+        assert_eq!(in_memory, (restart + 2) * matrix.rows() * 8);
+        assert!(plan.to_string().contains(&format!("cycles of {restart}")), "{plan}");
+    }
+    // Each of the vectors so far is read four times an iteration: half of them, on average over a cycle, and one is written. The
+    // longer cycle's rotations leave a little less room for the matrix.
+    let vector = (matrix.rows() * 8) as f64;
+    let more = of(200).traffic.moved - of(100).traffic.moved;
+    assert!((more / vector - 4.0 * 50.0).abs() < 1.0, "{}", more / vector);
+    assert!(of(200).krylov().unwrap().seconds > 1.5 * of(100).krylov().unwrap().seconds);
+    // What a basis adds is no traffic where the last-level cache holds it.
+    let small: Matrix = laplacian_2d(60, 60, DType::F64).unwrap().into();
+    let plan = planned(&small, "h200", &SolveOptions::with_method(gmres(30)));
+    assert_eq!(plan.traffic.moved, 0.0);
+}
+
+#[test]
+fn a_cycle_too_long_is_refused_with_the_limit() {
+    let refused = |matrix: &Matrix, name: &str, restart| {
+        plan_krylov(matrix, &device(name), &SolveOptions::with_method(gmres(restart))).unwrap_err().to_string()
+    };
+    let primes: Matrix = trefethen(2000, DType::F64).unwrap().into();
+    let error = refused(&primes, "h200", 1025);
+    assert!(error.contains("1025") && error.contains("1024") && error.contains("restart earlier"), "{error}");
+    assert!(refused(&primes, "h200", 0).contains("at least 1"));
+    // 1001 vectors of 20 MB do not fit into 16 GiB.
+    let large: Matrix = stencil(&[1600, 1600]);
+    let error = refused(&large, "v100", 1000);
+    assert!(error.contains("GMRES's basis") && error.contains("restart earlier"), "{error}");
+    // The longest there are, on the device with the least shared memory; and no cycle is longer than the system.
+    for (name, restart) in [("v100", 1024), ("a100", 200)] {
+        let plan = planned(&primes, name, &SolveOptions::with_method(gmres(restart)));
+        assert_eq!(plan.krylov().unwrap().restart, restart);
+    }
+    let tiny: Matrix = trefethen(50, DType::F64).unwrap().into();
+    let plan = planned(&tiny, "v100", &SolveOptions::with_method(gmres(1_000_000)));
+    assert_eq!(plan.krylov().unwrap().restart, 50);
 }

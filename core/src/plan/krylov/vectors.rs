@@ -30,7 +30,7 @@ vectors! {
     Q = "Q",
     /// `M^-1 r`; pipelined, `A q`.
     Z = "Z",
-    /// `A u`.
+    /// `A u`; of GMRES, what is made orthogonal.
     W = "W",
     /// `A p`, recurred.
     S = "S",
@@ -76,10 +76,11 @@ pub fn is_pointwise(applied: Preconditioning) -> bool {
 pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
     use Vector::{Direction, Image, Inverse, M, N, P, PHat, Q, R, Residue, S, SHat, Shadow, T, U, V, W, X, Z};
     let (mut all, unless_pointwise): (Vec<Vector>, &[Vector]) = match method {
-        Method::Cg | Method::Gmres(_) => (vec![P, Q, R, X], &[Z]),
+        Method::Cg => (vec![P, Q, R, X], &[Z]),
         Method::SingleReductionCg => (vec![R, W, P, S, X], &[U]),
         Method::PipelinedCg(_) => (vec![W, R, Z, S, P, N, X], &[M, U, Q]),
         Method::BiCgStab => (vec![R, V, T, P, Shadow, X], &[SHat, PHat]),
+        Method::Gmres(_) => (vec![W, X], &[Z]),
         Method::Chebyshev(_) => (vec![P, R, Q, X], &[Z]),
         Method::Jacobi(_) => (vec![X, Q, R], &[Z]),
     };
@@ -106,6 +107,11 @@ pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditio
     product || block
 }
 
+/// Whether a vector is touched so seldom that it is worth no place on the chip: GMRES changes `x` once a cycle.
+pub fn is_seldom(method: Method, vector: Vector) -> bool {
+    matches!(method, Method::Gmres(_)) && vector == Vector::X
+}
+
 /// The vector that the method exchanges as it stands, whose own part a block may read in its shared memory.
 pub fn exchanged(method: Method) -> Option<Vector> {
     matches!(method, Method::Cg | Method::Chebyshev(_)).then_some(Vector::P)
@@ -114,11 +120,11 @@ pub fn exchanged(method: Method) -> Option<Vector> {
 /// Barriers of an iteration: exchanges and reductions that wait on their own, without a preconditioner's.
 pub fn barriers(method: Method, applied: Preconditioning) -> usize {
     let own = match method {
-        Method::Cg => 3,
+        // GMRES's are the exchange and the projections, whatever their number.
+        Method::Cg | Method::Gmres(_) => 3,
         Method::SingleReductionCg | Method::Chebyshev(_) | Method::Jacobi(_) => 2,
         Method::PipelinedCg(_) => 1,
         Method::BiCgStab => 5,
-        Method::Gmres(_) => 4,
     };
     own + method.products() * applied.products()
 }

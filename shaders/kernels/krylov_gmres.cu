@@ -1,0 +1,122 @@
+// GMRES(m), preconditioned from the right (Saad and Schultz 1986). Vectors are made orthogonal by classical Gram-Schmidt done twice
+// (Giraud, Langou and Rozloznik, Comput. Math. Appl. 50 (2005), 1069-1075), each time with one reduction however long the
+// basis: an exchange and two reductions, three barriers, an iteration, and two more a cycle.
+
+__device__ __forceinline__ void solve(Team& team, Course& course)
+{
+    const bool resumed = course.length > 0;
+    Preconditioned m(team);
+    const Basis basis(team);
+    const Triangle triangle(course.a);
+    Vector<X> x;                                     // changes at a cycle's end
+    Vector<W> w;                                     // the newest vector of the basis, and what the next one is made of
+    Vector<Z> z;                                     // M^-1 w, unless M is diagonal
+    team.bind(x, true);
+    team.bind(w, false);
+    if constexpr (!POINTWISE) team.bind(z, false);
+    const auto scaled = [&](int k, unsigned i) {
+        if constexpr (POINTWISE) return m.pointwise(k, i, w.get(k, i));
+        else return z.get(k, i);
+    };
+    const auto norm_of_w = [&](double& square) {
+        real sums[1] = {real(0)};
+        double root[1];
+        team.rows([&](int k, unsigned i) { sums[0] += w.get(k, i) * w.get(k, i); });
+        team.sum(sums, root, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+        square = sums[0];
+        return real(root[0]);
+    };
+    // x += M^-1 V y, by way of w.
+    const auto correct = [&](unsigned count) {
+        team.rows([&](int k, unsigned i) { w.set(k, i, real(0)); });
+        basis.add<1>(team, w, triangle.minimiser(), count);
+        if constexpr (!POINTWISE) m.apply(team, w, z);
+        team.rows([&](int k, unsigned i) { x.set(k, i, x.get(k, i) + scaled(k, i)); });
+    };
+    real norm = real(course.a.state->scalars[0]);    // of the residual at the cycle's beginning
+    unsigned steps = unsigned(course.a.state->scalars[1]);           // iterations of the cycle
+    double true_square = 0;
+    const auto begin = [&](real of) {
+        norm = of;
+        steps = 0;
+        triangle.restart(of);
+        basis.append(team, 0, w, of);
+    };
+    if (resumed) {
+        triangle.bring();
+        team.rows([&](int k, unsigned i) {
+            w.set(k, i, basis.at(steps)[i]);
+            if (steps > 0) x.set(k, i, basis.at(RESTART)[i]);
+        });
+    } else {
+        true_residual(team, x, w, w);
+        const real first = norm_of_w(true_square);
+        course.converged(first);
+        if (course.status == RUNNING) begin(first);
+    }
+    while (course.goes_on()) {
+        const unsigned j = steps;
+        if constexpr (!POINTWISE) m.apply(team, w, z);
+        team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
+        exchange(team);
+        product<-1>(team, w);
+        basis.project(team, w, j + 1, 0, triangle.products());
+        triangle.begin(j);
+        basis.add<-1>(team, w, triangle.products(), j + 1);
+        basis.project(team, w, j + 1, 1, triangle.products());
+        // One warp goes on with the column, the others with their rows.
+        if (threadIdx.x < 32) triangle.end(j);
+        __syncwarp();
+        basis.add<-1>(team, w, triangle.products(), j + 1);
+        __syncthreads();
+        if (triangle.told()[Triangle::EXACT] == real(0)) {
+            double square;
+            const real below = norm_of_w(square);
+            if (threadIdx.x == 0) triangle.rotate(j, below);
+            __syncthreads();
+        }
+        const real below = triangle.told()[Triangle::BELOW];
+        if (!Course::is_finite(below)) {
+            course.ends(NOT_FINITE, OF_BASIS, below);
+            break;
+        }
+        triangle.keep(j);
+        const bool met = course.converged(triangle.told()[Triangle::NORM]);
+        ++steps;
+        if (course.status == RUNNING && below != real(0) && steps < RESTART) {
+            basis.append(team, steps, w, below);
+            continue;
+        }
+        // The end of a cycle, after a limit too: x is then the best of the cycle so far.
+        if (!triangle.minimise(steps)) {
+            course.ends(VANISHED, OF_DETERMINANT, 0);
+            break;
+        }
+        correct(steps);
+        if (course.status != RUNNING && !met) break;
+        true_residual(team, x, w, w);
+        const real fresh = norm_of_w(true_square);
+        // The true residual decides. It can meet the threshold before the recurred one does; and where the basis was not quite
+        // orthogonal, that one met it too early, and another cycle refines x.
+        if (!Course::is_finite(fresh)) course.ends(NOT_FINITE, OF_TRUE_RESIDUAL, fresh);
+        else if (fresh <= (met ? course.a.near : course.a.threshold)) {
+            course.lower(fresh);
+            course.ends(CONVERGED, OF_RESIDUAL, fresh);
+        } else if (below == real(0) && !met) course.ends(VANISHED, OF_NEXT, 0);
+        else if (fresh >= norm) course.ends(STAGNATION, OF_RESIDUAL, fresh);
+        else if (course.length > course.a.most) course.ends(ITERATIONS, OF_RESIDUAL, fresh);
+        else {
+            course.status = RUNNING;
+            begin(fresh);
+        }
+    }
+    if (course.status == RUNNING && steps > 0) {
+        // Within a cycle the host finds the iterate so far; the x that the cycle began with waits beside the basis.
+        team.rows([&](int k, unsigned i) { basis.at(RESTART)[i] = x.get(k, i); });
+        if (triangle.minimise(steps)) correct(steps);
+    }
+    triangle.leave();
+    team.leave(x);
+    const double scalars[6] = {norm, double(steps), 0, 0, 0, 0};
+    course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
+}
