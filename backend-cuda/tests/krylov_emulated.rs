@@ -295,6 +295,12 @@ fn cases() -> Vec<Case> {
             form(Space::Block, 1, SLICED),
         ),
         case(
+            "gmres-rows",
+            wind([25, 23], DType::F64),
+            options(gmres(12), M::Jacobi, SolveCache::Mixed),
+            form(Space::Block, 1, SLICED),
+        ),
+        case(
             "gmres-stencil",
             stencil(&[13, 17], "y=periodic,x=mirror"),
             options(gmres(9), M::Jacobi, SolveCache::Matrix),

@@ -2,7 +2,8 @@
 // alone, so nobody waits for another's.
 
 constexpr int GROUP = 32;                            // dot products whose parts of warps are in shared memory at once
-constexpr int TOGETHER = ROWS > 4 ? 4 : 8;           // vectors that one pass over the rows takes
+// Vectors that one pass over the rows takes: loads in flight, where there are few threads to have others.
+constexpr int TOGETHER = ROWS > 4 || (THREADS > 512 && sizeof(real) == 8) ? 4 : 8;
 constexpr int PROJECTED = RESTART + 1;               // dot products of one reduction, at most
 
 struct Basis {
