@@ -169,6 +169,12 @@ impl Program {
         self.stages.iter().map(|stage| stage.footprint.flops).sum()
     }
 
+    /// Operations a cell and step that take a place in an arithmetic pipe; a fused multiply-add is one.
+    pub fn operations(&self) -> usize {
+        let nodes = self.stages.iter().flat_map(|stage| &stage.dag.nodes);
+        nodes.filter(|node| node.operands().next().is_some()).count()
+    }
+
     /// Bytes a cell and step that a code moves which runs the stages in turn, reading and writing each field once a stage.
     pub fn bytes(&self, dtype: DType) -> usize {
         self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum()

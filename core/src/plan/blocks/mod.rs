@@ -216,9 +216,7 @@ impl Demand<'_> {
                 (0..2).for_each(|side| reach[axis][side] += sides[side]);
             }
         }
-        let computes = |node: &&crate::expr::Node| node.operands().next().is_some();
-        let operations =
-            program.stages().iter().map(|stage| stage.dag.nodes.iter().filter(computes).count()).sum::<usize>();
-        Demand { problem, radius: problem.program.radius(), program, reach, operations: operations.max(1) }
+        let operations = program.operations().max(1);
+        Demand { problem, radius: problem.program.radius(), program, reach, operations }
     }
 }

@@ -58,6 +58,8 @@ pub(super) struct Demand {
     pub delay: usize,
     pub fields: usize,
     pub bytes: usize,
+    /// Operations of a cell and step.
+    pub operations: usize,
 }
 
 impl Demand {
@@ -85,6 +87,7 @@ impl Demand {
             delay: carries.iter().map(|carry| carry.planes[1] as usize).sum(),
             fields: problem.program.fields().len(),
             bytes: problem.dtype.bytes(),
+            operations: problem.program.simplified(problem.dtype).operations(),
         }
     }
 
