@@ -1,10 +1,12 @@
 //! The bandwidth of device memory, which no interface tells: measured by copying.
 
 use abide_core::Result;
+use abide_shaders::wgsl;
 use async_lock::Mutex;
 use web_time::Instant;
 
 use crate::gpu::Gpu;
+use crate::pipelines::Compiled;
 
 /// A submission that lasts so long, and the most copies that it has.
 const ENOUGH_SECONDS: f64 = 0.02;
@@ -26,34 +28,45 @@ pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     Ok(rate)
 }
 
-/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room.
+/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room. By a kernel,
+/// for what drivers copy buffers with may be far slower.
 async fn measure(gpu: &Gpu) -> Result<f64> {
-    let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-    let mut bytes: u64 = match gpu.adapter.interface.as_str() {
+    let most: u64 = match gpu.adapter.interface.as_str() {
         _ if gpu.adapter.is_software() => 32 << 20,
         // A page is one of many, and a phone has little to give it.
         "webgpu" => 64 << 20,
         _ => 256 << 20,
     };
-    bytes = bytes.min(gpu.limits.max_buffer_size) / 16 * 16;
+    let limits = &gpu.limits;
+    let mut bytes = most.min(limits.max_buffer_size).min(limits.max_storage_buffer_binding_size) / 16 * 16;
     let pair = async |bytes| {
-        Ok::<_, abide_core::Error>([
-            gpu.buffer("a copy", bytes, usage).await?,
-            gpu.buffer("a copy", bytes, usage).await?,
-        ])
+        let buffer = || gpu.buffer("a copy", bytes, wgpu::BufferUsages::STORAGE);
+        Ok::<_, abide_core::Error>([buffer().await?, buffer().await?])
     };
-    let [from, to] = loop {
+    let pair = loop {
         match pair(bytes).await {
             Ok(pair) => break pair,
             Err(_) if bytes > 1 << 20 => bytes /= 2,
             Err(error) => return Err(error),
         }
     };
+    let kernel = wgsl::copy(bytes);
+    let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, &kernel).await?;
+    let entries = [0, 1]
+        .map(|number| wgpu::BindGroupEntry { binding: number as u32, resource: pair[number].as_entire_binding() });
+    let bound = gpu.checked("binding buffers", || {
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries })
+    });
+    let bound = bound.await?;
     let seconds = async |copies: u32| {
         let begun = Instant::now();
         gpu.run("measuring the memory's bandwidth", || {
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-            (0..copies).for_each(|_| encoder.copy_buffer_to_buffer(&from, 0, &to, 0, bytes));
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            pass.set_pipeline(&pipeline);
+            pass.set_bind_group(0, &bound, &[]);
+            (0..copies).for_each(|_| pass.dispatch_workgroups(kernel.workgroups as u32, 1, 1));
+            drop(pass);
             gpu.queue.submit([encoder.finish()])
         })
         .await?;
@@ -69,7 +82,6 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
     for _ in 0..3 {
         best = best.min(seconds(copies).await? / f64::from(copies));
     }
-    from.destroy();
-    to.destroy();
+    pair.iter().for_each(wgpu::Buffer::destroy);
     Ok(2.0 * bytes as f64 / best.max(1e-9))
 }

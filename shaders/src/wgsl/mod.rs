@@ -23,6 +23,7 @@ const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/tile.wgsl");
 const DIRECT: &str = include_str!("../../kernels/direct.wgsl");
 const POWER: &str = include_str!("../../kernels/power.wgsl");
+const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
 /// The entry point of every kernel.
 pub const ENTRY: &str = "main";
@@ -37,6 +38,14 @@ const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;
 
 /// The most cells of a domain: indices are 32-bit and signed, and halos reach beyond the domain.
 pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
+
+/// A copy of `bytes`, a multiple of 16, from one buffer to another that is as long.
+pub fn copy(bytes: u64) -> Kernel {
+    // Four turns a thread.
+    let workgroups = (bytes / (4 * 16 * 256)).clamp(1, 65535) as usize;
+    let (text, bindings) = (COPY.to_owned(), vec![Binding::Old(0), Binding::New(0)]);
+    Kernel { name: "copy".to_owned(), text, bindings, threads: 256, workgroups, workgroup_bytes: 0 }
+}
 
 /// What a kernel expects at a binding of group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

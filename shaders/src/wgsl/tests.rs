@@ -246,3 +246,10 @@ fn far_taps_are_read_from_device_memory() {
     assert!(kernels[0].text.contains("tap_0(z, y, x + 1000)") && kernels[0].workgroup_bytes == 0);
     validate(&kernels[0].text);
 }
+
+#[test]
+fn the_copy_is_sound() {
+    let kernel = copy(1 << 28);
+    validate(&kernel.text);
+    assert_eq!((kernel.threads, kernel.workgroups), (256, 1 << 14));
+}
