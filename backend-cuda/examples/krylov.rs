@@ -1,8 +1,8 @@
 //! Conjugate gradients on the systems of the target table: µs an iteration for every form of the method and cache policy, and for
 //! every layout that the planner considers.
 //!
-//! `krylov [SYSTEM [ITERATIONS]]`: systems whose name contains `SYSTEM`, by default all. Without a device: the layouts for an H200, and the
-//! compiler's report of each.
+//! `krylov [SYSTEM [ITERATIONS [METHOD]]]`: systems whose name contains `SYSTEM`, by default all; another method, such as `gmres:50`. Without
+//! a device: the layouts for an H200, and the compiler's report of each.
 
 use std::ops::ControlFlow;
 
@@ -128,6 +128,7 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let wanted = arguments.next().unwrap_or_default();
     let iterations = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(500);
+    let method: Option<Method> = arguments.next().map(|name| name.parse()).transpose()?;
     let backend = CudaBackend::new();
     if let Err(reason) = &backend {
         println!("no device ({reason}); for an H200:");
@@ -150,15 +151,15 @@ fn main() -> Result<()> {
                 Err(error) => println!("  {words:<28}{error}"),
             }
         };
-        for method in methods() {
+        for method in method.map_or_else(|| methods().to_vec(), |method| vec![method]) {
             for cache in [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix] {
                 let options = SolveOptions { cache, ..SolveOptions::with_method(method) };
                 line(&format!("{method} {cache}"), plan_krylov(&matrix, &device, &options), &options);
             }
         }
         for form in forms(&matrix, &device) {
-            let options = SolveOptions::with_method(Method::SingleReductionCg);
-            line("cg-single form", plan_krylov_form(&matrix, &device, &options, &form), &options);
+            let options = SolveOptions::with_method(method.unwrap_or(Method::SingleReductionCg));
+            line(&format!("{} form", options.method), plan_krylov_form(&matrix, &device, &options, &form), &options);
         }
     }
     Ok(())

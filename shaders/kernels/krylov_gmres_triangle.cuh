@@ -105,11 +105,11 @@ struct Triangle {
             __syncwarp();
             #pragma unroll 1
             for (unsigned i = count; i-- > 0;) {
-                const real* const above = i + 1 == count ? column() : finished(i);
-                const real diagonal = above[i];
+                const auto entry = [&](unsigned k) { return i + 1 == count ? column()[k] : __ldcg(finished(i) + k); };
+                const real diagonal = entry(i);
                 singular = singular || diagonal == real(0);
                 const real value = y[i] / diagonal;
-                for (unsigned k = lane; k < i; k += 32) y[k] -= above[k] * value;
+                for (unsigned k = lane; k < i; k += 32) y[k] -= entry(k) * value;
                 __syncwarp();                        // all have read y[i]
                 if (lane == 0) y[i] = value;
             }

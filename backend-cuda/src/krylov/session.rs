@@ -134,6 +134,7 @@ impl KrylovSession {
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
         let loaded =
             image.shares.len() + image.offsets.len() + image.searches.len() + image.columns.len() + image.values.len();
+        room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
         room.check(loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector)?;
         let mut buffers = Buffers {
             shares: room.load(&image.shares)?,
@@ -406,10 +407,14 @@ pub(super) struct Room<'a> {
 impl Room<'_> {
     /// An error where there is not that much device memory.
     pub fn check(&self, bytes: usize) -> Result<()> {
+        self.check_part("bytes of device memory of a solver", bytes, "choose f32, or another backend")
+    }
+
+    /// The same of a part by its name, with what to change.
+    fn check_part(&self, what: &str, bytes: usize, change: &str) -> Result<()> {
         let (free, _) = self.context.mem_get_info().map_err(during("asking for free memory"))?;
         if bytes > free {
-            let change = "choose f32, or another backend";
-            return Err(Error::limit("bytes of device memory of a solver", bytes, format!("{free} free"), change));
+            return Err(Error::limit(what, bytes, format!("{free} free"), change));
         }
         Ok(())
     }
