@@ -38,8 +38,9 @@ const ROW_INSTRUCTIONS: f64 = 22.0;
 /// domains that the last-level cache holds, of 17 to 50 µs.
 const PASS_SECONDS: f64 = 5e-6;
 
-/// The share of device memory's bandwidth that streams reach.
-const MEMORY_SHARE: f64 = 0.85;
+/// The share of device memory's bandwidth that streams reach, of planes of one row and of several: by kernels of two to six steps
+/// that take as long whatever their depth.
+const MEMORY_SHARE: [f64; 2] = [0.65, 0.6];
 
 /// The planner's own estimate of a pass, in seconds.
 ///
@@ -86,7 +87,8 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
         + barriers * BARRIER_CLOCKS;
     let compute = UNCOUNTED * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
-    let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE * device.memory_bandwidth);
+    let memory = traffic.cells * (read + traffic.changing_bytes)
+        / (MEMORY_SHARE[usize::from(stream.warps > 1)] * device.memory_bandwidth);
     let hidden = if stream.warps == 1 { 0 } else { 1 + usize::from(stream.ahead > 2) };
     compute.max(memory) + UNHIDDEN[hidden] * compute.min(memory) + PASS_SECONDS
 }
