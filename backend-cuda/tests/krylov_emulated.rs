@@ -10,16 +10,19 @@ mod common;
 mod rig;
 #[path = "emulated/solver.rs"]
 mod solver;
+#[path = "emulated/systems.rs"]
+mod systems;
 
 use abide_core::plan::krylov::{Division, Form, Space};
 use abide_core::solver::{
-    Gmres, GridOperator, Jacobi, Matrix, Method, Parameters, Preconditioning, SolveCache, SolveOptions,
+    Gmres, Jacobi, Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
 };
 use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, trefethen};
-use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
+use abide_core::{Array, DType};
 
 use common::present;
 use solver::{Case, End};
+use systems::{arrow, hub, long_rows, stencil, wind};
 
 const SLICED: Division = Division::Sliced { width: None };
 
@@ -30,82 +33,6 @@ fn form(space: Space, blocks: usize, division: Division) -> Form {
 /// On a grid, with rows of more than 60 entries spread over its blocks.
 fn spread(blocks: usize, division: Division) -> Form {
     Form { spread: Some(60), ..form(Space::Grid, blocks, division) }
-}
-
-fn stencil(extents: &[usize], boundaries: &str) -> Matrix {
-    let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
-    let boundaries = Boundaries::parse(boundaries, Boundary::Constant(0.0)).unwrap();
-    let stencil = LinearStencil::new("shifted", &taps).unwrap();
-    GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap().into()
-}
-
-/// A symmetric, diagonally dominant matrix with one dense row and column, and short rows of unequal length.
-fn arrow(rows: usize) -> Matrix {
-    let mut entries = Triplets::new(rows, rows).unwrap();
-    let mut random = fastrand::Rng::with_seed(3);
-    let dense = rows / 3;
-    for row in 0..rows {
-        entries.push(row, row, if row == dense { rows as f64 } else { 9.0 }).unwrap();
-        if row != dense {
-            entries.push(row, dense, -0.5).unwrap();
-            entries.push(dense, row, -0.5).unwrap();
-        }
-        let column = random.usize(0..rows);
-        if column != row && column != dense && row != dense && column > row {
-            entries.push(row, column, -1.0).unwrap();
-            entries.push(column, row, -1.0).unwrap();
-        }
-    }
-    entries.into_csr().unwrap().into()
-}
-
-/// A diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns, every second one only among the
-/// first third; symmetric where `mirrored`.
-fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> Matrix {
-    let mut entries = Triplets::new(rows, rows).unwrap();
-    let mut diagonal: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 5) as f64).collect();
-    let mut push = |row: usize, column: usize, value: f64| {
-        entries.push(row, column, value).unwrap();
-        diagonal[row] += value.abs();
-        if mirrored {
-            entries.push(column, row, value).unwrap();
-            diagonal[column] += value.abs();
-        }
-    };
-    for row in 0..rows - 1 {
-        push(row, row + 1, -1.0);
-    }
-    for (number, &row) in long.iter().enumerate() {
-        let reach = if number % 2 == 0 { rows } else { rows / 3 };
-        let columns = (0..reach).filter(|column| (column * 7 + row) % 3 != 0 && column.abs_diff(row) > 1);
-        columns.filter(|column| !long[..=number].contains(column)).for_each(|column| push(row, column, 0.25));
-    }
-    for (row, value) in diagonal.into_iter().enumerate() {
-        entries.push(row, row, value).unwrap();
-    }
-    entries.into_csr().unwrap().cast(dtype).into()
-}
-
-/// Convection and diffusion on a plane, upwind: not symmetric.
-fn wind(extents: [usize; 2], dtype: DType) -> Matrix {
-    let [height, width] = extents;
-    let mut entries = Triplets::new(height * width, height * width).unwrap();
-    for y in 0..height {
-        for x in 0..width {
-            let row = y * width + x;
-            let mut push = |there: bool, column: usize, value: f64| {
-                if there {
-                    entries.push(row, column, value).unwrap();
-                }
-            };
-            push(y > 0, row.wrapping_sub(width), -1.9);
-            push(x > 0, row.wrapping_sub(1), -1.4);
-            push(true, row, 5.4 + (row % 5) as f64);
-            push(x + 1 < width, row + 1, -1.0);
-            push(y + 1 < height, row + width, -1.0);
-        }
-    }
-    Matrix::from(entries.into_csr().unwrap()).cast(dtype).unwrap()
 }
 
 fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
@@ -119,7 +46,7 @@ fn gmres(restart: usize) -> Method {
 fn cases() -> Vec<Case> {
     use Preconditioning as M;
     let single = Method::SingleReductionCg;
-    let pipelined = Method::PipelinedCg(abide_core::solver::PipelinedCg { replacement: 7 });
+    let pipelined = Method::PipelinedCg(PipelinedCg { replacement: 7 });
     let chebyshev = Method::Chebyshev(abide_core::solver::Chebyshev::default());
     let jacobi = Method::Jacobi(Jacobi::default());
     let plane = || -> Matrix { laplacian_2d(23, 19, DType::F64).unwrap().into() };
@@ -415,6 +342,35 @@ fn solvers_agree_with_the_reference_without_a_gpu() {
     let chosen: Vec<Case> =
         cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
+}
+
+/// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual does.
+#[test]
+fn recurrences_that_lose_the_residual_start_anew() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let method = Method::PipelinedCg(PipelinedCg { replacement: 0 });
+    let options = options(method, Preconditioning::None, SolveCache::Auto);
+    let form = form(Space::Block, 1, Division::Merged { items: 7 });
+    let cases =
+        [2111, 1700].map(|rows| Case { name: "lost", matrix: hub(rows, DType::F32), options, form, shared: None });
+    solver::all(&cases, |case| {
+        let bound = case.reference()?.0.threshold * case.parameters().drift;
+        let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
+        if outcome.status != 1 || outcome.true_residual > bound {
+            return Err(format!("status {}, {:e} where {bound:e} is wanted", outcome.status, outcome.true_residual));
+        }
+        if case.compile(&compiler, &[])?.run(2, 2)? != outcome {
+            return Err("other bits in launches of 2 iterations".to_owned());
+        }
+        // Without a look at the true residual it ends too early.
+        let blind = ("const double norm = sqrt(true_square);", "return; const double norm = sqrt(true_square);");
+        let outcome = case.compile(&compiler, &[blind])?.run(1, 0)?;
+        if outcome.true_residual > bound {
+            Ok(())
+        } else {
+            Err(format!("nothing is lost here: {:e}, {bound:e}", outcome.true_residual))
+        }
+    });
 }
 
 /// A matrix of these entries.

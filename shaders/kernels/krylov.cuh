@@ -422,6 +422,14 @@ struct Course {
         if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
     }
 
+    // The recurrences have lost the residual: the true one takes its place, and the run goes on if an iteration is left.
+    __device__ __forceinline__ void lost(double residual)
+    {
+        if (tells()) a.history[length - 1] = residual;
+        if (length > a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
+        else status = RUNNING;
+    }
+
     // Whether a quantity is positive; the run ends where it is not.
     __device__ __forceinline__ bool positive(int what, real with)
     {

@@ -78,6 +78,18 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         curvature = made[2];
         alpha = made[3];
     };
+    // Where the recurred residual is small enough, the true one decides; recurrences that have lost it start anew from x.
+    double true_square = 0;
+    const auto confirm = [&]() {
+        if (course.status != CONVERGED) return;
+        true_square = checked(team, course, x, n);
+        const double norm = sqrt(true_square);
+        if (!(norm > course.a.near) || !Course::is_finite(norm)) return;
+        course.lost(norm);
+        renew();
+        fresh = true;
+        reduce();
+    };
     if (!resumed) {
         renew();
         team.rows([&](int k, unsigned i) {
@@ -92,7 +104,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     }
     // A launch that goes on finds the same sums again, and m with them.
     reduce();
-    if (!resumed) course.converged(residual);
+    if (!resumed) {
+        course.converged(residual);
+        confirm();
+    }
     while (course.goes_on()) {
         product<-1>(team, n);
         const real before = real(beta), step = real(alpha);
@@ -108,6 +123,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             fresh = true;
             reduce();
             course.converged(residual);
+            confirm();
             continue;
         }
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, real(curvature))) break;
@@ -141,6 +157,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         }
         reduce();
         course.converged(residual);
+        confirm();
     }
     team.leave(x);
     team.leave(r);
@@ -152,7 +169,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         team.leave(u);
         team.leave(q);
     }
-    const double true_square = checked(team, course, x, n);
     const double scalars[6] = {last_gamma, last_alpha, double(iteration), fresh ? 1.0 : 0.0, 0, 0};
-    course.leave(scalars, true_square);
+    course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
 }

@@ -103,7 +103,8 @@ impl Case {
         Ok(program)
     }
 
-    fn reference(&self) -> Result<(Report, Vec<f64>), String> {
+    /// The reference's report and solution.
+    pub fn reference(&self) -> Result<(Report, Vec<f64>), String> {
         let (ended, x) = reference(&self.matrix, &self.options, &self.right(), &self.parameters())?;
         Ok((ended.map_err(|error| error.to_string())?, x))
     }

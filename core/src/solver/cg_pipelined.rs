@@ -58,12 +58,24 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         let mut iteration = 0_usize;
         // Whether r, u and w are computed, not recurred, and there is no direction before.
         let mut fresh = true;
+        // Whether the history has this iterate's residual already.
+        let mut is_told = false;
         loop {
             let [gamma, delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
             m.apply(engine, &w, &mut mw);
             a.apply(&mw, &mut n);
-            if run.converged(rr)? {
-                break;
+            if !std::mem::take(&mut is_told) && run.converged(rr)? {
+                residual(engine, a, b, x, &mut r);
+                let norm = engine.dot(&r, &r).to_f64().sqrt();
+                if !norm.is_finite() || run.is_met(norm, true) {
+                    return run.conclude(norm);
+                }
+                // The recurrences have lost the residual: start anew.
+                run.lost(norm)?;
+                m.apply(engine, &r, &mut u);
+                a.apply(&u, &mut w);
+                (fresh, is_told) = (true, true);
+                continue;
             }
             let beta = if fresh { T::ZERO } else { gamma / last_gamma };
             let curvature = delta - beta * gamma / last_alpha;
@@ -99,6 +111,5 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
                 a.apply(&q, &mut z);
             }
         }
-        run.finish(engine, a, b, x, &mut n)
     }
 }

@@ -58,6 +58,7 @@ pub use matrix::Matrix;
 pub use operator::Operator;
 pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
+pub(crate) use precondition::check_block_size;
 pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, Preconditioner};
 pub use refine::Refinement;
 pub use registry::{METHODS, PRECONDITIONERS, method, preconditioner};

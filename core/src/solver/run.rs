@@ -147,6 +147,17 @@ impl<'p> Run<'p> {
         }
     }
 
+    /// Sets the last entry of the history to the true residual, where recurrences have lost it and start anew; an error where no
+    /// iteration is left.
+    pub(super) fn lost(&mut self, norm: f64) -> Result<(), SolverError> {
+        self.measured(norm);
+        if self.report.iterations >= self.parameters.iterations {
+            Err(self.exhausted(Exhausted::Iterations))
+        } else {
+            Ok(())
+        }
+    }
+
     /// An error of an inner run, with this run's report in its place.
     pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
         match &mut inner {

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::real::DType;
 use crate::solver::{
     Matrix, Method, Preconditioning, Product, SolveCache, SolveOptions, SolvePlan, SolveSchedule, SolveSync,
+    check_block_size,
 };
 
 pub use pack::{Columns, Packed, pack};
@@ -282,10 +283,11 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
     if matrix.rows() > most {
         return Err(Error::limit("rows of a system on a CUDA device", matrix.rows(), most, "choose --backend cpu"));
     }
-    if let Preconditioning::BlockJacobi { size } = options.preconditioner
-        && !(1..=64).contains(&size)
-    {
-        return Err(Error::limit("the rows of a block of block-Jacobi on a CUDA device", size, "1 to 64", "take 8"));
+    if let Preconditioning::BlockJacobi { size } = options.preconditioner {
+        check_block_size(size)?;
+        if size > 64 {
+            return Err(Error::limit("the rows of a block of block-Jacobi on a CUDA device", size, 64, "take 8"));
+        }
     }
     if let Preconditioning::Chebyshev { degree } = options.preconditioner
         && !(1..=64).contains(&degree)

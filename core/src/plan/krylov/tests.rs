@@ -299,6 +299,9 @@ fn what_it_cannot_do_is_refused_by_name() {
     let options = SolveOptions { preconditioner, ..SolveOptions::default() };
     let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
     assert!(error.contains("65") && error.contains("64"), "{error}");
+    let options = SolveOptions { preconditioner: Preconditioning::BlockJacobi { size: 0 }, ..SolveOptions::default() };
+    let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
+    assert!(error.contains("at least 1"), "{error}");
     let long: Matrix = skewed(4000, 1).into();
     let plan = planned(&long, "h200", &SolveOptions::default());
     assert!(

@@ -19,13 +19,19 @@ pub struct BlockDiagonal<T> {
     inverses: Vec<T>,
 }
 
+/// An error for blocks of no rows.
+pub(crate) fn check_block_size(size: usize) -> Result<()> {
+    if size == 0 {
+        return Err(Error::limit("the rows of a block of block-Jacobi", 0, "at least 1", "take 8"));
+    }
+    Ok(())
+}
+
 impl<T: Real> BlockDiagonal<T> {
     /// Of the operator's own blocks of `size` rows (the last may be smaller); an error where its entries are not known,
     /// a block is singular, or `size` is 0.
     pub fn new(a: &dyn Operator<T>, size: usize) -> Result<Self> {
-        if size == 0 {
-            return Err(Error::limit("the rows of a block of block-Jacobi", 0, "at least 1", "take 8"));
-        }
+        check_block_size(size)?;
         let rows = a.rows();
         let size = size.min(rows.max(1));
         let last = rows % size;

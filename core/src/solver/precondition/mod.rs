@@ -4,6 +4,7 @@ mod block;
 mod polynomial;
 
 pub use block::BlockDiagonal;
+pub(crate) use block::check_block_size;
 pub use polynomial::ChebyshevPolynomial;
 
 use super::{Engine, Operator, Serial};

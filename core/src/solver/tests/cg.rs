@@ -130,12 +130,10 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
             (reached(&Cg), reached(&PipelinedCg { replacement: 0 }), reached(&PipelinedCg { replacement: 10 }));
         assert!(without > 300.0 * plain, "n = {n}, nothing to restore: {without:e} {plain:e}");
         assert!(with < 0.01 * without, "n = {n}: {with:e} {without:e}");
-        // What was lost is not called a success, nor is the matrix blamed.
-        let loose = solved(&PipelinedCg { replacement: 0 }, &a, &mut Identity, &b, 1e-11);
-        match loose {
-            Ok((_, report)) => assert!(report.iterations > 2 * n),
-            Err(error) => assert!(matches!(error, SolverError::Stagnation { .. }), "{error}"),
-        }
+        // What was lost is not called a success, nor is the matrix blamed: the run starts anew, and takes longer.
+        let (_, report) = solved(&PipelinedCg { replacement: 0 }, &a, &mut Identity, &b, 1e-11).unwrap();
+        assert!(report.iterations > n + 1, "{}", report.iterations);
+        assert!(report.true_residual.unwrap() <= Parameters::DEFAULT.drift * report.threshold);
         let (_, report) = solved(&PipelinedCg { replacement: 10 }, &a, &mut Identity, &b, 1e-11).unwrap();
         assert!(report.iterations <= n + 1);
     }
