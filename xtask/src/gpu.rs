@@ -1,4 +1,5 @@
-//! `cargo xtask gpu`: the tests and benchmarks as one small folder for a machine with a GPU and without Rust.
+//! `cargo xtask gpu`: the tests and benchmarks as one small folder for a machine with a GPU and without Rust: an archive of
+//! programs, and the script that unpacks and runs them.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +42,7 @@ impl Gpu {
         let every: &[&str] = &["--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--benches"];
         let cuda: &[&str] = &["--package", "abide-cuda", "--tests"];
         let only_cuda = (self.stress || self.sanitize) && !self.run;
-        gather(if only_cuda { cuda } else { every }, !only_cuda)?;
+        gather(if only_cuda { cuda } else { every })?;
         let asked = [(self.run, None), (self.sanitize, Some("--sanitize")), (self.stress, Some("--stress"))];
         let mut ok = true;
         for (_, argument) in asked.into_iter().filter(|(asked, _)| *asked) {
@@ -52,17 +53,16 @@ impl Gpu {
     }
 }
 
-/// Builds, strips and gathers programs into `gpu/`, which is emptied first if `all` of them are wanted.
-fn gather(which: &[&str], all: bool) -> Result<()> {
+/// Builds, strips and packs programs into `gpu/`, which is emptied first.
+fn gather(which: &[&str]) -> Result<()> {
     let programs = build(&[&["test", "--release", "--no-run"], which].concat())?;
-    let folder = root().join("gpu");
-    if all {
-        clear(&folder)?;
-    }
-    let mut total = 0;
+    let (folder, unpacked) = (root().join("gpu"), root().join("target").join("gpu"));
+    clear(&folder)?;
+    clear(&unpacked)?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for program in &programs {
         let Some(place) = place(program) else { continue };
-        let to = folder.join(place);
+        let to = unpacked.join(place);
         if let Some(parent) = to.parent() {
             fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         }
@@ -70,14 +70,19 @@ fn gather(which: &[&str], all: bool) -> Result<()> {
         println!(
             "{:>8.1} MiB  {}",
             bytes as f64 / f64::from(1 << 20),
-            to.strip_prefix(&folder).unwrap_or(&to).display()
+            to.strip_prefix(&unpacked).unwrap_or(&to).display()
         );
-        total += bytes;
     }
+    // Programs that carry the same libraries pack to a third.
+    let archive = folder.join("programs.tgz");
+    if !succeeds(Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(&unpacked).arg("."))? {
+        bail!("packing {} failed; is tar installed?", archive.display());
+    }
+    let total = fs::metadata(&archive).with_context(|| format!("cannot read {}", archive.display()))?.len();
     let script = folder.join("run.sh");
     fs::write(&script, SCRIPT).with_context(|| format!("cannot write {}", script.display()))?;
     make_executable(&script)?;
-    println!("{:>8.1} MiB  in all, in {}", total as f64 / f64::from(1 << 20), folder.display());
+    println!("{:>8.1} MiB  packed, in {}", total as f64 / f64::from(1 << 20), folder.display());
     if total > LIMIT {
         bail!("the folder has {total} bytes, the limit is {LIMIT}; leave programs out in xtask/src/gpu.rs");
     }

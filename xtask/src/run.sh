@@ -9,7 +9,9 @@
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export ABIDE_REQUIRE=${ABIDE_REQUIRE-cuda,wgpu}
-chmod +x "$here"/abide "$here"/tests/* "$here"/benches/* 2>/dev/null
+if [ "$here/programs.tgz" -nt "$here/unpacked" ]; then
+    tar -xzf "$here/programs.tgz" -C "$here" && touch "$here/unpacked" || exit 1
+fi
 
 if [ "${1-}" = --bench ]; then
     shift
