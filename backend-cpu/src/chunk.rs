@@ -10,9 +10,9 @@ use std::ops::Range;
 use abide_core::Real;
 use abide_core::grid::Source as Found;
 
-use crate::lanes::{self, Ahead, Source};
+use crate::lanes::{self, Ahead, Source, Sum};
 use crate::region::Region;
-use crate::tape::{Op, Operand, Place, Tape, Term};
+use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 
 /// Where rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Buffer {
     Ring(usize),
 }
 
-/// The row that a tap reads.
+/// Where a row that taps read lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TapRow {
     /// It begins at this index of a buffer.
@@ -68,8 +68,8 @@ pub struct Scratch<T> {
     constants: [[Box<[T]>; 2]; 2],
     /// The values of the tape's scalars.
     pub scalars: Vec<T>,
-    /// The row that each tap reads.
-    pub taps: Vec<TapRow>,
+    /// Where the rows of the tape lie.
+    pub rows: Vec<TapRow>,
 }
 
 impl<T: Real> Scratch<T> {
@@ -86,7 +86,7 @@ impl<T: Real> Scratch<T> {
             gathered: rows(if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 }),
             constants: [0, 1].map(|axis| [0, 1].map(|side| constant(axis, side))),
             scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
-            taps: Vec::with_capacity(most(|tape| tape.taps.len())),
+            rows: Vec::with_capacity(most(|tape| tape.rows.len())),
         }
     }
 }
@@ -101,33 +101,34 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// Computes the cells `cells` of the row whose taps and scalars are in `scratch`.
+    /// Where nothing is kept in slots, the cells of which no tap reaches beyond an end of its row: as long may a chunk be.
+    #[inline(always)]
+    fn safe(&self, rows: &[TapRow]) -> Option<Range<isize>> {
+        if self.tape.slots > 0 {
+            return None;
+        }
+        let mut held = isize::MIN..isize::MAX;
+        for row in rows {
+            let TapRow::At(buffer, _) = *row else { return None };
+            let row = self.held(buffer);
+            held = held.start.max(row.start)..held.end.min(row.end);
+        }
+        let [low, high] = self.tape.reach[2];
+        Some(held.start.saturating_sub(low)..held.end.saturating_sub(high))
+    }
+
+    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`.
     #[inline(always)]
     pub fn compute<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>)
     where
         M: Memory<T>,
     {
         let width = self.region.width() as isize;
-        // Where nothing is kept in slots, a chunk may be as long as no tap of it reaches beyond an end of its row.
-        let mut safe = None;
-        if self.tape.slots == 0 {
-            let mut range = isize::MIN..isize::MAX;
-            let mut at_hand = true;
-            for (tap, row) in self.tape.taps.iter().zip(&scratch.taps) {
-                match *row {
-                    TapRow::At(buffer, _) => {
-                        let held = self.held(buffer);
-                        range = range.start.max(held.start - tap.shift)..range.end.min(held.end - tap.shift);
-                    }
-                    TapRow::Constant(_) => at_hand = false,
-                }
-            }
-            safe = at_hand.then_some(range);
-        }
+        let safe = self.safe(&scratch.rows);
         let mut start = cells.start;
         while start < cells.end {
             // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
-            let seam = (start.div_euclid(width) + 1) * width;
+            let seam = if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
             match &safe {
                 Some(safe) if start >= safe.start && start < safe.end => end = end.min(safe.end),
@@ -165,14 +166,16 @@ impl<M> Row<'_, M> {
                 Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
                 Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
                 Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
-                Op::Sum(ref terms) => lanes::sum(place, terms.len(), self.ahead, |number| {
-                    let Term { weight, operand } = terms[number];
-                    match self.operand(scratch, &cells, operand) {
-                        Source::Lanes(values) => (scratch.scalars[weight], values),
+                Op::Sum(ref terms) => {
+                    let mut sum = Sum::default();
+                    for &Term { weight, operand } in terms {
                         // The tape puts no scalar here.
-                        Source::Scalar(_) => (scratch.scalars[weight], &[]),
+                        if let Source::Lanes(values) = self.operand(scratch, &cells, operand) {
+                            sum.add(scratch.scalars[weight], values);
+                        }
                     }
-                }),
+                    sum.store(place, self.ahead);
+                }
             }
             if let Place::Slot(slot) = step.place {
                 scratch.slots[slot] = taken;
@@ -197,13 +200,16 @@ impl<M> Row<'_, M> {
         Source::Lanes(match operand {
             Operand::Scalar(number) => return Source::Scalar(scratch.scalars[number]),
             Operand::Slot(slot) => &scratch.slots[slot][..len],
-            Operand::Tap(number) => match scratch.taps[number] {
-                TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
-                TapRow::At(buffer, start) => match self.within(buffer, start, cells, self.tape.taps[number].shift) {
-                    Some(at) => self.memory.cells(buffer, at..at + len),
-                    None => &scratch.gathered[number][..len],
-                },
-            },
+            Operand::Tap(number) => {
+                let TapAt { row, shift } = self.tape.taps[number];
+                match scratch.rows[row] {
+                    TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
+                    TapRow::At(buffer, start) => match self.within(buffer, start, cells, shift) {
+                        Some(at) => self.memory.cells(buffer, at..at + len),
+                        None => &scratch.gathered[number][..len],
+                    },
+                }
+            }
         })
     }
 
@@ -217,7 +223,7 @@ impl<M> Row<'_, M> {
             return;
         }
         for (number, tap) in self.tape.taps.iter().enumerate() {
-            let TapRow::At(buffer, start) = scratch.taps[number] else { continue };
+            let TapRow::At(buffer, start) = scratch.rows[tap.row] else { continue };
             if self.within(buffer, start, cells, tap.shift).is_some() {
                 continue;
             }

@@ -5,6 +5,7 @@
 
 use abide_core::Real;
 use abide_core::expr::{Binary, Unary, binary, unary};
+use arrayvec::ArrayVec;
 
 use crate::tape::MAX_TERMS;
 
@@ -18,7 +19,7 @@ pub enum Source<'a, T> {
 }
 
 /// Bytes of a cache line, and of the widest vector of any machine that we know.
-const LINE_BYTES: usize = 64;
+pub const LINE_BYTES: usize = 64;
 
 /// What lies in memory and is asked for ahead of its use; what a cache close by holds needs no asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,74 +30,116 @@ pub struct Ahead {
     pub write: bool,
 }
 
-/// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each of `count` terms `(w, v)`, in order. All are as long as `to`.
-#[inline(always)]
-pub fn sum<'a, T: Real>(to: &mut [T], count: usize, ahead: Ahead, term: impl Fn(usize) -> (T, &'a [T])) {
-    macro_rules! unrolled {
-        ($($count:literal)*) => {
-            match count {
-                $($count => sum_of::<T, $count>(to, $count, ahead, term),)*
-                _ => sum_of::<T, MAX_TERMS>(to, count, ahead, term),
+/// A sum of weighted values: the first term's product, then one fused multiply-add for each later term, in order.
+#[derive(Default)]
+pub struct Sum<'a, T> {
+    terms: ArrayVec<(T, &'a [T]), MAX_TERMS>,
+}
+
+impl<'a, T: Real> Sum<'a, T> {
+    /// Adds a term; of more than [`MAX_TERMS`], the last are left out.
+    #[inline(always)]
+    pub fn add(&mut self, weight: T, values: &'a [T]) {
+        if !self.terms.is_full() {
+            self.terms.push((weight, values));
+        }
+    }
+
+    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term. All values are as long as `to`.
+    #[inline(always)]
+    pub fn store(&self, to: &mut [T], ahead: Ahead) {
+        macro_rules! unrolled {
+            ($($count:literal)*) => {
+                match self.terms.len() {
+                    $($count => self.of::<$count>(to, $count, ahead),)*
+                    count => self.of::<MAX_TERMS>(to, count, ahead),
+                }
+            };
+        }
+        unrolled!(2 3 4 5 6 7 9)
+    }
+
+    /// The sum of `count` terms, `MOST` at most; its loop over the terms vanishes where `count` is a literal.
+    #[inline(always)]
+    fn of<const MOST: usize>(&self, to: &mut [T], count: usize, ahead: Ahead) {
+        let (mut weights, mut values): ([T; MOST], [&[T]; MOST]) = ([T::ZERO; MOST], [&[]; MOST]);
+        for k in 0..count {
+            let (weight, from) = self.terms[k];
+            (weights[k], values[k]) = (weight, &from[..to.len()]);
+        }
+        let terms = Terms { to, weights: &weights[..count], values: &values[..count] };
+        // Four of the widest vectors at a time, so that one's latency is hidden behind the others; one at the ends of a row.
+        match LINE_BYTES / size_of::<T>() {
+            16 => terms.in_blocks::<64, 16>(ahead),
+            _ => terms.in_blocks::<32, 8>(ahead),
+        }
+    }
+}
+
+/// The terms of a sum, of which each has as many values as there are places for sums.
+struct Terms<'s, 'a, T> {
+    to: &'s mut [T],
+    weights: &'s [T],
+    values: &'s [&'a [T]],
+}
+
+impl<T: Real> Terms<'_, '_, T> {
+    /// The sum in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last block does
+    /// cells again that the one before did: that costs less than single cells.
+    #[inline(always)]
+    fn in_blocks<const N: usize, const V: usize>(mut self, ahead: Ahead) {
+        let len = self.to.len();
+        if len < V {
+            for start in 0..len {
+                self.block::<1>(start);
             }
-        };
-    }
-    unrolled!(2 3 4 5 6 7 9)
-}
-
-/// The sum of `count` terms, `MOST` at most; its loop over the terms vanishes where `count` is a literal.
-#[inline(always)]
-fn sum_of<'a, T: Real, const MOST: usize>(
-    to: &mut [T],
-    count: usize,
-    ahead: Ahead,
-    term: impl Fn(usize) -> (T, &'a [T]),
-) {
-    let (mut weights, mut values): ([T; MOST], [&[T]; MOST]) = ([T::ZERO; MOST], [&[]; MOST]);
-    for k in 0..count {
-        let (weight, from) = term(k);
-        weights[k] = weight;
-        values[k] = &from[..to.len()];
-    }
-    let (weights, values) = (&weights[..count], &values[..count]);
-    // Four of the widest vectors at a time, so that one's latency is hidden behind the others; one at the end of a row.
-    match LINE_BYTES / size_of::<T>() {
-        16 => sum_in_blocks::<T, 64, 16>(to, weights, values, ahead),
-        _ => sum_in_blocks::<T, 32, 8>(to, weights, values, ahead),
-    }
-}
-
-/// The sum in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last block does cells
-/// again that the one before did: that costs less than single cells.
-#[inline(always)]
-fn sum_in_blocks<T: Real, const N: usize, const V: usize>(to: &mut [T], weights: &[T], values: &[&[T]], ahead: Ahead) {
-    let len = to.len();
-    // Whole lines are written at a time: vectors that straddle two of them take twice as long.
-    let lead = to.as_ptr().align_offset(LINE_BYTES);
-    let mut start = 0;
-    if lead > 0 && lead < V && len >= V {
-        sum_block::<T, V>(to, weights, values, 0);
-        start = lead;
-    }
-    while start + N <= len {
-        if ahead.write {
-            prefetch::<T, N, true>(to, start);
+            return;
         }
-        // Of the terms of a linear stencil the last is the one that no row has read before.
-        if ahead.read
-            && let [.., leading] = values
-        {
-            prefetch::<T, N, false>(leading, start);
+        // Whole lines are written at a time: vectors that straddle two of them take twice as long.
+        let lead = self.to.as_ptr().align_offset(LINE_BYTES);
+        let mut start = 0;
+        if lead > 0 && lead < V {
+            self.block::<V>(0);
+            start = lead;
         }
-        sum_block::<T, N>(to, weights, values, start);
-        start += N;
+        while len - start >= N {
+            if ahead.write {
+                prefetch::<T, N, true>(self.to, start);
+            }
+            // Of the terms of a linear stencil the last is the one that no row has read before.
+            if ahead.read
+                && let [.., leading] = self.values
+            {
+                prefetch::<T, N, false>(leading, start);
+            }
+            self.block::<N>(start);
+            start += N;
+        }
+        if len - start > V && len >= N {
+            self.block::<N>(len - N);
+        } else {
+            while start < len {
+                self.block::<V>(start.min(len - V));
+                start += V;
+            }
+        }
     }
-    while start < len && len >= V {
-        sum_block::<T, V>(to, weights, values, start.min(len - V));
-        start += V;
-    }
-    while start < len {
-        sum_block::<T, 1>(to, weights, values, start);
-        start += 1;
+
+    /// The sums of `N` cells from `start` on.
+    #[inline(always)]
+    fn block<const N: usize>(&mut self, start: usize) {
+        debug_assert!(start + N <= self.to.len());
+        let mut total = [T::ZERO; N];
+        for (k, (&weight, values)) in self.weights.iter().zip(self.values).enumerate() {
+            // SAFETY: `start + N` is at most the number of places, and so of each term's values. A check a term and
+            // block takes as many instructions as the sum.
+            let values = unsafe { &*values.as_ptr().add(start).cast::<[T; N]>() };
+            for i in 0..N {
+                total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { *self.to.as_mut_ptr().add(start).cast::<[T; N]>() = total };
     }
 }
 
@@ -121,20 +164,6 @@ fn prefetch<T, const N: usize, const WRITE: bool>(values: &[T], start: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (values, start);
-}
-
-/// The sums of `N` cells from `start` on.
-#[inline(always)]
-fn sum_block<T: Real, const N: usize>(to: &mut [T], weights: &[T], values: &[&[T]], start: usize) {
-    let Some(to) = to[start..].first_chunk_mut::<N>() else { return };
-    let mut total = [T::ZERO; N];
-    for (k, (&weight, values)) in weights.iter().zip(values).enumerate() {
-        let Some(values) = values[start..].first_chunk::<N>() else { return };
-        for i in 0..N {
-            total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
-        }
-    }
-    *to = total;
 }
 
 /// `to[i] = from[i]`.
@@ -254,7 +283,9 @@ mod tests {
                 let values: Vec<Vec<T>> = (0..count).map(|term| (0..len).map(|i| value(term, i)).collect()).collect();
                 let mut total = vec![T::ONE; len];
                 let ahead = Ahead { read: count % 2 == 0, write: len % 2 == 0 };
-                sum(&mut total, count, ahead, |term| (weight(term), &values[term]));
+                let mut sum = Sum::default();
+                values.iter().enumerate().for_each(|(term, values)| sum.add(weight(term), values));
+                sum.store(&mut total, ahead);
                 for (i, total) in total.iter().enumerate() {
                     let first = weight(0) * value(0, i);
                     let expected = (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));

@@ -15,7 +15,7 @@ use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
 use crate::lanes::Ahead;
 use crate::region::Region;
 use crate::shared::Shared;
-use crate::tape::Tape;
+use crate::tape::{RowAt, Tape};
 
 /// Cells of the domain that are advanced together; what it computes of them is its own to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +74,7 @@ pub struct Rings<T> {
     lines: Vec<LineAt>,
     /// What each level computes of the tile.
     spans: Vec<[Range<isize>; 3]>,
+    streams: Vec<Stream>,
     /// For each output of the level at work, its storage, and where its row begins there or in the domain.
     taken: Vec<Option<Storage<T>>>,
     begin: Vec<usize>,
@@ -89,6 +90,7 @@ impl<T: Real> Rings<T> {
             scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
             lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
             spans: Vec::new(),
+            streams: Vec::new(),
             taken: Vec::new(),
             begin: Vec::new(),
         }
@@ -121,6 +123,15 @@ enum LineAt {
     Constant([usize; 2]),
     /// In the domain, beginning at this index; in a ring, the row with these numbers.
     Row { domain: usize, ring: [isize; 2], held: bool },
+}
+
+/// A field's planes in the domain, that arrive or leave as the front moves on.
+struct Stream {
+    field: usize,
+    /// Whether they are those after the pass, which are written.
+    is_new: bool,
+    /// How far before the front the plane lies that is read or written.
+    lead: isize,
 }
 
 /// The place of a tile's window in its rings.
@@ -200,6 +211,7 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
         tape.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
     }
     let window = pass.window(tile);
+    pass.streams(&mut rings.streams);
     let mut spans = std::mem::take(&mut rings.spans);
     spans.clear();
     spans.extend(levels.levels.iter().map(|level| [0, 1, 2].map(|axis| pass.range(tile, level, axis))));
@@ -214,7 +226,7 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
             let (most, at) = (planes(level), front - lag(level));
             let now = at.max(most.start)..(at + levels.block as isize).min(most.end);
             if !now.is_empty() {
-                pass.planes(rings, tile, &window, &levels.levels[level], &spans[level], now);
+                pass.planes(rings, tile, &window, level, &spans[level], now);
             }
         }
         front += levels.block as isize;
@@ -255,6 +267,56 @@ impl<T: Real> Pass<'_, T> {
         Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, stride }
     }
 
+    /// The streams of a pass: for each field that levels read in the domain, the foremost plane that they read, and for
+    /// each that a level writes there, the plane that it writes.
+    #[inline(always)]
+    fn streams(&self, streams: &mut Vec<Stream>) {
+        streams.clear();
+        let stream = self.levels.stream;
+        let mut add = |field: usize, is_new: bool, lead: isize| {
+            for known in &mut *streams {
+                if (known.field, known.is_new) == (field, is_new) {
+                    known.lead = known.lead.max(lead);
+                    return;
+                }
+            }
+            streams.push(Stream { field, is_new, lead });
+        };
+        for level in &self.levels.levels {
+            let (tape, lag) = (&self.tapes[level.stage], level.lag as isize);
+            for row in &tape.rows {
+                if level.sources[row.field].is_none() {
+                    add(row.field, false, tape.lines[row.line][stream] - lag);
+                }
+            }
+            for output in &level.outputs {
+                if output.last {
+                    add(output.field, true, -lag);
+                }
+            }
+        }
+    }
+
+    /// Asks memory for a share of a row of a stream, which the level that is `number` does while it computes the row `at`:
+    /// all levels together ask for the planes of the next visit, so that memory works all the time.
+    #[inline(always)]
+    fn ask(&self, stream: &Stream, at: [isize; 2], number: usize, tile: &Tile) {
+        let levels = self.levels;
+        let mut row = at;
+        row[levels.stream] += levels.levels[number].lag as isize + levels.block as isize + stream.lead;
+        let within = |axis: usize| row[axis] >= 0 && row[axis] < self.region.extent(axis) as isize;
+        if !within(0) || !within(1) {
+            return;
+        }
+        let (halo, cells, count) = (levels.halo[2], &tile.cells[2], levels.levels.len());
+        let (low, high) = (cells.start.saturating_sub(halo), (cells.end + halo).min(self.region.width()));
+        let share = (high - low).div_ceil(count);
+        let begin = self.region.row_index(row.map(|at| at as usize)) + low;
+        let (start, end) = ((number * share).min(high - low), ((number + 1) * share).min(high - low));
+        let array = if stream.is_new { &self.new[stream.field] } else { &self.now[stream.field] };
+        array.ask(begin + start..begin + end);
+    }
+
     /// Some planes of a level.
     #[inline(always)]
     fn planes(
@@ -262,10 +324,11 @@ impl<T: Real> Pass<'_, T> {
         rings: &mut Rings<T>,
         tile: &Tile,
         window: &Window,
-        level: &Level,
+        number: usize,
         span: &[Range<isize>; 3],
         planes: Range<isize>,
     ) {
+        let level = &self.levels.levels[number];
         let stream = self.levels.stream;
         let (rows, cells) = (span[across(stream)].clone(), span[2].clone());
         if rows.is_empty() || cells.is_empty() {
@@ -273,7 +336,7 @@ impl<T: Real> Pass<'_, T> {
         }
         // No level reads the storages that it writes, so they can be taken out while the others are read.
         let storage = |ring: usize| self.levels.rings[ring].storage;
-        let Rings { storages, scratch, scalars, lines, taken, begin, .. } = rings;
+        let Rings { storages, scratch, scalars, lines, taken, begin, streams, .. } = rings;
         taken.clear();
         taken.extend(
             level.outputs.iter().map(|output| {
@@ -289,15 +352,11 @@ impl<T: Real> Pass<'_, T> {
             memory: &memory,
             chunk: self.chunk,
             window: window.cells.clone(),
-            ahead: Ahead {
-                read: tape.taps.iter().any(|tap| level.sources[tap.field].is_none()),
-                write: taken.iter().any(Option::is_none),
-            },
+            ahead: Ahead { read: false, write: false },
         };
-        let ringed = taken.iter().any(Option::is_some);
-        let keeps = ringed
-            && (level.outputs.iter().any(|output| output.last)
-                || (!self.wraps(2) && self.kept(tile, level).iter().any(|kept| !kept.is_empty())));
+        let kept = if self.wraps(2) { [0..0, 0..0] } else { self.kept(tile, level) };
+        let keeps = taken.iter().any(Option::is_some)
+            && (level.outputs.iter().any(|output| output.last) || kept.iter().any(|kept| !kept.is_empty()));
         for plane in planes {
             for line in rows.clone() {
                 let mut at = [0; 2];
@@ -312,8 +371,8 @@ impl<T: Real> Pass<'_, T> {
                 if tape.varies_by_row {
                     tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [z, y, 0], |_| T::ZERO);
                 }
-                self.find(lines, scratch, tape, level, window, at);
                 let domain = self.region.row_index([z, y]);
+                self.find(lines, scratch, tape, level, window, at, domain);
                 begin.clear();
                 for (output, taken) in level.outputs.iter().zip(&*taken) {
                     begin.push(match (output.ring, taken) {
@@ -325,9 +384,12 @@ impl<T: Real> Pass<'_, T> {
                     });
                 }
                 let mut targets = Targets { level, new: self.new, rings: taken, begin };
+                for stream in &*streams {
+                    self.ask(stream, at, number, tile);
+                }
                 row.compute(scratch, &mut targets, cells.clone());
                 if keeps {
-                    self.keep(taken, begin, tile, level, &cells, at, domain);
+                    self.keep(taken, begin, tile, level, &cells, &kept, at, domain);
                 }
             }
         }
@@ -339,8 +401,9 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// Finds the rows that the taps of a row read.
+    /// Finds the rows that the taps of a row lie in; in the domain it begins at `domain`.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "one row's place in everything there is")]
     fn find(
         &self,
         lines: &mut Vec<LineAt>,
@@ -349,23 +412,47 @@ impl<T: Real> Pass<'_, T> {
         level: &Level,
         window: &Window,
         row: [isize; 2],
+        domain: usize,
     ) {
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
+        scratch.rows.clear();
+        let held = |source: usize, row: [isize; 2]| {
+            let source = self.levels.rings[source];
+            TapRow::At(Buffer::Ring(source.storage), window.index(source.planes, row))
+        };
+        if self.surrounded(tape, row) {
+            let [_, height, width] = [0, 1, 2].map(|axis| self.region.extent(axis) as isize);
+            for &RowAt { field, line } in &tape.rows {
+                let [dz, dy] = tape.lines[line];
+                scratch.rows.push(match level.sources[field] {
+                    Some(source) => held(source, [row[0] + dz, row[1] + dy]),
+                    None => TapRow::At(Buffer::Field(field), (domain as isize + (dz * height + dy) * width) as usize),
+                });
+            }
+            return;
+        }
         lines.clear();
         for offset in &tape.lines {
             lines.push(self.line([row[0] + offset[0], row[1] + offset[1]]));
         }
-        scratch.taps.clear();
-        for tap in &tape.taps {
-            scratch.taps.push(match (lines[tap.line], level.sources[tap.field]) {
+        for &RowAt { field, line } in &tape.rows {
+            scratch.rows.push(match (lines[line], level.sources[field]) {
                 (LineAt::Constant(side), _) => TapRow::Constant(side),
-                (LineAt::Row { ring, held: true, .. }, Some(source)) => {
-                    let source = self.levels.rings[source];
-                    TapRow::At(Buffer::Ring(source.storage), window.index(source.planes, ring))
-                }
-                (LineAt::Row { domain, .. }, _) => TapRow::At(Buffer::Field(tap.field), domain),
+                (LineAt::Row { ring, held: true, .. }, Some(source)) => held(source, ring),
+                (LineAt::Row { domain, .. }, _) => TapRow::At(Buffer::Field(field), domain),
             });
         }
+    }
+
+    /// Whether all lines beside a row lie in the domain and are computed, as nearly all do.
+    #[inline(always)]
+    fn surrounded(&self, tape: &Tape, row: [isize; 2]) -> bool {
+        let mut all = true;
+        for axis in 0..2 {
+            let (computed, [low, high]) = (self.region.computed(axis), tape.reach[axis]);
+            all &= row[axis] + low >= computed.start as isize && row[axis] + high < computed.end as isize;
+        }
+        all
     }
 
     /// Where a row that may lie beyond the domain is found.
@@ -414,19 +501,18 @@ impl<T: Real> Pass<'_, T> {
         tile: &Tile,
         level: &Level,
         cells: &Range<isize>,
+        kept: &[Range<usize>; 2],
         row: [isize; 2],
         domain: usize,
     ) {
         let own = (0..2).all(|axis| tile.cells[axis].contains(&(row[axis] as usize))) && row.iter().all(|&at| at >= 0);
         for ((output, storage), &begin) in level.outputs.iter().zip(rings).zip(begin) {
             let Some(Storage { values, .. }) = storage else { continue };
-            if !self.wraps(2) {
-                for kept in self.kept(tile, level) {
-                    for x in kept {
-                        let to = begin as isize + x as isize - cells.start;
-                        // SAFETY: nobody writes cells that are not computed.
-                        values[to as usize] = unsafe { self.now[output.field].read(domain + x..domain + x + 1) }[0];
-                    }
+            for kept in kept {
+                for x in kept.clone() {
+                    let to = begin as isize + x as isize - cells.start;
+                    // SAFETY: nobody writes cells that are not computed.
+                    values[to as usize] = unsafe { self.now[output.field].read(domain + x..domain + x + 1) }[0];
                 }
             }
             if output.last && own {

@@ -133,10 +133,10 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
         }
         lines.clear();
         lines.extend(tape.lines.iter().map(|&[dz, dy]| region.line([z as isize + dz, y as isize + dy])));
-        scratch.taps.clear();
-        for tap in &tape.taps {
-            scratch.taps.push(match lines[tap.line] {
-                Line::At(start) => TapRow::At(Buffer::Field(tap.field), start),
+        scratch.rows.clear();
+        for row in &tape.rows {
+            scratch.rows.push(match lines[row.line] {
+                Line::At(start) => TapRow::At(Buffer::Field(row.field), start),
                 Line::Constant(side) => TapRow::Constant(side),
             });
         }

@@ -79,13 +79,20 @@ pub struct Step {
     pub op: Op,
 }
 
+/// A row of a field that taps of the formula lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowAt {
+    /// The field's number.
+    pub field: usize,
+    /// The number of the line.
+    pub line: usize,
+}
+
 /// A tap of the formula.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapAt {
-    /// The field's number.
-    pub field: usize,
-    /// The number of the line (the row beside the computed one) it lies in.
-    pub line: usize,
+    /// The number of its row.
+    pub row: usize,
     /// Cells along the row.
     pub shift: isize,
 }
@@ -99,7 +106,11 @@ pub struct Tape {
     pub varies_by_row: bool,
     /// The taps.
     pub taps: Vec<TapAt>,
-    /// Offsets along the two slower axes of the rows that the taps lie in.
+    /// The rows that the taps lie in; of 27 taps in a box of three dimensions, nine.
+    pub rows: Vec<RowAt>,
+    /// The least and the greatest offset of a tap along each axis, slowest first.
+    pub reach: [[isize; 2]; 3],
+    /// Offsets of lines along the two slower axes: a line is where rows of several fields lie beside the computed one.
     pub lines: Vec<[isize; 2]>,
     /// The steps, in order.
     pub steps: Vec<Step>,
@@ -114,8 +125,16 @@ impl Tape {
         let mut compiler = Compiler::new(dag, fused);
         let steps = compiler.select();
         let (steps, slots) = place(steps, &compiler.outputs());
-        let Compiler { uniform, varies_by_row, taps, lines, .. } = compiler;
-        Tape { uniform: Dag { nodes: uniform, outputs: Vec::new() }, varies_by_row, taps, lines, steps, slots }
+        let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;
+        let mut reach = [[0; 2]; 3];
+        for TapAt { row, shift } in &taps {
+            let [dz, dy] = lines[rows[*row].line];
+            for (reach, offset) in reach.iter_mut().zip([dz, dy, *shift]) {
+                *reach = [reach[0].min(offset), reach[1].max(offset)];
+            }
+        }
+        let uniform = Dag { nodes: uniform, outputs: Vec::new() };
+        Tape { uniform, varies_by_row, taps, rows, reach, lines, steps, slots }
     }
 }
 
@@ -131,6 +150,7 @@ struct Compiler<'d> {
     uniform: Vec<Node>,
     varies_by_row: bool,
     taps: Vec<TapAt>,
+    rows: Vec<RowAt>,
     lines: Vec<[isize; 2]>,
     /// Where each node's value is; `Slot` holds the number of the value, not of a slot.
     operands: Vec<Operand>,
@@ -146,6 +166,7 @@ impl<'d> Compiler<'d> {
             uniform: Vec::new(),
             varies_by_row: false,
             taps: Vec::new(),
+            rows: Vec::new(),
             lines: Vec::new(),
             operands: Vec::with_capacity(dag.nodes.len()),
             uses: vec![0; dag.nodes.len()],
@@ -165,11 +186,9 @@ impl<'d> Compiler<'d> {
         match node {
             Node::Tap(tap) => {
                 let [dz, dy, dx] = tap.offset.map(|o| o as isize);
-                let line = self.lines.iter().position(|&line| line == [dz, dy]).unwrap_or_else(|| {
-                    self.lines.push([dz, dy]);
-                    self.lines.len() - 1
-                });
-                self.taps.push(TapAt { field: tap.field as usize, line, shift: dx });
+                let line = number(&mut self.lines, [dz, dy]);
+                let row = number(&mut self.rows, RowAt { field: tap.field as usize, line });
+                self.taps.push(TapAt { row, shift: dx });
                 return Operand::Tap(self.taps.len() - 1);
             }
             Node::Coord(2) => return Operand::Slot(id),
@@ -205,11 +224,7 @@ impl<'d> Compiler<'d> {
 
     /// The number of a literal among the scalars.
     fn literal(&mut self, value: f64) -> usize {
-        let node = Node::Const(Constant::new(value));
-        self.uniform.iter().position(|&known| known == node).unwrap_or_else(|| {
-            self.uniform.push(node);
-            self.uniform.len() - 1
-        })
+        number(&mut self.uniform, Node::Const(Constant::new(value)))
     }
 
     /// The steps, found from the last node to the first, so that a sum is found from its end.
@@ -318,6 +333,14 @@ impl<'d> Compiler<'d> {
     }
 }
 
+/// The number of an item in a list, at whose end it is put if it is not in it.
+fn number<I: PartialEq>(list: &mut Vec<I>, item: I) -> usize {
+    list.iter().position(|known| *known == item).unwrap_or_else(|| {
+        list.push(item);
+        list.len() - 1
+    })
+}
+
 /// Gives each value a place: the output where only the output needs it, else a slot that is free again after its last reader.
 fn place(mut drafts: Vec<Draft>, outputs: &[Operand]) -> (Vec<Step>, usize) {
     let values = drafts.iter().map(|draft| draft.value + 1).max().unwrap_or(0);
@@ -401,6 +424,17 @@ mod tests {
     fn additions_join_sums_only_where_they_are_fused() {
         let lengths: Vec<usize> = tapes("gray-scott", 2).iter().map(|tape| tape.steps.len()).collect();
         assert!(lengths[0] * 3 < lengths[1] * 2, "{lengths:?}");
+    }
+
+    #[test]
+    fn taps_share_rows() {
+        for (name, dimensions, taps, rows) in
+            [("1d3pt", 1, 3, 1), ("2d5pt", 2, 5, 3), ("3d27pt", 3, 27, 9), ("gray-scott", 2, 10, 6)]
+        {
+            for tape in tapes(name, dimensions) {
+                assert_eq!((tape.taps.len(), tape.rows.len()), (taps, rows), "{name}");
+            }
+        }
     }
 
     #[test]
