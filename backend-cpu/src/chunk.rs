@@ -14,6 +14,9 @@ use crate::lanes::{self, Ahead, Source, Sum};
 use crate::region::Region;
 use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 
+/// Lanes of the widest vector.
+const WIDEST: usize = 16;
+
 /// Where rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffer {
@@ -103,7 +106,7 @@ impl<M> Row<'_, M> {
 
     /// Where nothing is kept in slots, the cells of which no tap reaches beyond an end of its row: as long may a chunk be.
     #[inline(always)]
-    fn safe(&self, rows: &[TapRow]) -> Option<Range<isize>> {
+    pub fn safe(&self, rows: &[TapRow]) -> Option<Range<isize>> {
         if self.tape.slots > 0 {
             return None;
         }
@@ -117,23 +120,37 @@ impl<M> Row<'_, M> {
         Some(held.start.saturating_sub(low)..held.end.saturating_sub(high))
     }
 
-    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`.
+    /// The length of the next chunk of so many cells: chunks of a row are of about one length, for a short one costs nearly
+    /// as much as a long one.
     #[inline(always)]
-    pub fn compute<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>)
-    where
+    fn even(&self, cells: usize) -> usize {
+        if cells <= self.chunk {
+            return cells;
+        }
+        cells.div_ceil(cells.div_ceil(self.chunk)).next_multiple_of(WIDEST).min(self.chunk)
+    }
+
+    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`; `safe` is what [`Row::safe`] says.
+    #[inline(always)]
+    pub fn compute<T: Real>(
+        &self,
+        scratch: &mut Scratch<T>,
+        sink: &mut impl Sink<T>,
+        cells: Range<isize>,
+        safe: &Option<Range<isize>>,
+    ) where
         M: Memory<T>,
     {
         let width = self.region.width() as isize;
-        let safe = self.safe(&scratch.rows);
         let mut start = cells.start;
         while start < cells.end {
             // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
             let seam = if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
-            match &safe {
+            match safe {
                 Some(safe) if start >= safe.start && start < safe.end => end = end.min(safe.end),
                 Some(safe) if start < safe.start => end = end.min(safe.start).min(start + self.chunk as isize),
-                _ => end = end.min(start + self.chunk as isize),
+                _ => end = start + self.even((end - start) as usize) as isize,
             }
             self.chunk(scratch, sink, start..end, (start - cells.start) as usize);
             start = end;

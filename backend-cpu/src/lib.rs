@@ -21,9 +21,11 @@ mod pass;
 mod random;
 pub mod reference;
 mod region;
+mod rings;
 mod session;
 mod shared;
 mod solver;
+mod streams;
 mod sweep;
 mod tape;
 

@@ -14,7 +14,9 @@ use multiversion::multiversion;
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
 use crate::lanes::Ahead;
 use crate::region::Region;
+use crate::rings::{Storage, Window, padded};
 use crate::shared::Shared;
+use crate::streams::Stream;
 use crate::tape::{RowAt, Tape};
 
 /// Cells of the domain that are advanced together; what it computes of them is its own to write.
@@ -42,27 +44,6 @@ pub struct Pass<'a, T> {
     pub now: &'a [Shared<'a, T>],
     /// Each written field after the pass.
     pub new: &'a [Shared<'a, T>],
-}
-
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
-
-/// Values whose first lies at the beginning of a cache line.
-struct Storage<T> {
-    values: Vec<T>,
-    start: usize,
-}
-
-impl<T: Real> Storage<T> {
-    fn new(len: usize) -> Self {
-        let values = vec![T::ZERO; len + LINE_BYTES / size_of::<T>()];
-        let start = values.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES / size_of::<T>());
-        Storage { values, start }
-    }
-
-    fn empty() -> Self {
-        Storage { values: Vec::new(), start: 0 }
-    }
 }
 
 /// The rings and the scratch of one thread.
@@ -103,17 +84,9 @@ impl<T: Real> Rings<T> {
         let plane = room(across(levels.stream)) * padded::<T>(room(2));
         self.storages.resize_with(self.storages.len().max(levels.storages.len()), Storage::empty);
         for (storage, planes) in self.storages.iter_mut().zip(&levels.storages) {
-            if storage.values.len() < planes * plane + LINE_BYTES / size_of::<T>() {
-                *storage = Storage::new(planes * plane);
-            }
+            storage.fit(planes * plane);
         }
     }
-}
-
-/// Values from row to row of a ring: whole lines, an odd number of them, so that rows do not meet in the same sets of a cache.
-fn padded<T>(cells: usize) -> usize {
-    let line = LINE_BYTES / size_of::<T>();
-    (cells.div_ceil(line) | 1) * line
 }
 
 /// A row beside the computed one.
@@ -123,38 +96,6 @@ enum LineAt {
     Constant([usize; 2]),
     /// In the domain, beginning at this index; in a ring, the row with these numbers.
     Row { domain: usize, ring: [isize; 2], held: bool },
-}
-
-/// A field's planes in the domain, that arrive or leave as the front moves on.
-struct Stream {
-    field: usize,
-    /// Whether they are those after the pass, which are written.
-    is_new: bool,
-    /// How far before the front the plane lies that is read or written.
-    lead: isize,
-}
-
-/// The place of a tile's window in its rings.
-struct Window {
-    stream: usize,
-    /// The first plane, the first row of a plane, and the rows of a plane.
-    first: isize,
-    low: isize,
-    rows: usize,
-    /// The cells along rows.
-    cells: Range<isize>,
-    /// Values from row to row.
-    stride: usize,
-}
-
-impl Window {
-    /// The index in a ring of the first cell of a row.
-    #[inline(always)]
-    fn index(&self, planes: usize, row: [isize; 2]) -> usize {
-        // Neither is near 2³², and a division of so few bits takes a third of the time.
-        let plane = (row[self.stream] - self.first) as u32 % planes as u32;
-        (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride
-    }
 }
 
 /// The values before the pass, and the rings.
@@ -267,56 +208,6 @@ impl<T: Real> Pass<'_, T> {
         Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, stride }
     }
 
-    /// The streams of a pass: for each field that levels read in the domain, the foremost plane that they read, and for
-    /// each that a level writes there, the plane that it writes.
-    #[inline(always)]
-    fn streams(&self, streams: &mut Vec<Stream>) {
-        streams.clear();
-        let stream = self.levels.stream;
-        let mut add = |field: usize, is_new: bool, lead: isize| {
-            for known in &mut *streams {
-                if (known.field, known.is_new) == (field, is_new) {
-                    known.lead = known.lead.max(lead);
-                    return;
-                }
-            }
-            streams.push(Stream { field, is_new, lead });
-        };
-        for level in &self.levels.levels {
-            let (tape, lag) = (&self.tapes[level.stage], level.lag as isize);
-            for row in &tape.rows {
-                if level.sources[row.field].is_none() {
-                    add(row.field, false, tape.lines[row.line][stream] - lag);
-                }
-            }
-            for output in &level.outputs {
-                if output.last {
-                    add(output.field, true, -lag);
-                }
-            }
-        }
-    }
-
-    /// Asks memory for a share of a row of a stream, which the level that is `number` does while it computes the row `at`:
-    /// all levels together ask for the planes of the next visit, so that memory works all the time.
-    #[inline(always)]
-    fn ask(&self, stream: &Stream, at: [isize; 2], number: usize, tile: &Tile) {
-        let levels = self.levels;
-        let mut row = at;
-        row[levels.stream] += levels.levels[number].lag as isize + levels.block as isize + stream.lead;
-        let within = |axis: usize| row[axis] >= 0 && row[axis] < self.region.extent(axis) as isize;
-        if !within(0) || !within(1) {
-            return;
-        }
-        let (halo, cells, count) = (levels.halo[2], &tile.cells[2], levels.levels.len());
-        let (low, high) = (cells.start.saturating_sub(halo), (cells.end + halo).min(self.region.width()));
-        let share = (high - low).div_ceil(count);
-        let begin = self.region.row_index(row.map(|at| at as usize)) + low;
-        let (start, end) = ((number * share).min(high - low), ((number + 1) * share).min(high - low));
-        let array = if stream.is_new { &self.new[stream.field] } else { &self.now[stream.field] };
-        array.ask(begin + start..begin + end);
-    }
-
     /// Some planes of a level.
     #[inline(always)]
     fn planes(
@@ -354,40 +245,60 @@ impl<T: Real> Pass<'_, T> {
             window: window.cells.clone(),
             ahead: Ahead { read: false, write: false },
         };
+        let share = self.share(number, tile);
         let kept = if self.wraps(2) { [0..0, 0..0] } else { self.kept(tile, level) };
         let keeps = taken.iter().any(Option::is_some)
             && (level.outputs.iter().any(|output| output.last) || kept.iter().any(|kept| !kept.is_empty()));
+        let (mut beside, mut safe, mut domain) = (false, None, 0);
         for plane in planes {
+            // The rows of a plane lie side by side, and planes that are rows.
+            beside &= stream == 1;
             for line in rows.clone() {
                 let mut at = [0; 2];
-                at[stream] = plane;
-                at[across(stream)] = line;
-                let place = |axis: usize| {
-                    let (at, extent) = (at[axis], self.region.extent(axis) as isize);
-                    // Few rows lie beyond the edge, and a division takes its time.
-                    if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
-                };
-                let [z, y] = [place(0), place(1)];
-                if tape.varies_by_row {
-                    tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [z, y, 0], |_| T::ZERO);
+                (at[stream], at[across(stream)]) = (plane, line);
+                let surrounded = self.surrounded(tape, at);
+                if beside && surrounded && !tape.varies_by_row {
+                    domain += self.region.width();
+                    self.step(scratch, tape, level, window);
+                    for i in 0..begin.len() {
+                        begin[i] = match (level.outputs[i].ring, &taken[i]) {
+                            (Some(ring), Some(storage)) => {
+                                let first = storage.start + (cells.start - window.cells.start) as usize;
+                                first + window.beside(self.levels.rings[ring].planes, begin[i] - first)
+                            }
+                            _ => begin[i] + self.region.width(),
+                        };
+                    }
+                } else {
+                    let place = |axis: usize| {
+                        let (at, extent) = (at[axis], self.region.extent(axis) as isize);
+                        // Few rows lie beyond the edge, and a division takes its time.
+                        if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
+                    };
+                    let [z, y] = [place(0), place(1)];
+                    if tape.varies_by_row {
+                        tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [z, y, 0], |_| T::ZERO);
+                    }
+                    domain = self.region.row_index([z, y]);
+                    self.find(lines, scratch, tape, level, window, at, surrounded);
+                    safe = row.safe(&scratch.rows);
+                    begin.clear();
+                    for (output, taken) in level.outputs.iter().zip(&*taken) {
+                        begin.push(match (output.ring, taken) {
+                            (Some(ring), Some(storage)) => {
+                                let first = window.index(self.levels.rings[ring].planes, at);
+                                storage.start + first + (cells.start - window.cells.start) as usize
+                            }
+                            _ => domain + cells.start as usize,
+                        });
+                    }
                 }
-                let domain = self.region.row_index([z, y]);
-                self.find(lines, scratch, tape, level, window, at, domain);
-                begin.clear();
-                for (output, taken) in level.outputs.iter().zip(&*taken) {
-                    begin.push(match (output.ring, taken) {
-                        (Some(ring), Some(storage)) => {
-                            let first = window.index(self.levels.rings[ring].planes, at);
-                            storage.start + first + (cells.start - window.cells.start) as usize
-                        }
-                        _ => domain + cells.start as usize,
-                    });
+                beside = surrounded;
+                for stream in &*streams {
+                    self.ask(stream, at, number, &share);
                 }
                 let mut targets = Targets { level, new: self.new, rings: taken, begin };
-                for stream in &*streams {
-                    self.ask(stream, at, number, tile);
-                }
-                row.compute(scratch, &mut targets, cells.clone());
+                row.compute(scratch, &mut targets, cells.clone(), &safe);
                 if keeps {
                     self.keep(taken, begin, tile, level, &cells, &kept, at, domain);
                 }
@@ -401,7 +312,7 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// Finds the rows that the taps of a row lie in; in the domain it begins at `domain`.
+    /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is `surrounded`.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "one row's place in everything there is")]
     fn find(
@@ -412,21 +323,20 @@ impl<T: Real> Pass<'_, T> {
         level: &Level,
         window: &Window,
         row: [isize; 2],
-        domain: usize,
+        surrounded: bool,
     ) {
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
-        scratch.rows.clear();
         let held = |source: usize, row: [isize; 2]| {
             let source = self.levels.rings[source];
             TapRow::At(Buffer::Ring(source.storage), window.index(source.planes, row))
         };
-        if self.surrounded(tape, row) {
-            let [_, height, width] = [0, 1, 2].map(|axis| self.region.extent(axis) as isize);
+        scratch.rows.clear();
+        if surrounded {
             for &RowAt { field, line } in &tape.rows {
-                let [dz, dy] = tape.lines[line];
+                let at = [row[0] + tape.lines[line][0], row[1] + tape.lines[line][1]];
                 scratch.rows.push(match level.sources[field] {
-                    Some(source) => held(source, [row[0] + dz, row[1] + dy]),
-                    None => TapRow::At(Buffer::Field(field), (domain as isize + (dz * height + dy) * width) as usize),
+                    Some(source) => held(source, at),
+                    None => TapRow::At(Buffer::Field(field), self.region.row_index(at.map(|at| at as usize))),
                 });
             }
             return;
@@ -441,6 +351,20 @@ impl<T: Real> Pass<'_, T> {
                 (LineAt::Row { ring, held: true, .. }, Some(source)) => held(source, ring),
                 (LineAt::Row { domain, .. }, _) => TapRow::At(Buffer::Field(field), domain),
             });
+        }
+    }
+
+    /// Moves on from a surrounded row to the one beside it, surrounded too: so lie all rows that it reads.
+    #[inline(always)]
+    fn step(&self, scratch: &mut Scratch<T>, tape: &Tape, level: &Level, window: &Window) {
+        for (at, row) in scratch.rows.iter_mut().zip(&tape.rows) {
+            match (at, level.sources[row.field]) {
+                (TapRow::At(Buffer::Ring(_), index), Some(source)) => {
+                    *index = window.beside(self.levels.rings[source].planes, *index);
+                }
+                (TapRow::At(_, index), _) => *index += self.region.width(),
+                (TapRow::Constant(_), _) => {}
+            }
         }
     }
 

@@ -142,6 +142,7 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
         }
         outputs.row = region.index(&unit) - outputs.origin;
         let cells = unit.cells.start as isize..unit.cells.end as isize;
-        row.compute(scratch, &mut outputs, cells);
+        let safe = row.safe(&scratch.rows);
+        row.compute(scratch, &mut outputs, cells, &safe);
     }
 }

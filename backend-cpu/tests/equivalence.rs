@@ -29,17 +29,23 @@ fn fields(problem: &Problem) -> Vec<Array> {
 }
 
 /// Runs both paths and compares; nothing where the boundary does not fit the domain. Returns whether it ran.
+/// Each tiled run has a form of its own: depth, tiles and planes a turn come from a sequence of random numbers.
 fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Array>, steps: u64) -> bool {
     if problem.check().is_err() {
         return false;
     }
     let mut expected = fields.clone();
     reference::advance(problem, &mut expected, steps).unwrap();
+    let mut random = fastrand::Rng::with_seed(problem.shape.cells() as u64 + 31 * chunk as u64);
     for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
-        let depth = if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(2) };
+        let depth = if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(random.u32(1..=3)) };
         let mut plan = backend.plan(problem, &Options { execution, depth, ..Options::default() }).unwrap();
         if let Schedule::Rows(rows) = &mut plan.schedule {
             rows.chunk = chunk;
+            if let Some(wavefront) = &mut rows.wavefront {
+                wavefront.block = random.usize(1..=5);
+                wavefront.tiles = wavefront.tiles.map(|tiles| tiles.max(random.usize(1..=3)));
+            }
         }
         let mut session = backend.open(problem, &plan, fields.clone()).unwrap();
         session.advance(steps).unwrap();

@@ -30,7 +30,7 @@ pub struct Rows {
 }
 
 /// Cells of a chunk.
-const CHUNK: usize = 256;
+const CHUNK: usize = 512;
 
 /// Cells of a domain that are not worth waking a second thread for.
 const FEW: usize = 16384;

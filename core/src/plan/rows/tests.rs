@@ -59,7 +59,7 @@ fn rings_hold_what_later_levels_read() {
         for dimensions in entry.dimensions.clone() {
             let problem = problem(entry.name, &[64; 3][..dimensions]);
             let program = problem.program.simplified(DType::F64);
-            for (depth, block) in [(1, 1), (2, 1), (3, 2), (5, 4)] {
+            for (depth, block) in [(1, 1), (2, 1), (3, 2), (4, 3), (5, 4)] {
                 let levels = Levels::new(&problem, depth, block);
                 let mut storages: Vec<_> = levels.storages.iter().map(|&planes| vec![None; planes]).collect();
                 let lag = levels.levels.iter().map(|level| level.lag).max().unwrap() as isize;
@@ -104,8 +104,9 @@ fn domains_beyond_the_caches_stream_and_those_within_persist() {
         assert!(wavefront(&plan).ring_bytes <= 2 << 20, "{}", plan.explain());
     }
     let small = plan_rows(&problem("2d5pt", &[128, 2048]), &machine(), &auto).unwrap();
-    assert_eq!((small.execution, wavefront(&small).tiles[1]), (Execution::Persistent, 2));
-    // A row of a tile costs more than one of a sweep: short ones are swept, as measured.
+    let tiles = wavefront(&small).tiles.iter().product::<usize>();
+    assert_eq!((small.execution, tiles), (Execution::Persistent, 2), "{}", small.summary());
+    // A row of a tile costs more than one of a sweep: short ones in caches are swept, as measured.
     let short = plan_rows(&problem("2d5pt", &[512, 512]), &machine(), &auto).unwrap();
     assert_eq!(short.execution, Execution::Stepwise, "{}", short.summary());
     let tiny = plan_rows(&problem("2d5pt", &[16, 16]), &machine(), &auto).unwrap();
@@ -123,6 +124,20 @@ fn slower_memory_asks_for_deeper_passes_and_smaller_caches_for_smaller_tiles() {
     let small = plan(DeviceSpec { shared_bytes: 256 << 10, ..machine() }, Depth::Steps(8));
     let large = plan(machine(), Depth::Steps(8));
     assert!(wavefront(&small).tile[2] < wavefront(&large).tile[2]);
+}
+
+#[test]
+fn levels_do_several_planes_a_turn_where_a_plane_is_a_row_and_rings_have_room() {
+    let plan = |name, extents: &[usize]| {
+        plan_rows(&problem(name, extents), &machine(), &options(Execution::Streaming, Depth::Auto)).unwrap()
+    };
+    let rows = plan("2d5pt", &[8192, 8192]);
+    assert!(wavefront(&rows).block > 1, "{}", rows.explain());
+    // Rows that pass through the first-level cache before the next row reads them again are worth more tiles.
+    assert!(wavefront(&rows).tile[2] <= 1366, "{}", rows.explain());
+    // A plane of many rows has few turns.
+    let planes = plan("3d7pt", &[384; 3]);
+    assert_eq!(wavefront(&planes).block, 1, "{}", planes.explain());
 }
 
 #[test]

@@ -40,19 +40,28 @@ const HEIGHTS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 const BANDS: [usize; 4] = [1, 2, 4, 8];
 
 /// The share of a core's peak that rows in its caches reach: sums of products load a value an operation.
-const EFFICIENCY: f64 = 0.25;
+const EFFICIENCY: f64 = 0.35;
 
 /// The share of a core's own cache that rings may take; the rest is for the rows that pass through.
-const RING_SHARE: f64 = 0.5;
+const RING_SHARE: f64 = 0.4;
 
 /// Seconds that a row costs beside its cells in a sweep; in a tile, where the rows that its taps read must be found in
 /// rings; and a level's turn.
-const SWEPT_ROW_SECONDS: f64 = 20e-9;
-const ROW_SECONDS: f64 = 100e-9;
-const TURN_SECONDS: f64 = 60e-9;
+const SWEPT_ROW_SECONDS: f64 = 36e-9;
+const ROW_SECONDS: f64 = 50e-9;
+const TURN_SECONDS: f64 = 70e-9;
+
+/// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of a row takes
+/// which does not stay there until the next row reads it too.
+const FIRST_CACHE: f64 = 32768.0;
+const SECOND_CACHE_SECONDS: f64 = 5e-12;
 
 /// Planes that a level does in a turn to choose from.
-const BLOCKS: [usize; 2] = [1, 4];
+const BLOCKS: [usize; 4] = [1, 2, 3, 4];
+
+/// How much longer a cell takes whose rings spill from a core's own cache, as a share of its time through memory: what
+/// they spill to is closer than memory.
+const SPILL_SHARE: f64 = 0.3;
 
 /// Seconds from one pass to the next where all threads meet.
 const MEETING_SECONDS: f64 = 10e-6;
@@ -68,6 +77,10 @@ struct Model<'p> {
     compute: f64,
     /// Seconds that a cell's bytes take through memory in a step-by-step run, of one thread's share of the bandwidth.
     memory: f64,
+    /// Bytes of all fields of a cell, and of those that change.
+    cell_bytes: [f64; 2],
+    /// Rows that taps reach to either side.
+    reach: f64,
     /// Bytes of a cache that a core has to itself.
     own_cache: f64,
     /// Whether both arrays of all fields fit in them, of all cores together.
@@ -95,6 +108,8 @@ impl<'p> Model<'p> {
             threads,
             compute: threads * traffic.flops.max(2.0) / rate(EFFICIENCY * traffic.flops_per_second),
             memory: threads * bytes / rate(closer * device.memory_bandwidth),
+            cell_bytes: [traffic.cell_bytes, traffic.changing_bytes],
+            reach: radius[1] as f64,
             own_cache,
             is_cached,
             cells: std::array::from_fn(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]).len()),
@@ -123,13 +138,22 @@ impl<'p> Model<'p> {
         let lines = tile[across(levels.stream)].max(1) as f64;
         let turn = ROW_SECONDS + TURN_SECONDS / (lines * levels.block as f64);
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
-        let compute = overlap * (self.compute + row) + spilled * self.memory;
-        // The first level waits for memory while it computes, the others have their rows at hand.
-        let cell = compute * (depth - 1.0) / depth + compute.max(self.memory) / depth;
+        let compute = overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
+        // Memory works while levels compute, but what they have of their caches waits for the same few buffers of lines.
+        let cell = compute + overlap * self.memory / depth;
         let seconds = self.total() * cell / self.threads * rounds.min(self.threads);
         let meeting = if count > 1.0 { MEETING_SECONDS / depth } else { 0.0 };
         let seconds = seconds + meeting;
         (Wavefront { tiles, tile, block: levels.block, ring_bytes, overlap }, seconds)
+    }
+
+    /// Seconds a cell that rows of so many cells take because they come from the second-level cache again for each row
+    /// that reads them.
+    fn again(&self, width: usize) -> f64 {
+        let [read, written] = self.cell_bytes;
+        let beside = 2.0 * self.reach;
+        let bytes = width as f64 * ((beside + 1.0) * read + written);
+        (bytes / FIRST_CACHE - 1.0).clamp(0.0, 1.0) * beside * read * SECOND_CACHE_SECONDS
     }
 
     fn counts(&self, axis: usize, extents: &[usize]) -> Vec<usize> {
@@ -150,8 +174,9 @@ impl<'p> Model<'p> {
                 let bands = BANDS.iter().map(|&bands| bands * threads).chain([1]);
                 for bands in bands {
                     let bands = bands.clamp(1, self.cells[stream].max(1));
-                    // Who keeps its tiles for the run needs as many as there are threads, side by side.
-                    if execution == Execution::Persistent && bands != threads.min(self.cells[stream].max(1)) {
+                    // Threads that keep their tiles for the run need the same number each.
+                    let (shared, most) = (bands * rows * x, threads.min(self.cells[stream].max(1)));
+                    if execution == Execution::Persistent && bands != most && shared % threads != 0 {
                         continue;
                     }
                     let mut tiles = [1; 3];
@@ -172,7 +197,8 @@ pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     let model = Model::new(problem, device);
     let stages = problem.program.stages().len() as f64;
     let row = stages * SWEPT_ROW_SECONDS / model.cells[2].max(1) as f64;
-    model.total() * (model.compute + row).max(model.memory) / model.threads + stages * MEETING_SECONDS
+    let compute = model.compute + model.again(model.cells[2]) + row;
+    model.total() * compute.max(model.memory) / model.threads + stages * MEETING_SECONDS
 }
 
 /// Plans passes of the depth asked for, or of the best.
