@@ -183,7 +183,7 @@ impl<M> Row<'_, M> {
                 Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
                 Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
                 Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
-                Op::Sum(ref terms) => {
+                Op::Sum(ref terms, scale) => {
                     let mut sum = Sum::default();
                     for &Term { weight, operand } in terms {
                         // The tape puts no scalar here.
@@ -191,7 +191,7 @@ impl<M> Row<'_, M> {
                             sum.add(scratch.scalars[weight], values);
                         }
                     }
-                    sum.store(place, self.ahead);
+                    sum.store(place, scale.map(|scale| scratch.scalars[scale]), self.ahead);
                 }
             }
             if let Place::Slot(slot) = step.place {

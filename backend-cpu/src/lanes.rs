@@ -45,14 +45,15 @@ impl<'a, T: Real> Sum<'a, T> {
         }
     }
 
-    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term. All values are as long as `to`.
+    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a scale. All
+    /// values are as long as `to`.
     #[inline(always)]
-    pub fn store(&self, to: &mut [T], ahead: Ahead) {
+    pub fn store(&self, to: &mut [T], scale: Option<T>, ahead: Ahead) {
         macro_rules! unrolled {
             ($($count:literal)*) => {
                 match self.terms.len() {
-                    $($count => self.of::<$count>(to, $count, ahead),)*
-                    count => self.of::<MAX_TERMS>(to, count, ahead),
+                    $($count => self.of::<$count>(to, $count, scale, ahead),)*
+                    count => self.of::<MAX_TERMS>(to, count, scale, ahead),
                 }
             };
         }
@@ -61,13 +62,13 @@ impl<'a, T: Real> Sum<'a, T> {
 
     /// The sum of `count` terms, `MOST` at most; its loop over the terms vanishes where `count` is a literal.
     #[inline(always)]
-    fn of<const MOST: usize>(&self, to: &mut [T], count: usize, ahead: Ahead) {
+    fn of<const MOST: usize>(&self, to: &mut [T], count: usize, scale: Option<T>, ahead: Ahead) {
         let (mut weights, mut values): ([T; MOST], [&[T]; MOST]) = ([T::ZERO; MOST], [&[]; MOST]);
         for k in 0..count {
             let (weight, from) = self.terms[k];
             (weights[k], values[k]) = (weight, &from[..to.len()]);
         }
-        let terms = Terms { to, weights: &weights[..count], values: &values[..count] };
+        let terms = Terms { to, weights: &weights[..count], values: &values[..count], scale };
         // Four of the widest vectors at a time, so that one's latency is hidden behind the others; one at the ends of a row.
         match LINE_BYTES / size_of::<T>() {
             16 => terms.in_blocks::<64, 16>(ahead),
@@ -81,6 +82,7 @@ struct Terms<'s, 'a, T> {
     to: &'s mut [T],
     weights: &'s [T],
     values: &'s [&'a [T]],
+    scale: Option<T>,
 }
 
 impl<T: Real> Terms<'_, '_, T> {
@@ -136,6 +138,11 @@ impl<T: Real> Terms<'_, '_, T> {
             let values = unsafe { &*values.as_ptr().add(start).cast::<[T; N]>() };
             for i in 0..N {
                 total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
+            }
+        }
+        if let Some(scale) = self.scale {
+            for total in &mut total {
+                *total = scale * *total;
             }
         }
         // SAFETY: as above.
@@ -285,10 +292,12 @@ mod tests {
                 let ahead = Ahead { read: count % 2 == 0, write: len % 2 == 0 };
                 let mut sum = Sum::default();
                 values.iter().enumerate().for_each(|(term, values)| sum.add(weight(term), values));
-                sum.store(&mut total, ahead);
+                let scale = (len % 3 == 0).then(|| T::from_f64(0.3));
+                sum.store(&mut total, scale, ahead);
                 for (i, total) in total.iter().enumerate() {
                     let first = weight(0) * value(0, i);
                     let expected = (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));
+                    let expected = scale.map_or(expected, |scale| scale * expected);
                     assert_eq!(total.to_bits64(), expected.to_bits64());
                 }
             }

@@ -54,8 +54,9 @@ pub enum Op {
     Fma(Operand, Operand, Operand),
     /// The second where the first is not zero, else the third.
     Select(Operand, Operand, Operand),
-    /// The first term's product, then one fused multiply-add for each later term, in order; at most [`MAX_TERMS`].
-    Sum(Vec<Term>),
+    /// The first term's product, then one fused multiply-add for each later term, in order; at most [`MAX_TERMS`]. Then
+    /// the whole is multiplied by a scalar, if there is one.
+    Sum(Vec<Term>, Option<usize>),
 }
 
 impl Op {
@@ -65,7 +66,7 @@ impl Op {
             Op::Copy(a) | Op::Unary(_, a) => f(a),
             Op::Binary(_, a, b) => [a, b].into_iter().for_each(f),
             Op::Fma(a, b, c) | Op::Select(a, b, c) => [a, b, c].into_iter().for_each(f),
-            Op::Sum(terms) => terms.iter_mut().for_each(|term| f(&mut term.operand)),
+            Op::Sum(terms, _) => terms.iter_mut().for_each(|term| f(&mut term.operand)),
         }
     }
 }
@@ -236,21 +237,22 @@ impl<'d> Compiler<'d> {
             if self.operands[id] != Operand::Slot(id) || absorbed[id] {
                 continue;
             }
-            let Some((terms, inner)) = self.sum(id as Id) else {
+            let Some((terms, inner, scale)) = self.scaled(id as Id) else {
                 drafts.push(Draft { value: id, op: self.plain(id) });
                 continue;
             };
+            let mut scale = scale;
             inner.into_iter().for_each(|id| absorbed[id as usize] = true);
             let mut rest = terms;
             let mut value = id;
             while rest.len() > MAX_TERMS {
                 let tail = rest.split_off(rest.len() - (MAX_TERMS - 1));
                 let head = Term { weight: self.literal(1.0), operand: Operand::Slot(fresh) };
-                drafts.push(Draft { value, op: Op::Sum([vec![head], tail].concat()) });
+                drafts.push(Draft { value, op: Op::Sum([vec![head], tail].concat(), scale.take()) });
                 value = fresh;
                 fresh += 1;
             }
-            drafts.push(Draft { value, op: Op::Sum(rest) });
+            drafts.push(Draft { value, op: Op::Sum(rest, scale) });
         }
         drafts.reverse();
         drafts
@@ -295,6 +297,25 @@ impl<'d> Compiler<'d> {
             Node::Binary(Binary::Sub, a, b) if self.fused && varies(a) && varies(b) => Some((Err(-1.0), b, a)),
             _ => None,
         }
+    }
+
+    /// The sum that ends at a node, or that a node multiplies by a scalar, and the number of that scalar.
+    fn scaled(&mut self, id: Id) -> Option<(Vec<Term>, Vec<Id>, Option<usize>)> {
+        if let Some((terms, inner)) = self.sum(id) {
+            return Some((terms, inner, None));
+        }
+        let Node::Binary(Binary::Mul, a, b) = self.dag.nodes[id as usize] else { return None };
+        let (scale, of) = match (self.scalar(a), self.scalar(b)) {
+            (Some(scale), None) => (scale, b),
+            (None, Some(scale)) => (scale, a),
+            _ => return None,
+        };
+        if !self.is_inner(of) {
+            return None;
+        }
+        let (terms, mut inner) = self.sum(of)?;
+        inner.push(of);
+        Some((terms, inner, Some(scale)))
     }
 
     /// The sum that ends at a node, first term first, and the nodes inside it; nothing unless it is longer than a plain step.
@@ -412,7 +433,7 @@ mod tests {
         for (name, dimensions, taps) in [("1d3pt", 1, 3), ("2d5pt", 2, 5), ("3d27pt", 3, 27)] {
             for tape in tapes(name, dimensions) {
                 assert_eq!(tape.slots, 0);
-                let [Step { place: Place::Output(0), op: Op::Sum(terms) }] = &tape.steps[..] else {
+                let [Step { place: Place::Output(0), op: Op::Sum(terms, None) }] = &tape.steps[..] else {
                     panic!("{:?}", tape.steps)
                 };
                 assert!(terms.iter().map(|term| term.operand).eq((0..taps).map(Operand::Tap)));
@@ -424,6 +445,14 @@ mod tests {
     fn additions_join_sums_only_where_they_are_fused() {
         let lengths: Vec<usize> = tapes("gray-scott", 2).iter().map(|tape| tape.steps.len()).collect();
         assert!(lengths[0] * 3 < lengths[1] * 2, "{lengths:?}");
+    }
+
+    #[test]
+    fn a_sum_is_scaled_where_nothing_else_reads_it() {
+        for tape in tapes("gray-scott", 2) {
+            let scaled = tape.steps.iter().filter(|step| matches!(step.op, Op::Sum(_, Some(_)))).count();
+            assert_eq!(scaled, if tape.steps.len() == 9 { 2 } else { 0 }, "{:#?}", tape.steps);
+        }
     }
 
     #[test]

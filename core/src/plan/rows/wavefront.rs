@@ -46,9 +46,10 @@ const EFFICIENCY: f64 = 0.35;
 const RING_SHARE: f64 = 0.4;
 
 /// Seconds that a row costs beside its cells in a sweep; in a tile, where the rows that its taps read must be found in
-/// rings; and a level's turn.
+/// rings, at least and for each operation; and a level's turn.
 const SWEPT_ROW_SECONDS: f64 = 36e-9;
-const ROW_SECONDS: f64 = 50e-9;
+const ROW_SECONDS: f64 = 20e-9;
+const ROW_OPERATION_SECONDS: f64 = 3.5e-9;
 const TURN_SECONDS: f64 = 70e-9;
 
 /// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of a row takes
@@ -79,6 +80,8 @@ struct Model<'p> {
     memory: f64,
     /// Bytes of all fields of a cell, and of those that change.
     cell_bytes: [f64; 2],
+    /// Operations a cell and stage; each is looked up for every row.
+    operations: f64,
     /// Rows that taps reach to either side.
     reach: f64,
     /// Bytes of a cache that a core has to itself.
@@ -109,6 +112,7 @@ impl<'p> Model<'p> {
             compute: threads * traffic.flops.max(2.0) / rate(EFFICIENCY * traffic.flops_per_second),
             memory: threads * bytes / rate(closer * device.memory_bandwidth),
             cell_bytes: [traffic.cell_bytes, traffic.changing_bytes],
+            operations: traffic.flops / problem.program.stages().len().max(1) as f64,
             reach: radius[1] as f64,
             own_cache,
             is_cached,
@@ -136,7 +140,7 @@ impl<'p> Model<'p> {
         // What does not stay in the core's own cache passes through the shared one at every level.
         let spilled = ((ring_bytes as f64 / (RING_SHARE * self.own_cache)) - 1.0).clamp(0.0, 1.0);
         let lines = tile[across(levels.stream)].max(1) as f64;
-        let turn = ROW_SECONDS + TURN_SECONDS / (lines * levels.block as f64);
+        let turn = ROW_SECONDS + ROW_OPERATION_SECONDS * self.operations + TURN_SECONDS / (lines * levels.block as f64);
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
         let compute = overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
         // Memory works while levels compute, but what they have of their caches waits for the same few buffers of lines.
