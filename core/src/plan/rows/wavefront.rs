@@ -34,7 +34,7 @@ const DEPTHS: [u32; 9] = [1, 2, 3, 4, 6, 8, 10, 12, 16];
 const WIDTHS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
 /// Rows of a plane of a tile to choose from in three dimensions, whole planes beside them.
-const HEIGHTS: [usize; 6] = [8, 16, 32, 64, 128, 256];
+const HEIGHTS: [usize; 8] = [8, 16, 24, 32, 48, 64, 128, 256];
 
 /// Tiles along the streamed axis for each thread to choose from.
 const BANDS: [usize; 4] = [1, 2, 4, 8];
@@ -43,7 +43,7 @@ const BANDS: [usize; 4] = [1, 2, 4, 8];
 const EFFICIENCY: f64 = 0.35;
 
 /// The share of a core's own cache that rings may take; the rest is for the rows that pass through.
-const RING_SHARE: f64 = 0.4;
+const RING_SHARE: f64 = 0.5;
 
 /// Seconds that a row costs beside its cells in a sweep; in a tile, where the rows that its taps read must be found in
 /// rings, at least and for each operation; and a level's turn.
