@@ -181,6 +181,8 @@ impl<M> Row<'_, M> {
                 Op::Index => lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize),
                 Op::Unary(op, a) => lanes::apply1(op, place, at(a)),
                 Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
+                Op::Scaled(scale, op, a, b) => lanes::scaled(op, place, scratch.scalars[scale], at(a), at(b)),
+                Op::Product(a, b, c) => lanes::product(place, at(a), at(b), at(c)),
                 Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
                 Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
                 Op::Sum(ref terms, scale) => {

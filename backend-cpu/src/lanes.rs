@@ -209,41 +209,46 @@ fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T,
     }
 }
 
+/// `scale * (a + b)` or `scale * (a - b)`; the tape scales nothing else.
+#[inline(always)]
+pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: Source<'_, T>) {
+    match op {
+        Binary::Sub => map2(to, a, b, |a, b| scale * (a - b)),
+        _ => map2(to, a, b, |a, b| scale * (a + b)),
+    }
+}
+
+/// `a * (b * c)`.
+#[inline(always)]
+pub fn product<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
+    map3(to, a, b, c, |a, b, c| a * (b * c));
+}
+
 /// `a * b + c`, rounded once; a scalar among the factors comes first.
 #[inline(always)]
 pub fn fma<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
-    use Source::{Lanes, Scalar};
-    let f = |a: T, b: T, c: T| a.mul_add(b, c);
-    match (a, b, c) {
-        (Lanes(a), Lanes(b), Lanes(c)) => {
-            to.iter_mut().zip(a).zip(b).zip(c).for_each(|(((to, &a), &b), &c)| *to = f(a, b, c));
-        }
-        (Lanes(a), b, c) => map2_beside(to, a, b, c, f),
-        (Scalar(a), b, c) => map2(to, b, c, |b, c| f(a, b, c)),
-    }
+    map3(to, a, b, c, |a, b, c| a.mul_add(b, c));
 }
 
 /// `yes` where `condition` is not zero, else `no`.
 #[inline(always)]
 pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T>, no: Source<'_, T>) {
-    use Source::{Lanes, Scalar};
-    let f = |condition: T, yes: T, no: T| if condition != T::ZERO { yes } else { no };
-    match (condition, yes, no) {
-        (Scalar(condition), yes, no) => copy(to, if condition != T::ZERO { yes } else { no }),
-        (Lanes(c), Lanes(yes), Lanes(no)) => {
-            to.iter_mut().zip(c).zip(yes).zip(no).for_each(|(((to, &c), &yes), &no)| *to = f(c, yes, no));
+    match condition {
+        Source::Scalar(condition) => copy(to, if condition != T::ZERO { yes } else { no }),
+        condition => {
+            map3(to, condition, yes, no, |condition, yes, no| if condition != T::ZERO { yes } else { no });
         }
-        (Lanes(c), yes, no) => map2_beside(to, c, yes, no, f),
     }
 }
 
-/// Three operands of which the first is lanes and one of the others is a scalar.
 #[inline(always)]
-fn map2_beside<T: Real>(to: &mut [T], a: &[T], b: Source<'_, T>, c: Source<'_, T>, f: impl Fn(T, T, T) -> T) {
-    match (b, c) {
-        (Source::Scalar(b), c) => map2(to, Source::Lanes(a), c, |a, c| f(a, b, c)),
-        (b, Source::Scalar(c)) => map2(to, Source::Lanes(a), b, |a, b| f(a, b, c)),
-        (Source::Lanes(b), Source::Lanes(c)) => {
+fn map3<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>, f: impl Fn(T, T, T) -> T) {
+    use Source::{Lanes, Scalar};
+    match (a, b, c) {
+        (Scalar(a), b, c) => map2(to, b, c, |b, c| f(a, b, c)),
+        (a, Scalar(b), c) => map2(to, a, c, |a, c| f(a, b, c)),
+        (a, b, Scalar(c)) => map2(to, a, b, |a, b| f(a, b, c)),
+        (Lanes(a), Lanes(b), Lanes(c)) => {
             to.iter_mut().zip(a).zip(b).zip(c).for_each(|(((to, &a), &b), &c)| *to = f(a, b, c));
         }
     }
@@ -319,6 +324,11 @@ mod tests {
             fma(&mut to, pick(0, a), pick(1, b), pick(2, c));
             for (i, found) in to.iter().enumerate() {
                 let expected = at(0, a, i).mul_add(at(1, b, i), at(2, c, i));
+                assert!(*found == expected || expected.is_nan() && found.is_nan());
+            }
+            product(&mut to, pick(0, a), pick(1, b), pick(2, c));
+            for (i, found) in to.iter().enumerate() {
+                let expected = at(0, a, i) * (at(1, b, i) * at(2, c, i));
                 assert!(*found == expected || expected.is_nan() && found.is_nan());
             }
             select(&mut to, pick(0, a), pick(1, b), pick(2, c));

@@ -50,6 +50,10 @@ pub enum Op {
     Unary(Unary, Operand),
     /// Two operands.
     Binary(Binary, Operand, Operand),
+    /// A sum or a difference of two operands, times the scalar of this number.
+    Scaled(usize, Binary, Operand, Operand),
+    /// `a * (b * c)`.
+    Product(Operand, Operand, Operand),
     /// `a * b + c`, rounded once.
     Fma(Operand, Operand, Operand),
     /// The second where the first is not zero, else the third.
@@ -64,8 +68,8 @@ impl Op {
         match self {
             Op::Index => {}
             Op::Copy(a) | Op::Unary(_, a) => f(a),
-            Op::Binary(_, a, b) => [a, b].into_iter().for_each(f),
-            Op::Fma(a, b, c) | Op::Select(a, b, c) => [a, b, c].into_iter().for_each(f),
+            Op::Binary(_, a, b) | Op::Scaled(_, _, a, b) => [a, b].into_iter().for_each(f),
+            Op::Product(a, b, c) | Op::Fma(a, b, c) | Op::Select(a, b, c) => [a, b, c].into_iter().for_each(f),
             Op::Sum(terms, _) => terms.iter_mut().for_each(|term| f(&mut term.operand)),
         }
     }
@@ -238,7 +242,14 @@ impl<'d> Compiler<'d> {
                 continue;
             }
             let Some((terms, inner, scale)) = self.scaled(id as Id) else {
-                drafts.push(Draft { value: id, op: self.plain(id) });
+                let op = match self.pair(id) {
+                    Some((op, inner)) => {
+                        absorbed[inner as usize] = true;
+                        op
+                    }
+                    None => self.plain(id),
+                };
+                drafts.push(Draft { value: id, op });
                 continue;
             };
             let mut scale = scale;
@@ -256,6 +267,25 @@ impl<'d> Compiler<'d> {
         }
         drafts.reverse();
         drafts
+    }
+
+    /// A product together with the one factor that nothing else reads, as one step; and that factor. Which factor comes
+    /// first makes no difference.
+    fn pair(&self, id: usize) -> Option<(Op, Id)> {
+        let Node::Binary(Binary::Mul, a, b) = self.dag.nodes[id] else { return None };
+        let (inner, other) = if self.is_inner(b) { (b, a) } else { (a, b) };
+        if !self.is_inner(inner) {
+            return None;
+        }
+        let Node::Binary(op, c, d) = self.dag.nodes[inner as usize] else { return None };
+        let (c, d, lanes) = (self.operand(c), self.operand(d), self.scalar(c).is_none() && self.scalar(d).is_none());
+        match (op, self.operand(other)) {
+            (Binary::Add | Binary::Sub, Operand::Scalar(scale)) => Some((Op::Scaled(scale, op, c, d), inner)),
+            (Binary::Mul, Operand::Slot(_) | Operand::Tap(_)) if lanes => {
+                Some((Op::Product(self.operand(other), c, d), inner))
+            }
+            _ => None,
+        }
     }
 
     fn plain(&self, id: usize) -> Op {
@@ -448,10 +478,19 @@ mod tests {
     }
 
     #[test]
+    fn products_of_three_and_scaled_differences_are_one_step() {
+        for tape in tapes("gray-scott", 2) {
+            let count = |of: fn(&Op) -> bool| tape.steps.iter().filter(|step| of(&step.op)).count();
+            assert_eq!(count(|op| matches!(op, Op::Product(..))), 1, "{:#?}", tape.steps);
+            assert_eq!(count(|op| matches!(op, Op::Scaled(_, Binary::Sub, ..))), 1, "{:#?}", tape.steps);
+        }
+    }
+
+    #[test]
     fn a_sum_is_scaled_where_nothing_else_reads_it() {
         for tape in tapes("gray-scott", 2) {
             let scaled = tape.steps.iter().filter(|step| matches!(step.op, Op::Sum(_, Some(_)))).count();
-            assert_eq!(scaled, if tape.steps.len() == 9 { 2 } else { 0 }, "{:#?}", tape.steps);
+            assert_eq!(scaled, if tape.steps.len() == 7 { 2 } else { 0 }, "{:#?}", tape.steps);
         }
     }
 
