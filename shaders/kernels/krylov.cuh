@@ -426,6 +426,10 @@ struct Course {
     __device__ __forceinline__ void lost(double residual)
     {
         if (tells()) a.history[length - 1] = residual;
+        if (residual < least) {
+            least = residual;
+            least_at = length - 1;
+        }
         if (length > a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
         else status = RUNNING;
     }

@@ -119,6 +119,7 @@ mod tests {
         assert_eq!(State::read(&bytes), Some(state));
         assert_eq!(State::read(&bytes[1..]), None);
     }
+
     /// GMRES goes on where the recurred residual was small enough and the true one was not.
     #[test]
     fn a_small_residual_ends_a_run_where_the_device_says_so() {
@@ -134,6 +135,8 @@ mod tests {
         assert_eq!(told(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
         assert!(matches!(told(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
         assert!(matches!(told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]), Err(SolverError::NotConverged { .. })));
+        let error = told(Status::Stagnant, &[1.0, 1e-4]).err().map(|error| error.timed(2.5)).unwrap();
+        assert_eq!(error.report().map(|report| report.iteration_seconds), Some(2.5));
         // What the host's own tests would not have ended.
         assert!(matches!(told(Status::Limited, &[1.0, 0.5]), Err(SolverError::Invalid(_))));
         assert!(matches!(told(Status::Converged, &[1.0, 0.5]), Err(SolverError::Invalid(_))));

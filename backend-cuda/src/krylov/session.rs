@@ -273,7 +273,7 @@ impl KrylovSession {
             }
             let residuals: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             known = state.length;
-            let told = state.told::<T>(&mut run, &residuals)?;
+            let told = state.told::<T>(&mut run, &residuals).map_err(|error| error.timed(seconds))?;
             run.timed(seconds);
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());

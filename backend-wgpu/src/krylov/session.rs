@@ -176,8 +176,9 @@ impl KrylovSession {
                 return Err(Error::device(NAME, RUNNING, message).into());
             }
             known = state.length;
-            let told = state.told::<T>(&mut run, &residuals)?;
-            run.timed(started.elapsed().as_secs_f64());
+            let seconds = started.elapsed().as_secs_f64();
+            let told = state.told::<T>(&mut run, &residuals).map_err(|error| error.timed(seconds))?;
+            run.timed(seconds);
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

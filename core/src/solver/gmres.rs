@@ -2,7 +2,7 @@
 
 use super::run::{Begin, Run, residual, zeros};
 use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// GMRES(m) with right preconditioning, for any invertible matrix.
@@ -19,6 +19,16 @@ use crate::real::Real;
 pub struct Gmres {
     /// Iterations of a cycle, m; at least 1. Default 30.
     pub restart: usize,
+}
+
+impl Gmres {
+    /// An error for cycles of no iterations.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.restart == 0 {
+            return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30"));
+        }
+        Ok(())
+    }
 }
 
 impl Default for Gmres {
@@ -105,9 +115,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        if self.restart == 0 {
-            return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30").into());
-        }
+        self.check()?;
         let mut run = match Run::begin("gmres", engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,

@@ -151,6 +151,9 @@ impl<'p> Run<'p> {
     /// iteration is left.
     pub(super) fn lost(&mut self, norm: f64) -> Result<(), SolverError> {
         self.measured(norm);
+        if norm < self.least {
+            (self.least, self.least_at) = (norm, self.report.iterations);
+        }
         if self.report.iterations >= self.parameters.iterations {
             Err(self.exhausted(Exhausted::Iterations))
         } else {
@@ -160,17 +163,8 @@ impl<'p> Run<'p> {
 
     /// An error of an inner run, with this run's report in its place.
     pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
-        match &mut inner {
-            SolverError::Breakdown { report, .. }
-            | SolverError::Indefinite { report, .. }
-            | SolverError::Stagnation { report }
-            | SolverError::NotFinite { report, .. }
-            | SolverError::Stopped { report }
-            | SolverError::NotConverged { report, .. } => *report = self.boxed(),
-            SolverError::Invalid(_)
-            | SolverError::NotSymmetric { .. }
-            | SolverError::NotPositive { .. }
-            | SolverError::Singular { .. } => {}
+        if let Some(report) = inner.report_mut() {
+            *report = self.take();
         }
         inner
     }

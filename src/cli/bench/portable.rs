@@ -22,7 +22,7 @@ Examples:
 
 A ratio is the rate over that of a launch a step (--execution stepwise) in the same run of the command, boundary fixed. \
 Each rate is the median of the runs, and every cell of the domain counts once a step. All cells of some steps are \
-compared with the CPU's, within the backend's bound.";
+compared with the CPU's, within the backend's bound, unless --verify off leaves that out.";
 
 /// The backends that run anywhere.
 const BACKENDS: [&str; 2] = ["wgpu", "cpu"];
@@ -67,6 +67,10 @@ pub struct Portable {
     /// Whether plans are timed first: off, kept, quick or full
     #[arg(long, default_value = "kept")]
     tune: Tune,
+
+    /// What to compare after timing: sampled, a few steps with the CPU's (its own, on one thread: minutes on large domains), or off
+    #[arg(long, default_value = "sampled", value_parser = ["sampled", "off"])]
+    verify: String,
 
     /// Short runs, for a look instead of a result to quote
     #[arg(long)]
@@ -155,7 +159,8 @@ impl Portable {
         let base = if self.quick { Settings::quick() } else { Settings::default() };
         // A launch a step need not have the same bits where a backend promises a bound: a few steps are held to it.
         let options = Options { execution: Execution::Auto, tune: self.tune, ..Options::default() };
-        Settings { options, check: Check::Sampled, baseline: true, ..base }
+        let check = if self.verify == Check::Off.name() { Check::Off } else { Check::Sampled };
+        Settings { options, check, baseline: true, ..base }
     }
 
     fn names(&self) -> Result<Vec<&'static str>> {

@@ -28,9 +28,7 @@ pub fn restart(method: Method, rows: usize) -> usize {
 /// An error where a cycle is longer than the kernel's, or its basis larger than the device.
 pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()> {
     let Method::Gmres(gmres) = method else { return Ok(()) };
-    if gmres.restart == 0 {
-        return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30"));
-    }
+    gmres.check()?;
     let restart = restart(method, matrix.rows());
     if restart > MOST {
         let change = "restart earlier, or choose --backend cpu";
