@@ -37,12 +37,10 @@ pub struct Sum<'a, T> {
 }
 
 impl<'a, T: Real> Sum<'a, T> {
-    /// Adds a term; of more than [`MAX_TERMS`], the last are left out.
+    /// Adds a term, of [`MAX_TERMS`] at most: longer sums are several steps of a tape.
     #[inline(always)]
     pub fn add(&mut self, weight: T, values: &'a [T]) {
-        if !self.terms.is_full() {
-            self.terms.push((weight, values));
-        }
+        self.terms.push((weight, values));
     }
 
     /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a scale. All

@@ -78,10 +78,11 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         curvature = made[2];
         alpha = made[3];
     };
-    // Where the recurred residual is small enough, the true one decides; recurrences that have lost it start anew from x.
+    // The stopping tests. Where the recurred residual is small enough, the true one decides; recurrences that have lost it start anew
+    // from x.
     double true_square = 0;
-    const auto confirm = [&]() {
-        if (course.status != CONVERGED) return;
+    const auto test = [&]() {
+        if (!course.converged(residual)) return;
         true_square = checked(team, course, x, n);
         const double norm = sqrt(true_square);
         if (!(norm > course.a.near) || !Course::is_finite(norm)) return;
@@ -104,10 +105,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     }
     // A launch that goes on finds the same sums again, and m with them.
     reduce();
-    if (!resumed) {
-        course.converged(residual);
-        confirm();
-    }
+    if (!resumed) test();
     while (course.goes_on()) {
         product<-1>(team, n);
         const real before = real(beta), step = real(alpha);
@@ -122,8 +120,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             renew();
             fresh = true;
             reduce();
-            course.converged(residual);
-            confirm();
+            test();
             continue;
         }
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_CURVATURE, real(curvature))) break;
@@ -156,8 +153,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             }, z);
         }
         reduce();
-        course.converged(residual);
-        confirm();
+        test();
     }
     team.leave(x);
     team.leave(r);

@@ -242,8 +242,8 @@ impl Launch<'_> {
                 stream.synchronize().map_err(during("reading a history"))?;
             }
             let residuals: Vec<f64> = residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
-            let told = state.told::<T>(&mut one.run, &residuals).map_err(|error| error.timed(seconds));
             one.run.timed(seconds);
+            let told = state.told::<T>(&mut one.run, &residuals);
             let result = told.and_then(|told| match told {
                 ControlFlow::Break(()) => one.run.conclude(state.true_square.sqrt()),
                 ControlFlow::Continue(()) => {

@@ -128,6 +128,7 @@ mod tests {
             let observe: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
             let begin = Run::open("gmres", 1, &[1.0], &mut [0.0], |_| 1.0, &parameters, observe);
             let Ok(Begin::Iterate(mut run)) = begin else { panic!("not begun") };
+            run.timed(2.5);
             let state = State { value: 0.0, true_square: 0.0, length: 0, status, quantity: 0 };
             state.told::<f64>(&mut run, residuals)
         };
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(told(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
         assert!(matches!(told(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
         assert!(matches!(told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]), Err(SolverError::NotConverged { .. })));
-        let error = told(Status::Stagnant, &[1.0, 1e-4]).err().map(|error| error.timed(2.5)).unwrap();
+        let error = told(Status::Stagnant, &[1.0, 1e-4]).unwrap_err();
         assert_eq!(error.report().map(|report| report.iteration_seconds), Some(2.5));
         // What the host's own tests would not have ended.
         assert!(matches!(told(Status::Limited, &[1.0, 0.5]), Err(SolverError::Invalid(_))));

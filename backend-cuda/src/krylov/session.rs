@@ -273,8 +273,8 @@ impl KrylovSession {
             }
             let residuals: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             known = state.length;
-            let told = state.told::<T>(&mut run, &residuals).map_err(|error| error.timed(seconds))?;
             run.timed(seconds);
+            let told = state.told::<T>(&mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

@@ -176,9 +176,8 @@ impl KrylovSession {
                 return Err(Error::device(NAME, RUNNING, message).into());
             }
             known = state.length;
-            let seconds = started.elapsed().as_secs_f64();
-            let told = state.told::<T>(&mut run, &residuals).map_err(|error| error.timed(seconds))?;
-            run.timed(seconds);
+            run.timed(started.elapsed().as_secs_f64());
+            let told = state.told::<T>(&mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

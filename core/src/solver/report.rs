@@ -217,30 +217,6 @@ pub enum SolverError {
 }
 
 impl SolverError {
-    /// The same with the seconds that the iterations took, where the loop ran elsewhere and was timed there.
-    pub fn timed(mut self, seconds: f64) -> SolverError {
-        if let Some(report) = self.report_mut() {
-            report.iteration_seconds = seconds;
-        }
-        self
-    }
-
-    /// The report, to be changed.
-    pub(super) fn report_mut(&mut self) -> Option<&mut Report> {
-        match self {
-            SolverError::Invalid(_)
-            | SolverError::NotSymmetric { .. }
-            | SolverError::NotPositive { .. }
-            | SolverError::Singular { .. } => None,
-            SolverError::Breakdown { report, .. }
-            | SolverError::Indefinite { report, .. }
-            | SolverError::Stagnation { report }
-            | SolverError::NotFinite { report, .. }
-            | SolverError::Stopped { report }
-            | SolverError::NotConverged { report, .. } => Some(report),
-        }
-    }
-
     /// What was done until the error; nothing where the arguments were refused.
     pub fn report(&self) -> Option<&Report> {
         match self {

@@ -14,11 +14,18 @@ pub struct Run<'p> {
     parameters: &'p Parameters,
     observe: Option<&'p mut Observe<'p>>,
     started: Instant,
-    /// When the first residual was known.
-    iterating: Option<Instant>,
+    clock: Clock,
     report: Report,
     least: f64,
     least_at: usize,
+}
+
+/// Who counts the seconds of the iterations.
+enum Clock {
+    /// The run, from when the first residual was known.
+    Own(Option<Instant>),
+    /// Whoever has the loop.
+    Elsewhere,
 }
 
 /// What the arguments ask for.
@@ -87,7 +94,7 @@ impl<'p> Run<'p> {
             parameters,
             observe: Some(observe),
             started,
-            iterating: None,
+            clock: Clock::Own(None),
             report: Report { history, ..Report::empty(method) },
             least: f64::INFINITY,
             least_at: 0,
@@ -116,7 +123,7 @@ impl<'p> Run<'p> {
             parameters: &Parameters::DEFAULT,
             observe: None,
             started: Instant::now(),
-            iterating: None,
+            clock: Clock::Own(None),
             report: Report::empty(method),
             least: f64::INFINITY,
             least_at: 0,
@@ -163,8 +170,17 @@ impl<'p> Run<'p> {
 
     /// An error of an inner run, with this run's report in its place.
     pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
-        if let Some(report) = inner.report_mut() {
-            *report = self.take();
+        match &mut inner {
+            SolverError::Breakdown { report, .. }
+            | SolverError::Indefinite { report, .. }
+            | SolverError::Stagnation { report }
+            | SolverError::NotFinite { report, .. }
+            | SolverError::Stopped { report }
+            | SolverError::NotConverged { report, .. } => *report = self.boxed(),
+            SolverError::Invalid(_)
+            | SolverError::NotSymmetric { .. }
+            | SolverError::NotPositive { .. }
+            | SolverError::Singular { .. } => {}
         }
         inner
     }
@@ -184,7 +200,9 @@ impl<'p> Run<'p> {
             return Err(self.not_finite("|r|"));
         }
         let now = Instant::now();
-        self.report.iteration_seconds = (now - *self.iterating.get_or_insert(now)).as_secs_f64();
+        if let Clock::Own(first) = &mut self.clock {
+            self.report.iteration_seconds = (now - *first.get_or_insert(now)).as_secs_f64();
+        }
         let stop = self.observe.as_mut().is_some_and(|observe| observe(iteration, residual).is_break());
         if residual <= self.report.threshold {
             return Ok(true);
@@ -240,7 +258,7 @@ impl<'p> Run<'p> {
 
     /// Sets the seconds that the iterations took, where the loop ran elsewhere and was timed there.
     pub fn timed(&mut self, seconds: f64) {
-        self.report.iteration_seconds = seconds;
+        (self.clock, self.report.iteration_seconds) = (Clock::Elsewhere, seconds);
     }
 
     fn take(&mut self) -> Report {

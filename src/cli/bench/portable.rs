@@ -9,6 +9,7 @@ use abide::io::check_target;
 use abide::program::Problem;
 use abide::{Boundaries, Boundary, DType, Error, Execution, Options, Result, Tune};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
 use serde_json::json;
 
@@ -69,8 +70,8 @@ pub struct Portable {
     tune: Tune,
 
     /// What to compare after timing: sampled, a few steps with the CPU's (its own, on one thread: minutes on large domains), or off
-    #[arg(long, default_value = "sampled", value_parser = ["sampled", "off"])]
-    verify: String,
+    #[arg(long, default_value = "sampled", value_parser = PossibleValuesParser::new(["sampled", "off"]).try_map(|name| name.parse::<Check>()))]
+    verify: Check,
 
     /// Short runs, for a look instead of a result to quote
     #[arg(long)]
@@ -159,8 +160,7 @@ impl Portable {
         let base = if self.quick { Settings::quick() } else { Settings::default() };
         // A launch a step need not have the same bits where a backend promises a bound: a few steps are held to it.
         let options = Options { execution: Execution::Auto, tune: self.tune, ..Options::default() };
-        let check = if self.verify == Check::Off.name() { Check::Off } else { Check::Sampled };
-        Settings { options, check, baseline: true, ..base }
+        Settings { options, check: self.verify, baseline: true, ..base }
     }
 
     fn names(&self) -> Result<Vec<&'static str>> {

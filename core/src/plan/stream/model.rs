@@ -55,14 +55,8 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let own = rows * columns;
     let levels = (stream.depth * demand.stages) as f64;
     // Arithmetic of one warp's plane in clocks of its scheduler.
-    let pipe = 32.0
-        * own
-        * stream.depth as f64
-        * 2.0
-        * demand.operations as f64
-        * clock
-        * device.multiprocessors as f64
-        * schedulers
+    let operations = 2.0 * (stream.depth * demand.operations) as f64;
+    let pipe = 32.0 * own * operations * clock * device.multiprocessors as f64 * schedulers
         / traffic.flops_per_second.max(1.0);
     let wide_rows = if demand.boxed { rows + 2.0 * demand.edge_rows as f64 } else { rows };
     let shuffles = 2.0 * words * demand.reach_x as f64 * wide_rows * demand.lateral_fields as f64;
