@@ -36,7 +36,9 @@ pub(crate) fn launcher(
     Ok(match plan.schedule {
         Schedule::Sweep(_) => Box::new(Persistent::new(plan, fields, kernels)?),
         Schedule::Stream(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Rows(_) => Box::new(Stepwise::new(plan, kernels)?),
+        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => {
+            Box::new(Stepwise::new(plan, kernels)?)
+        }
     })
 }
 

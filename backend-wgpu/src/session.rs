@@ -33,6 +33,8 @@ pub struct WgpuSession {
     fields: Fields,
     uniforms: Uniforms,
     passes: Vec<Pass>,
+    /// What takes fewer steps than the plan is deep, where `passes` cannot; compiled when first needed.
+    shorter: Option<Pass>,
     clock: Option<Clock>,
     /// Rounds done since the session was opened.
     rounds: u64,
@@ -50,7 +52,7 @@ impl WgpuSession {
     ) -> Result<WgpuSession> {
         check_fields(problem, &fields)?;
         let stages = problem.program.stages();
-        let fields_of_pass: Vec<Vec<usize>> = if plan.blocks().is_some() {
+        let fields_of_pass: Vec<Vec<usize>> = if plan.blocks().is_some() || plan.planes().is_some() {
             vec![(0..problem.program.fields().len()).filter(|&field| problem.program.is_written(field)).collect()]
         } else {
             stages.iter().map(|stage| stage.writes.clone()).collect()
@@ -67,7 +69,7 @@ impl WgpuSession {
         let clock = Clock::new(&gpu).await?;
         let pace = Pace::new(plan, passes.len());
         let (problem, plan) = (problem.clone(), plan.clone());
-        let session = WgpuSession { gpu, problem, plan, fields: buffers, uniforms, passes, clock, rounds: 0, pace };
+        let session = WgpuSession { gpu, problem, plan, fields: buffers, uniforms, passes, shorter: None, clock, rounds: 0, pace };
         session.load_parameters().await?;
         for (field, values) in fields.iter().enumerate() {
             session.fields.write(&session.gpu, field, 0, values).await?;
@@ -85,6 +87,23 @@ impl WgpuSession {
         self.gpu.run("setting the parameters", load).await
     }
 
+    /// The passes of a round of fewer steps.
+    fn for_fewer(&self) -> &[Pass] {
+        self.shorter.as_ref().map_or(&self.passes, std::slice::from_ref)
+    }
+
+    /// Compiles what a round of fewer steps needs.
+    async fn prepare_shorter(&mut self) -> Result<()> {
+        if self.shorter.is_none()
+            && let Some(kernel) = wgsl::shorter(&self.problem, &self.plan)?
+        {
+            // All stages are in this one pass: none writes before it.
+            let writes = vec![0; self.problem.program.fields().len()];
+            self.shorter = Some(Pass::new(&self.gpu, &kernel, &self.fields, &self.uniforms, &writes).await?);
+        }
+        Ok(())
+    }
+
     /// Records and submits rounds, of which the last `fewer` are of fewer steps; `first` and `last` of a call note the time.
     async fn submit(&self, rounds: u64, fewer: u64, first: bool, last: bool) -> Result<Submission> {
         let gpu = &self.gpu;
@@ -96,7 +115,8 @@ impl WgpuSession {
             });
             for round in 0..rounds {
                 let is_whole = round < rounds - fewer;
-                self.passes.iter().for_each(|pass| pass.record(&mut recording, self.rounds + round, is_whole));
+                let passes = if is_whole { &self.passes[..] } else { self.for_fewer() };
+                passes.iter().for_each(|pass| pass.record(&mut recording, self.rounds + round, is_whole));
             }
             drop(recording);
             if let Some(clock) = self.clock.as_ref().filter(|_| last) {
@@ -117,6 +137,7 @@ impl WgpuSession {
         if rest > 0 {
             // Below the depth, which is 32-bit.
             self.uniforms.set_fewer(&self.gpu, rest as u32).await?;
+            self.prepare_shorter().await?;
         }
         let total = steps.div_ceil(depth);
         let begun = Instant::now();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use abide_cache::tuned::{Tuning, alone};
 use abide_core::backend::Tuner;
-use abide_core::plan::{CachePolicy, Execution, Measured, Options, Tune, blocks_neighbours, plan, plan_portable};
+use abide_core::plan::{CachePolicy, Execution, Measured, Options, Tune, plan, plan_portable, portable_neighbours};
 use abide_core::{Array, Backend, Error, Plan, Problem, Result};
 use web_time::Instant;
 
@@ -58,7 +58,7 @@ impl Tuner for WgpuBackend {
 
 /// Times the plans worth trying, until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
 fn measure(backend: &WgpuBackend, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
-    let plans = blocks_neighbours(problem, &backend.spec, options)?;
+    let plans = portable_neighbours(problem, &backend.spec, options)?;
     let fill = |field| problem.program.start(field).fill(&problem.shape, problem.dtype);
     let start: Vec<Array> = (0..problem.program.fields().len()).map(fill).collect::<Result<_>>()?;
     let (begun, budget) = (Instant::now(), budget(options.tune));

@@ -5,98 +5,15 @@ mod common;
 use abide_core::backend::Backend;
 use abide_core::plan::blocks_plans;
 use abide_core::{
-    Array, DType, Depth, DeviceSpec, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program,
-    Scope, Stencil, catalogue,
+    DType, Depth, DeviceSpec, Error, Execution, LinearStencil, Options, Plan, Problem, Program, catalogue,
 };
 use abide_wgpu::WgpuBackend;
-use common::{backend, check_plan, problem, read_all, values};
+use common::random::{Exchange, boundary, in_parts, stencil, streaming};
+use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
-
-fn streaming(depth: Depth) -> Options {
-    Options { execution: Execution::Streaming, depth, ..Options::default() }
-}
 
 fn entry(name: &str, dimensions: usize) -> Program {
     catalogue::find(name).unwrap().program(dimensions).unwrap()
-}
-
-/// A linear stencil of a few random taps, whose weights sum to less than 1.
-fn stencil(rng: &mut Rng) -> Program {
-    let dimensions = rng.usize(1..=3);
-    let reach = rng.i32(1..=if dimensions == 3 { 2 } else { 3 });
-    let count = rng.usize(2..=7).min((2 * reach as usize + 1).pow(dimensions as u32));
-    let mut taps: Vec<(Vec<i32>, f64)> = Vec::new();
-    while taps.len() < count {
-        let offset: Vec<i32> = (0..dimensions).map(|_| rng.i32(-reach..=reach)).collect();
-        if !taps.iter().any(|(other, _)| *other == offset) {
-            taps.push((offset, (0.1 + rng.f64()) / 8.0));
-        }
-    }
-    let made = match dimensions {
-        1 => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0]], *w)).collect::<Vec<_>>()),
-        2 => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0], o[1]], *w)).collect::<Vec<_>>()),
-        _ => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0], o[1], o[2]], *w)).collect::<Vec<_>>()),
-    };
-    Program::new(&made.unwrap()).unwrap()
-}
-
-/// Two stages that read each other's fields at a distance, a coefficient away from the cell, a coordinate and a parameter.
-struct Exchange(bool);
-
-impl Stencil for Exchange {
-    fn name(&self) -> &str {
-        if self.0 { "first" } else { "second" }
-    }
-
-    fn dimensions(&self) -> usize {
-        2
-    }
-
-    fn fields(&self) -> Vec<String> {
-        ["u", "v", "k"].map(str::to_owned).to_vec()
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        vec![Parameter::new("c", 0.25, "a factor")]
-    }
-
-    fn define(&self, s: &Scope<'_>) {
-        let (u, v, k, c) = (s.field("u"), s.field("v"), s.field("k"), s.param("c"));
-        if self.0 {
-            s.set("u", 0.5 * u.at([0, -2]) + c * v.at([1, 0]) * k.at([0, 1]) + 1e-3 * s.coord(1));
-        } else {
-            s.set("v", 0.4 * u.at([-1, 1]) + 0.3 * v.at([0, 1]) - 1e-3 * s.coord(0));
-            s.set("u", u.here() * c + v.here() * 0.25);
-        }
-    }
-}
-
-/// Runs `steps` steps in calls of random length.
-fn in_parts(
-    backend: &WgpuBackend,
-    problem: &Problem,
-    plan: &Plan,
-    fields: &[Array],
-    steps: u64,
-    rng: &mut Rng,
-) -> Vec<Array> {
-    let mut session = backend.open(problem, plan, fields.to_vec()).unwrap();
-    let mut left = steps;
-    while left > 0 {
-        let now = rng.u64(1..=left);
-        session.advance(now).unwrap();
-        left -= now;
-    }
-    read_all(session.as_mut(), problem)
-}
-
-fn boundary(rng: &mut Rng) -> String {
-    let side = |rng: &mut Rng| ["fixed", "mirror", "constant=0.5"][rng.usize(..3)];
-    let axis = |rng: &mut Rng, letter: &str| match rng.u8(..4) {
-        0 => format!("{letter}=periodic"),
-        _ => format!("{letter}-={},{letter}+={}", side(rng), side(rng)),
-    };
-    ["z", "y", "x"].map(|letter| axis(rng, letter)).join(",")
 }
 
 /// A random plan of windows for a problem: any depth and any form that fits a GPU of as much workgroup memory.

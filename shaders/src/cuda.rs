@@ -111,7 +111,7 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
         Schedule::Sweep(sweep) => Ok(persistent(problem, &program, sweep)),
         Schedule::Tiles(tiles) => Ok(stepwise(problem, &program, tiles)),
         Schedule::Stream(stream) => Ok(stream::streaming(problem, &program, stream)),
-        Schedule::Rows(_) | Schedule::Blocks(_) => {
+        Schedule::Rows(_) | Schedule::Blocks(_) | Schedule::Planes(_) => {
             Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"))
         }
     }

@@ -1,6 +1,8 @@
 //! What the tests on a device share.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod random;
+
 use std::sync::Arc;
 
 use abide_core::backend::Backend;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Blocks, Execution, Plan, Schedule, Stream, Sweep, Synchronisation, Wavefront, perks::Bound};
+use super::{Blocks, Execution, Plan, Planes, Schedule, Stream, Sweep, Synchronisation, Wavefront, perks::Bound};
 
 impl Plan {
     /// The plan in one line.
@@ -39,6 +39,15 @@ impl Plan {
                 times(&blocks.window()),
                 blocks.threads_per_block(),
                 times(&blocks.form.cells),
+            ),
+            Schedule::Planes(planes) => format!(
+                "streaming, {} steps a pass, {} windows of {} in {} shares, {} threads × {} cells of a plane",
+                planes.form.depth,
+                times(&planes.tiles),
+                times(&planes.window()),
+                planes.form.shares,
+                planes.threads_per_block(),
+                times(&planes.form.cells),
             ),
             Schedule::Stream(stream) => format!(
                 "streaming, {} steps a pass, {} windows of {} in {} shares, {} warps × {} a multiprocessor",
@@ -120,6 +129,7 @@ impl Plan {
             ),
             Schedule::Sweep(sweep) => self.explain_sweep(&mut text, sweep, line),
             Schedule::Blocks(blocks) => explain_blocks(&mut text, blocks, line),
+            Schedule::Planes(planes) => explain_planes(&mut text, planes, line),
             Schedule::Stream(stream) => explain_stream(&mut text, stream, line),
         }
         let p = self.project(1000);
@@ -250,6 +260,45 @@ fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String,
         text,
         "overlap",
         &format!("{} cells around a tile: {:.0} % of what is computed is kept", times(&halo), 100.0 * blocks.valid),
+    );
+}
+
+fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String, &str, &str)) {
+    line(
+        text,
+        "windows",
+        &format!(
+            "{} of {} cells by {} threads of {} cells, the planes of each in {} shares; {} bytes of workgroup memory",
+            times(&planes.tiles),
+            times(&planes.window()),
+            times(&planes.form.threads),
+            times(&planes.form.cells),
+            planes.form.shares,
+            planes.shared_bytes,
+        ),
+    );
+    let barriers = if planes.form.double { "one barrier" } else { "two barriers" };
+    line(
+        text,
+        "depth",
+        &format!("{} steps a pass, {} planes behind what arrives; {barriers} a plane", planes.form.depth, planes.behind),
+    );
+    line(
+        text,
+        "overlap",
+        &format!(
+            "{} cells where windows and shares meet: {:.0} % of what is computed is kept (EBISU's V)",
+            times(&planes.margin.map(|[low, high]| low + high)),
+            100.0 * planes.valid,
+        ),
+    );
+    line(
+        text,
+        "carried",
+        &format!(
+            "{} values a thread in registers; planes are loaded {} before they are needed",
+            planes.carried, planes.form.ahead
+        ),
     );
 }
 

@@ -1,8 +1,8 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
 //!
-//! Five schedules: [`Rows`] for CPUs, a stage at a time or several steps in tiles ([`Wavefront`]), [`Tiles`] for a launch a
-//! stage on any GPU, [`Blocks`] for several steps a launch on any GPU, [`Sweep`] for persistent kernels that keep planes of
-//! their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain. [`perks`] projects what
+//! Six schedules: [`Rows`] for CPUs, a stage at a time or several steps in tiles ([`Wavefront`]), [`Tiles`] for a launch a
+//! stage on any GPU, [`Blocks`] and [`Planes`] for several steps a launch on any GPU, [`Sweep`] for persistent kernels that
+//! keep planes of their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain. [`perks`] projects what
 //! the hardware would allow at best, [`ebisu`] what it allows the last.
 
 pub mod blocks;
@@ -14,6 +14,8 @@ mod measured;
 mod neighbours;
 mod options;
 pub mod perks;
+pub mod planes;
+mod portable;
 mod recipe;
 mod rows;
 pub mod stream;
@@ -28,12 +30,14 @@ use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
-pub use blocks::{Blocks, blocks_neighbours, blocks_plans, plan_blocks, plan_portable};
+pub use blocks::{Blocks, blocks_plans, plan_blocks};
 pub use dispatches::{Dispatches, Effort, plan_dispatches};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
+pub use planes::{Planes, plan_planes, planes_plans};
+pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
 pub use rows::{Level, Levels, MAX_CPU_DEPTH, Output, Ring, Rows, Wavefront, across, plan_rows};
 pub use stream::{Stream, plan_stream, stream_plans};
@@ -50,9 +54,11 @@ pub enum Schedule {
     Tiles(Tiles),
     /// Windows of a tile and its halo, several steps a launch.
     Blocks(Blocks),
+    /// Planes that stream through windows, several steps a launch on any GPU.
+    Planes(Planes),
     /// Tiles that blocks own for the whole run and sweep plane by plane.
     Sweep(Sweep),
-    /// Windows through which planes stream, several steps a launch.
+    /// Windows through which planes stream, several steps a launch, by warps on CUDA.
     Stream(Stream),
 }
 
@@ -132,6 +138,14 @@ impl Plan {
     pub fn blocks(&self) -> Option<&Blocks> {
         match &self.schedule {
             Schedule::Blocks(blocks) => Some(blocks),
+            _ => None,
+        }
+    }
+
+    /// The streaming planes of a plan of several steps a launch on any GPU.
+    pub fn planes(&self) -> Option<&Planes> {
+        match &self.schedule {
+            Schedule::Planes(planes) => Some(planes),
             _ => None,
         }
     }

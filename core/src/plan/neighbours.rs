@@ -102,7 +102,7 @@ fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Sweep(sweep) => sweep.cells_per_thread.to_vec(),
         Schedule::Stream(stream) => vec![stream.depth],
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Rows(_) => Vec::new(),
+        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => Vec::new(),
     }
 }
 
@@ -113,7 +113,7 @@ fn form(plan: &Plan) -> Vec<usize> {
         Schedule::Stream(stream) => {
             [&[stream.depth, stream.warps, usize::from(stream.lag)][..], &stream.cells_per_thread].concat()
         }
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Rows(_) => Vec::new(),
+        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => Vec::new(),
     }
 }
 

@@ -63,6 +63,16 @@ impl Traffic {
         }
     }
 
+    /// A problem whose cells all go through device memory once in `depth` steps, in one launch.
+    pub fn in_passes(problem: &Problem, device: &DeviceSpec, depth: usize) -> Traffic {
+        let mut traffic = Traffic::uncached(problem, device);
+        let depth = depth as f64;
+        traffic.load_bytes = traffic.cell_bytes / depth;
+        traffic.store_bytes = traffic.changing_bytes / depth;
+        traffic.overhead_seconds = device.launch_seconds / depth;
+        traffic
+    }
+
     /// Cells that stay on the chip, D_cache.
     pub fn cached(&self) -> f64 {
         self.cached_registers + self.cached_shared

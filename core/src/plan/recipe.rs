@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CachePolicy, Depth, Options, Plan, Schedule, blocks, plan_tiles, stream, sweep};
+use super::{CachePolicy, Depth, Options, Plan, Schedule, blocks, plan_tiles, planes, stream, sweep};
 use crate::device::DeviceSpec;
 use crate::program::Problem;
 
@@ -26,6 +26,11 @@ pub enum Recipe {
         /// Their form.
         form: blocks::Form,
     },
+    /// Planes that stream through windows.
+    Planes {
+        /// Their form.
+        form: planes::Form,
+    },
     /// Windows that stream.
     Stream {
         /// Their form.
@@ -43,6 +48,7 @@ impl Recipe {
                 Some(Recipe::Sweep { cache: plan.cache, form: sweep.form(), whole: plan.cached_share() >= 1.0 })
             }
             Schedule::Blocks(blocks) => Some(Recipe::Blocks { form: blocks.form }),
+            Schedule::Planes(planes) => Some(Recipe::Planes { form: planes.form }),
             Schedule::Stream(stream) => Some(Recipe::Stream { form: stream.form() }),
         }
     }
@@ -66,6 +72,18 @@ impl Recipe {
                 let mut plan = blocks::plan_form(problem, device, &form)?;
                 if let Schedule::Blocks(blocks) = &mut plan.schedule {
                     blocks.depth_asked = options.depth != Depth::Auto;
+                }
+                Some(plan)
+            }
+            Recipe::Planes { form } => {
+                // As below; there are as many shares as planes at most.
+                let counts = form.threads.iter().chain(&form.cells).chain([&form.depth, &form.ahead]);
+                if counts.into_iter().any(|count| !(1..=1024).contains(count)) || form.shares == 0 {
+                    return None;
+                }
+                let mut plan = planes::plan_form(problem, device, &form)?;
+                if let Schedule::Planes(planes) = &mut plan.schedule {
+                    planes.depth_asked = options.depth != Depth::Auto;
                 }
                 Some(plan)
             }

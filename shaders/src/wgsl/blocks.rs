@@ -180,7 +180,7 @@ impl<'a> Writer<'a> {
     fn function(&self, number: usize, stage: &Stage) -> Vec<String> {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
-        let body = formula(&stage.dag, &Wgsl, self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
+        let body = formula(&stage.dag, &Wgsl::here(), self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
         let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
         let arguments: Vec<String> = (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
         let mut lines = Vec::new();
@@ -428,10 +428,11 @@ impl<'a> Writer<'a> {
     }
 }
 
-const LETTERS: [&str; 3] = ["z", "y", "x"];
+/// The axes' letters in the names of variables.
+pub(super) const LETTERS: [&str; 3] = ["z", "y", "x"];
 
 /// The axes whose coordinates a stage's formula uses.
-fn coordinates(stage: &Stage) -> Vec<usize> {
+pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {
     let uses =
         |axis: &usize| stage.dag.nodes.iter().any(|node| matches!(node, Node::Coord(a) if usize::from(*a) == *axis));
     (0..3).filter(uses).collect()

@@ -6,7 +6,17 @@ use abide_core::expr::Unary;
 use crate::emit::Language;
 
 /// How WGSL writes a formula.
-pub(super) struct Wgsl;
+pub(super) struct Wgsl {
+    /// The indices of the cell along the three axes.
+    pub index: [String; 3],
+}
+
+impl Wgsl {
+    /// For a cell at (z, y, x).
+    pub fn here() -> Wgsl {
+        Wgsl { index: ["z", "y", "x"].map(str::to_owned) }
+    }
+}
 
 impl Language for Wgsl {
     fn real(&self, _: DType) -> &'static str {
@@ -37,7 +47,7 @@ impl Language for Wgsl {
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {
-        format!("real({})", ["z", "y", "x"][usize::from(axis.min(2))])
+        format!("real({})", self.index[usize::from(axis.min(2))])
     }
 
     fn parameter(&self, number: u16) -> String {

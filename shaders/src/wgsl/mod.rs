@@ -1,13 +1,14 @@
 //! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from `kernels/*.wgsl`.
 //!
 //! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup memory,
-//! `direct.wgsl` one whose taps read device memory, `blocks.wgsl` all stages of several steps. A line `//@name` in them is
-//! where the generated part `name` goes.
+//! `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of several steps. A line
+//! `//@name` in them is where the generated part `name` goes.
 
 mod blocks;
 mod fold;
 pub mod krylov;
 mod language;
+mod planes;
 
 use std::fmt::Write as _;
 
@@ -98,8 +99,22 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
         Schedule::Blocks(blocks) if plan.boundaries == problem.boundaries => {
             Ok(vec![blocks::kernel(problem, &stages, blocks)])
         }
-        Schedule::Blocks(_) => other,
+        Schedule::Planes(planes) if plan.boundaries == problem.boundaries => {
+            Ok(vec![planes::kernel(problem, &stages, planes, false)])
+        }
+        Schedule::Blocks(_) | Schedule::Planes(_) => other,
         _ => Err(Error::invalid("plan", "it is a CPU's or CUDA's", "make a plan for a wgpu device")),
+    }
+}
+
+/// The kernel for fewer steps than a plan is deep, their number a uniform; `None` where the kernels of [`kernels`] take any number,
+/// or one step.
+pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
+    match &plan.schedule {
+        Schedule::Planes(planes) if planes.form.depth > 1 => {
+            Ok(Some(planes::kernel(problem, &prepared(problem)?, planes, true)))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -178,7 +193,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
         template,
         &[
             ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
-            ("taps", tap_functions(stage)),
+            ("taps", tap_functions(staged_fields(stage))),
             ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
             ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
             ("formula", computing),
@@ -339,7 +354,7 @@ fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize]) ->
             None => format!("tap_{field}(z{}, y{}, x{})", moved(dz), moved(dy), moved(dx)),
         }
     };
-    formula(&stage.dag, &Wgsl, problem.dtype, 0, tap)
+    formula(&stage.dag, &Wgsl::here(), problem.dtype, 0, tap)
 }
 
 fn moved(offset: isize) -> String {
@@ -350,8 +365,8 @@ fn moved(offset: isize) -> String {
     }
 }
 
-/// For each field tapped away from the cell, a function that reads it through the boundary.
-fn tap_functions(stage: &Stage) -> Vec<String> {
+/// For each field of some, a function that reads it through the boundary.
+fn tap_functions(fields: impl IntoIterator<Item = usize>) -> Vec<String> {
     let one = |field: usize| {
         [
             format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"),
@@ -361,7 +376,7 @@ fn tap_functions(stage: &Stage) -> Vec<String> {
             "}".to_owned(),
         ]
     };
-    staged_fields(stage).into_iter().flat_map(one).collect()
+    fields.into_iter().flat_map(one).collect()
 }
 
 #[cfg(test)]

@@ -64,6 +64,10 @@ pub fn picture(ui: &mut Ui, plan: &Plan) {
             let margin = stream.margin[2] as f32 / stream.window()[1].max(1) as f32;
             sheet.stages(rect, stream.depth, margin, "planes stream through")
         }
+        Schedule::Planes(planes) => {
+            let margin = planes.margin[2][0] as f32 / planes.window()[1].max(1) as f32;
+            sheet.stages(rect, planes.form.depth, margin, "planes stream through")
+        }
         Schedule::Blocks(blocks) => {
             let margin = blocks.halo[2][0] as f32 / blocks.window()[2].max(1) as f32;
             sheet.stages(rect, blocks.form.depth, margin, "windows stay in shared memory")

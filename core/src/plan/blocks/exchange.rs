@@ -51,10 +51,32 @@ impl Exchange {
     /// What a simplified program's stages need of each other's blocks; `all` where ghost cells are refreshed from slots,
     /// `double` where a stage may be given a second copy to write to.
     pub fn of(program: &Program, threads: [usize; 3], cells: [usize; 3], all: bool, double: bool) -> Exchange {
-        let mut exchange = Exchange { cells, threads, fields: vec![None; program.fields().len()], slots: 0, pad: 0 };
+        let taps = program.stages().iter().flat_map(|stage| stage.dag.taps());
+        let copies = |field: usize| {
+            let rewritten =
+                program.stages().iter().any(|s| s.writes.contains(&field) && staged_fields(s).contains(&field));
+            if rewritten && double { 2 } else { 1 }
+        };
+        Exchange::by_taps(taps, program.fields().len(), threads, cells, all, copies)
+    }
+
+    /// What taps at one and the same time need of each other's blocks.
+    pub fn at_once(taps: impl Iterator<Item = Tap>, fields: usize, threads: [usize; 3], cells: [usize; 3]) -> Exchange {
+        Exchange::by_taps(taps, fields, threads, cells, false, |_| 1)
+    }
+
+    fn by_taps(
+        taps: impl Iterator<Item = Tap>,
+        fields: usize,
+        threads: [usize; 3],
+        cells: [usize; 3],
+        all: bool,
+        copies: impl Fn(usize) -> usize,
+    ) -> Exchange {
+        let mut exchange = Exchange { cells, threads, fields: vec![None; fields], slots: 0, pad: 0 };
         let volume = cells.iter().product::<usize>();
-        let mut given = vec![vec![false; volume]; program.fields().len()];
-        for tap in program.stages().iter().flat_map(|stage| stage.dag.taps()) {
+        let mut given = vec![vec![false; volume]; fields];
+        for tap in taps {
             for cell in 0..volume {
                 let (place, thread) = exchange.reach(cell, tap.offset);
                 if thread != 0 || (all && tap.offset != [0; 3]) {
@@ -72,10 +94,7 @@ impl Exchange {
                 count += usize::from(is_given);
                 is_given.then(|| count - 1)
             });
-            let ranks = ranks.collect();
-            let rewritten =
-                program.stages().iter().any(|s| s.writes.contains(&field) && staged_fields(s).contains(&field));
-            let copies = if rewritten && double { 2 } else { 1 };
+            let (ranks, copies) = (ranks.collect(), copies(field));
             exchange.fields[field] = Some(Given { ranks, count, copies, first: exchange.slots });
             exchange.slots += count * copies;
         }
@@ -113,18 +132,22 @@ impl Exchange {
 
     /// Slots that a thread reads and writes in a step.
     pub fn accesses(&self, program: &Program) -> usize {
-        let volume = self.cells.iter().product::<usize>();
         let stage = |stage: &crate::program::Stage| {
-            let sources = stage.dag.taps().flat_map(|tap| (0..volume).map(move |cell| (tap, cell)));
-            let others = sources.filter_map(|(tap, cell)| match self.source(cell, tap) {
-                Source::Other(rank, thread) => Some((tap.field, rank, thread)),
-                Source::Own(_) => None,
-            });
-            let read: HashSet<_> = others.collect();
             let written = stage.writes.iter().filter_map(|&field| self.fields[field].as_ref()).map(|given| given.count);
-            read.len() + written.sum::<usize>()
+            self.reads(stage.dag.taps()) + written.sum::<usize>()
         };
         program.stages().iter().map(stage).sum()
+    }
+
+    /// Slots of other threads that a thread reads for all taps of its block.
+    pub fn reads(&self, taps: impl Iterator<Item = Tap>) -> usize {
+        let volume = self.cells.iter().product::<usize>();
+        let sources = taps.flat_map(|tap| (0..volume).map(move |cell| (tap, cell)));
+        let others = sources.filter_map(|(tap, cell)| match self.source(cell, tap) {
+            Source::Other(rank, thread) => Some((tap.field, rank, thread)),
+            Source::Own(_) => None,
+        });
+        others.collect::<HashSet<_>>().len()
     }
 }
 

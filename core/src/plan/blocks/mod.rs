@@ -15,14 +15,13 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::perks::Traffic;
-use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base, plan_tiles};
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words};
+use super::{Depth, Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::grid::Boundary;
 use crate::program::{Problem, Program};
 
 pub use self::exchange::{Exchange, Given, Source, refreshes};
-pub use self::search::neighbours as blocks_neighbours;
 
 /// Steps of a dispatch where windows need no halo: enough that starting it costs nothing beside them, and few enough that
 /// it ends long before a system would think that the device hangs.
@@ -30,12 +29,6 @@ const MOST_STEPS: usize = 512;
 
 /// The most words of registers for the cells of a thread.
 const MOST_WORDS: usize = 64;
-
-/// The most operations of the unrolled formulas of a block: compilers take time for each.
-const MOST_OPERATIONS: usize = 3000;
-
-/// The most taps of a stage: each is an argument of its function, of which WGSL allows 255.
-const MOST_TAPS: usize = 240;
 
 /// The free choices of windows. Triples are along the three axes, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,29 +88,6 @@ impl Blocks {
     }
 }
 
-/// Plans for a device that has no barrier of all workgroups and does not tell its registers: a launch a stage, or windows
-/// of several steps, whichever is asked for or estimated to be faster.
-pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    if options.execution == Execution::Streaming {
-        return plan_blocks(problem, device, options);
-    }
-    if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) && options.execution == Execution::Auto {
-        return plan_blocks(problem, device, options);
-    }
-    let mut stepwise = plan_tiles(problem, device, options)?;
-    if options.execution != Execution::Auto || options.depth != Depth::Auto {
-        return Ok(stepwise);
-    }
-    match plan_blocks(problem, device, options) {
-        Ok(blocks) if blocks.estimated_seconds < stepwise.estimated_seconds => Ok(blocks),
-        Ok(_) => Ok(stepwise),
-        Err(why) => {
-            stepwise.notes.push(format!("not streaming, for that cannot: {why}"));
-            Ok(stepwise)
-        }
-    }
-}
-
 /// Plans windows of several steps: the first of [`blocks_plans`].
 pub fn plan_blocks(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = blocks_plans(problem, device, options)?;
@@ -137,9 +107,9 @@ pub fn plan_blocks(problem: &Problem, device: &DeviceSpec, options: &Options) ->
             ),
             format!(
                 "windows with a tile inside their halo, of {} threads, {} registers of cells a thread, \
-                 {MOST_OPERATIONS} operations of its cells together, {MOST_TAPS} taps a stage and {} bytes of workgroup memory",
+                 {MOST_OPERATIONS} operations of its cells together, {MOST_ARGUMENTS} taps a stage and {} bytes of workgroup memory",
                 device.threads_per_block,
-                search::most_words(device),
+                most_words(device, MOST_WORDS),
                 device.shared_bytes_per_block
             ),
             "use a smaller --depth, or --execution stepwise",
@@ -149,15 +119,7 @@ pub fn plan_blocks(problem: &Problem, device: &DeviceSpec, options: &Options) ->
 
 /// All plans of windows that fit a device, the one that the model finds fastest first.
 pub fn blocks_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    problem.check()?;
-    super::tiles::check_buffer(problem, device)?;
-    if options.cache != CachePolicy::Auto {
-        return Err(Error::invalid(
-            format!("--cache {} with --execution streaming", options.cache),
-            "a streaming kernel keeps no cell from launch to launch",
-            "leave --cache at auto, or use --backend cuda --execution persistent",
-        ));
-    }
+    check_streaming(problem, device, options)?;
     let demand = Demand::of(problem);
     let mut plans: Vec<(f64, Blocks)> = search::candidates(&demand, device, options.depth);
     plans.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -178,45 +140,9 @@ pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, blocks: Blocks, estimate: f64) -> Plan {
     let depth = blocks.form.depth;
-    let mut traffic = Traffic::uncached(problem, device);
-    traffic.load_bytes = traffic.cell_bytes / depth as f64;
-    traffic.store_bytes = traffic.changing_bytes / depth as f64;
-    traffic.overhead_seconds = device.launch_seconds / depth as f64;
+    let traffic = Traffic::in_passes(problem, device, depth);
     let mut plan = base(problem, device, Execution::Streaming, Schedule::Blocks(blocks), traffic);
     plan.depth = depth as u32;
     plan.estimated_seconds = estimate;
     plan
-}
-
-/// What a problem asks of windows, whatever their form.
-struct Demand<'a> {
-    problem: &'a Problem,
-    /// Simplified, as kernels are made of it.
-    program: Program,
-    radius: [usize; 3],
-    /// How far a step reaches below and above a cell along each axis, all stages together.
-    reach: [[usize; 2]; 3],
-    /// Operations of a cell and step; a fused multiply-add is one.
-    operations: usize,
-}
-
-impl Demand<'_> {
-    fn of(problem: &Problem) -> Demand<'_> {
-        let program = problem.program.simplified(problem.dtype);
-        let mut reach = [[0; 2]; 3];
-        for stage in program.stages() {
-            for axis in 0..3 {
-                let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
-                let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
-                let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
-                // What lies beyond a mirror is a cell on this side of it.
-                if problem.boundaries.0[axis].contains(&Boundary::Mirror) {
-                    sides = [sides[0].max(sides[1]); 2];
-                }
-                (0..2).for_each(|side| reach[axis][side] += sides[side]);
-            }
-        }
-        let operations = program.operations().max(1);
-        Demand { problem, radius: problem.program.radius(), program, reach, operations }
-    }
 }

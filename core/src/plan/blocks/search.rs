@@ -1,16 +1,11 @@
 //! The forms that fit, and the windows that follow from them.
 
-use std::collections::HashSet;
-
 use super::model::{self, Cost};
-use super::{
-    Blocks, Demand, Exchange, Form, MOST_OPERATIONS, MOST_STEPS, MOST_TAPS, MOST_WORDS, blocks_plans, plan_portable,
-};
+use super::{Blocks, Demand, Exchange, Form, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_STEPS, MOST_WORDS};
 use crate::device::DeviceSpec;
-use crate::error::Result;
 use crate::grid::Boundary;
-use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Tune, plan_tiles};
-use crate::program::Problem;
+use crate::plan::Depth;
+use crate::plan::portable::{most_words, product};
 
 /// Depths of windows with a halo, unless one is asked for.
 const DEPTHS: [usize; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24];
@@ -62,10 +57,6 @@ fn divisions(dimensions: usize) -> Vec<([usize; 3], [usize; 3])> {
     sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
 }
 
-fn product<const N: usize, const M: usize>(a: [usize; N], b: [usize; M]) -> impl Iterator<Item = [usize; 2]> {
-    a.into_iter().flat_map(move |a| b.map(|b| [a, b]))
-}
-
 /// The window of a form, whatever its depth; `None` where the device or a compiler has no room for it.
 pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> Option<(Layout, Cost)> {
     let Form { threads, cells, double, .. } = *form;
@@ -73,9 +64,9 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
     let volume = cells.iter().product::<usize>();
     let words = demand.problem.dtype.bytes() / 4;
     let fields = demand.program.fields().len();
-    let too_many_taps = demand.program.stages().iter().any(|stage| stage.dag.taps().count() > MOST_TAPS);
+    let too_many_taps = demand.program.stages().iter().any(|stage| stage.dag.taps().count() > MOST_ARGUMENTS);
     if count > device.threads_per_block
-        || volume * fields * words > most_words(device)
+        || volume * fields * words > most_words(device, MOST_WORDS)
         || volume * demand.operations > MOST_OPERATIONS.max(demand.operations)
         || too_many_taps
     {
@@ -97,11 +88,6 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
     }
     let cost = Cost::of(demand, &exchange);
     Some((Layout { window, whole, shared_bytes }, cost))
-}
-
-/// The most words of a thread's cells: half of its registers where a device tells them.
-pub(super) fn most_words(device: &DeviceSpec) -> usize {
-    if device.registers_per_thread > 0 { MOST_WORDS.min(device.registers_per_thread / 2) } else { MOST_WORDS }
 }
 
 impl Layout {
@@ -142,51 +128,4 @@ pub(super) fn blocks(demand: &Demand<'_>, layout: &Layout, form: &Form) -> Optio
         shared_bytes: layout.shared_bytes,
         valid: demand.problem.shape.cells() as f64 / computed,
     })
-}
-
-/// Plans of a quick and of a full list.
-const QUICK: usize = 8;
-const FULL: usize = 40;
-
-/// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a launch a
-/// stage, then windows from coarse differences to fine, each by their estimate: the best for several forms of a thread's
-/// block, then for several depths of each, then with other threads.
-pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    let mut plans = vec![plan_portable(problem, device, options)?];
-    let most = if options.tune == Tune::Full { FULL } else { QUICK };
-    let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
-    if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
-        let stepwise = plan_tiles(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
-        plans.extend(stepwise);
-    }
-    if asked(Execution::Streaming) {
-        let windows = blocks_plans(problem, device, options).unwrap_or_default();
-        for (share, kind) in [(most / 2, cells as Kind), (most * 4 / 5, depth_and_cells), (most, all)] {
-            let mut seen: HashSet<Vec<usize>> = plans.iter().filter_map(Plan::blocks).map(kind).collect();
-            for plan in &windows {
-                if plans.len() >= share {
-                    break;
-                }
-                if plan.blocks().is_some_and(|blocks| seen.insert(kind(blocks))) {
-                    plans.push(plan.clone());
-                }
-            }
-        }
-    }
-    Ok(plans)
-}
-
-/// What sets windows apart.
-type Kind = fn(&Blocks) -> Vec<usize>;
-
-fn cells(blocks: &Blocks) -> Vec<usize> {
-    blocks.form.cells.to_vec()
-}
-
-fn depth_and_cells(blocks: &Blocks) -> Vec<usize> {
-    [&[blocks.form.depth], &blocks.form.cells[..]].concat()
-}
-
-fn all(blocks: &Blocks) -> Vec<usize> {
-    [&depth_and_cells(blocks)[..], &blocks.form.threads, &[usize::from(blocks.form.double)]].concat()
 }

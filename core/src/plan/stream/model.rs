@@ -8,12 +8,7 @@ use crate::program::Problem;
 
 /// What a step moves under a stream: a depth-th of a pass.
 pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &Stream) -> Traffic {
-    let mut traffic = Traffic::uncached(problem, device);
-    let depth = stream.depth as f64;
-    traffic.load_bytes = traffic.cell_bytes / depth;
-    traffic.store_bytes = traffic.changing_bytes / depth;
-    traffic.overhead_seconds = device.launch_seconds / depth;
-    traffic
+    Traffic::in_passes(problem, device, stream.depth)
 }
 
 /// How much of a warp's plane a scheduler waits in vain, times the warps it has to turn to: fitted, as all numbers below, to

@@ -42,6 +42,15 @@ impl Axes {
     pub fn order<T: Copy>(self, values: [T; 3]) -> [T; 3] {
         self.0.map(|axis| values[axis])
     }
+
+    /// Values in the order swept, slower, faster as those of the padded axes.
+    pub fn padded<T: Clone>(self, values: [T; 3]) -> [T; 3] {
+        let mut all = values.clone();
+        for (value, axis) in values.into_iter().zip(self.0) {
+            all[axis] = value;
+        }
+        all
+    }
 }
 
 /// How blocks wait for each other between stages.

@@ -1,0 +1,218 @@
+//! The schedule of streaming planes on devices without a barrier of all workgroups: every plane of the domain passes through a
+//! workgroup once, and leaves it several steps later.
+//!
+//! A workgroup owns a *window* across the swept axis, its threads a block of a plane's cells each, and streams through a
+//! *share* of the planes. The stages of `depth` steps are *levels*, one behind another: each turns the plane that arrives
+//! into a plane of its result and carries partial sums ([`Carry`]), so that only the newest plane's neighbours are asked
+//! for. Levels work a plane apart, from the last to the first, and one barrier a plane serves all. Windows overlap by the
+//! reach of all steps, along the two axes of a plane alone: where a cube would hold more halo than tile (radius 2 in three
+//! dimensions), a plane does not. This is the 2.5D blocking of Nguyen et al. (SC'10) as the CUDA kernels do it
+//! ([`Stream`](super::Stream)), within what WGSL has.
+
+mod model;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use super::blocks::Exchange;
+use super::perks::Traffic;
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words};
+use super::stream::carry::{Carry, Slot};
+use super::{Axes, Depth, Execution, Options, Plan, Schedule, base};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::expr::{Node, Tap};
+use crate::grid::Boundary;
+use crate::program::{Problem, Stage};
+
+/// The most words of registers for what a thread's cells carry from plane to plane, all levels together.
+const MOST_WORDS: usize = 216;
+
+/// The free choices of planes. Pairs are (slower, faster) axis of a plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Form {
+    /// Steps of a dispatch.
+    pub depth: usize,
+    /// Threads of a window.
+    pub threads: [usize; 2],
+    /// Cells of a plane that a thread owns.
+    pub cells: [usize; 2],
+    /// Planes by which loads are ahead of their use.
+    pub ahead: usize,
+    /// Whether what threads give each other has two places, of which one is read while the other is written: one barrier a
+    /// plane, and not two.
+    pub double: bool,
+    /// Parts into which the planes of each window are cut.
+    pub shares: usize,
+}
+
+/// Planes that stream through several steps a dispatch. Pairs are (slower, faster) axis of a plane, triples begin with the
+/// swept axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Planes {
+    /// What was chosen freely.
+    pub form: Form,
+    /// Whether the depth was asked for, and not the planner's choice.
+    pub depth_asked: bool,
+    /// Cells below and above what is kept that go wrong where the domain goes on beyond a window, or share.
+    pub margin: [[usize; 2]; 3],
+    /// Cells below and above the domain that the outermost windows, or shares, hold.
+    pub lead: [[usize; 2]; 3],
+    /// Windows of the domain, across.
+    pub tiles: [usize; 2],
+    /// The planes by which the result is behind what arrives.
+    pub behind: usize,
+    /// Values that a thread carries from plane to plane in registers.
+    pub carried: usize,
+    /// Bytes of workgroup memory of a window.
+    pub shared_bytes: usize,
+    /// The share of the computed cells that are kept, for windows and shares overlap: the valid portion V of EBISU (eq. 9).
+    pub valid: f64,
+}
+
+impl Planes {
+    /// Cells of a window's plane along its two axes.
+    pub fn window(&self) -> [usize; 2] {
+        std::array::from_fn(|axis| self.form.threads[axis] * self.form.cells[axis])
+    }
+
+    /// Cells that a window in the middle keeps along the two axes.
+    pub fn tile(&self) -> [usize; 2] {
+        std::array::from_fn(|axis| self.window()[axis].saturating_sub(self.margin[axis + 1].iter().sum()))
+    }
+
+    /// Threads of a workgroup.
+    pub fn threads_per_block(&self) -> usize {
+        self.form.threads.iter().product()
+    }
+
+    /// Workgroups of a dispatch.
+    pub fn workgroups(&self) -> usize {
+        self.tiles.iter().product::<usize>() * self.form.shares
+    }
+}
+
+/// A stage as a level sees it: cut by plane of arrival, and what its threads give each other of the plane that arrives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrival {
+    /// The parts, and what is carried between them.
+    pub carry: Carry,
+    /// Cells of the arriving plane that the stage looks at, from a cell: a plane's offsets, 0 along the swept axis.
+    pub taps: Vec<Tap>,
+    /// Which cells threads give each other.
+    pub exchange: Exchange,
+}
+
+impl Arrival {
+    /// A simplified stage of a program of `fields` fields, for threads and cells of a plane.
+    pub fn of(stage: &Stage, fields: usize, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Arrival {
+        let carry = Carry::of(stage, fields, axes);
+        let mut taps: Vec<Tap> = Vec::new();
+        let formula = carry.nodes.iter().filter_map(|node| match node {
+            Node::Tap(tap) => {
+                let [_, slower, faster] = axes.order(tap.offset);
+                Some((tap.field, [slower, faster]))
+            }
+            _ => None,
+        });
+        let carried = carry.slots.iter().filter_map(|slot| match slot {
+            Slot::Raw { field, across, .. } => Some((*field, *across)),
+            Slot::Node { .. } => None,
+        });
+        for (field, [slower, faster]) in formula.chain(carried) {
+            let tap = Tap { field, offset: axes.padded([0, slower, faster]) };
+            if !taps.contains(&tap) {
+                taps.push(tap);
+            }
+        }
+        let across = |pair: [usize; 2]| axes.padded([1, pair[0], pair[1]]);
+        let exchange = Exchange::at_once(taps.iter().copied(), fields, across(threads), across(cells));
+        Arrival { carry, taps, exchange }
+    }
+
+    /// The planes by which the result is behind what arrives.
+    pub fn delay(&self) -> usize {
+        self.carry.planes[1].unsigned_abs() as usize
+    }
+}
+
+/// Plans streaming planes: the first of [`planes_plans`].
+pub fn plan_planes(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = planes_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        let depth = match options.depth {
+            Depth::Auto => "1 step deep".to_owned(),
+            Depth::Steps(steps) => format!("{steps} steps deep"),
+        };
+        Error::limit(
+            format!("streaming planes on {}", device.name),
+            format!(
+                "{} fields of radius {:?} on {} {}, {depth}",
+                problem.program.fields().len(),
+                problem.program.radius(),
+                problem.shape,
+                problem.dtype,
+            ),
+            format!(
+                "windows wider than their overlap, of {} threads, {} registers of carried values a thread, \
+                 {MOST_OPERATIONS} operations of its cells at all levels, {MOST_ARGUMENTS} taps and carried values a stage \
+                 and {} bytes of workgroup memory",
+                device.threads_per_block,
+                most_words(device, MOST_WORDS),
+                device.shared_bytes_per_block
+            ),
+            "use a smaller --depth, or --execution stepwise",
+        )
+    })
+}
+
+/// All plans of planes that fit a device, the one that the model finds fastest first.
+pub fn planes_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    check_streaming(problem, device, options)?;
+    check_problem(problem)?;
+    let demand = Demand::of(problem);
+    let mut plans: Vec<(f64, Planes)> = search::candidates(&demand, device, options.depth);
+    plans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let depth_asked = options.depth != Depth::Auto;
+    let plan = |(estimate, planes)| plan_of(problem, device, Planes { depth_asked, ..planes }, estimate);
+    Ok(plans.into_iter().map(plan).collect())
+}
+
+/// The plan of a form, where it fits.
+pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<Plan> {
+    super::tiles::check_buffer(problem, device).ok()?;
+    check_problem(problem).ok()?;
+    let demand = Demand::of(problem);
+    let layout = search::layout(&demand, device, form)?;
+    let planes = search::planes(&demand, device, &layout, form)?;
+    let estimate = model::step_seconds(&demand, device, &planes, &layout.cost);
+    Some(plan_of(problem, device, planes, estimate))
+}
+
+/// Refuses what no form of planes does.
+fn check_problem(problem: &Problem) -> Result<()> {
+    let change = "leave --execution at auto, or use --execution stepwise";
+    if problem.shape.dimensions() < 2 {
+        return Err(Error::limit("axes of streaming planes", problem.shape.dimensions(), "2 or 3", change));
+    }
+    let radius = problem.program.radius();
+    if (0..3).any(|axis| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Mirror)) {
+        return Err(Error::invalid(
+            "a mirror boundary of streaming planes",
+            "a cell that a mirror shows is another thread's, or of a plane that has gone",
+            change,
+        ));
+    }
+    Ok(())
+}
+
+fn plan_of(problem: &Problem, device: &DeviceSpec, planes: Planes, estimate: f64) -> Plan {
+    let depth = planes.form.depth;
+    let traffic = Traffic::in_passes(problem, device, depth);
+    let mut plan = base(problem, device, Execution::Streaming, Schedule::Planes(planes), traffic);
+    plan.depth = depth as u32;
+    plan.estimated_seconds = estimate;
+    plan
+}

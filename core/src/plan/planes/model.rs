@@ -1,0 +1,79 @@
+//! How long a step of streaming planes is likely to take: an estimate to choose by.
+
+use super::{Arrival, Axes, Demand, Form, Planes};
+use crate::device::DeviceSpec;
+use crate::plan::portable::rates;
+
+/// Instructions of a level and thread beside cells and slots, and of a plane and thread beside levels.
+const LEVEL_INSTRUCTIONS: f64 = 6.0;
+const PLANE_INSTRUCTIONS: f64 = 30.0;
+/// Instructions of a cell and level beside the formula.
+const CELL_INSTRUCTIONS: f64 = 0.5;
+/// Instructions of a field's cell for its way from device memory, and back.
+const MOVING_INSTRUCTIONS: f64 = 5.0;
+/// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could do.
+const LATENCY_CLOCKS: f64 = 120.0;
+/// Registers of a thread beside what it carries, and for each cell at work.
+const OTHER_REGISTERS: f64 = 36.0;
+const CELL_REGISTERS: f64 = 2.0;
+
+/// What a thread does while a plane passes.
+pub(super) struct Cost {
+    instructions: f64,
+    /// 32-bit accesses of workgroup memory.
+    accesses: f64,
+    barriers: f64,
+    pub registers: f64,
+}
+
+impl Cost {
+    pub fn of(demand: &Demand<'_>, arrivals: &[Arrival], form: &Form, carried: usize) -> Cost {
+        let volume = form.cells.iter().product::<usize>() as f64;
+        let (words, slower) = rates::words(demand.problem.dtype);
+        let (depth, fields) = (form.depth as f64, demand.program.fields().len() as f64);
+        let levels = depth * arrivals.len() as f64;
+        let accesses = arrivals.iter().map(|arrival| {
+            let exchange = &arrival.exchange;
+            exchange.slots + exchange.reads(arrival.taps.iter().copied())
+        });
+        let accesses = depth * accesses.sum::<usize>() as f64;
+        let waits = if accesses == 0.0 { 0.0 } else if form.double { 1.0 } else { 2.0 };
+        Cost {
+            instructions: volume * depth * slower * demand.operations as f64
+                + levels * (volume * CELL_INSTRUCTIONS + LEVEL_INSTRUCTIONS)
+                + accesses
+                + volume * fields * MOVING_INSTRUCTIONS
+                + PLANE_INSTRUCTIONS,
+            accesses: words * accesses,
+            barriers: waits,
+            registers: words * (carried as f64 + CELL_REGISTERS * volume * fields) + OTHER_REGISTERS,
+        }
+    }
+}
+
+/// Seconds a step.
+pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &Planes, cost: &Cost) -> f64 {
+    let threads = planes.threads_per_block() as f64;
+    let resident = rates::resident(device, planes.threads_per_block(), cost.registers, planes.shared_bytes);
+    if resident < 1.0 {
+        // Registers spill, or nothing runs at all.
+        return f64::INFINITY;
+    }
+    let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
+    // A plane of one workgroup, in clocks of a multiprocessor.
+    let work = (threads / 128.0).max(0.25) * cost.instructions;
+    let work = work.max(threads / 32.0 * cost.accesses);
+    let latency = cost.barriers * rates::BARRIER_CLOCKS + LATENCY_CLOCKS;
+    let each = (planes.workgroups() as f64 / rates::units(device)).ceil();
+    let (rounds, last) = ((each / resident).floor(), each % resident);
+    // Workgroups side by side hide each other's waits.
+    let plane = |beside: f64| if beside > 0.0 { beside * work + latency / beside } else { 0.0 };
+    let share = extents[0].div_ceil(planes.form.shares) + planes.margin[0][0] + planes.behind;
+    let compute = share as f64 * (rounds * plane(resident) + plane(last)) / rates::CLOCK;
+    let bytes = demand.problem.dtype.bytes() as f64;
+    let fields = demand.program.fields().len();
+    let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
+    let moved = demand.problem.shape.cells() as f64 * bytes * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
+    let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
+    rates::dispatch_seconds(device, compute, moving) / planes.form.depth as f64
+}

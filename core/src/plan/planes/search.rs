@@ -1,0 +1,161 @@
+//! The forms that fit, and the windows and shares that follow from them.
+
+use super::model::{self, Cost};
+use super::{Arrival, Axes, Demand, Form, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, Planes};
+use crate::device::DeviceSpec;
+use crate::grid::Boundary;
+use crate::plan::Depth;
+use crate::plan::portable::{most_words, product, rates};
+
+/// Depths that are tried, unless one is asked for.
+const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20];
+
+/// Rounds of workgroups that shares are cut for.
+const ROUNDS: [usize; 4] = [1, 2, 3, 5];
+
+/// What depth, threads and cells of a thread come to, whatever the shares.
+pub(super) struct Layout {
+    /// Planes by which the result is behind what arrives.
+    behind: usize,
+    margin: [[usize; 2]; 3],
+    lead: [[usize; 2]; 3],
+    tiles: [usize; 2],
+    carried: usize,
+    shared_bytes: usize,
+    pub cost: Cost,
+}
+
+/// All planes that fit, with their estimated seconds a step.
+pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth) -> Vec<(f64, Planes)> {
+    let depths = match depth {
+        Depth::Steps(steps) => vec![steps as usize],
+        Depth::Auto => DEPTHS.to_vec(),
+    };
+    let mut found = Vec::new();
+    for (threads, cells) in divisions(demand.problem.shape.dimensions()) {
+        for &depth in &depths {
+            for (double, ahead) in [(true, 1), (true, 2), (false, 1)] {
+                let mut form = Form { depth, threads, cells, ahead, double, shares: 1 };
+                let Some(layout) = layout(demand, device, &form) else { continue };
+                for shares in shares(demand, device, &layout, &form) {
+                    form.shares = shares;
+                    if let Some(planes) = planes(demand, device, &layout, &form) {
+                        found.push((model::step_seconds(demand, device, &planes, &layout.cost), planes));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Threads of a window and cells of a thread for a number of axes.
+fn divisions(dimensions: usize) -> Vec<([usize; 2], [usize; 2])> {
+    let (threads, cells): (Vec<[usize; 2]>, Vec<[usize; 2]>) = match dimensions {
+        2 => ([32, 64, 128, 256, 512].map(|x| [1, x]).to_vec(), [1, 2, 4, 8].map(|x| [1, x]).to_vec()),
+        _ => (product([4, 8, 16, 32], [8, 16, 32, 64]).collect(), product([1, 2, 4, 8], [1, 2, 4]).collect()),
+    };
+    let sized = threads.into_iter().filter(|threads| (32..=1024).contains(&threads.iter().product::<usize>()));
+    sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
+}
+
+/// The numbers of shares that fill the device with whole rounds of workgroups, nearly.
+fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form) -> Vec<usize> {
+    let threads = form.threads.iter().product::<usize>();
+    let resident = rates::resident(device, threads, layout.cost.registers, layout.shared_bytes).max(1.0);
+    let places = (rates::units(device) * resident) as usize;
+    let windows = layout.tiles.iter().product::<usize>();
+    let planes = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded())[0];
+    let mut all: Vec<usize> = ROUNDS.iter().map(|rounds| (rounds * places / windows).clamp(1, planes)).collect();
+    all.dedup();
+    all
+}
+
+/// The windows of a form, whatever its shares; `None` where the device or a compiler has no room for it, or its depth
+/// leaves nothing between the margins.
+pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> Option<Layout> {
+    let Form { depth, threads, cells, ahead, double, .. } = *form;
+    let problem = demand.problem;
+    let axes = Axes::of(problem.shape.dimensions());
+    let count = threads.iter().product::<usize>();
+    let volume = cells.iter().product::<usize>();
+    let fields = demand.program.fields().len();
+    if count > device.threads_per_block || depth.checked_mul(volume)? > MOST_OPERATIONS {
+        return None;
+    }
+    let arrivals: Vec<Arrival> =
+        demand.program.stages().iter().map(|stage| Arrival::of(stage, fields, axes, threads, cells)).collect();
+    let carried_of = |arrival: &Arrival| arrival.carry.slots.len() + fields;
+    let carried = volume * (depth * arrivals.iter().map(carried_of).sum::<usize>() + (ahead - 1) * fields);
+    let words = problem.dtype.bytes() / 4;
+    if carried * words > most_words(device, MOST_WORDS)
+        || volume * depth * demand.operations > MOST_OPERATIONS.max(demand.operations)
+        || arrivals.iter().any(|arrival| arrival.taps.len() + arrival.carry.slots.len() + 3 > MOST_ARGUMENTS)
+    {
+        return None;
+    }
+    let slots = depth * arrivals.iter().map(|arrival| arrival.exchange.slots).sum::<usize>();
+    // With nothing to give, both forms are one.
+    if slots == 0 && !double {
+        return None;
+    }
+    let pad = arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
+    let copies = if double { 2 } else { 1 };
+    let all_words = if slots == 0 { 0 } else { copies * slots * count + 2 * pad };
+    let shared_bytes = (all_words * problem.dtype.bytes()).next_multiple_of(16);
+    if shared_bytes > device.shared_bytes_per_block {
+        return None;
+    }
+
+    let swept: [usize; 2] = std::array::from_fn(|side| {
+        depth * arrivals.iter().map(|arrival| arrival.carry.planes[side].unsigned_abs() as usize).sum::<usize>()
+    });
+    let mut margin = axes.order(demand.reach).map(|reach| reach.map(|reach| depth * reach));
+    margin[0] = swept;
+    let (radius, extents) = (axes.order(demand.radius), axes.order(problem.shape.padded()));
+    let sides = axes.order(problem.boundaries.0);
+    let lead: [[usize; 2]; 3] = std::array::from_fn(|axis| {
+        std::array::from_fn(|side| match sides[axis][side] {
+            Boundary::Fixed => 0,
+            Boundary::Periodic => margin[axis][side],
+            Boundary::Constant(_) | Boundary::Mirror => radius[axis].min(margin[axis][side]),
+        })
+    });
+    let mut tiles = [1; 2];
+    for axis in [1, 2] {
+        let (needed, window) = (lead[axis][0] + extents[axis] + lead[axis][1], threads[axis - 1] * cells[axis - 1]);
+        if needed > window {
+            let tile = window.checked_sub(margin[axis][0] + margin[axis][1]).filter(|&tile| tile > 0)?;
+            tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
+        }
+    }
+    let cost = Cost::of(demand, &arrivals, form, carried);
+    let behind = swept[1] + depth * arrivals.len() - 1;
+    Some(Layout { behind, margin, lead, tiles, carried, shared_bytes, cost })
+}
+
+/// The planes of a form; `None` where it has more shares than planes.
+pub(super) fn planes(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form) -> Option<Planes> {
+    let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
+    let workgroups = layout.tiles.iter().product::<usize>().checked_mul(form.shares)?;
+    if form.shares > extents[0] || workgroups > device.buffer_bytes as usize {
+        return None;
+    }
+    let mut planes = Planes {
+        form: *form,
+        depth_asked: false,
+        margin: layout.margin,
+        lead: layout.lead,
+        tiles: layout.tiles,
+        behind: layout.behind,
+        carried: layout.carried,
+        shared_bytes: layout.shared_bytes,
+        valid: 0.0,
+    };
+    let [height, width] = planes.window();
+    // Both margins of a share: what it takes before its first plane, and what waits behind its last.
+    let swept = extents[0] + form.shares * (layout.margin[0][0] + layout.margin[0][1]);
+    let computed = layout.tiles.iter().product::<usize>() as f64 * (height * width) as f64 * swept as f64;
+    planes.valid = demand.problem.shape.cells() as f64 / computed;
+    Some(planes)
+}

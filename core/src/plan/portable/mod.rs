@@ -1,0 +1,104 @@
+//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels for them have in
+//! common, and which of them is planned.
+//!
+//! Three families: a launch a stage ([`Tiles`](super::Tiles)), windows that stay in registers for several steps
+//! ([`Blocks`](super::Blocks)), and planes that stream through several steps ([`Planes`](super::Planes)).
+
+mod neighbours;
+pub(super) mod rates;
+
+use super::tiles::check_buffer;
+use super::{CachePolicy, Depth, Execution, Options, Plan, plan_blocks, plan_tiles};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::grid::Boundary;
+use crate::program::{Problem, Program};
+
+pub use self::neighbours::neighbours as portable_neighbours;
+
+/// The most operations of a kernel's unrolled formulas: compilers take time for each.
+pub(super) const MOST_OPERATIONS: usize = 3000;
+
+/// The most arguments of a stage's function, its taps before all: WGSL allows 255.
+pub(super) const MOST_ARGUMENTS: usize = 240;
+
+/// Plans for a device that has no barrier of all workgroups and does not tell its registers: a launch a stage, or windows
+/// of several steps, whichever is asked for or estimated to be faster.
+pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if options.execution == Execution::Streaming {
+        return plan_blocks(problem, device, options);
+    }
+    if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) && options.execution == Execution::Auto {
+        return plan_blocks(problem, device, options);
+    }
+    let mut stepwise = plan_tiles(problem, device, options)?;
+    if options.execution != Execution::Auto || options.depth != Depth::Auto {
+        return Ok(stepwise);
+    }
+    match plan_blocks(problem, device, options) {
+        Ok(blocks) if blocks.estimated_seconds < stepwise.estimated_seconds => Ok(blocks),
+        Ok(_) => Ok(stepwise),
+        Err(why) => {
+            stepwise.notes.push(format!("not streaming, for that cannot: {why}"));
+            Ok(stepwise)
+        }
+    }
+}
+
+/// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
+/// dispatch.
+pub(super) fn check_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+    problem.check()?;
+    check_buffer(problem, device)?;
+    if options.cache == CachePolicy::Auto {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("--cache {} with --execution streaming", options.cache),
+        "a streaming kernel keeps no cell from launch to launch",
+        "leave --cache at auto, or use --backend cuda --execution persistent",
+    ))
+}
+
+/// What a problem asks of a kernel of several steps, whatever its form.
+pub(super) struct Demand<'a> {
+    pub problem: &'a Problem,
+    /// Simplified, as kernels are made of it.
+    pub program: Program,
+    pub radius: [usize; 3],
+    /// How far a step reaches below and above a cell along each axis, all stages together.
+    pub reach: [[usize; 2]; 3],
+    /// Operations of a cell and step; a fused multiply-add is one.
+    pub operations: usize,
+}
+
+impl Demand<'_> {
+    pub fn of(problem: &Problem) -> Demand<'_> {
+        let program = problem.program.simplified(problem.dtype);
+        let mut reach = [[0; 2]; 3];
+        for stage in program.stages() {
+            for axis in 0..3 {
+                let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
+                let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
+                let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
+                // What lies beyond a mirror is a cell on this side of it.
+                if problem.boundaries.0[axis].contains(&Boundary::Mirror) {
+                    sides = [sides[0].max(sides[1]); 2];
+                }
+                (0..2).for_each(|side| reach[axis][side] += sides[side]);
+            }
+        }
+        let operations = program.operations().max(1);
+        Demand { problem, radius: problem.program.radius(), program, reach, operations }
+    }
+}
+
+/// The most words of registers that a thread may take for cells, of `most` on a GPU: half of them all where a device tells.
+pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
+    if device.registers_per_thread > 0 { most.min(device.registers_per_thread / 2) } else { most }
+}
+
+/// All pairs.
+pub(super) fn product<const N: usize, const M: usize>(a: [usize; N], b: [usize; M]) -> impl Iterator<Item = [usize; 2]> {
+    a.into_iter().flat_map(move |a| b.map(|b| [a, b]))
+}

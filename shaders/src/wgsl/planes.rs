@@ -1,0 +1,624 @@
+//! The kernel of streaming planes: `planes.wgsl` with levels and blocks of cells unrolled.
+//!
+//! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of its levels. Of
+//! level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried. Planes that meet no boundary, of
+//! windows that meet none, take a loop of their own, in which no cell is asked for.
+
+use std::fmt::Write as _;
+
+use abide_core::expr::{Id, Tap};
+use abide_core::plan::planes::{Arrival, Planes};
+use abide_core::plan::stream::carry::Slot;
+use abide_core::plan::{Axes, blocks::Source};
+use abide_core::{Boundary, Problem, Stage};
+
+use super::blocks::{LETTERS, coordinates};
+use super::language::Wgsl;
+use super::{
+    AXES, Binding, DOMAIN, Kernel, POWER, binding_lines, domain_constants, filled, header, moved, tap_functions,
+    uniform_struct, uses_parameters,
+};
+use crate::emit::part;
+
+const PLANES: &str = include_str!("../../kernels/planes.wgsl");
+
+/// The swept axis, and the two of a plane, in names of constants and of variables.
+const SUFFIXES: [&str; 3] = ["S", "R", "C"];
+const INDICES: [&str; 3] = ["p", "r", "c"];
+
+/// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or, `shorter`, for any
+/// number below, which is a uniform.
+pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &Planes, shorter: bool) -> Kernel {
+    let program = &*problem.program;
+    let writer = Writer::new(problem, stages, planes, shorter);
+    let bindings = writer.bindings();
+
+    let mut text = header(problem, if shorter { "fewer steps" } else { "several steps" });
+    if shorter {
+        text.push_str("struct Run {\n    steps: u32,\n}\n");
+    }
+    text.push_str(&uniform_struct(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings));
+    text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
+    text.push_str(&writer.constants());
+    text.push_str(&filled(
+        PLANES,
+        &[
+            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("functions", writer.functions()),
+            ("begin", writer.begin()),
+            ("run", writer.run()),
+        ],
+    ));
+    if text.contains("power(") {
+        text.push_str(POWER);
+    }
+    Kernel {
+        name: program.name().to_owned(),
+        text,
+        bindings,
+        threads: planes.threads_per_block(),
+        workgroups: planes.workgroups(),
+        workgroup_bytes: planes.shared_bytes,
+    }
+}
+
+/// What the parts of the text have in common. Triples begin with the swept axis.
+struct Writer<'a> {
+    problem: &'a Problem,
+    stages: &'a [Stage],
+    planes: &'a Planes,
+    arrivals: Vec<Arrival>,
+    axes: Axes,
+    extents: [usize; 3],
+    radius: [usize; 3],
+    sides: [[Boundary; 2]; 3],
+    /// Axes along which a window, or a share, may hold cells that are not computed.
+    masked: [bool; 3],
+    /// Whether any window and plane can lie inside the computed cells.
+    may_be_inside: bool,
+    /// Whether the number of steps is a uniform.
+    shorter: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(problem: &'a Problem, stages: &'a [Stage], planes: &'a Planes, shorter: bool) -> Self {
+        let program = &*problem.program;
+        let axes = Axes::of(problem.shape.dimensions());
+        let (threads, cells) = (planes.form.threads, planes.form.cells);
+        let arrival = |stage| Arrival::of(stage, program.fields().len(), axes, threads, cells);
+        let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(program.radius()));
+        let sides = axes.order(problem.boundaries.0);
+        let masked: [bool; 3] =
+            std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
+        let mut writer = Writer {
+            problem,
+            stages,
+            planes,
+            arrivals: stages.iter().map(arrival).collect(),
+            axes,
+            extents,
+            radius,
+            sides,
+            masked,
+            may_be_inside: true,
+            shorter,
+        };
+        let fits = |axis: usize| planes.window()[axis - 1] <= writer.computed(axis).len();
+        let swept = !masked[0] || planes.behind + planes.form.ahead < writer.computed(0).len();
+        writer.may_be_inside = fits(1) && fits(2) && swept;
+        writer
+    }
+
+    fn computed(&self, axis: usize) -> std::ops::Range<usize> {
+        let padded = self.axes.0[axis];
+        self.problem.boundaries.computed(padded, self.extents[axis], self.radius[axis])
+    }
+
+    fn bindings(&self) -> Vec<Binding> {
+        let program = &self.problem.program;
+        let fields = 0..program.fields().len();
+        let parameters = self.stages.iter().any(uses_parameters).then_some(Binding::Parameters);
+        let steps = self.shorter.then_some(Binding::Steps);
+        let olds = fields.clone().map(Binding::Old);
+        parameters.into_iter().chain(steps).chain(olds).chain(self.written().into_iter().map(Binding::New)).collect()
+    }
+
+    fn written(&self) -> Vec<usize> {
+        (0..self.fields()).filter(|&field| self.problem.program.is_written(field)).collect()
+    }
+
+    fn fields(&self) -> usize {
+        self.problem.program.fields().len()
+    }
+
+    fn volume(&self) -> usize {
+        self.planes.form.cells.iter().product()
+    }
+
+    fn threads(&self) -> usize {
+        self.planes.threads_per_block()
+    }
+
+    fn levels(&self) -> usize {
+        self.planes.form.depth * self.stages.len()
+    }
+
+    fn arrival(&self, level: usize) -> &Arrival {
+        &self.arrivals[level % self.stages.len()]
+    }
+
+    /// The planes by which what arrives at a level is behind what arrives at the first.
+    fn lag(&self, level: usize) -> usize {
+        (0..level).map(|before| self.arrival(before).delay() + 1).sum()
+    }
+
+    /// The first of a level's slots.
+    fn first_slot(&self, level: usize) -> usize {
+        (0..level).map(|before| self.arrival(before).exchange.slots).sum()
+    }
+
+    /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
+    fn slots(&self) -> [usize; 2] {
+        let pad = self.arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
+        [self.first_slot(self.levels()) * self.threads(), pad]
+    }
+
+    /// Where a cell of the block lies in it: row and column.
+    fn place(&self, cell: usize) -> [usize; 2] {
+        let columns = self.planes.form.cells[1];
+        [cell / columns, cell % columns]
+    }
+
+    /// The indices of a cell of the block, in a plane, as arguments.
+    fn indices(&self, plane: &str, cell: usize) -> String {
+        let [row, column] = self.place(cell);
+        self.axes.padded([plane.to_owned(), format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]).join(", ")
+    }
+
+    fn constants(&self) -> String {
+        let mut text = String::new();
+        let planes = self.planes;
+        let mut constant = |name: &str, value: isize| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "const {name}: i32 = {value};");
+        };
+        for axis in 0..3 {
+            let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
+            let extent = self.extents[axis] as isize;
+            // Beyond these no level needs a cell that is not computed.
+            let ghosts = self.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
+            for (name, value) in [
+                ("EXTENT", extent),
+                ("FIRST", computed.start as isize),
+                ("END", computed.end as isize),
+                ("FROM", -ghosts[0]),
+                ("TO", extent + ghosts[1]),
+                ("LEAD", planes.lead[axis][0] as isize),
+                ("MARGIN", planes.margin[axis][0] as isize),
+            ] {
+                constant(&format!("{name}_{suffix}"), value);
+            }
+            if axis > 0 {
+                for (name, value) in [
+                    ("WINDOW", planes.window()[axis - 1]),
+                    ("TILE", planes.tile()[axis - 1]),
+                    ("TILES", planes.tiles[axis - 1]),
+                    ("THREADS", planes.form.threads[axis - 1]),
+                    ("CELLS", planes.form.cells[axis - 1]),
+                ] {
+                    constant(&format!("{name}_{suffix}"), value as isize);
+                }
+            }
+        }
+        let shares = planes.form.shares;
+        for (name, value) in [
+            ("THREADS", self.threads()),
+            ("WINDOWS", planes.tiles.iter().product()),
+            ("SHARES", shares),
+            // Of each share; the first ones have one more.
+            ("PLANES", self.extents[0] / shares),
+            ("MORE", self.extents[0] % shares),
+            ("BEHIND", planes.behind),
+            ("AHEAD", planes.form.ahead),
+        ] {
+            constant(name, value as isize);
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The slots, the stages, and taps through the boundary.
+    fn functions(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let [words, pad] = self.slots();
+        if words > 0 {
+            let copies = if self.planes.form.double { 2 } else { 1 };
+            lines.push(
+                "// What threads give each other; before and behind it is what taps beyond the window land in."
+                    .to_owned(),
+            );
+            lines.push(format!("var<workgroup> slots: array<real, {}>;", copies * words + 2 * pad));
+            lines.push(String::new());
+        }
+        for number in 0..self.stages.len() {
+            lines.extend(self.function(number));
+        }
+        lines.extend(tap_functions(0..self.fields()));
+        lines
+    }
+
+    /// What the arrival of a plane does for a cell: its part of each cell's formula that it is a plane of.
+    fn function(&self, number: usize) -> Vec<String> {
+        let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
+        let carry = &arrival.carry;
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+        let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
+        let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
+        let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
+        let mut lines = vec![format!("struct Arrived{number} {{")];
+        lines.extend((0..self.fields()).map(|field| format!("    v{field}: real,")));
+        lines.extend((0..carry.slots.len()).map(|slot| format!("    k{slot}: real,")));
+        lines.push("}".to_owned());
+        lines.push(format!("// {:?}", stage.name));
+        lines.push(format!("fn arrive{number}({}) -> Arrived{number} {{", arguments.join(", ")));
+        lines.push(format!("    var arrived: Arrived{number};"));
+        for plane in (carry.planes[0]..=carry.planes[1]).rev() {
+            lines.extend(self.part(arrival, plane));
+        }
+        for (slot, what) in carry.slots.iter().enumerate() {
+            if let Slot::Raw { field, age, across } = *what {
+                let younger = Slot::Raw { field, age: age - 1, across };
+                let from = match carry.slots.iter().position(|&other| other == younger) {
+                    Some(from) if age > 0 => format!("k{from}"),
+                    _ => self.tap(arrival, field, [0, across[0], across[1]]),
+                };
+                lines.push(format!("    arrived.k{slot} = {from};"));
+            }
+        }
+        lines.push("    return arrived;".to_owned());
+        lines.push("}".to_owned());
+        lines.push(String::new());
+        lines
+    }
+
+    /// What the arrival of a plane does for the cell from which it lies at `plane`.
+    fn part(&self, arrival: &Arrival, plane: i32) -> Vec<String> {
+        let (carry, axes) = (&arrival.carry, self.axes);
+        let last = plane == carry.planes[1];
+        // What is new for this cell and carried on, or is its new value.
+        let mut wanted: Vec<Id> = if last { carry.values.clone() } else { Vec::new() };
+        let values = wanted.len();
+        let mut kept = Vec::new();
+        for (slot, what) in carry.slots.iter().enumerate() {
+            if let Slot::Node { node, cut } = *what
+                && cut == plane
+            {
+                wanted.push(node);
+                kept.push(slot);
+            }
+        }
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let known = |id: Id| {
+            let ready = carry.ready[id as usize]?;
+            let slot = (ready < plane).then(|| carry.slot(id, plane - 1, axes)).flatten();
+            slot.map(|slot| format!("k{slot}"))
+        };
+        let tap = |tap: Tap| {
+            let [_, row, column] = axes.order(tap.offset);
+            self.tap(arrival, tap.field, [0, row, column])
+        };
+        let language = Wgsl { index: self.index_of(plane) };
+        let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, 8, tap);
+        let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
+        lines.extend(body.statements.lines().map(str::to_owned));
+        let (new, carried) = body.outputs.split_at(values);
+        lines.extend(new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")));
+        lines.extend(kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")));
+        lines.push("    }".to_owned());
+        lines
+    }
+
+    /// The argument that holds a cell of the arriving plane.
+    fn tap(&self, arrival: &Arrival, field: u16, offset: [i32; 3]) -> String {
+        let tap = Tap { field, offset: self.axes.padded(offset) };
+        format!("t{}", arrival.taps.iter().position(|&other| other == tap).unwrap_or_default())
+    }
+
+    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the cell itself.
+    fn index_of(&self, plane: i32) -> [String; 3] {
+        let moved = [moved(-plane as isize), String::new(), String::new()];
+        let index = |axis: usize| {
+            let index = format!("{}{}", LETTERS[self.axes.0[axis]], moved[axis]);
+            if self.sides[axis][0] == Boundary::Periodic && self.radius[axis] > 0 {
+                let upper = AXES[self.axes.0[axis]];
+                return format!("source({index}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
+            }
+            index
+        };
+        self.axes.padded([index(0), index(1), index(2)])
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        let volume = self.volume();
+        (0..self.fields()).flat_map(move |field| (0..volume).map(move |cell| (field, cell)))
+    }
+
+    /// What a thread has, what is asked for at the sides, and the first planes.
+    fn begin(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for axis in [1, 2] {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            lines.push(format!(
+                "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
+            ));
+            lines.push(format!(
+                "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
+                 window_{index} == TILES_{suffix} - 1);"
+            ));
+            for at in 0..self.planes.form.cells[axis - 1] {
+                lines.push(format!(
+                    "let keeps_{index}{at} = {index}{plus} >= low_{index} && {index}{plus} < high_{index};",
+                    plus = moved(at as isize)
+                ));
+            }
+        }
+        let mut beside = Vec::new();
+        for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            for at in 0..self.planes.form.cells[axis - 1] {
+                lines.push(format!("let held_{index}{at} = {};", held(&format!("{index}{}", moved(at as isize)), suffix)));
+                beside.push(format!("held_{index}{at}"));
+            }
+        }
+        if !beside.is_empty() {
+            lines.push(format!("let beside = {};", beside.join(" || ")));
+        }
+        for level in 0..self.levels() {
+            let slots = self.arrival(level).carry.slots.len();
+            let slots = (0..slots).flat_map(|slot| (0..self.volume()).map(move |cell| (slot, cell)));
+            lines.extend(slots.map(|(slot, cell)| format!("var k{level}_{slot}_{cell}: real;")));
+            let first = |(field, cell)| match level {
+                0 => format!("var u0_{field}_{cell} = tap_{field}({});", self.indices("p", cell)),
+                _ => format!("var u{level}_{field}_{cell}: real;"),
+            };
+            lines.extend(self.cells().map(first));
+        }
+        for ahead in 1..self.planes.form.ahead {
+            lines.extend(self.cells().map(|(field, cell)| {
+                let indices = self.indices(&format!("p + {ahead}"), cell);
+                format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
+            }));
+        }
+        let [words, pad] = self.slots();
+        if words > 0 {
+            lines.push(format!("{} here = t + {pad};", if self.planes.form.double { "var" } else { "let" }));
+            lines.extend(self.publish());
+        }
+        lines
+    }
+
+    /// The loops: planes that meet no boundary, and others.
+    fn run(&self) -> Vec<String> {
+        let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
+        let mut lines = Vec::new();
+        if !self.may_be_inside {
+            lines.push("for (; p < end; p++) {".to_owned());
+            lines.extend(indented(self.plane(true)));
+            lines.push("}".to_owned());
+            return lines;
+        }
+        let within = [1, 2].map(|axis| {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
+        });
+        lines.push("// No cell of the window is held or beyond the domain; nor, between these two planes, at any level.".to_owned());
+        lines.push(format!("let inside = {};", within.join(" && ")));
+        let [low, high] = match self.masked[0] {
+            true => ["FIRST_S + BEHIND", "END_S - AHEAD"],
+            false => ["p", "end"],
+        };
+        lines.push(format!("let low = {low};"));
+        lines.push(format!("let high = {high};"));
+        lines.push(format!("let at = r * {} + c;", self.stride(1)));
+        lines.push("while p < end {".to_owned());
+        lines.push("    if inside && p >= low && p < high {".to_owned());
+        lines.push("        let stop = min(end, high);".to_owned());
+        lines.push("        for (; p < stop; p++) {".to_owned());
+        lines.extend(indented(indented(indented(self.plane(false)).collect()).collect()));
+        lines.push("        }".to_owned());
+        lines.push("    } else {".to_owned());
+        lines.push("        let stop = select(end, min(end, low), inside && p < low);".to_owned());
+        lines.push("        for (; p < stop; p++) {".to_owned());
+        lines.extend(indented(indented(indented(self.plane(true)).collect()).collect()));
+        lines.push("        }".to_owned());
+        lines.push("    }".to_owned());
+        lines.push("}".to_owned());
+        lines
+    }
+
+    /// Cells from one index to the next along an axis.
+    fn stride(&self, axis: usize) -> usize {
+        let [_, rows, columns] = self.problem.shape.padded();
+        [rows * columns, columns, 1][self.axes.0[axis]]
+    }
+
+    /// All that the arrival of plane `p` does.
+    fn plane(&self, edge: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let [words, pad] = self.slots();
+        let double = self.planes.form.double;
+        if words > 0 {
+            lines.push("workgroupBarrier();".to_owned());
+        }
+        if !edge {
+            lines.push(format!("let begin = max(source(p + AHEAD, {}), 0) * {} + at;", self.swept(), self.stride(0)));
+        }
+        lines.extend(self.cells().map(|(field, cell)| {
+            if edge {
+                return format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
+            }
+            let [row, column] = self.place(cell);
+            format!("let l{field}_{cell} = old_{field}[begin{}];", moved((row * self.stride(1) + column) as isize))
+        }));
+        for level in (0..self.levels()).rev() {
+            lines.extend(self.level(level, edge));
+        }
+        for ahead in 0..self.planes.form.ahead {
+            let name = |ahead: usize| match ahead {
+                0 => "u0".to_owned(),
+                n if n == self.planes.form.ahead => "l".to_owned(),
+                n => format!("a{n}"),
+            };
+            lines.extend(self.cells().map(|(field, cell)| {
+                let from = name(ahead + 1);
+                let from = if from == "l" { format!("l{field}_{cell}") } else { format!("{from}_{field}_{cell}") };
+                format!("{}_{field}_{cell} = {from};", name(ahead))
+            }));
+        }
+        if words > 0 {
+            // What others still read is not written.
+            lines.push(if double {
+                format!("here = 2 * t + {} - here;", 2 * pad + words)
+            } else {
+                "workgroupBarrier();".to_owned()
+            });
+            lines.extend(self.publish());
+        }
+        lines
+    }
+
+    /// The swept axis as arguments of `source`.
+    fn swept(&self) -> String {
+        let upper = AXES[self.axes.0[0]];
+        format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
+    }
+
+    /// A level takes the plane that waits before it.
+    fn level(&self, level: usize, edge: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let number = level % self.stages.len();
+        let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
+        let first = self.first_slot(level);
+        let mut read: Vec<(u16, usize, isize)> = Vec::new();
+        for cell in 0..self.volume() {
+            let mut arguments = Vec::new();
+            for &tap in &arrival.taps {
+                arguments.push(match arrival.exchange.source(cell, tap) {
+                    Source::Own(place) => format!("u{level}_{}_{place}", tap.field),
+                    Source::Other(rank, thread) => {
+                        let key = (tap.field, rank, thread);
+                        let known = read.iter().position(|&other| other == key);
+                        let name = known.unwrap_or(read.len());
+                        if known.is_none() {
+                            let field_first =
+                                arrival.exchange.fields[usize::from(tap.field)].as_ref().map_or(0, |given| given.first);
+                            let distance = ((first + field_first + rank) * self.threads()) as isize + thread;
+                            lines.push(format!("let n{level}_{name} = slots[here{}];", moved(distance)));
+                            read.push(key);
+                        }
+                        format!("n{level}_{name}")
+                    }
+                });
+            }
+            arguments.extend((0..arrival.carry.slots.len()).map(|slot| format!("k{level}_{slot}_{cell}")));
+            let [row, column] = self.place(cell);
+            let plane = format!("p{}", moved(-(self.lag(level) as isize)));
+            let indices = self.axes.padded([plane, format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]);
+            arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
+            lines.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
+        }
+        for cell in 0..self.volume() {
+            let slots = 0..arrival.carry.slots.len();
+            lines.extend(slots.map(|slot| format!("k{level}_{slot}_{cell} = w{level}_{cell}.k{slot};")));
+        }
+        let is_last = level + 1 == self.levels();
+        lines.extend(self.cells().map(|(field, cell)| {
+            format!("{}{}_{field}_{cell} = w{level}_{cell}.v{field};", if is_last { "var u" } else { "u" }, level + 1)
+        }));
+        let behind = self.lag(level) + arrival.delay();
+        if edge {
+            lines.extend(self.bound(level, behind));
+        }
+        let is_step = (level + 1).is_multiple_of(self.stages.len());
+        if self.shorter && is_step {
+            lines.push(format!("if run.steps == {}u {{", (level + 1) / self.stages.len()));
+            lines.extend(self.store(level + 1, behind).into_iter().map(|line| format!("    {line}")));
+            lines.push("}".to_owned());
+        } else if is_last {
+            lines.extend(self.store(level + 1, behind));
+        }
+        lines
+    }
+
+    /// Gives cells that are not computed their values: those at fixed sides keep the input's, ghost cells the constant.
+    fn bound(&self, level: usize, behind: usize) -> Vec<String> {
+        if !self.masked.contains(&true) {
+            return Vec::new();
+        }
+        let swept = self.masked[0].then_some("beyond".to_owned());
+        let across = self.masked[1] || self.masked[2];
+        let any: Vec<String> = swept.clone().into_iter().chain(across.then(|| "beside".to_owned())).collect();
+        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
+        if self.masked[0] {
+            lines.push(format!("    let beyond = {};", held("s", "S")));
+        }
+        lines.push(format!("    if {} {{", any.join(" || ")));
+        for cell in 0..self.volume() {
+            let place = self.place(cell);
+            let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
+            let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
+            let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
+            lines.push(format!("        if {} {{", terms.join(" || ")));
+            for &field in &self.stages[level % self.stages.len()].writes {
+                let value = format!("tap_{field}({})", self.indices("s", cell));
+                lines.push(format!("            u{}_{field}_{cell} = {value};", level + 1));
+            }
+            lines.push("        }".to_owned());
+        }
+        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines
+    }
+
+    /// The cells of a plane of the result that the window keeps, to device memory.
+    fn store(&self, level: usize, behind: usize) -> Vec<String> {
+        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
+        lines.push("    if s >= first && s < last {".to_owned());
+        let [plane, row] = [self.stride(0), self.stride(1)];
+        lines.push(format!("        let to = s * {plane} + r * {row} + c;"));
+        for cell in 0..self.volume() {
+            let [y, x] = self.place(cell);
+            lines.push(format!("        if keeps_r{y} && keeps_c{x} {{"));
+            let offset = moved((y * row + x) as isize);
+            let store = |field: &usize| format!("            new_{field}[to{offset}] = u{level}_{field}_{cell};");
+            lines.extend(self.written().iter().map(store));
+            lines.push("        }".to_owned());
+        }
+        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines
+    }
+
+    /// The cells that others need of the planes that wait, into their slots.
+    fn publish(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for level in 0..self.levels() {
+            let first = self.first_slot(level);
+            for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
+                let Some(given) = given else { continue };
+                let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
+                lines.extend(ranks.map(|(cell, rank)| {
+                    let offset = moved(((first + given.first + rank) * self.threads()) as isize);
+                    format!("slots[here{offset}] = u{level}_{field}_{cell};")
+                }));
+            }
+        }
+        lines
+    }
+}
+
+/// Whether an index along an axis is of a cell that is not computed but needed.
+fn held(index: &str, suffix: &str) -> String {
+    format!("held({index}, FIRST_{suffix}, END_{suffix}, FROM_{suffix}, TO_{suffix})")
+}
