@@ -69,7 +69,18 @@ impl WgpuSession {
         let clock = Clock::new(&gpu).await?;
         let pace = Pace::new(plan, passes.len());
         let (problem, plan) = (problem.clone(), plan.clone());
-        let session = WgpuSession { gpu, problem, plan, fields: buffers, uniforms, passes, shorter: None, clock, rounds: 0, pace };
+        let session = WgpuSession {
+            gpu,
+            problem,
+            plan,
+            fields: buffers,
+            uniforms,
+            passes,
+            shorter: None,
+            clock,
+            rounds: 0,
+            pace,
+        };
         session.load_parameters().await?;
         for (field, values) in fields.iter().enumerate() {
             session.fields.write(&session.gpu, field, 0, values).await?;

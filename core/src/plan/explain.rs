@@ -281,7 +281,10 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
     line(
         text,
         "depth",
-        &format!("{} steps a pass, {} planes behind what arrives; {barriers} a plane", planes.form.depth, planes.behind),
+        &format!(
+            "{} steps a pass, {} planes behind what arrives; {barriers} a plane",
+            planes.form.depth, planes.behind
+        ),
     );
     line(
         text,

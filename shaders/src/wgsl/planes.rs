@@ -86,16 +86,14 @@ impl<'a> Writer<'a> {
         let program = &*problem.program;
         let axes = Axes::of(problem.shape.dimensions());
         let (threads, cells) = (planes.form.threads, planes.form.cells);
-        let arrival = |stage| Arrival::of(stage, program.fields().len(), axes, threads, cells);
         let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(program.radius()));
         let sides = axes.order(problem.boundaries.0);
-        let masked: [bool; 3] =
-            std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
+        let masked: [bool; 3] = std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
         let mut writer = Writer {
             problem,
             stages,
             planes,
-            arrivals: stages.iter().map(arrival).collect(),
+            arrivals: Arrival::all(stages, program.fields().len(), axes, threads, cells),
             axes,
             extents,
             radius,
@@ -173,7 +171,9 @@ impl<'a> Writer<'a> {
     /// The indices of a cell of the block, in a plane, as arguments.
     fn indices(&self, plane: &str, cell: usize) -> String {
         let [row, column] = self.place(cell);
-        self.axes.padded([plane.to_owned(), format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]).join(", ")
+        self.axes
+            .padded([plane.to_owned(), format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))])
+            .join(", ")
     }
 
     fn constants(&self) -> String {
@@ -187,7 +187,8 @@ impl<'a> Writer<'a> {
             let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
             let extent = self.extents[axis] as isize;
             // Beyond these no level needs a cell that is not computed.
-            let ghosts = self.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
+            let ghosts =
+                self.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
             for (name, value) in [
                 ("EXTENT", extent),
                 ("FIRST", computed.start as isize),
@@ -351,9 +352,7 @@ impl<'a> Writer<'a> {
         let mut lines = Vec::new();
         for axis in [1, 2] {
             let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
-            lines.push(format!(
-                "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
-            ));
+            lines.push(format!("let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"));
             lines.push(format!(
                 "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
                  window_{index} == TILES_{suffix} - 1);"
@@ -369,7 +368,10 @@ impl<'a> Writer<'a> {
         for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
             let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
             for at in 0..self.planes.form.cells[axis - 1] {
-                lines.push(format!("let held_{index}{at} = {};", held(&format!("{index}{}", moved(at as isize)), suffix)));
+                lines.push(format!(
+                    "let held_{index}{at} = {};",
+                    held(&format!("{index}{}", moved(at as isize)), suffix)
+                ));
                 beside.push(format!("held_{index}{at}"));
             }
         }
@@ -414,7 +416,10 @@ impl<'a> Writer<'a> {
             let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
             format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
         });
-        lines.push("// No cell of the window is held or beyond the domain; nor, between these two planes, at any level.".to_owned());
+        lines.push(
+            "// No cell of the window is held or beyond the domain; nor, between these two planes, at any level."
+                .to_owned(),
+        );
         lines.push(format!("let inside = {};", within.join(" && ")));
         let [low, high] = match self.masked[0] {
             true => ["FIRST_S + BEHIND", "END_S - AHEAD"],
@@ -526,7 +531,8 @@ impl<'a> Writer<'a> {
             arguments.extend((0..arrival.carry.slots.len()).map(|slot| format!("k{level}_{slot}_{cell}")));
             let [row, column] = self.place(cell);
             let plane = format!("p{}", moved(-(self.lag(level) as isize)));
-            let indices = self.axes.padded([plane, format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]);
+            let indices =
+                self.axes.padded([plane, format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]);
             arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
             lines.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
         }

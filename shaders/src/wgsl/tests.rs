@@ -102,7 +102,9 @@ fn every_kernel_of_planes_is_valid() {
             for dtype in [DType::F32, DType::F64] {
                 let extents = &[53, 71, 307][3 - dimensions..];
                 let mut problem = problem(entry.program(dimensions).unwrap(), extents, dtype);
-                for boundary in ["fixed", "periodic", "constant=0.5", "z=periodic,y-=constant=0.1,x-=fixed,x+=constant=1"] {
+                for boundary in
+                    ["fixed", "periodic", "constant=0.5", "z=periodic,y-=constant=0.1,x-=fixed,x+=constant=1"]
+                {
                     problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
                     turn += 1;
                     let (shared_bytes, threads) = [(16 << 10, 256), (48 << 10, 1024)][turn % 2];

@@ -1,55 +1,8 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::expr::Tap;
-use crate::plan::{CachePolicy, Recipe, Tune, plan_portable, plan_tiles, portable_neighbours};
-use crate::grid::Boundary;
-use crate::{Boundaries, DType, Shape, catalogue};
-
-/// An adapter that tells as little as adapters do.
-fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandwidth: f64) -> DeviceSpec {
-    DeviceSpec {
-        name: "adapter".to_owned(),
-        compute_capability: None,
-        multiprocessors: 0,
-        registers: 0,
-        registers_per_thread: 0,
-        shared_bytes: shared_bytes_per_block,
-        shared_bytes_per_block,
-        shared_bytes_reserved: 0,
-        threads: threads_per_block,
-        threads_per_block,
-        warp: 1,
-        l2_bytes: 0,
-        memory_bytes: 0,
-        buffer_bytes: 1 << 31,
-        memory_bandwidth,
-        l2_bandwidth: memory_bandwidth,
-        shared_bandwidth: 0.0,
-        f32_flops: 0.0,
-        f64_flops: 0.0,
-        launch_seconds: 7e-6,
-        barrier_seconds: 0.0,
-    }
-}
-
-/// WebGPU's least, a mobile GPU, a desktop's, a data centre's over Vulkan.
-fn adapters() -> [DeviceSpec; 4] {
-    [
-        adapter(16 << 10, 256, 20e9),
-        adapter(32 << 10, 512, 60e9),
-        adapter(32 << 10, 1024, 500e9),
-        adapter(48 << 10, 1024, 4.2e12),
-    ]
-}
-
-fn problem(name: &str, extents: &[usize], dtype: DType, boundary: &str) -> Problem {
-    let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
-    let mut problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
-    problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed).unwrap();
-    problem.check().unwrap();
-    problem
-}
+use crate::plan::portable::tests::{adapters, problem};
+use crate::plan::{Recipe, plan_portable, plan_tiles};
+use crate::{DType, catalogue};
 
 fn problems() -> Vec<Problem> {
     let cases: [(&str, &[usize]); 8] = [
@@ -185,26 +138,6 @@ fn halos_are_as_wide_as_a_step_reaches() {
 }
 
 #[test]
-fn what_is_asked_is_kept_to() {
-    let device = &adapters()[3];
-    let large = problem("2d5pt", &[2304, 2304], DType::F32, "fixed");
-    let options = Options::default();
-    let deep = plan_portable(&large, device, &Options { depth: Depth::Steps(7), ..options }).unwrap();
-    assert_eq!((deep.execution, deep.depth), (Execution::Streaming, 7));
-    let one = plan_portable(&large, device, &Options { depth: Depth::Steps(1), ..options }).unwrap();
-    assert_eq!((one.execution, one.depth), (Execution::Stepwise, 1));
-    let streaming = Options { execution: Execution::Streaming, depth: Depth::Steps(1), ..options };
-    assert_eq!(plan_portable(&large, device, &streaming).unwrap().depth, 1);
-    let stepwise = Options { execution: Execution::Stepwise, depth: Depth::Steps(4), ..options };
-    assert!(matches!(plan_portable(&large, device, &stepwise), Err(Error::Limit { .. })));
-    let cached = Options { execution: Execution::Streaming, cache: CachePolicy::Shared, ..options };
-    assert!(matches!(plan_portable(&large, device, &cached), Err(Error::Invalid { .. })));
-    let hopeless = Options { depth: Depth::Steps(1000), ..options };
-    let error = plan_portable(&large, device, &hopeless).unwrap_err();
-    assert!(error.to_string().contains("1000 steps deep"), "{error}");
-}
-
-#[test]
 fn large_domains_are_advanced_several_steps_at_once() {
     let device = &adapters()[3];
     for (name, extents, least) in [
@@ -225,27 +158,6 @@ fn large_domains_are_advanced_several_steps_at_once() {
             plan.summary()
         );
     }
-}
-
-#[test]
-fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
-    let device = &adapters()[3];
-    let problem = problem("2d5pt", &[1024, 1024], DType::F32, "fixed");
-    for (tune, most) in [(Tune::Quick, 8), (Tune::Full, 40)] {
-        let options = Options { tune, ..Options::default() };
-        let plans = portable_neighbours(&problem, device, &options).unwrap();
-        assert_eq!(plans.len(), most);
-        assert_eq!(plans[0], plan_portable(&problem, device, &options).unwrap());
-        assert_eq!(plans.iter().filter(|plan| plan.execution == Execution::Stepwise).count(), 1);
-        let forms: std::collections::HashSet<_> =
-            plans.iter().filter_map(|plan| plan.blocks()).map(|blocks| blocks.form).collect();
-        assert_eq!(forms.len(), most - 1);
-        for plan in &plans {
-            assert_eq!(Recipe::of(plan).unwrap().plan(&problem, device, &options).as_ref(), Some(plan));
-        }
-    }
-    let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
-    assert_eq!(portable_neighbours(&problem, device, &stepwise).unwrap().len(), 1);
 }
 
 #[test]

@@ -106,9 +106,13 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// A simplified stage of a program of `fields` fields, for threads and cells of a plane.
-    pub fn of(stage: &Stage, fields: usize, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Arrival {
-        let carry = Carry::of(stage, fields, axes);
+    /// The simplified stages of a step of a program of `fields` fields, for threads and cells of a plane.
+    pub fn all(stages: &[Stage], fields: usize, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Vec<Arrival> {
+        stages.iter().map(|stage| Arrival::of(Carry::of(stage, fields, axes), axes, threads, cells)).collect()
+    }
+
+    fn of(carry: Carry, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Arrival {
+        let fields = carry.values.len();
         let mut taps: Vec<Tap> = Vec::new();
         let formula = carry.nodes.iter().filter_map(|node| match node {
             Node::Tap(tap) => {
@@ -185,7 +189,10 @@ pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<
     super::tiles::check_buffer(problem, device).ok()?;
     check_problem(problem).ok()?;
     let demand = Demand::of(problem);
-    let layout = search::layout(&demand, device, form)?;
+    let stages = demand.program.stages();
+    let axes = Axes::of(problem.shape.dimensions());
+    let arrivals = Arrival::all(stages, demand.program.fields().len(), axes, form.threads, form.cells);
+    let layout = search::layout(&demand, device, form, &arrivals)?;
     let planes = search::planes(&demand, device, &layout, form)?;
     let estimate = model::step_seconds(&demand, device, &planes, &layout.cost);
     Some(plan_of(problem, device, planes, estimate))

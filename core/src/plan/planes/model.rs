@@ -37,7 +37,13 @@ impl Cost {
             exchange.slots + exchange.reads(arrival.taps.iter().copied())
         });
         let accesses = depth * accesses.sum::<usize>() as f64;
-        let waits = if accesses == 0.0 { 0.0 } else if form.double { 1.0 } else { 2.0 };
+        let waits = if accesses == 0.0 {
+            0.0
+        } else if form.double {
+            1.0
+        } else {
+            2.0
+        };
         Cost {
             instructions: volume * depth * slower * demand.operations as f64
                 + levels * (volume * CELL_INSTRUCTIONS + LEVEL_INSTRUCTIONS)

@@ -1,7 +1,7 @@
 //! The forms that fit, and the windows and shares that follow from them.
 
 use super::model::{self, Cost};
-use super::{Arrival, Axes, Demand, Form, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, Planes};
+use super::{Arrival, Axes, Carry, Demand, Form, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, Planes};
 use crate::device::DeviceSpec;
 use crate::grid::Boundary;
 use crate::plan::Depth;
@@ -32,11 +32,17 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
         Depth::Auto => DEPTHS.to_vec(),
     };
     let mut found = Vec::new();
-    for (threads, cells) in divisions(demand.problem.shape.dimensions()) {
+    let dimensions = demand.problem.shape.dimensions();
+    let axes = Axes::of(dimensions);
+    let carries: Vec<Carry> =
+        demand.program.stages().iter().map(|stage| Carry::of(stage, demand.program.fields().len(), axes)).collect();
+    for (threads, cells) in divisions(dimensions) {
+        let arrival = |carry: &Carry| Arrival::of(carry.clone(), axes, threads, cells);
+        let arrivals: Vec<Arrival> = carries.iter().map(arrival).collect();
         for &depth in &depths {
             for (double, ahead) in [(true, 1), (true, 2), (false, 1)] {
                 let mut form = Form { depth, threads, cells, ahead, double, shares: 1 };
-                let Some(layout) = layout(demand, device, &form) else { continue };
+                let Some(layout) = layout(demand, device, &form, &arrivals) else { continue };
                 for shares in shares(demand, device, &layout, &form) {
                     form.shares = shares;
                     if let Some(planes) = planes(demand, device, &layout, &form) {
@@ -73,7 +79,7 @@ fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form
 
 /// The windows of a form, whatever its shares; `None` where the device or a compiler has no room for it, or its depth
 /// leaves nothing between the margins.
-pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> Option<Layout> {
+pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arrivals: &[Arrival]) -> Option<Layout> {
     let Form { depth, threads, cells, ahead, double, .. } = *form;
     let problem = demand.problem;
     let axes = Axes::of(problem.shape.dimensions());
@@ -83,8 +89,6 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
     if count > device.threads_per_block || depth.checked_mul(volume)? > MOST_OPERATIONS {
         return None;
     }
-    let arrivals: Vec<Arrival> =
-        demand.program.stages().iter().map(|stage| Arrival::of(stage, fields, axes, threads, cells)).collect();
     let carried_of = |arrival: &Arrival| arrival.carry.slots.len() + fields;
     let carried = volume * (depth * arrivals.iter().map(carried_of).sum::<usize>() + (ahead - 1) * fields);
     let words = problem.dtype.bytes() / 4;
@@ -129,7 +133,7 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form) -> O
             tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
         }
     }
-    let cost = Cost::of(demand, &arrivals, form, carried);
+    let cost = Cost::of(demand, arrivals, form, carried);
     let behind = swept[1] + depth * arrivals.len() - 1;
     Some(Layout { behind, margin, lead, tiles, carried, shared_bytes, cost })
 }

@@ -1,1 +1,148 @@
+use super::*;
+use crate::plan::Recipe;
+use crate::plan::portable::tests::{adapters, problem};
+use crate::{DType, catalogue};
 
+fn problems() -> Vec<Problem> {
+    let cases: [(&str, &[usize]); 8] = [
+        ("2d5pt", &[509, 1021]),
+        ("2d5pt", &[9, 11]),
+        ("2d25pt", &[97, 89]),
+        ("gray-scott", &[300, 31]),
+        ("fdtd-tm", &[64, 400]),
+        ("3d7pt", &[61, 67, 71]),
+        ("3d13pt", &[33, 200, 50]),
+        ("heat-conductivity", &[1, 33, 200]),
+    ];
+    let mut all = Vec::new();
+    for (name, extents) in cases {
+        for boundary in ["fixed", "periodic", "constant=0.5", "y-=constant=1,y+=fixed,x=periodic"] {
+            all.extend([DType::F32, DType::F64].map(|dtype| problem(name, extents, dtype, boundary)));
+        }
+    }
+    all
+}
+
+/// The kept cells of neighbouring windows meet, none is spoiled, and every cell of the domain is kept.
+#[test]
+fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
+    for device in adapters() {
+        for problem in problems() {
+            let plans = planes_plans(&problem, &device, &Options::default()).unwrap();
+            assert!(!plans.is_empty(), "{} on {} bytes", problem.program.name(), device.shared_bytes_per_block);
+            let axes = Axes::of(problem.shape.dimensions());
+            let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(problem.program.radius()));
+            let sides = axes.order(problem.boundaries.0);
+            for plan in &plans {
+                let planes = plan.planes().unwrap();
+                let what = plan.summary();
+                assert!(planes.shared_bytes <= device.shared_bytes_per_block, "{what}");
+                assert!(planes.threads_per_block() <= device.threads_per_block, "{what}");
+                assert_eq!(plan.depth as usize, planes.form.depth);
+                assert!((1..=extents[0]).contains(&planes.form.shares), "{what}");
+                for axis in [1, 2] {
+                    let (window, tile, count) =
+                        (planes.window()[axis - 1], planes.tile()[axis - 1], planes.tiles[axis - 1]);
+                    let [below, above] = planes.margin[axis];
+                    let first = -(planes.lead[axis][0] as isize);
+                    let end = first + ((count - 1) * tile + window) as isize;
+                    assert!(count == 1 || tile > 0, "{what}");
+                    // The last window holds the domain's end, and what is tapped beyond it; the one before it does not.
+                    let needed = (extents[axis] + planes.lead[axis][1]) as isize;
+                    assert!(end >= needed && (count == 1 || end - tile as isize <= needed), "{what}");
+                    // Each step spoils a radius at most on either side, unless cells there are given their values.
+                    for (side, margin) in [below, above].into_iter().enumerate() {
+                        assert!(margin <= planes.form.depth * problem.program.stages().len() * radius[axis]);
+                        let lead = match sides[axis][side] {
+                            Boundary::Periodic => margin,
+                            Boundary::Fixed => 0,
+                            _ => radius[axis].min(margin),
+                        };
+                        assert_eq!(planes.lead[axis][side], lead, "{what}");
+                    }
+                }
+                assert!(planes.valid > 0.0 && planes.valid <= 1.0, "{what}: {}", planes.valid);
+            }
+            assert!(plans.is_sorted_by(|a, b| a.estimated_seconds <= b.estimated_seconds));
+        }
+    }
+}
+
+/// What arrives is asked of neighbours in its own plane alone: a star of radius r of 2r cells along each axis of it.
+#[test]
+fn a_star_asks_for_its_plane_alone() {
+    for (name, dimensions, radius) in [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("3d7pt", 3, 1), ("3d13pt", 3, 2)] {
+        let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
+        let arrivals = Arrival::all(program.stages(), 1, Axes::of(dimensions), [8, 32], [2, 2]);
+        let arrival = &arrivals[0];
+        assert_eq!((arrivals.len(), arrival.delay()), (1, radius), "{name}");
+        assert_eq!(arrival.taps.len(), 2 * radius * (dimensions - 1) + 1, "{name}");
+        assert_eq!(arrival.carry.slots.len(), 2 * radius, "{name}");
+        assert!(arrival.taps.iter().all(|tap| tap.offset[3 - dimensions] == 0), "{name}");
+    }
+}
+
+/// The result is behind what arrives by a radius a step, and a plane a level but the first.
+#[test]
+fn levels_are_a_plane_apart() {
+    let device = &adapters()[3];
+    let behind = |name: &str, extents: &[usize], depth| {
+        let options = Options { depth: Depth::Steps(depth), ..Options::default() };
+        plan_planes(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap().planes().unwrap().behind
+    };
+    assert_eq!(behind("2d5pt", &[999, 999], 1), 1);
+    assert_eq!(behind("2d5pt", &[999, 999], 6), 6 + 5);
+    assert_eq!(behind("3d13pt", &[99, 99, 99], 3), 6 + 2);
+    // Yee's two stages tap to one side each: one of them waits for a plane.
+    assert_eq!(behind("fdtd-tm", &[999, 999], 3), 3 + 5);
+}
+
+#[test]
+fn what_planes_cannot_do_is_said() {
+    let device = &adapters()[3];
+    let refused = |name: &str, extents: &[usize], boundary: &str| {
+        plan_planes(&problem(name, extents, DType::F32, boundary), device, &Options::default()).unwrap_err().to_string()
+    };
+    assert!(refused("1d3pt", &[99], "fixed").contains("axes of streaming planes"));
+    assert!(refused("2d5pt", &[99, 99], "x-=mirror").contains("mirror"));
+    let deep = Options { depth: Depth::Steps(400), ..Options::default() };
+    let error = plan_planes(&problem("2d5pt", &[999, 999], DType::F32, "fixed"), device, &deep).unwrap_err();
+    assert!(error.to_string().contains("400 steps deep"), "{error}");
+    // An axis without taps has nothing to mirror.
+    plan_planes(&problem("2d5pt", &[99, 99], DType::F32, "z=mirror"), device, &Options::default()).unwrap();
+}
+
+#[test]
+fn recipes_make_plans_again_and_wrong_numbers_none() {
+    let device = &adapters()[3];
+    let options = Options::default();
+    let problem = problem("3d7pt", &[97, 98, 99], DType::F64, "constant=0.25");
+    for plan in planes_plans(&problem, device, &options).unwrap().into_iter().step_by(37) {
+        assert_eq!(Recipe::of(&plan).unwrap().plan(&problem, device, &options), Some(plan));
+    }
+    let good = Form { depth: 2, threads: [8, 32], cells: [2, 1], ahead: 1, double: true, shares: 5 };
+    let plan = |form| Recipe::Planes { form }.plan(&problem, device, &options);
+    assert!(plan(good).is_some());
+    for wrong in [0, 1 << 40, usize::MAX] {
+        assert_eq!(plan(Form { depth: wrong, ..good }), None);
+        assert_eq!(plan(Form { threads: [8, wrong], ..good }), None);
+        assert_eq!(plan(Form { cells: [wrong, 1], ..good }), None);
+        assert_eq!(plan(Form { ahead: wrong, ..good }), None);
+        assert_eq!(plan(Form { shares: wrong, ..good }), None);
+    }
+}
+
+#[test]
+fn zz_print() {
+    let device = &adapters()[3];
+    for (n, e) in [("2d5pt", &[8192usize, 8192][..]), ("2d5pt", &[2304, 2304]), ("2d25pt",&[2304,2304]), ("3d7pt", &[256, 256, 256]), ("3d13pt", &[256, 256, 256]), ("3d27pt", &[256, 256, 256]), ("3d7pt", &[512, 512, 512]),("gray-scott",&[1024,1024])] {
+        let p = problem(n, e, DType::F32, "fixed");
+        println!("{n} {}", p.shape);
+        let t0 = std::time::Instant::now();
+        let all = planes_plans(&p, device, &Options::default()).unwrap();
+        println!("  {} plans {:?}", all.len(), t0.elapsed());
+        for plan in all.iter().take(6).chain(crate::plan::blocks_plans(&p, device, &Options::default()).unwrap().iter().take(2)) {
+            println!("  {:.0} {} {:?}", p.shape.cells() as f64 / plan.estimated_seconds / 1e9, plan.summary(), plan.planes().map(|p| (p.valid, p.form.ahead, p.form.double, p.carried, p.shared_bytes)));
+        }
+    }
+}

@@ -6,9 +6,11 @@
 
 mod neighbours;
 pub(super) mod rates;
+#[cfg(test)]
+pub(super) mod tests;
 
 use super::tiles::check_buffer;
-use super::{CachePolicy, Depth, Execution, Options, Plan, plan_blocks, plan_tiles};
+use super::{CachePolicy, Depth, Execution, Options, Plan, plan_blocks, plan_planes, plan_tiles};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::grid::Boundary;
@@ -22,27 +24,35 @@ pub(super) const MOST_OPERATIONS: usize = 3000;
 /// The most arguments of a stage's function, its taps before all: WGSL allows 255.
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
-/// Plans for a device that has no barrier of all workgroups and does not tell its registers: a launch a stage, or windows
-/// of several steps, whichever is asked for or estimated to be faster.
+/// Plans for a device that has no barrier of all workgroups and does not tell its registers: a launch a stage, or several
+/// steps a dispatch, whichever is asked for or estimated to be faster.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    if options.execution == Execution::Streaming {
-        return plan_blocks(problem, device, options);
-    }
-    if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) && options.execution == Execution::Auto {
-        return plan_blocks(problem, device, options);
+    let is_deep = !matches!(options.depth, Depth::Auto | Depth::Steps(1));
+    if options.execution == Execution::Streaming || (is_deep && options.execution == Execution::Auto) {
+        return plan_streaming(problem, device, options);
     }
     let mut stepwise = plan_tiles(problem, device, options)?;
     if options.execution != Execution::Auto || options.depth != Depth::Auto {
         return Ok(stepwise);
     }
-    match plan_blocks(problem, device, options) {
-        Ok(blocks) if blocks.estimated_seconds < stepwise.estimated_seconds => Ok(blocks),
+    match plan_streaming(problem, device, options) {
+        Ok(streaming) if streaming.estimated_seconds < stepwise.estimated_seconds => Ok(streaming),
         Ok(_) => Ok(stepwise),
         Err(why) => {
             stepwise.notes.push(format!("not streaming, for that cannot: {why}"));
             Ok(stepwise)
         }
     }
+}
+
+/// Several steps a dispatch: windows; planes where there is no window, or where tuning finds them faster.
+fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    plan_blocks(problem, device, options).or_else(|why| {
+        // Of two reasons, that of windows: they can do more.
+        let mut planes = plan_planes(problem, device, options).map_err(|_| why.clone())?;
+        planes.notes.push(format!("planes, for there is no window: {why}"));
+        Ok(planes)
+    })
 }
 
 /// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
@@ -99,6 +109,9 @@ pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
 }
 
 /// All pairs.
-pub(super) fn product<const N: usize, const M: usize>(a: [usize; N], b: [usize; M]) -> impl Iterator<Item = [usize; 2]> {
+pub(super) fn product<const N: usize, const M: usize>(
+    a: [usize; N],
+    b: [usize; M],
+) -> impl Iterator<Item = [usize; 2]> {
     a.into_iter().flat_map(move |a| b.map(|b| [a, b]))
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::plan_portable;
 use crate::device::DeviceSpec;
 use crate::error::Result;
-use crate::plan::{Blocks, CachePolicy, Execution, Options, Plan, Tune, blocks_plans, plan_tiles};
+use crate::plan::{CachePolicy, Execution, Options, Plan, Schedule, Tune, blocks_plans, plan_tiles, planes_plans};
 use crate::program::Problem;
 
 /// Plans of a quick and of a full list.
@@ -13,8 +13,8 @@ const QUICK: usize = 8;
 const FULL: usize = 40;
 
 /// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a launch a
-/// stage, then windows from coarse differences to fine, each by their estimate: the best for several forms of a thread's
-/// block, then for several depths of each, then with other threads.
+/// stage, then windows and planes, half of each, from coarse differences to fine, each by their estimate: the best for
+/// several forms of a thread's block, then for several depths of each, then with other threads.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];
     let most = if options.tune == Tune::Full { FULL } else { QUICK };
@@ -24,33 +24,55 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
         plans.extend(stepwise);
     }
     if asked(Execution::Streaming) {
+        let planes = planes_plans(problem, device, options).unwrap_or_default();
         let windows = blocks_plans(problem, device, options).unwrap_or_default();
-        for (share, kind) in [(most / 2, cells as Kind), (most * 4 / 5, depth_and_cells), (most, all)] {
-            let mut seen: HashSet<Vec<usize>> = plans.iter().filter_map(Plan::blocks).map(kind).collect();
-            for plan in &windows {
-                if plans.len() >= share {
-                    break;
-                }
-                if plan.blocks().is_some_and(|blocks| seen.insert(kind(blocks))) {
-                    plans.push(plan.clone());
-                }
-            }
-        }
+        let room = most - plans.len();
+        take(&mut plans, &planes, if windows.is_empty() { room } else { room / 2 });
+        let room = most - plans.len();
+        take(&mut plans, &windows, room);
     }
     Ok(plans)
 }
 
-/// What sets windows apart.
-type Kind = fn(&Blocks) -> Vec<usize>;
-
-fn cells(blocks: &Blocks) -> Vec<usize> {
-    blocks.form.cells.to_vec()
+/// Takes so many plans of a family, in three turns.
+fn take(plans: &mut Vec<Plan>, family: &[Plan], count: usize) {
+    let before = plans.len();
+    for (share, kind) in [(count / 2, cells as Kind), (count * 4 / 5, depth_and_cells), (count, all)] {
+        let mut seen: HashSet<Vec<usize>> = plans.iter().map(kind).collect();
+        for plan in family {
+            if plans.len() - before >= share {
+                break;
+            }
+            if seen.insert(kind(plan)) {
+                plans.push(plan.clone());
+            }
+        }
+    }
 }
 
-fn depth_and_cells(blocks: &Blocks) -> Vec<usize> {
-    [&[blocks.form.depth], &blocks.form.cells[..]].concat()
+/// What sets plans apart; that of a family begins with a number of its own.
+type Kind = fn(&Plan) -> Vec<usize>;
+
+fn cells(plan: &Plan) -> Vec<usize> {
+    match &plan.schedule {
+        Schedule::Blocks(blocks) => [&[1], &blocks.form.cells[..]].concat(),
+        Schedule::Planes(planes) => [&[2], &planes.form.cells[..]].concat(),
+        _ => Vec::new(),
+    }
 }
 
-fn all(blocks: &Blocks) -> Vec<usize> {
-    [&depth_and_cells(blocks)[..], &blocks.form.threads, &[usize::from(blocks.form.double)]].concat()
+fn depth_and_cells(plan: &Plan) -> Vec<usize> {
+    [cells(plan), vec![plan.depth as usize]].concat()
+}
+
+fn all(plan: &Plan) -> Vec<usize> {
+    let rest = match &plan.schedule {
+        Schedule::Blocks(blocks) => [&blocks.form.threads[..], &[usize::from(blocks.form.double)]].concat(),
+        Schedule::Planes(planes) => {
+            let form = &planes.form;
+            [&form.threads[..], &[form.ahead, usize::from(form.double), form.shares]].concat()
+        }
+        _ => Vec::new(),
+    };
+    [depth_and_cells(plan), rest].concat()
 }
