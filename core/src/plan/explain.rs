@@ -299,8 +299,8 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
         text,
         "carried",
         &format!(
-            "{} values a thread in registers; planes are loaded {} before they are needed",
-            planes.carried, planes.form.ahead
+            "{} values a thread in registers; planes are loaded {} before they are needed, {} cells at a time",
+            planes.carried, planes.form.ahead, planes.lanes
         ),
     );
 }

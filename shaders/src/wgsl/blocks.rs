@@ -31,7 +31,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Blocks) -> Ke
     let mut text = header(problem, "several steps");
     text.push_str("struct Run {\n    steps: u32,\n}\n");
     text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings, 1));
     text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
     text.push_str(&writer.constants());
     text.push_str(&filled(

@@ -170,7 +170,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
 
     let mut text = header(problem, &format!("stage {:?}", stage.name));
     text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings, 1));
     text.push_str(&domain_constants(
         problem.shape.padded(),
         &problem.boundaries,
@@ -193,7 +193,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
         template,
         &[
             ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
-            ("taps", tap_functions(staged_fields(stage))),
+            ("taps", tap_functions(staged_fields(stage), 1)),
             ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
             ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
             ("formula", computing),
@@ -279,21 +279,28 @@ fn uniform_struct(program: &Program, bindings: &[Binding]) -> String {
     text
 }
 
-fn binding_lines(program: &Program, bindings: &[Binding]) -> String {
+/// The bindings, of fields as vectors of so many values.
+fn binding_lines(program: &Program, bindings: &[Binding], lanes: usize) -> String {
     let mut text = String::new();
+    let element = vector(lanes);
     for (number, binding) in bindings.iter().enumerate() {
         let _ = write!(text, "@group(0) @binding({number}) ");
         let _ = match binding {
             Binding::Parameters => writeln!(text, "var<uniform> parameters: Parameters;"),
             Binding::Steps => writeln!(text, "var<uniform> run: Run;"),
             Binding::Old(field) => {
-                writeln!(text, "var<storage, read> old_{field}: array<real>; // {:?}", program.fields()[*field])
+                writeln!(text, "var<storage, read> old_{field}: array<{element}>; // {:?}", program.fields()[*field])
             }
-            Binding::New(field) => writeln!(text, "var<storage, read_write> new_{field}: array<real>;"),
+            Binding::New(field) => writeln!(text, "var<storage, read_write> new_{field}: array<{element}>;"),
         };
     }
     text.push('\n');
     text
+}
+
+/// The type of so many values of a row.
+fn vector(lanes: usize) -> String {
+    if lanes == 1 { "real".to_owned() } else { format!("vec{lanes}<real>") }
 }
 
 /// Extents, boundaries and computed cells.
@@ -365,14 +372,15 @@ fn moved(offset: isize) -> String {
     }
 }
 
-/// For each field of some, a function that reads it through the boundary.
-fn tap_functions(fields: impl IntoIterator<Item = usize>) -> Vec<String> {
+/// For each field of some, bound as vectors of so many values, a function that reads it through the boundary.
+fn tap_functions(fields: impl IntoIterator<Item = usize>, lanes: usize) -> Vec<String> {
+    let at = if lanes == 1 { "[at]".to_owned() } else { format!("[at / {lanes}][at % {lanes}]") };
     let one = |field: usize| {
         [
             format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"),
             "    let at = place(z, y, x);".to_owned(),
             "    if at < 0 { return ghost(z, y, x); }".to_owned(),
-            format!("    return old_{field}[at];"),
+            format!("    return old_{field}{at};"),
             "}".to_owned(),
         ]
     };

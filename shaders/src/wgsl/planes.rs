@@ -16,7 +16,7 @@ use super::blocks::{LETTERS, coordinates};
 use super::language::Wgsl;
 use super::{
     AXES, Binding, DOMAIN, Kernel, POWER, binding_lines, domain_constants, filled, header, moved, tap_functions,
-    uniform_struct, uses_parameters,
+    uniform_struct, uses_parameters, vector,
 };
 use crate::emit::part;
 
@@ -38,7 +38,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &Planes, short
         text.push_str("struct Run {\n    steps: u32,\n}\n");
     }
     text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings, planes.lanes));
     text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
     text.push_str(&writer.constants());
     text.push_str(&filled(
@@ -245,7 +245,7 @@ impl<'a> Writer<'a> {
         for number in 0..self.stages.len() {
             lines.extend(self.function(number));
         }
-        lines.extend(tap_functions(0..self.fields()));
+        lines.extend(tap_functions(0..self.fields(), self.planes.lanes));
         lines
     }
 
@@ -357,7 +357,8 @@ impl<'a> Writer<'a> {
                 "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
                  window_{index} == TILES_{suffix} - 1);"
             ));
-            for at in 0..self.planes.form.cells[axis - 1] {
+            let step = if axis == 2 { self.planes.lanes } else { 1 };
+            for at in (0..self.planes.form.cells[axis - 1]).step_by(step) {
                 lines.push(format!(
                     "let keeps_{index}{at} = {index}{plus} >= low_{index} && {index}{plus} < high_{index};",
                     plus = moved(at as isize)
@@ -427,7 +428,7 @@ impl<'a> Writer<'a> {
         };
         lines.push(format!("let low = {low};"));
         lines.push(format!("let high = {high};"));
-        lines.push(format!("let at = r * {} + c;", self.stride(1)));
+        lines.push(format!("let at = {};", self.across()));
         lines.push("while p < end {".to_owned());
         lines.push("    if inside && p >= low && p < high {".to_owned());
         lines.push("        let stop = min(end, high);".to_owned());
@@ -450,6 +451,45 @@ impl<'a> Writer<'a> {
         [rows * columns, columns, 1][self.axes.0[axis]]
     }
 
+    /// Where a plane's first vector of the thread lies in it.
+    fn across(&self) -> String {
+        match self.planes.lanes {
+            1 => format!("r * {} + c", self.stride(1)),
+            lanes => format!("r * {} + c / {lanes}", self.stride(1) / lanes),
+        }
+    }
+
+    /// The first cells of vectors of a thread's block, and where they lie from the first.
+    fn vectors(&self) -> impl Iterator<Item = (usize, String)> + use<'_> {
+        let lanes = self.planes.lanes;
+        (0..self.volume()).step_by(lanes).map(move |cell| {
+            let [row, column] = self.place(cell);
+            (cell, moved(((row * self.stride(1) + column) / lanes) as isize))
+        })
+    }
+
+    /// The cells of the plane that is `AHEAD` of the one that arrives.
+    fn fetch(&self, edge: bool) -> Vec<String> {
+        let lanes = self.planes.lanes;
+        if edge {
+            let fetch =
+                |(field, cell)| format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
+            return self.cells().map(fetch).collect();
+        }
+        let mut lines = Vec::new();
+        for field in 0..self.fields() {
+            for (cell, offset) in self.vectors() {
+                if lanes == 1 {
+                    lines.push(format!("let l{field}_{cell} = old_{field}[begin{offset}];"));
+                    continue;
+                }
+                lines.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
+                lines.extend((0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)));
+            }
+        }
+        lines
+    }
+
     /// All that the arrival of plane `p` does.
     fn plane(&self, edge: bool) -> Vec<String> {
         let mut lines = Vec::new();
@@ -459,15 +499,13 @@ impl<'a> Writer<'a> {
             lines.push("workgroupBarrier();".to_owned());
         }
         if !edge {
-            lines.push(format!("let begin = max(source(p + AHEAD, {}), 0) * {} + at;", self.swept(), self.stride(0)));
+            lines.push(format!(
+                "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
+                self.swept(),
+                self.stride(0) / self.planes.lanes
+            ));
         }
-        lines.extend(self.cells().map(|(field, cell)| {
-            if edge {
-                return format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
-            }
-            let [row, column] = self.place(cell);
-            format!("let l{field}_{cell} = old_{field}[begin{}];", moved((row * self.stride(1) + column) as isize))
-        }));
+        lines.extend(self.fetch(edge));
         for level in (0..self.levels()).rev() {
             lines.extend(self.level(level, edge));
         }
@@ -592,14 +630,19 @@ impl<'a> Writer<'a> {
     fn store(&self, level: usize, behind: usize) -> Vec<String> {
         let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
         lines.push("    if s >= first && s < last {".to_owned());
-        let [plane, row] = [self.stride(0), self.stride(1)];
-        lines.push(format!("        let to = s * {plane} + r * {row} + c;"));
-        for cell in 0..self.volume() {
-            let [y, x] = self.place(cell);
-            lines.push(format!("        if keeps_r{y} && keeps_c{x} {{"));
-            let offset = moved((y * row + x) as isize);
-            let store = |field: &usize| format!("            new_{field}[to{offset}] = u{level}_{field}_{cell};");
-            lines.extend(self.written().iter().map(store));
+        let lanes = self.planes.lanes;
+        lines.push(format!("        let to = s * {} + {};", self.stride(0) / lanes, self.across()));
+        for (cell, offset) in self.vectors() {
+            let [row, column] = self.place(cell);
+            lines.push(format!("        if keeps_r{row} && keeps_c{column} {{"));
+            lines.extend(self.written().iter().map(|field| {
+                let values: Vec<String> = (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
+                let value = match &values[..] {
+                    [value] => value.clone(),
+                    many => format!("{}({})", vector(lanes), many.join(", ")),
+                };
+                format!("            new_{field}[to{offset}] = {value};")
+            }));
             lines.push("        }".to_owned());
         }
         lines.extend(["    }".to_owned(), "}".to_owned()]);

@@ -62,6 +62,8 @@ pub struct Planes {
     pub lead: [[usize; 2]; 3],
     /// Windows of the domain, across.
     pub tiles: [usize; 2],
+    /// Cells of a row that are loaded and stored at once.
+    pub lanes: usize,
     /// The planes by which the result is behind what arrives.
     pub behind: usize,
     /// Values that a thread carries from plane to plane in registers.
@@ -193,7 +195,7 @@ pub fn plan_form(problem: &Problem, device: &DeviceSpec, form: &Form) -> Option<
     let axes = Axes::of(problem.shape.dimensions());
     let arrivals = Arrival::all(stages, demand.program.fields().len(), axes, form.threads, form.cells);
     let layout = search::layout(&demand, device, form, &arrivals)?;
-    let planes = search::planes(&demand, device, &layout, form)?;
+    let planes = search::planes(&demand, &layout, form)?;
     let estimate = model::step_seconds(&demand, device, &planes, &layout.cost);
     Some(plan_of(problem, device, planes, estimate))
 }

@@ -9,8 +9,8 @@ const LEVEL_INSTRUCTIONS: f64 = 6.0;
 const PLANE_INSTRUCTIONS: f64 = 30.0;
 /// Instructions of a cell and level beside the formula.
 const CELL_INSTRUCTIONS: f64 = 0.5;
-/// Instructions of a field's cell for its way from device memory, and back.
-const MOVING_INSTRUCTIONS: f64 = 5.0;
+/// Instructions of a vector on its way from device memory, or back.
+const MOVING_INSTRUCTIONS: f64 = 4.0;
 /// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could do.
 const LATENCY_CLOCKS: f64 = 120.0;
 /// Registers of a thread beside what it carries, and for each cell at work.
@@ -20,14 +20,14 @@ const CELL_REGISTERS: f64 = 2.0;
 /// What a thread does while a plane passes.
 pub(super) struct Cost {
     instructions: f64,
-    /// 32-bit accesses of workgroup memory.
+    /// 32-bit accesses of workgroup memory, and lines of device memory that a warp touches, for each of its threads.
     accesses: f64,
     barriers: f64,
     pub registers: f64,
 }
 
 impl Cost {
-    pub fn of(demand: &Demand<'_>, arrivals: &[Arrival], form: &Form, carried: usize) -> Cost {
+    pub fn of(demand: &Demand<'_>, arrivals: &[Arrival], form: &Form, carried: usize, lanes: usize) -> Cost {
         let volume = form.cells.iter().product::<usize>() as f64;
         let (words, slower) = rates::words(demand.problem.dtype);
         let (depth, fields) = (form.depth as f64, demand.program.fields().len() as f64);
@@ -37,6 +37,10 @@ impl Cost {
             exchange.slots + exchange.reads(arrival.taps.iter().copied())
         });
         let accesses = depth * accesses.sum::<usize>() as f64;
+        // Accesses of device memory: whole vectors, but of cells that lie as far apart as a thread's.
+        let written = (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
+        let moves = volume / lanes as f64 * (fields + written as f64);
+        let lines = moves * form.cells[1] as f64 * words;
         let waits = if accesses == 0.0 {
             0.0
         } else if form.double {
@@ -48,9 +52,9 @@ impl Cost {
             instructions: volume * depth * slower * demand.operations as f64
                 + levels * (volume * CELL_INSTRUCTIONS + LEVEL_INSTRUCTIONS)
                 + accesses
-                + volume * fields * MOVING_INSTRUCTIONS
+                + MOVING_INSTRUCTIONS * moves
                 + PLANE_INSTRUCTIONS,
-            accesses: words * accesses,
+            accesses: words * accesses + lines,
             barriers: waits,
             registers: words * (carried as f64 + CELL_REGISTERS * volume * fields) + OTHER_REGISTERS,
         }

@@ -20,6 +20,7 @@ pub(super) struct Layout {
     margin: [[usize; 2]; 3],
     lead: [[usize; 2]; 3],
     tiles: [usize; 2],
+    lanes: usize,
     carried: usize,
     shared_bytes: usize,
     pub cost: Cost,
@@ -45,7 +46,7 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
                 let Some(layout) = layout(demand, device, &form, &arrivals) else { continue };
                 for shares in shares(demand, device, &layout, &form) {
                     form.shares = shares;
-                    if let Some(planes) = planes(demand, device, &layout, &form) {
+                    if let Some(planes) = planes(demand, &layout, &form) {
                         found.push((model::step_seconds(demand, device, &planes, &layout.cost), planes));
                     }
                 }
@@ -117,12 +118,19 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
     let mut margin = axes.order(demand.reach).map(|reach| reach.map(|reach| depth * reach));
     margin[0] = swept;
     let (radius, extents) = (axes.order(demand.radius), axes.order(problem.shape.padded()));
+    // Of 16 bytes, where all rows, threads and windows begin with a whole vector.
+    let lanes = [16, 8].map(|bytes| bytes / problem.dtype.bytes());
+    let lanes = lanes.into_iter().find(|&lanes| extents[2].is_multiple_of(lanes) && cells[1].is_multiple_of(lanes));
+    let lanes = lanes.unwrap_or(1);
+    margin[2] = margin[2].map(|margin| margin.next_multiple_of(lanes));
     let sides = axes.order(problem.boundaries.0);
     let lead: [[usize; 2]; 3] = std::array::from_fn(|axis| {
         std::array::from_fn(|side| match sides[axis][side] {
             Boundary::Fixed => 0,
             Boundary::Periodic => margin[axis][side],
-            Boundary::Constant(_) | Boundary::Mirror => radius[axis].min(margin[axis][side]),
+            Boundary::Constant(_) | Boundary::Mirror => {
+                radius[axis].next_multiple_of(if axis == 2 { lanes } else { 1 }).min(margin[axis][side])
+            }
         })
     });
     let mut tiles = [1; 2];
@@ -133,16 +141,17 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
             tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
         }
     }
-    let cost = Cost::of(demand, arrivals, form, carried);
+    let cost = Cost::of(demand, arrivals, form, carried, lanes);
     let behind = swept[1] + depth * arrivals.len() - 1;
-    Some(Layout { behind, margin, lead, tiles, carried, shared_bytes, cost })
+    Some(Layout { behind, margin, lead, tiles, lanes, carried, shared_bytes, cost })
 }
 
-/// The planes of a form; `None` where it has more shares than planes.
-pub(super) fn planes(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form) -> Option<Planes> {
+/// The planes of a form; `None` where it has more shares than planes, or more
+/// workgroups than a kernel counts.
+pub(super) fn planes(demand: &Demand<'_>, layout: &Layout, form: &Form) -> Option<Planes> {
     let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
     let workgroups = layout.tiles.iter().product::<usize>().checked_mul(form.shares)?;
-    if form.shares > extents[0] || workgroups > device.buffer_bytes as usize {
+    if form.shares > extents[0] || workgroups > i32::MAX as usize {
         return None;
     }
     let mut planes = Planes {
@@ -151,6 +160,7 @@ pub(super) fn planes(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, 
         margin: layout.margin,
         lead: layout.lead,
         tiles: layout.tiles,
+        lanes: layout.lanes,
         behind: layout.behind,
         carried: layout.carried,
         shared_bytes: layout.shared_bytes,
