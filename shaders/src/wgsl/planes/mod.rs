@@ -4,23 +4,23 @@
 //! level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried. Planes that meet no boundary, of
 //! windows that meet none, take a loop of their own, in which no cell is asked for.
 
+mod arrive;
+mod memory;
+
 use std::fmt::Write as _;
 
-use abide_core::expr::{Id, Tap};
 use abide_core::plan::planes::{Arrival, Planes};
-use abide_core::plan::stream::carry::Slot;
 use abide_core::plan::{Axes, blocks::Source};
 use abide_core::{Boundary, Problem, Stage};
 
-use super::blocks::{LETTERS, coordinates};
-use super::language::Wgsl;
+use self::memory::held;
+use super::blocks::coordinates;
 use super::{
     AXES, Binding, DOMAIN, Kernel, POWER, binding_lines, domain_constants, filled, header, moved, tap_functions,
-    uniform_struct, uses_parameters, vector,
+    uniform_struct, uses_parameters,
 };
-use crate::emit::part;
 
-const PLANES: &str = include_str!("../../kernels/planes.wgsl");
+const PLANES: &str = include_str!("../../../kernels/planes.wgsl");
 
 /// The swept axis, and the two of a plane, in names of constants and of variables.
 const SUFFIXES: [&str; 3] = ["S", "R", "C"];
@@ -249,99 +249,6 @@ impl<'a> Writer<'a> {
         lines
     }
 
-    /// What the arrival of a plane does for a cell: its part of each cell's formula that it is a plane of.
-    fn function(&self, number: usize) -> Vec<String> {
-        let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
-        let carry = &arrival.carry;
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
-        let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
-        let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
-        let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
-        let mut lines = vec![format!("struct Arrived{number} {{")];
-        lines.extend((0..self.fields()).map(|field| format!("    v{field}: real,")));
-        lines.extend((0..carry.slots.len()).map(|slot| format!("    k{slot}: real,")));
-        lines.push("}".to_owned());
-        lines.push(format!("// {:?}", stage.name));
-        lines.push(format!("fn arrive{number}({}) -> Arrived{number} {{", arguments.join(", ")));
-        lines.push(format!("    var arrived: Arrived{number};"));
-        for plane in (carry.planes[0]..=carry.planes[1]).rev() {
-            lines.extend(self.part(arrival, plane));
-        }
-        for (slot, what) in carry.slots.iter().enumerate() {
-            if let Slot::Raw { field, age, across } = *what {
-                let younger = Slot::Raw { field, age: age - 1, across };
-                let from = match carry.slots.iter().position(|&other| other == younger) {
-                    Some(from) if age > 0 => format!("k{from}"),
-                    _ => self.tap(arrival, field, [0, across[0], across[1]]),
-                };
-                lines.push(format!("    arrived.k{slot} = {from};"));
-            }
-        }
-        lines.push("    return arrived;".to_owned());
-        lines.push("}".to_owned());
-        lines.push(String::new());
-        lines
-    }
-
-    /// What the arrival of a plane does for the cell from which it lies at `plane`.
-    fn part(&self, arrival: &Arrival, plane: i32) -> Vec<String> {
-        let (carry, axes) = (&arrival.carry, self.axes);
-        let last = plane == carry.planes[1];
-        // What is new for this cell and carried on, or is its new value.
-        let mut wanted: Vec<Id> = if last { carry.values.clone() } else { Vec::new() };
-        let values = wanted.len();
-        let mut kept = Vec::new();
-        for (slot, what) in carry.slots.iter().enumerate() {
-            if let Slot::Node { node, cut } = *what
-                && cut == plane
-            {
-                wanted.push(node);
-                kept.push(slot);
-            }
-        }
-        if wanted.is_empty() {
-            return Vec::new();
-        }
-        let known = |id: Id| {
-            let ready = carry.ready[id as usize]?;
-            let slot = (ready < plane).then(|| carry.slot(id, plane - 1, axes)).flatten();
-            slot.map(|slot| format!("k{slot}"))
-        };
-        let tap = |tap: Tap| {
-            let [_, row, column] = axes.order(tap.offset);
-            self.tap(arrival, tap.field, [0, row, column])
-        };
-        let language = Wgsl { index: self.index_of(plane) };
-        let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, 8, tap);
-        let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
-        lines.extend(body.statements.lines().map(str::to_owned));
-        let (new, carried) = body.outputs.split_at(values);
-        lines.extend(new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")));
-        lines.extend(kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")));
-        lines.push("    }".to_owned());
-        lines
-    }
-
-    /// The argument that holds a cell of the arriving plane.
-    fn tap(&self, arrival: &Arrival, field: u16, offset: [i32; 3]) -> String {
-        let tap = Tap { field, offset: self.axes.padded(offset) };
-        format!("t{}", arrival.taps.iter().position(|&other| other == tap).unwrap_or_default())
-    }
-
-    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the cell itself.
-    fn index_of(&self, plane: i32) -> [String; 3] {
-        let moved = [moved(-plane as isize), String::new(), String::new()];
-        let index = |axis: usize| {
-            let index = format!("{}{}", LETTERS[self.axes.0[axis]], moved[axis]);
-            if self.sides[axis][0] == Boundary::Periodic && self.radius[axis] > 0 {
-                let upper = AXES[self.axes.0[axis]];
-                return format!("source({index}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
-            }
-            index
-        };
-        self.axes.padded([index(0), index(1), index(2)])
-    }
-
     fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
         let volume = self.volume();
         (0..self.fields()).flat_map(move |field| (0..volume).map(move |cell| (field, cell)))
@@ -451,45 +358,6 @@ impl<'a> Writer<'a> {
         [rows * columns, columns, 1][self.axes.0[axis]]
     }
 
-    /// Where a plane's first vector of the thread lies in it.
-    fn across(&self) -> String {
-        match self.planes.lanes {
-            1 => format!("r * {} + c", self.stride(1)),
-            lanes => format!("r * {} + c / {lanes}", self.stride(1) / lanes),
-        }
-    }
-
-    /// The first cells of vectors of a thread's block, and where they lie from the first.
-    fn vectors(&self) -> impl Iterator<Item = (usize, String)> + use<'_> {
-        let lanes = self.planes.lanes;
-        (0..self.volume()).step_by(lanes).map(move |cell| {
-            let [row, column] = self.place(cell);
-            (cell, moved(((row * self.stride(1) + column) / lanes) as isize))
-        })
-    }
-
-    /// The cells of the plane that is `AHEAD` of the one that arrives.
-    fn fetch(&self, edge: bool) -> Vec<String> {
-        let lanes = self.planes.lanes;
-        if edge {
-            let fetch =
-                |(field, cell)| format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
-            return self.cells().map(fetch).collect();
-        }
-        let mut lines = Vec::new();
-        for field in 0..self.fields() {
-            for (cell, offset) in self.vectors() {
-                if lanes == 1 {
-                    lines.push(format!("let l{field}_{cell} = old_{field}[begin{offset}];"));
-                    continue;
-                }
-                lines.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
-                lines.extend((0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)));
-            }
-        }
-        lines
-    }
-
     /// All that the arrival of plane `p` does.
     fn plane(&self, edge: bool) -> Vec<String> {
         let mut lines = Vec::new();
@@ -596,78 +464,4 @@ impl<'a> Writer<'a> {
         }
         lines
     }
-
-    /// Gives cells that are not computed their values: those at fixed sides keep the input's, ghost cells the constant.
-    fn bound(&self, level: usize, behind: usize) -> Vec<String> {
-        if !self.masked.contains(&true) {
-            return Vec::new();
-        }
-        let swept = self.masked[0].then_some("beyond".to_owned());
-        let across = self.masked[1] || self.masked[2];
-        let any: Vec<String> = swept.clone().into_iter().chain(across.then(|| "beside".to_owned())).collect();
-        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
-        if self.masked[0] {
-            lines.push(format!("    let beyond = {};", held("s", "S")));
-        }
-        lines.push(format!("    if {} {{", any.join(" || ")));
-        for cell in 0..self.volume() {
-            let place = self.place(cell);
-            let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
-            let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
-            let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
-            lines.push(format!("        if {} {{", terms.join(" || ")));
-            for &field in &self.stages[level % self.stages.len()].writes {
-                let value = format!("tap_{field}({})", self.indices("s", cell));
-                lines.push(format!("            u{}_{field}_{cell} = {value};", level + 1));
-            }
-            lines.push("        }".to_owned());
-        }
-        lines.extend(["    }".to_owned(), "}".to_owned()]);
-        lines
-    }
-
-    /// The cells of a plane of the result that the window keeps, to device memory.
-    fn store(&self, level: usize, behind: usize) -> Vec<String> {
-        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
-        lines.push("    if s >= first && s < last {".to_owned());
-        let lanes = self.planes.lanes;
-        lines.push(format!("        let to = s * {} + {};", self.stride(0) / lanes, self.across()));
-        for (cell, offset) in self.vectors() {
-            let [row, column] = self.place(cell);
-            lines.push(format!("        if keeps_r{row} && keeps_c{column} {{"));
-            lines.extend(self.written().iter().map(|field| {
-                let values: Vec<String> = (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
-                let value = match &values[..] {
-                    [value] => value.clone(),
-                    many => format!("{}({})", vector(lanes), many.join(", ")),
-                };
-                format!("            new_{field}[to{offset}] = {value};")
-            }));
-            lines.push("        }".to_owned());
-        }
-        lines.extend(["    }".to_owned(), "}".to_owned()]);
-        lines
-    }
-
-    /// The cells that others need of the planes that wait, into their slots.
-    fn publish(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for level in 0..self.levels() {
-            let first = self.first_slot(level);
-            for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
-                let Some(given) = given else { continue };
-                let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
-                lines.extend(ranks.map(|(cell, rank)| {
-                    let offset = moved(((first + given.first + rank) * self.threads()) as isize);
-                    format!("slots[here{offset}] = u{level}_{field}_{cell};")
-                }));
-            }
-        }
-        lines
-    }
-}
-
-/// Whether an index along an axis is of a cell that is not computed but needed.
-fn held(index: &str, suffix: &str) -> String {
-    format!("held({index}, FIRST_{suffix}, END_{suffix}, FROM_{suffix}, TO_{suffix})")
 }

@@ -1,0 +1,119 @@
+//! Where a thread's cells come from and go to: device memory, the boundary, other threads.
+
+use super::{INDICES, Writer};
+use crate::wgsl::{moved, vector};
+
+impl Writer<'_> {
+    /// Where a plane's first vector of the thread lies in it.
+    pub(super) fn across(&self) -> String {
+        match self.planes.lanes {
+            1 => format!("r * {} + c", self.stride(1)),
+            lanes => format!("r * {} + c / {lanes}", self.stride(1) / lanes),
+        }
+    }
+
+    /// The first cells of vectors of a thread's block, and where they lie from the first.
+    fn vectors(&self) -> impl Iterator<Item = (usize, String)> + use<'_> {
+        let lanes = self.planes.lanes;
+        (0..self.volume()).step_by(lanes).map(move |cell| {
+            let [row, column] = self.place(cell);
+            (cell, moved(((row * self.stride(1) + column) / lanes) as isize))
+        })
+    }
+
+    /// The cells of the plane that is `AHEAD` of the one that arrives.
+    pub(super) fn fetch(&self, edge: bool) -> Vec<String> {
+        let lanes = self.planes.lanes;
+        if edge {
+            let fetch =
+                |(field, cell)| format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
+            return self.cells().map(fetch).collect();
+        }
+        let mut lines = Vec::new();
+        for field in 0..self.fields() {
+            for (cell, offset) in self.vectors() {
+                if lanes == 1 {
+                    lines.push(format!("let l{field}_{cell} = old_{field}[begin{offset}];"));
+                    continue;
+                }
+                lines.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
+                lines.extend((0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)));
+            }
+        }
+        lines
+    }
+
+    /// Gives cells that are not computed their values: those at fixed sides keep the input's, ghost cells the constant.
+    pub(super) fn bound(&self, level: usize, behind: usize) -> Vec<String> {
+        if !self.masked.contains(&true) {
+            return Vec::new();
+        }
+        let swept = self.masked[0].then_some("beyond".to_owned());
+        let across = self.masked[1] || self.masked[2];
+        let any: Vec<String> = swept.clone().into_iter().chain(across.then(|| "beside".to_owned())).collect();
+        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
+        if self.masked[0] {
+            lines.push(format!("    let beyond = {};", held("s", "S")));
+        }
+        lines.push(format!("    if {} {{", any.join(" || ")));
+        for cell in 0..self.volume() {
+            let place = self.place(cell);
+            let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
+            let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
+            let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
+            lines.push(format!("        if {} {{", terms.join(" || ")));
+            for &field in &self.stages[level % self.stages.len()].writes {
+                let value = format!("tap_{field}({})", self.indices("s", cell));
+                lines.push(format!("            u{}_{field}_{cell} = {value};", level + 1));
+            }
+            lines.push("        }".to_owned());
+        }
+        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines
+    }
+
+    /// The cells of a plane of the result that the window keeps, to device memory.
+    pub(super) fn store(&self, level: usize, behind: usize) -> Vec<String> {
+        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
+        lines.push("    if s >= first && s < last {".to_owned());
+        let lanes = self.planes.lanes;
+        lines.push(format!("        let to = s * {} + {};", self.stride(0) / lanes, self.across()));
+        for (cell, offset) in self.vectors() {
+            let [row, column] = self.place(cell);
+            lines.push(format!("        if keeps_r{row} && keeps_c{column} {{"));
+            lines.extend(self.written().iter().map(|field| {
+                let values: Vec<String> = (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
+                let value = match &values[..] {
+                    [value] => value.clone(),
+                    many => format!("{}({})", vector(lanes), many.join(", ")),
+                };
+                format!("            new_{field}[to{offset}] = {value};")
+            }));
+            lines.push("        }".to_owned());
+        }
+        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines
+    }
+
+    /// The cells that others need of the planes that wait, into their slots.
+    pub(super) fn publish(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for level in 0..self.levels() {
+            let first = self.first_slot(level);
+            for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
+                let Some(given) = given else { continue };
+                let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
+                lines.extend(ranks.map(|(cell, rank)| {
+                    let offset = moved(((first + given.first + rank) * self.threads()) as isize);
+                    format!("slots[here{offset}] = u{level}_{field}_{cell};")
+                }));
+            }
+        }
+        lines
+    }
+}
+
+/// Whether an index along an axis is of a cell that is not computed but needed.
+pub(super) fn held(index: &str, suffix: &str) -> String {
+    format!("held({index}, FIRST_{suffix}, END_{suffix}, FROM_{suffix}, TO_{suffix})")
+}
