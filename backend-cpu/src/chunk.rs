@@ -10,8 +10,10 @@ use std::ops::Range;
 use abide_core::Real;
 use abide_core::grid::Source as Found;
 
-use crate::lanes::{self, Ahead, Source, Sum};
+use crate::lanes::{self, Source};
 use crate::region::Region;
+use crate::rings::Walk;
+use crate::sum::{Ahead, Sum};
 use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 
 /// Lanes of the widest vector.
@@ -29,22 +31,39 @@ pub enum Buffer {
 /// Where a row that taps read lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TapRow {
-    /// It begins at this index of a buffer.
-    At(Buffer, usize),
+    /// It begins where the walk has come to in a buffer.
+    At(Buffer, Walk),
     /// It lies beyond the domain and holds the constant of this axis and side.
     Constant([usize; 2]),
 }
 
 /// What rows are read from.
-pub trait Memory<T> {
+///
+/// # Safety
+///
+/// A buffer outlives the borrow, and nobody writes the cells that taps of a computed row read.
+pub unsafe trait Memory<T> {
     /// Cells of a buffer.
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T];
+
+    /// All of a buffer.
+    fn all(&self, buffer: Buffer) -> *const [T];
 }
 
-/// What a row's new values are written to.
-pub trait Sink<T> {
+/// What rows' new values are written to.
+///
+/// # Safety
+///
+/// A buffer outlives the borrow, and nobody else reads or writes the cells of a computed row in it.
+pub unsafe trait Sink<T> {
     /// The new values of an output, `range` counted from the first computed cell of the row.
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
+
+    /// All of the buffer that an output's new values go to, and where the first computed cells of rows lie in it.
+    fn all(&mut self, output: usize) -> (*mut [T], Walk);
+
+    /// So many rows are done: moves on to those beside them.
+    fn done(&mut self, rows: usize);
 }
 
 /// A row to be computed.
@@ -97,7 +116,7 @@ impl<T: Real> Scratch<T> {
 impl<M> Row<'_, M> {
     /// The cells along the row that the rows of a buffer hold.
     #[inline(always)]
-    fn held(&self, buffer: Buffer) -> Range<isize> {
+    pub fn held(&self, buffer: Buffer) -> Range<isize> {
         match buffer {
             Buffer::Field(_) => 0..self.region.width() as isize,
             Buffer::Ring(_) => self.window.clone(),
@@ -186,6 +205,7 @@ impl<M> Row<'_, M> {
                 Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
                 Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
                 Op::Sum(ref terms, scale) => {
+                    let scale = scale.map(|scale| scratch.scalars[scale]);
                     let mut sum = Sum::default();
                     for &Term { weight, operand } in terms {
                         // The tape puts no scalar here.
@@ -193,7 +213,7 @@ impl<M> Row<'_, M> {
                             sum.add(scratch.scalars[weight], values);
                         }
                     }
-                    sum.store(place, scale.map(|scale| scratch.scalars[scale]), self.ahead);
+                    sum.store(place, scale, self.ahead);
                 }
             }
             if let Place::Slot(slot) = step.place {
@@ -223,7 +243,7 @@ impl<M> Row<'_, M> {
                 let TapAt { row, shift } = self.tape.taps[number];
                 match scratch.rows[row] {
                     TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
-                    TapRow::At(buffer, start) => match self.within(buffer, start, cells, shift) {
+                    TapRow::At(buffer, walk) => match self.within(buffer, walk.at, cells, shift) {
                         Some(at) => self.memory.cells(buffer, at..at + len),
                         None => &scratch.gathered[number][..len],
                     },
@@ -242,7 +262,7 @@ impl<M> Row<'_, M> {
             return;
         }
         for (number, tap) in self.tape.taps.iter().enumerate() {
-            let TapRow::At(buffer, start) = scratch.rows[tap.row] else { continue };
+            let TapRow::At(buffer, Walk { at: start, .. }) = scratch.rows[tap.row] else { continue };
             if self.within(buffer, start, cells, tap.shift).is_some() {
                 continue;
             }

@@ -4,9 +4,10 @@
 //! against; the sessions of a [`CpuBackend`] sweep rows on all threads, in vectors.
 //!
 //! The way through the fast path: `tape` turns a simplified formula into steps on lanes, and `chunk` carries it out on a
-//! row, chunk by chunk, with the loops of `lanes`. Stepwise, `region` cuts the computed cells into bands of rows and `sweep`
-//! does a stage of them. Streaming and persistent, `pass` advances a tile by several steps while its planes stream past, and
-//! `crew` says which thread has which tile and waits for whom. `session` keeps two arrays for each field that changes.
+//! row, chunk by chunk, with the loops of `lanes` and `sum`; `run` does rows side by side, a linear stencil's without looking
+//! at the tape again. Stepwise, `region` cuts the computed cells into bands of rows and `sweep` does a stage of them.
+//! Streaming and persistent, `pass` advances a tile by several steps while its planes stream past, and `crew` says which
+//! thread has which tile and waits for whom. `session` keeps two arrays for each field that changes.
 //!
 //! `solver` solves linear systems: the methods of `abide_core::solver` on all threads.
 #![deny(missing_docs)]
@@ -22,12 +23,16 @@ mod random;
 pub mod reference;
 mod region;
 mod rings;
+mod run;
 mod session;
 mod shared;
 mod solver;
 mod streams;
+mod stretch;
+mod sum;
 mod sweep;
 mod tape;
+mod targets;
 
 pub use backend::{CpuBackend, variants};
 pub use solver::{Threads, threaded_operator};

@@ -11,13 +11,15 @@ use abide_core::Real;
 use abide_core::plan::{Level, Levels, across};
 use multiversion::multiversion;
 
-use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
-use crate::lanes::Ahead;
+use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
 use crate::region::Region;
-use crate::rings::{Storage, Window, padded};
+use crate::rings::{Storage, Walk, Window, padded};
 use crate::shared::Shared;
 use crate::streams::Stream;
+use crate::stretch::Stretch;
+use crate::sum::{Ahead, LINE_BYTES, Rows};
 use crate::tape::{RowAt, Tape};
+use crate::targets::{Part, Targets};
 
 /// Cells of the domain that are advanced together; what it computes of them is its own to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +55,10 @@ pub struct Rings<T> {
     /// The scalars of each stage whose scalars are the same in all rows.
     scalars: Vec<Vec<T>>,
     lines: Vec<LineAt>,
-    /// What each level computes of the tile.
-    spans: Vec<[Range<isize>; 3]>,
     streams: Vec<Stream>,
     /// For each output of the level at work, its storage, and where its row begins there or in the domain.
     taken: Vec<Option<Storage<T>>>,
-    begin: Vec<usize>,
+    begin: Vec<Walk>,
 }
 
 impl<T: Real> Rings<T> {
@@ -70,7 +70,6 @@ impl<T: Real> Rings<T> {
             scratch: Scratch::new(region, &tapes, chunk),
             scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
             lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
-            spans: Vec::new(),
             streams: Vec::new(),
             taken: Vec::new(),
             begin: Vec::new(),
@@ -81,7 +80,7 @@ impl<T: Real> Rings<T> {
     pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) {
         let beyond = levels.beyond();
         let room = |axis: usize| most[axis] + 2 * beyond[axis];
-        let plane = room(across(levels.stream)) * padded::<T>(room(2));
+        let plane = room(across(levels.stream)) * padded::<T>(room(2) + LINE_BYTES / size_of::<T>());
         self.storages.resize_with(self.storages.len().max(levels.storages.len()), Storage::empty);
         for (storage, planes) in self.storages.iter_mut().zip(&levels.storages) {
             storage.fit(planes * plane);
@@ -104,7 +103,8 @@ struct Sources<'a, T> {
     storages: &'a [Storage<T>],
 }
 
-impl<T> Memory<T> for Sources<'_, T> {
+// SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`; the rings are borrowed.
+unsafe impl<T> Memory<T> for Sources<'_, T> {
     #[inline(always)]
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
         match buffer {
@@ -116,25 +116,15 @@ impl<T> Memory<T> for Sources<'_, T> {
             }
         }
     }
-}
 
-/// Where a row's outputs go.
-struct Targets<'a, T> {
-    level: &'a Level,
-    new: &'a [Shared<'a, T>],
-    rings: &'a mut [Option<Storage<T>>],
-    begin: &'a [usize],
-}
-
-impl<T> Sink<T> for Targets<'_, T> {
     #[inline(always)]
-    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
-        let begin = self.begin[output];
-        let range = begin + range.start..begin + range.end;
-        match &mut self.rings[output] {
-            Some(storage) => &mut storage.values[range],
-            // SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own.
-            None => unsafe { self.new[self.level.outputs[output].field].write(range) },
+    fn all(&self, buffer: Buffer) -> *const [T] {
+        match buffer {
+            Buffer::Field(field) => self.now[field].all(),
+            Buffer::Ring(storage) => {
+                let Storage { values, start } = &self.storages[storage];
+                &values[*start..]
+            }
         }
     }
 }
@@ -153,26 +143,23 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
     }
     let window = pass.window(tile);
     pass.streams(&mut rings.streams);
-    let mut spans = std::mem::take(&mut rings.spans);
-    spans.clear();
-    spans.extend(levels.levels.iter().map(|level| [0, 1, 2].map(|axis| pass.range(tile, level, axis))));
-    let planes = |level: usize| spans[level][levels.stream].clone();
+    let mut parts: Vec<Part<T>> = (0..levels.levels.len()).map(|level| pass.part(tile, level)).collect();
+    let planes = |parts: &[Part<T>], level: usize| parts[level].span[levels.stream].clone();
     let lag = |level: usize| levels.levels[level].lag as isize;
     let all = 0..levels.levels.len();
-    let begin = all.clone().map(|level| planes(level).start + lag(level)).min().unwrap_or(0);
-    let end = all.clone().map(|level| planes(level).end + lag(level)).max().unwrap_or(0);
+    let begin = all.clone().map(|level| planes(&parts, level).start + lag(level)).min().unwrap_or(0);
+    let end = all.clone().map(|level| planes(&parts, level).end + lag(level)).max().unwrap_or(0);
     let mut front = begin;
     while front < end {
         for level in all.clone() {
-            let (most, at) = (planes(level), front - lag(level));
+            let (most, at) = (planes(&parts, level), front - lag(level));
             let now = at.max(most.start)..(at + levels.block as isize).min(most.end);
             if !now.is_empty() {
-                pass.planes(rings, tile, &window, level, &spans[level], now);
+                pass.planes(rings, tile, &window, level, &mut parts[level], now);
             }
         }
         front += levels.block as isize;
     }
-    rings.spans = spans;
 }
 
 impl<T: Real> Pass<'_, T> {
@@ -204,8 +191,21 @@ impl<T: Real> Pass<'_, T> {
             if self.wraps(axis) { low..high } else { low.max(0)..high.min(self.region.extent(axis) as isize) }
         };
         let (rows, cells) = (range(across(self.levels.stream)), range(2));
-        let (first, stride) = (range(self.levels.stream).start, padded::<T>(cells.len()));
-        Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, stride }
+        let computed = (self.region.computed(2).start as isize - cells.start).max(0) as usize;
+        let lead = Window::lead::<T>(computed);
+        let (first, stride) = (range(self.levels.stream).start, padded::<T>(lead + cells.len()));
+        Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, lead, stride }
+    }
+
+    /// What a level does in a tile.
+    #[inline(always)]
+    fn part(&self, tile: &Tile, number: usize) -> Part<T> {
+        let level = &self.levels.levels[number];
+        let kept = if self.wraps(2) { [0..0, 0..0] } else { self.kept(tile, level) };
+        let completes = kept.iter().any(|kept| !kept.is_empty());
+        let keeps = level.outputs.iter().any(|output| output.ring.is_some() && (output.last || completes));
+        let span = [0, 1, 2].map(|axis| self.range(tile, level, axis));
+        Part { span, share: self.share(number, tile), kept, keeps, stretch: None }
     }
 
     /// Some planes of a level.
@@ -216,24 +216,26 @@ impl<T: Real> Pass<'_, T> {
         tile: &Tile,
         window: &Window,
         number: usize,
-        span: &[Range<isize>; 3],
+        part: &mut Part<T>,
         planes: Range<isize>,
     ) {
         let level = &self.levels.levels[number];
-        let stream = self.levels.stream;
-        let (rows, cells) = (span[across(stream)].clone(), span[2].clone());
+        let (rows, cells) = (part.span[across(self.levels.stream)].clone(), part.span[2].clone());
         if rows.is_empty() || cells.is_empty() {
+            return;
+        }
+        // Along the second axis rows lie side by side, be they planes or the rows of one.
+        let [slow, fast] = if self.levels.stream == 0 { [planes, rows] } else { [rows, planes] };
+        if slow.len() == 1 && self.go_on(part, &rings.streams, number, [slow.start, fast.start], &fast) == fast.end {
             return;
         }
         // No level reads the storages that it writes, so they can be taken out while the others are read.
         let storage = |ring: usize| self.levels.rings[ring].storage;
         let Rings { storages, scratch, scalars, lines, taken, begin, streams, .. } = rings;
         taken.clear();
-        taken.extend(
-            level.outputs.iter().map(|output| {
-                output.ring.map(|ring| std::mem::replace(&mut storages[storage(ring)], Storage::empty()))
-            }),
-        );
+        for output in &level.outputs {
+            taken.push(output.ring.map(|ring| std::mem::replace(&mut storages[storage(ring)], Storage::empty())));
+        }
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
         let tape = &self.tapes[level.stage];
         let memory = Sources { now: self.now, storages };
@@ -245,63 +247,56 @@ impl<T: Real> Pass<'_, T> {
             window: window.cells.clone(),
             ahead: Ahead { read: false, write: false },
         };
-        let share = self.share(number, tile);
-        let kept = if self.wraps(2) { [0..0, 0..0] } else { self.kept(tile, level) };
-        let keeps = taken.iter().any(Option::is_some)
-            && (level.outputs.iter().any(|output| output.last) || kept.iter().any(|kept| !kept.is_empty()));
-        let (mut beside, mut safe, mut domain) = (false, None, 0);
-        for plane in planes {
-            // The rows of a plane lie side by side, and planes that are rows.
-            beside &= stream == 1;
-            for line in rows.clone() {
-                let mut at = [0; 2];
-                (at[stream], at[across(stream)]) = (plane, line);
-                let surrounded = self.surrounded(tape, at);
-                if beside && surrounded && !tape.varies_by_row {
-                    domain += self.region.width();
-                    self.step(scratch, tape, level, window);
-                    for i in 0..begin.len() {
-                        begin[i] = match (level.outputs[i].ring, &taken[i]) {
-                            (Some(ring), Some(storage)) => {
-                                let first = storage.start + (cells.start - window.cells.start) as usize;
-                                first + window.beside(self.levels.rings[ring].planes, begin[i] - first)
-                            }
-                            _ => begin[i] + self.region.width(),
-                        };
-                    }
+        let copies = level.outputs.iter().any(|output| output.last && output.ring.is_some());
+        for z in slow {
+            let mut y = fast.start;
+            while y < fast.end {
+                y = self.go_on(part, streams, number, [z, y], &fast);
+                if y == fast.end {
+                    break;
+                }
+                let at = [z, y];
+                let surrounded = self.surrounded(tape, at, part.span[1].end);
+                let count = if tape.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
+                let place = |axis: usize| {
+                    let (at, extent) = (at[axis], self.region.extent(axis) as isize);
+                    // Few rows lie beyond the edge, and a division takes its time.
+                    if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
+                };
+                let place = [place(0), place(1)];
+                if tape.varies_by_row {
+                    tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [place[0], place[1], 0], |_| T::ZERO);
+                }
+                self.find(lines, scratch, tape, level, window, at, surrounded > 0);
+                let domain = self.region.row_index(place);
+                begin.clear();
+                for (output, taken) in level.outputs.iter().zip(&*taken) {
+                    begin.push(match (output.ring, taken) {
+                        (Some(ring), Some(storage)) => {
+                            let first = storage.start + (cells.start - window.cells.start) as usize;
+                            window.walk(self.levels.rings[ring].planes, at).shifted(first)
+                        }
+                        _ => Walk::domain(domain, self.region.width()).shifted(cells.start as usize),
+                    });
+                }
+                let mut targets =
+                    Targets { pass: self, tile, level, number, part, streams, rings: taken, begin, row: at, domain };
+                let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
+                    row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
-                    let place = |axis: usize| {
-                        let (at, extent) = (at[axis], self.region.extent(axis) as isize);
-                        // Few rows lie beyond the edge, and a division takes its time.
-                        if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
-                    };
-                    let [z, y] = [place(0), place(1)];
-                    if tape.varies_by_row {
-                        tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [z, y, 0], |_| T::ZERO);
-                    }
-                    domain = self.region.row_index([z, y]);
-                    self.find(lines, scratch, tape, level, window, at, surrounded);
-                    safe = row.safe(&scratch.rows);
-                    begin.clear();
-                    for (output, taken) in level.outputs.iter().zip(&*taken) {
-                        begin.push(match (output.ring, taken) {
-                            (Some(ring), Some(storage)) => {
-                                let first = window.index(self.levels.rings[ring].planes, at);
-                                storage.start + first + (cells.start - window.cells.start) as usize
-                            }
-                            _ => domain + cells.start as usize,
-                        });
-                    }
+                    None
+                };
+                if let Some(sums) = sums {
+                    let kept = part.keeps.then(|| {
+                        let field = self.now[level.outputs[0].field].all();
+                        let size = [surrounded, self.region.width()];
+                        (part.kept.clone(), cells.start, Rows::new(field, Walk::domain(domain, size[1]), size))
+                    });
+                    part.stretch = Some(Stretch { at, sums, kept });
+                    continue;
                 }
-                beside = surrounded;
-                for stream in &*streams {
-                    self.ask(stream, at, number, &share);
-                }
-                let mut targets = Targets { level, new: self.new, rings: taken, begin };
-                row.compute(scratch, &mut targets, cells.clone(), &safe);
-                if keeps {
-                    self.keep(taken, begin, tile, level, &cells, &kept, at, domain);
-                }
+                row.run(scratch, &mut targets, cells.clone(), count);
+                y += count as isize;
             }
         }
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
@@ -310,6 +305,27 @@ impl<T: Real> Pass<'_, T> {
                 storages[storage(ring)] = taken;
             }
         }
+    }
+
+    /// Goes on with the rows of a level's stretch, if it is at the row; gives the row after those that are done.
+    #[inline(always)]
+    fn go_on(
+        &self,
+        part: &mut Part<T>,
+        streams: &[Stream],
+        number: usize,
+        at: [isize; 2],
+        fast: &Range<isize>,
+    ) -> isize {
+        let Some(stretch) = part.stretch.as_mut().filter(|stretch| stretch.at == at) else { return at[1] };
+        let rows = stretch.sums.left().min((fast.end - at[1]).max(0) as usize);
+        // SAFETY: by the contract of `advance` nobody writes what a tile reads, nor reads what it writes. The rings are
+        // this thread's, no level reads those that it writes, and none is made anew while a tile is at work.
+        unsafe { stretch.advance(rows) };
+        for stream in streams {
+            self.ask(stream, at, rows, number, &part.share);
+        }
+        at[1] + rows as isize
     }
 
     /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is `surrounded`.
@@ -328,15 +344,16 @@ impl<T: Real> Pass<'_, T> {
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
         let held = |source: usize, row: [isize; 2]| {
             let source = self.levels.rings[source];
-            TapRow::At(Buffer::Ring(source.storage), window.index(source.planes, row))
+            TapRow::At(Buffer::Ring(source.storage), window.walk(source.planes, row))
         };
+        let domain = |field: usize, at: usize| TapRow::At(Buffer::Field(field), Walk::domain(at, self.region.width()));
         scratch.rows.clear();
         if surrounded {
             for &RowAt { field, line } in &tape.rows {
                 let at = [row[0] + tape.lines[line][0], row[1] + tape.lines[line][1]];
                 scratch.rows.push(match level.sources[field] {
                     Some(source) => held(source, at),
-                    None => TapRow::At(Buffer::Field(field), self.region.row_index(at.map(|at| at as usize))),
+                    None => domain(field, self.region.row_index(at.map(|at| at as usize))),
                 });
             }
             return;
@@ -349,34 +366,27 @@ impl<T: Real> Pass<'_, T> {
             scratch.rows.push(match (lines[line], level.sources[field]) {
                 (LineAt::Constant(side), _) => TapRow::Constant(side),
                 (LineAt::Row { ring, held: true, .. }, Some(source)) => held(source, ring),
-                (LineAt::Row { domain, .. }, _) => TapRow::At(Buffer::Field(field), domain),
+                (LineAt::Row { domain: at, .. }, _) => domain(field, at),
             });
         }
     }
 
-    /// Moves on from a surrounded row to the one beside it, surrounded too: so lie all rows that it reads.
+    /// How many rows along the second axis, from one on and up to `end`, have all lines beside them in the domain, computed,
+    /// as nearly all rows have.
     #[inline(always)]
-    fn step(&self, scratch: &mut Scratch<T>, tape: &Tape, level: &Level, window: &Window) {
-        for (at, row) in scratch.rows.iter_mut().zip(&tape.rows) {
-            match (at, level.sources[row.field]) {
-                (TapRow::At(Buffer::Ring(_), index), Some(source)) => {
-                    *index = window.beside(self.levels.rings[source].planes, *index);
-                }
-                (TapRow::At(_, index), _) => *index += self.region.width(),
-                (TapRow::Constant(_), _) => {}
-            }
-        }
-    }
-
-    /// Whether all lines beside a row lie in the domain and are computed, as nearly all do.
-    #[inline(always)]
-    fn surrounded(&self, tape: &Tape, row: [isize; 2]) -> bool {
-        let mut all = true;
+    fn surrounded(&self, tape: &Tape, row: [isize; 2], end: isize) -> usize {
+        let mut rows = end - row[1];
         for axis in 0..2 {
             let (computed, [low, high]) = (self.region.computed(axis), tape.reach[axis]);
-            all &= row[axis] + low >= computed.start as isize && row[axis] + high < computed.end as isize;
+            let last = computed.end as isize - high;
+            if row[axis] + low < computed.start as isize || row[axis] >= last {
+                return 0;
+            }
+            if axis == 1 {
+                rows = rows.min(last - row[1]);
+            }
         }
-        all
+        rows.max(0) as usize
     }
 
     /// Where a row that may lie beyond the domain is found.
@@ -413,41 +423,5 @@ impl<T: Real> Pass<'_, T> {
         let low = tile.cells[2].start.saturating_sub(beyond)..computed.start;
         let high = computed.end..(tile.cells[2].end + beyond).min(self.region.width());
         [low, high]
-    }
-
-    /// Completes a row in the rings by the cells that are never computed, and copies what the fields hold after the pass.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "one row's place in everything there is")]
-    fn keep(
-        &self,
-        rings: &mut [Option<Storage<T>>],
-        begin: &[usize],
-        tile: &Tile,
-        level: &Level,
-        cells: &Range<isize>,
-        kept: &[Range<usize>; 2],
-        row: [isize; 2],
-        domain: usize,
-    ) {
-        let own = (0..2).all(|axis| tile.cells[axis].contains(&(row[axis] as usize))) && row.iter().all(|&at| at >= 0);
-        for ((output, storage), &begin) in level.outputs.iter().zip(rings).zip(begin) {
-            let Some(Storage { values, .. }) = storage else { continue };
-            for kept in kept {
-                for x in kept.clone() {
-                    let to = begin as isize + x as isize - cells.start;
-                    // SAFETY: nobody writes cells that are not computed.
-                    values[to as usize] = unsafe { self.now[output.field].read(domain + x..domain + x + 1) }[0];
-                }
-            }
-            if output.last && own {
-                let low = (tile.cells[2].start as isize).max(cells.start);
-                let high = (tile.cells[2].end as isize).min(cells.end);
-                let from = begin + (low - cells.start) as usize;
-                let to = domain + low as usize;
-                let len = (high - low).max(0) as usize;
-                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own.
-                unsafe { self.new[output.field].write(to..to + len) }.copy_from_slice(&values[from..from + len]);
-            }
-        }
     }
 }

@@ -80,6 +80,16 @@ impl Region {
         Unit { row: [self.computed[0].start + row / rows, self.computed[1].start + row % rows], cells: start..end }
     }
 
+    /// How many units from the one at a row on are the rows beside it, along the second axis, with all lines that taps reach
+    /// inside the domain. `reach` is the least and the greatest offset along each axis.
+    pub fn beside(&self, row: [usize; 2], reach: &[[isize; 2]; 3]) -> usize {
+        let inside = |axis: usize| {
+            let ([low, high], at) = (reach[axis], row[axis] as isize);
+            if at + low < 0 { 0 } else { (self.extent(axis) as isize - high - at).max(0) as usize }
+        };
+        if self.segments != 1 || inside(0) == 0 { 0 } else { inside(1).min(self.computed[1].end - row[1]) }
+    }
+
     /// The index in an array of the whole domain of the first cell of a unit.
     pub fn index(&self, unit: &Unit) -> usize {
         self.shape.index([unit.row[0], unit.row[1], unit.cells.start])

@@ -5,7 +5,7 @@ use std::ops::Range;
 use abide_core::Real;
 use abide_core::plan::across;
 
-use crate::lanes::LINE_BYTES;
+use crate::sum::LINE_BYTES;
 
 /// Values whose first lies at the beginning of a cache line.
 pub struct Storage<T> {
@@ -54,23 +54,84 @@ pub struct Window {
     pub rows: usize,
     /// The cells along rows.
     pub cells: Range<isize>,
+    /// Values before the first cell of a row, so that the first computed one lies at the beginning of a cache line.
+    pub lead: usize,
     /// Values from row to row.
     pub stride: usize,
 }
 
 impl Window {
+    /// The values to put before a row's first cell where so many more precede the first computed one.
+    #[inline(always)]
+    pub fn lead<T>(before: usize) -> usize {
+        before.next_multiple_of(LINE_BYTES / size_of::<T>()) - before
+    }
+
     /// The index in a ring of the first cell of a row.
     #[inline(always)]
     pub fn index(&self, planes: usize, row: [isize; 2]) -> usize {
         // Neither is near 2³², and a division of so few bits takes a third of the time.
         let plane = (row[self.stream] - self.first) as u32 % planes as u32;
-        (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride
+        (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride + self.lead
     }
 
-    /// The index of the row after the one at an index: the next of its plane, or where planes are rows, the next plane.
+    /// The rows of a ring from one on: the next of its plane, or where planes are rows, the next plane.
     #[inline(always)]
-    pub fn beside(&self, planes: usize, index: usize) -> usize {
-        let (next, len) = (index + self.stride, planes * self.rows * self.stride);
-        if next < len { next } else { next - len }
+    pub fn walk(&self, planes: usize, row: [isize; 2]) -> Walk {
+        let len = planes * self.rows * self.stride;
+        Walk { at: self.index(planes, row), stride: self.stride, end: len, len }
+    }
+}
+
+/// Where the rows of a buffer begin that lie side by side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Walk {
+    /// The row it has come to.
+    pub at: usize,
+    /// Values from row to row.
+    pub stride: usize,
+    /// Where a ring ends, and its length.
+    end: usize,
+    len: usize,
+}
+
+impl Walk {
+    /// Rows of an array of the domain, of so many cells each.
+    #[inline(always)]
+    pub fn domain(at: usize, width: usize) -> Walk {
+        Walk { at, stride: width, end: usize::MAX, len: 0 }
+    }
+
+    /// The same cells further along their rows, or in a buffer that lies so far into another.
+    #[inline(always)]
+    pub fn shifted(self, values: usize) -> Walk {
+        Walk { at: self.at + values, end: self.end.saturating_add(values), ..self }
+    }
+
+    /// Panics unless so many rows, of so many values each, lie in a buffer of this length.
+    #[inline(always)]
+    pub fn check(mut self, [rows, len]: [usize; 2], buffer: usize) {
+        let reach = |walk: Walk, more: usize| {
+            let end = more.checked_mul(walk.stride).and_then(|more| walk.at.checked_add(more)?.checked_add(len));
+            assert!(end.is_some_and(|end| end <= buffer), "{rows} rows of {len} values at {} of {buffer}", walk.at);
+        };
+        if rows == 0 {
+            return;
+        }
+        if self.end == usize::MAX {
+            return reach(self, rows - 1);
+        }
+        // In a ring the walk comes to the same rows again, which are not many.
+        for _ in 0..rows.min(self.len / self.stride.max(1) + 1) {
+            reach(self, 0);
+            self.step();
+        }
+    }
+
+    /// Moves on to the next row.
+    #[inline(always)]
+    pub fn step(&mut self) {
+        let next = self.at + self.stride;
+        self.at = if next < self.end { next } else { next - self.len };
     }
 }

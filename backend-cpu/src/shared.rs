@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr;
 
 #[cfg(target_arch = "x86_64")]
-use crate::lanes::LINE_BYTES;
+use crate::sum::LINE_BYTES;
 
 /// A field's cells.
 pub struct Shared<'a, T> {
@@ -47,6 +48,12 @@ impl<'a, T> Shared<'a, T> {
 
     fn check(&self, range: &Range<usize>) {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} cells", self.len);
+    }
+
+    /// All cells.
+    #[inline(always)]
+    pub fn all(&self) -> *mut [T] {
+        ptr::slice_from_raw_parts_mut(self.cells, self.len)
     }
 
     /// Cells to read.

@@ -60,20 +60,21 @@ impl<T: Real> Pass<'_, T> {
         (low + number * share).min(high)..(low + (number + 1) * share).min(high)
     }
 
-    /// Asks memory for a level's share of a row of a stream while the level computes the row `at`: so all levels together
-    /// ask for the planes of the next visit, and memory works all the time.
+    /// Asks memory for a level's share of some rows of a stream while the level computes the rows from `at` on: so all levels
+    /// together ask for the planes of the next visit, and memory works all the time.
     #[inline(always)]
-    pub fn ask(&self, stream: &Stream, at: [isize; 2], number: usize, share: &Range<usize>) {
+    pub fn ask(&self, stream: &Stream, at: [isize; 2], rows: usize, number: usize, share: &Range<usize>) {
         let levels = self.levels;
         let mut row = at;
         row[levels.stream] += (levels.levels[number].lag + levels.block) as isize + stream.lead;
-        for axis in 0..2 {
-            if row[axis] < 0 || row[axis] >= self.region.extent(axis) as isize {
-                return;
-            }
+        let extents = [0, 1].map(|axis| self.region.extent(axis) as isize);
+        if row[0] < 0 || row[0] >= extents[0] {
+            return;
         }
-        let begin = self.region.row_index([row[0] as usize, row[1] as usize]);
         let array = if stream.is_new { &self.new[stream.field] } else { &self.now[stream.field] };
-        array.ask(begin + share.start..begin + share.end);
+        for y in row[1].max(0)..(row[1] + rows as isize).min(extents[1]) {
+            let begin = self.region.row_index([row[0] as usize, y as usize]);
+            array.ask(begin + share.start..begin + share.end);
+        }
     }
 }

@@ -7,8 +7,9 @@ use abide_core::program::MAX_FIELDS;
 use multiversion::multiversion;
 
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
-use crate::lanes::Ahead;
 use crate::region::{Line, Region};
+use crate::rings::Walk;
+use crate::sum::Ahead;
 use crate::tape::Tape;
 
 /// What all bands of a stage share.
@@ -28,12 +29,21 @@ pub struct Stage<'a, T> {
 /// The old values of the whole domain.
 struct Arrays<'a, T>(&'a [Vec<T>]);
 
-impl<T> Memory<T> for Arrays<'_, T> {
+// SAFETY: the arrays are borrowed.
+unsafe impl<T> Memory<T> for Arrays<'_, T> {
     #[inline(always)]
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
         match buffer {
             Buffer::Field(field) => &self.0[field][range],
             // A sweep has none.
+            Buffer::Ring(_) => &[],
+        }
+    }
+
+    #[inline(always)]
+    fn all(&self, buffer: Buffer) -> *const [T] {
+        match buffer {
+            Buffer::Field(field) => &self.0[field][..],
             Buffer::Ring(_) => &[],
         }
     }
@@ -59,8 +69,9 @@ pub struct Outputs<'a, T> {
     /// The values, in the order of the formula's outputs; empty beyond the last.
     values: [&'a mut [T]; MAX_FIELDS],
     origin: usize,
-    /// Where the row begins that is being computed.
+    /// Where the row begins that is being computed, and the cells from it to the next.
     row: usize,
+    width: usize,
 }
 
 impl<'a, T> Outputs<'a, T> {
@@ -72,7 +83,7 @@ impl<'a, T> Outputs<'a, T> {
                 values[output] = buffer;
             }
         }
-        Outputs { values, origin: 0, row: 0 }
+        Outputs { values, origin: 0, row: 0, width: 0 }
     }
 
     fn split(self, at: usize) -> (Self, Self) {
@@ -81,14 +92,28 @@ impl<'a, T> Outputs<'a, T> {
         for (i, values) in self.values.into_iter().enumerate() {
             (low[i], high[i]) = values.split_at_mut((at - self.origin).min(values.len()));
         }
-        (Outputs { values: low, origin: self.origin, row: 0 }, Outputs { values: high, origin: at, row: 0 })
+        (
+            Outputs { values: low, origin: self.origin, row: 0, width: 0 },
+            Outputs { values: high, origin: at, row: 0, width: 0 },
+        )
     }
 }
 
-impl<T> Sink<T> for Outputs<'_, T> {
+// SAFETY: the new values are borrowed to be written.
+unsafe impl<T> Sink<T> for Outputs<'_, T> {
     #[inline(always)]
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
         &mut self.values[output][self.row + range.start..self.row + range.end]
+    }
+
+    #[inline(always)]
+    fn all(&mut self, output: usize) -> (*mut [T], Walk) {
+        (&mut *self.values[output], Walk::domain(self.row, self.width))
+    }
+
+    #[inline(always)]
+    fn done(&mut self, rows: usize) {
+        self.row += rows * self.width;
     }
 }
 
@@ -125,7 +150,9 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
     let Stage { region, tape, parameters, chunk, .. } = *stage;
     let (Band { units, scratch, lines }, memory) = (band, Arrays(stage.old));
     let row = Row { region, tape, memory: &memory, chunk, window: 0..0, ahead: Ahead { read: true, write: true } };
-    for number in units.clone() {
+    outputs.width = region.width();
+    let mut number = units.start;
+    while number < units.end {
         let unit = region.unit(number);
         let [z, y] = unit.row;
         if tape.varies_by_row || number == units.start {
@@ -136,13 +163,14 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
         scratch.rows.clear();
         for row in &tape.rows {
             scratch.rows.push(match lines[row.line] {
-                Line::At(start) => TapRow::At(Buffer::Field(row.field), start),
+                Line::At(start) => TapRow::At(Buffer::Field(row.field), Walk::domain(start, region.width())),
                 Line::Constant(side) => TapRow::Constant(side),
             });
         }
         outputs.row = region.index(&unit) - outputs.origin;
-        let cells = unit.cells.start as isize..unit.cells.end as isize;
-        let safe = row.safe(&scratch.rows);
-        row.compute(scratch, &mut outputs, cells, &safe);
+        let beside = if tape.varies_by_row { 1 } else { region.beside(unit.row, &tape.reach) };
+        let count = beside.min(units.end - number).max(1);
+        row.run(scratch, &mut outputs, unit.cells.start as isize..unit.cells.end as isize, count);
+        number += count;
     }
 }

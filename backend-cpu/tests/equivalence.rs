@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::Schedule;
+use abide_core::plan::{Rows, Schedule};
 use abide_core::{
     Array, Backend, Boundaries, Boundary, DType, Depth, Execution, Options, Parameter, Problem, Program, Scope, Shape,
     Start, Stencil, catalogue,
@@ -125,6 +125,32 @@ fn domains_of_many_bands() {
             // A star of radius 6 does not fit into three periodic rows.
             let fits = problem.check().is_ok();
             assert_eq!(check(&backend, &problem, 512, fields(&problem), 2), fits);
+        }
+    }
+}
+
+/// Rings that go round many times, and rows longer than a few vectors, in which a level goes on from turn to turn.
+#[test]
+fn deep_passes_of_linear_stencils() {
+    let backend = CpuBackend::with_threads(2).unwrap();
+    let sizes: [(&str, &[usize]); 4] =
+        [("2d5pt", &[203, 149]), ("2d9pt", &[101, 263]), ("3d7pt", &[37, 41, 83]), ("2d5pt", &[8, 700])];
+    for ((name, extents), dtype) in sizes.into_iter().flat_map(|size| [(size, DType::F32), (size, DType::F64)]) {
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
+        let start = fields(&problem);
+        let mut expected = start.clone();
+        reference::advance(&problem, &mut expected, 40).unwrap();
+        for (depth, block, tiles) in [(17, 4, [1, 1, 1]), (24, 3, [1, 2, 3]), (9, 1, [2, 3, 1]), (32, 7, [1, 1, 2])] {
+            let options =
+                Options { execution: Execution::Persistent, depth: Depth::Steps(depth), ..Options::default() };
+            let mut plan = backend.plan(&problem, &options).unwrap();
+            if let Schedule::Rows(Rows { wavefront: Some(wavefront), .. }) = &mut plan.schedule {
+                (wavefront.block, wavefront.tiles) = (block, tiles);
+            }
+            let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
+            session.advance(40).unwrap();
+            assert!(session.read(0).unwrap().same_bits(&expected[0]), "{name} {dtype} {depth} {block} {tiles:?}");
         }
     }
 }

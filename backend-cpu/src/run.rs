@@ -1,0 +1,72 @@
+//! Rows side by side, one after the other.
+//!
+//! What the tape says about a row takes as long to look up as some hundred cells take to compute. So where the whole formula
+//! is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
+
+use std::ops::Range;
+
+use abide_core::Real;
+
+use crate::chunk::{Memory, Row, Scratch, Sink, TapRow};
+use crate::sum::Sums;
+use crate::tape::{Op, Operand, Place, Step};
+
+impl<M> Row<'_, M> {
+    /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the first row are in,
+    /// and the walks there lead to those of the next.
+    #[inline(always)]
+    pub fn run<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>, count: usize)
+    where
+        M: Memory<T>,
+    {
+        if let Some(mut sums) = self.sums(scratch, sink, &cells, count) {
+            // SAFETY: `Memory` and `Sink` promise it.
+            unsafe { sums.advance(count, self.ahead) };
+            sink.done(count);
+            return;
+        }
+        let safe = self.safe(&scratch.rows);
+        for _ in 0..count {
+            self.compute(scratch, sink, cells.clone(), &safe);
+            for row in &mut scratch.rows {
+                if let TapRow::At(_, walk) = row {
+                    walk.step();
+                }
+            }
+            sink.done(1);
+        }
+    }
+
+    /// The sums that the whole formula is, for `count` rows; nothing where it is more than that, or where a tap reaches beyond
+    /// an end of its row.
+    #[inline(always)]
+    pub fn sums<T: Real>(
+        &self,
+        scratch: &Scratch<T>,
+        sink: &mut impl Sink<T>,
+        cells: &Range<isize>,
+        count: usize,
+    ) -> Option<Sums<T>>
+    where
+        M: Memory<T>,
+    {
+        let [Step { place: Place::Output(output), op: Op::Sum(terms, scale) }] = &self.tape.steps[..] else {
+            return None;
+        };
+        let safe = self.safe(&scratch.rows)?;
+        if cells.start < safe.start || cells.end > safe.end {
+            return None;
+        }
+        let (to, walk) = sink.all(*output);
+        let mut sums = Sums::new(to, walk, [count, cells.len()], scale.map(|scale| scratch.scalars[scale]));
+        for term in terms {
+            // Without slots the tape puts nothing else here, and `safe` knows of no constant.
+            let Operand::Tap(number) = term.operand else { return None };
+            let tap = self.tape.taps[number];
+            let TapRow::At(buffer, walk) = scratch.rows[tap.row] else { return None };
+            let along = (cells.start + tap.shift - self.held(buffer).start) as usize;
+            sums.add(scratch.scalars[term.weight], self.memory.all(buffer), walk.shifted(along));
+        }
+        Some(sums)
+    }
+}

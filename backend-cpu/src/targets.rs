@@ -1,0 +1,121 @@
+//! What a level does in a tile, and where its rows go.
+
+use std::ops::Range;
+
+use abide_core::Real;
+use abide_core::plan::Level;
+
+use crate::chunk::Sink;
+use crate::pass::{Pass, Tile};
+use crate::rings::{Storage, Walk};
+use crate::streams::Stream;
+use crate::stretch::Stretch;
+
+/// What a level does in a tile.
+pub struct Part<T> {
+    /// The cells that it computes.
+    pub span: [Range<isize>; 3],
+    /// The cells along a row for which it asks memory.
+    pub share: Range<usize>,
+    /// The cells at the ends of its rows that its readers need and that are never computed.
+    pub kept: [Range<usize>; 2],
+    /// Whether rows in rings are to be completed, or copied to the domain.
+    pub keeps: bool,
+    /// The rows that it goes on with.
+    pub stretch: Option<Stretch<T>>,
+}
+
+/// Where the outputs of rows go that lie side by side.
+pub struct Targets<'a, T> {
+    /// The pass, the tile, and the level that computes them.
+    pub pass: &'a Pass<'a, T>,
+    pub tile: &'a Tile,
+    pub level: &'a Level,
+    /// The level's number.
+    pub number: usize,
+    /// What the level does in the tile.
+    pub part: &'a Part<T>,
+    /// What memory is asked for with each row.
+    pub streams: &'a [Stream],
+    /// For each output, its storage if it has one, and where its rows begin there or in the domain.
+    pub rings: &'a mut [Option<Storage<T>>],
+    pub begin: &'a mut [Walk],
+    /// The row, and where it begins in the domain.
+    pub row: [isize; 2],
+    pub domain: usize,
+}
+
+// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own; the rings that it
+// writes are borrowed, and not those that it reads.
+unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
+    #[inline(always)]
+    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
+        let begin = self.begin[output].at;
+        let range = begin + range.start..begin + range.end;
+        match &mut self.rings[output] {
+            Some(storage) => &mut storage.values[range],
+            // SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own.
+            None => unsafe { self.pass.new[self.level.outputs[output].field].write(range) },
+        }
+    }
+
+    #[inline(always)]
+    fn all(&mut self, output: usize) -> (*mut [T], Walk) {
+        let buffer: *mut [T] = match &mut self.rings[output] {
+            Some(storage) => &mut storage.values[..],
+            None => self.pass.new[self.level.outputs[output].field].all(),
+        };
+        (buffer, self.begin[output])
+    }
+
+    #[inline(always)]
+    fn done(&mut self, rows: usize) {
+        for stream in self.streams {
+            self.pass.ask(stream, self.row, rows, self.number, &self.part.share);
+        }
+        for output in 0..self.begin.len() {
+            if self.part.keeps {
+                self.keep(output, rows);
+            }
+            for _ in 0..rows {
+                self.begin[output].step();
+            }
+        }
+        self.row[1] += rows as isize;
+        self.domain += rows * self.pass.region.width();
+    }
+}
+
+impl<T: Real> Targets<'_, T> {
+    /// Completes rows in a ring by the cells that are never computed, and copies what the field holds after the pass.
+    #[inline(always)]
+    fn keep(&mut self, output: usize, rows: usize) {
+        let Some(Storage { values, .. }) = &mut self.rings[output] else { return };
+        let (Part { span, kept, .. }, Tile { cells: own }) = (self.part, self.tile);
+        let (cells, width, output, mut begin) =
+            (&span[2], self.pass.region.width(), self.level.outputs[output], self.begin[output]);
+        let (now, new) = (&self.pass.now[output.field], &self.pass.new[output.field]);
+        let mut domain = self.domain;
+        for row in self.row[1]..self.row[1] + rows as isize {
+            for kept in kept {
+                for x in kept.clone() {
+                    let to = begin.at as isize + x as isize - cells.start;
+                    // SAFETY: nobody writes cells that are not computed.
+                    values[to as usize] = unsafe { now.read(domain + x..domain + x + 1) }[0];
+                }
+            }
+            let is_own = |axis: usize, at: isize| own[axis].start as isize <= at && at < own[axis].end as isize;
+            if output.last && is_own(0, self.row[0]) && is_own(1, row) {
+                let low = (own[2].start as isize).max(cells.start);
+                let high = (own[2].end as isize).min(cells.end);
+                let from = begin.at + (low - cells.start) as usize;
+                let to = domain + low as usize;
+                let len = (high - low).max(0) as usize;
+                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own.
+                unsafe { new.write(to..to + len) }.copy_from_slice(&values[from..from + len]);
+            }
+            begin.step();
+            domain += width;
+        }
+    }
+}
