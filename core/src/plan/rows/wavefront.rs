@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::{CHUNK, Levels, Rows, across};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
+use crate::grid::Boundary;
 use crate::plan::perks::Traffic;
 use crate::plan::{Depth, Execution, Plan, Schedule, base};
 use crate::program::Problem;
@@ -28,7 +29,7 @@ pub struct Wavefront {
 }
 
 /// Depths to choose from. Deeper passes gain little, for by then memory is out of the way.
-const DEPTHS: [u32; 9] = [1, 2, 3, 4, 6, 8, 10, 12, 16];
+const DEPTHS: [u32; 11] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
 /// Cells along a row of a tile to choose from, the whole row beside them.
 const WIDTHS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
@@ -45,12 +46,22 @@ const EFFICIENCY: f64 = 0.35;
 /// The share of a core's own cache that rings may take; the rest is for the rows that pass through.
 const RING_SHARE: f64 = 0.5;
 
-/// Seconds that a row costs beside its cells in a sweep; in a tile, where the rows that its taps read must be found in
-/// rings, at least and for each operation; and a level's turn.
-const SWEPT_ROW_SECONDS: f64 = 36e-9;
-const ROW_SECONDS: f64 = 20e-9;
-const ROW_OPERATION_SECONDS: f64 = 3.5e-9;
-const TURN_SECONDS: f64 = 70e-9;
+/// What rows cost beside their cells, in seconds.
+struct RowCosts {
+    /// A row of a sweep.
+    swept: f64,
+    /// A row of a tile, where the rows that its taps read are in rings, at least and for each operation.
+    tiled: f64,
+    operation: f64,
+    /// A level's turn.
+    turn: f64,
+}
+
+/// Of a formula that is carried out step by step, each looked up for every row.
+const STEPS: RowCosts = RowCosts { swept: 36e-9, tiled: 20e-9, operation: 3.5e-9, turn: 70e-9 };
+
+/// Of a formula that is one sum of taps, none of which reaches beyond an end of its row: it is looked up once for all rows.
+const SUMS: RowCosts = RowCosts { swept: 14e-9, tiled: 16e-9, operation: 0.0, turn: 20e-9 };
 
 /// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of a row takes
 /// which does not stay there until the next row reads it too.
@@ -80,8 +91,10 @@ struct Model<'p> {
     memory: f64,
     /// Bytes of all fields of a cell, and of those that change.
     cell_bytes: [f64; 2],
-    /// Operations a cell and stage; each is looked up for every row.
+    /// Operations a cell and stage.
     operations: f64,
+    /// What rows cost beside their cells.
+    row: RowCosts,
     /// Rows that taps reach to either side.
     reach: f64,
     /// Bytes of a cache that a core has to itself.
@@ -113,11 +126,12 @@ impl<'p> Model<'p> {
             memory: threads * bytes / rate(closer * device.memory_bandwidth),
             cell_bytes: [traffic.cell_bytes, traffic.changing_bytes],
             operations: traffic.flops / problem.program.stages().len().max(1) as f64,
+            row: if sums_alone(problem) { SUMS } else { STEPS },
             reach: radius[1] as f64,
             own_cache,
             is_cached,
             cells: std::array::from_fn(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]).len()),
-            periodic: problem.boundaries.0.map(|sides| sides[0] == crate::grid::Boundary::Periodic),
+            periodic: problem.boundaries.0.map(|sides| sides[0] == Boundary::Periodic),
         }
     }
 
@@ -140,7 +154,8 @@ impl<'p> Model<'p> {
         // What does not stay in the core's own cache passes through the shared one at every level.
         let spilled = ((ring_bytes as f64 / (RING_SHARE * self.own_cache)) - 1.0).clamp(0.0, 1.0);
         let lines = tile[across(levels.stream)].max(1) as f64;
-        let turn = ROW_SECONDS + ROW_OPERATION_SECONDS * self.operations + TURN_SECONDS / (lines * levels.block as f64);
+        let RowCosts { tiled, operation, turn, .. } = self.row;
+        let turn = tiled + operation * self.operations + turn / (lines * levels.block as f64);
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
         let compute = overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
         // Memory works while levels compute, but what they have of their caches waits for the same few buffers of lines.
@@ -196,11 +211,22 @@ impl<'p> Model<'p> {
     }
 }
 
+/// Whether every stage is one sum of weighted taps, each a multiplication and all but one an addition, and rows end where
+/// taps do.
+fn sums_alone(problem: &Problem) -> bool {
+    let fixed = problem.boundaries.0[2] == [Boundary::Fixed; 2];
+    fixed
+        && problem.program.stages().iter().all(|stage| {
+            let footprint = &stage.footprint;
+            footprint.linear && footprint.stores == 1 && footprint.flops + 1 == 2 * footprint.taps
+        })
+}
+
 /// The estimate of a step in which every stage sweeps the whole domain.
 pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     let model = Model::new(problem, device);
     let stages = problem.program.stages().len() as f64;
-    let row = stages * SWEPT_ROW_SECONDS / model.cells[2].max(1) as f64;
+    let row = stages * model.row.swept / model.cells[2].max(1) as f64;
     let compute = model.compute + model.again(model.cells[2]) + row;
     model.total() * compute.max(model.memory) / model.threads + stages * MEETING_SECONDS
 }
