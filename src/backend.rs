@@ -189,6 +189,7 @@ pub(crate) fn begin_on(
 
 /// Plans a problem; where the plan follows a wish only in part, its notes say so.
 pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
+    check_pin(opened, options)?;
     let mut plan = opened.backend.plan(problem, options)?;
     let wish = options.cache;
     if wish != CachePolicy::Auto && plan.cache != wish {
@@ -214,6 +215,7 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
         reason: "it chooses by its model alone, there are no plans to measure against each other".to_owned(),
         change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
     })?;
+    check_pin(opened, options)?;
     check_memory(opened, problem)?;
     tuner.measure(problem, options)
 }
@@ -227,6 +229,18 @@ fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options) -> Res
     let plan = plan(opened, problem, options)?;
     check_memory(opened, problem)?;
     Ok(plan)
+}
+
+/// Whether the backend has threads to pin, if they are to be.
+fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
+    if options.pin && opened.kind != Kind::Cpu {
+        return Err(Error::Unsupported {
+            backend: opened.backend.name(),
+            reason: "pinned threads were asked for, and its threads are the device's own".to_owned(),
+            change: "leave --pin out".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// Whether the machine has memory for the problem's fields.
@@ -323,10 +337,14 @@ mod tests {
     const CPU: Candidate = ("cpu", || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())));
 
     fn begin_among(candidates: &[Candidate]) -> Result<Begun> {
+        begin_as(candidates, &Options::default())
+    }
+
+    fn begin_as(candidates: &[Candidate], options: &Options) -> Result<Begun> {
         let program = abide_core::catalogue::find("1d3pt")?.program(1)?;
         let problem = Problem::new(Arc::new(program), Shape::new(&[5])?, DType::F32)?;
         let fields = vec![Array::F32(vec![1.0; 5])];
-        first_able(candidates.iter().copied(), &problem, &Options::default(), || Ok(fields))
+        first_able(candidates.iter().copied(), &problem, options, || Ok(fields))
     }
 
     #[test]
@@ -339,6 +357,16 @@ mod tests {
             assert!(note.contains(words), "{note}");
         }
         assert!(begin_among(&[CPU, BROKEN]).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn only_a_cpu_has_threads_to_pin() {
+        let gpu: Candidate = ("gpu", || Ok(Opened::new(Kind::Gpu, abide_cpu::CpuBackend::new())));
+        let pinned = Options { pin: true, ..Options::default() };
+        let one: Candidate = ("cpu", || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::with_threads(1)?)));
+        let begun = begin_as(&[gpu, one], &pinned).unwrap();
+        assert!(begun.notes.len() == 1 && begun.notes[0].contains("leave --pin out"), "{:?}", begun.notes);
+        assert!(matches!(begin_as(&[gpu], &pinned), Err(Error::Unsupported { .. })));
     }
 
     #[test]

@@ -238,6 +238,12 @@ impl Builder {
         self
     }
 
+    /// Whether each of a CPU's threads stays on a core of its own; no other backend has threads to pin, and refuses.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.options.pin = pin;
+        self
+    }
+
     /// Goes on from a checkpoint. Whatever else is given must agree with it.
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.resume = Some(path.into());

@@ -1,6 +1,6 @@
 //! The backend: plans rows, opens sessions.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide_core::backend::check_fields;
 use abide_core::plan::{Rows, Schedule, plan_rows};
@@ -11,8 +11,9 @@ use abide_core::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{instruction_set, machine};
+use crate::pin;
 use crate::reference;
-use crate::session::Threaded;
+use crate::session::{Threaded, Workers};
 use crate::sweep::has_fused_multiply_add;
 
 /// Which code a session runs. Both give the same bits.
@@ -26,13 +27,15 @@ enum Path {
 pub struct CpuBackend {
     path: Path,
     pool: Option<Arc<ThreadPool>>,
+    /// The threads of plans that pin them, once there was one.
+    pinned: Mutex<Option<Arc<ThreadPool>>>,
     device: OnceLock<DeviceSpec>,
 }
 
 impl CpuBackend {
     /// All threads of rayon's global pool.
     pub fn new() -> Self {
-        CpuBackend { path: Path::Threaded, pool: None, device: OnceLock::new() }
+        CpuBackend { path: Path::Threaded, pool: None, pinned: Mutex::new(None), device: OnceLock::new() }
     }
 
     /// A pool of its own with so many threads.
@@ -74,7 +77,27 @@ impl CpuBackend {
         fields: Vec<Vec<T>>,
     ) -> Result<Box<dyn Session>> {
         let fused = has_fused_multiply_add();
-        Ok(Box::new(Threaded::open(problem, plan, rows, self.pool.clone(), fused, fields)?))
+        let workers = match rows.pinned {
+            true => Workers { pool: Some(self.pinned(rows.threads)?), cores: pin::cores(rows.threads)? },
+            false => Workers { pool: self.pool.clone(), cores: Vec::new() },
+        };
+        let pool = workers.pool.clone();
+        let open = || Threaded::open(problem, plan, rows, workers, fused, fields);
+        // The threads that will sweep the arrays are the first to touch them.
+        let session = match &pool {
+            Some(pool) => pool.install(open)?,
+            None => open()?,
+        };
+        Ok(Box::new(session))
+    }
+
+    /// So many pinned threads.
+    fn pinned(&self, threads: usize) -> Result<Arc<ThreadPool>> {
+        let mut known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = known.as_ref().filter(|pool| pool.current_num_threads() == threads) {
+            return Ok(pool.clone());
+        }
+        Ok(known.insert(Arc::new(pin::pool(threads)?)).clone())
     }
 }
 
@@ -112,14 +135,17 @@ impl Backend for CpuBackend {
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
-            if waits || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
+            if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
                 return Err(Error::Unsupported {
                     backend: "cpu",
-                    reason: "the reference takes one step after another".to_owned(),
-                    change: "leave the execution and the depth at auto".to_owned(),
+                    reason: "the reference takes one step after another, on the thread that asks".to_owned(),
+                    change: "leave the execution and the depth at auto, and pin out".to_owned(),
                 });
             }
             return plan_rows(problem, self.device(), &Options { execution: Execution::Stepwise, ..*options });
+        }
+        if options.pin {
+            pin::cores(self.threads())?;
         }
         let plan = plan_rows(problem, self.device(), options)?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());

@@ -7,14 +7,17 @@
 //! over, which only pass *n* − 1 read. Halos are alike on all sides, so whoever waits for a thread is waited for by it.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use abide_core::plan::{Levels, Wavefront};
 use abide_core::{Error, Real, Result};
+use core_affinity::CoreId;
 use rayon::prelude::*;
 
 use crate::pass::{Pass, Rings, Tile, advance};
+use crate::pin::pin;
 use crate::region::Region;
 
 /// How often a thread looks for its neighbours' progress before it lets others run.
@@ -79,7 +82,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// All passes, each thread with its own tiles. `passes` gives the pass of a number.
+/// All passes, each thread with its own tiles, and on its own core where there are `cores`. `passes` gives the pass of a number.
 pub fn persist<'a, T: Real>(
     count: u64,
     passes: impl Fn(u64) -> Pass<'a, T> + Sync,
@@ -87,6 +90,7 @@ pub fn persist<'a, T: Real>(
     halo: [usize; 3],
     tiles: &[Tile],
     rings: &mut [Rings<T>],
+    cores: &[CoreId],
 ) -> Result<()> {
     let workers = rings.len().min(tiles.len()).max(1);
     let own: Vec<&[Tile]> =
@@ -112,19 +116,29 @@ pub fn persist<'a, T: Real>(
             progress[worker].0.store(number + 1, Ordering::Release);
         }
     };
-    let Some((first, others)) = rings[..workers].split_first_mut() else { return Ok(()) };
     thread::scope(|scope| {
-        for (i, rings) in others.iter_mut().enumerate() {
-            let work = &work;
-            let started =
-                thread::Builder::new().name(format!("abide-{}", i + 1)).spawn_scoped(scope, move || work(i + 1, rings));
-            if let Err(error) = started {
-                abandoned.store(true, Ordering::Relaxed);
-                return Err(Error::device("cpu", format!("starting {workers} threads"), error));
+        let (mut own, mut started) = (None, Vec::new());
+        for (i, rings) in rings[..workers].iter_mut().enumerate() {
+            // The thread that asked works too, unless that would pin it.
+            if i == 0 && cores.is_empty() {
+                own = Some(rings);
+                continue;
             }
+            let (work, abandoned, core) = (&work, &abandoned, cores.get(i).copied());
+            let thread = thread::Builder::new().name(format!("abide-{i}")).spawn_scoped(scope, move || {
+                core.map_or(Ok(()), pin).inspect_err(|_| abandoned.store(true, Ordering::Relaxed))?;
+                work(i, rings);
+                Ok(())
+            });
+            started.push(thread.map_err(|error| {
+                abandoned.store(true, Ordering::Relaxed);
+                Error::device("cpu", format!("starting {workers} threads"), error)
+            })?);
         }
-        work(0, first);
-        Ok(())
+        if let Some(rings) = own {
+            work(0, rings);
+        }
+        started.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })
 }
 

@@ -7,7 +7,8 @@
 //! row, chunk by chunk, with the loops of `lanes` and `sum`; `run` does rows side by side, a linear stencil's without looking
 //! at the tape again. Stepwise, `region` cuts the computed cells into bands of rows and `sweep` does a stage of them.
 //! Streaming and persistent, `pass` advances a tile by several steps while its planes stream past, and `crew` says which
-//! thread has which tile and waits for whom. `session` keeps two arrays for each field that changes.
+//! thread has which tile and waits for whom. `session` keeps two arrays for each field that changes. `pin`
+//! keeps threads on their cores where that is asked for.
 //!
 //! `solver` solves linear systems: the methods of `abide_core::solver` on all threads.
 #![deny(missing_docs)]
@@ -18,6 +19,7 @@ mod crew;
 mod device;
 mod lanes;
 mod pass;
+mod pin;
 #[cfg(test)]
 mod random;
 pub mod reference;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::device::machine;
 use crate::reference;
-use crate::session::Threaded;
+use crate::session::{Threaded, Workers};
 
 type Choices = Vec<(u8, u8, u8, u8)>;
 
@@ -133,9 +133,9 @@ fn check<T: Real>(problem: &Problem, way: &Way, steps: [u64; 2], seed: u64) -> R
         plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };
         Wavefront { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
     });
-    let rows = Rows { threads: 3, chunk: way.chunk, wavefront };
+    let rows = Rows { threads: 3, pinned: false, chunk: way.chunk, wavefront };
     plan.schedule = Schedule::Rows(rows.clone());
-    let mut session = Threaded::open(problem, &plan, &rows, None, way.fused, fields).unwrap();
+    let mut session = Threaded::open(problem, &plan, &rows, Workers::default(), way.fused, fields).unwrap();
     session.advance(steps[0]).unwrap();
     session.advance(steps[1]).unwrap();
     for (field, expected) in expected.iter().enumerate() {

@@ -8,6 +8,7 @@ use std::time::Instant;
 use abide_core::backend::{check_field, check_window};
 use abide_core::plan::{Levels, MAX_CPU_DEPTH, Rows};
 use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session};
+use core_affinity::CoreId;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -17,6 +18,15 @@ use crate::region::Region;
 use crate::shared::Shared;
 use crate::sweep::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
+
+/// Who works for a session.
+#[derive(Default)]
+pub struct Workers {
+    /// The threads that share sweeps and passes; rayon's global ones where there is no pool.
+    pub pool: Option<Arc<ThreadPool>>,
+    /// The cores of the threads of a persistent run, which last as long as the run; none where the system chooses.
+    pub cores: Vec<CoreId>,
+}
 
 /// How a session advances.
 enum Way<T> {
@@ -33,6 +43,8 @@ struct Tiled<T> {
     tiles: Vec<Tile>,
     rings: Vec<Rings<T>>,
     persistent: bool,
+    /// See [`Workers`].
+    cores: Vec<CoreId>,
 }
 
 /// A session on all threads of a pool.
@@ -61,7 +73,7 @@ impl<T: Real> Threaded<T> {
         problem: &Problem,
         plan: &Plan,
         rows: &Rows,
-        pool: Option<Arc<ThreadPool>>,
+        Workers { pool, cores }: Workers,
         fused: bool,
         fields: Vec<Vec<T>>,
     ) -> Result<Self> {
@@ -83,7 +95,7 @@ impl<T: Real> Threaded<T> {
                 let tiles = crew::tiles(&region, wavefront, levels.stream);
                 let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk)).collect();
                 let persistent = plan.execution == Execution::Persistent;
-                Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent }))
+                Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent, cores }))
             }
         };
         let new = fields
@@ -154,7 +166,7 @@ impl<T: Real> Tiled<T> {
         [now, new]: [&mut [Vec<T>]; 2],
         steps: u64,
     ) -> Result<u64> {
-        let Tiled { levels, tiles, rings, persistent } = self;
+        let Tiled { levels, tiles, rings, persistent, cores } = self;
         if rings.is_empty() {
             return Ok(0);
         }
@@ -178,7 +190,7 @@ impl<T: Real> Tiled<T> {
             Pass { region, levels, tapes, parameters, chunk, divided, now, new }
         };
         if *persistent {
-            crew::persist(passes, pass, region, levels[0].halo, tiles, rings)?;
+            crew::persist(passes, pass, region, levels[0].halo, tiles, rings, cores)?;
         } else {
             (0..passes).for_each(|number| crew::stream(&pass(number), tiles, rings));
         }

@@ -125,3 +125,77 @@ fn a_crowded_machine_streams_where_persistent_was_asked_for() {
     assert_eq!(plan.execution, Execution::Streaming);
     assert!(plan.notes[0].contains("persistent was asked for"), "{:?}", plan.notes);
 }
+
+/// Names and allowed cores of this process's threads whose names begin so, as the system writes them.
+#[cfg(target_os = "linux")]
+fn threads(prefix: &str) -> Vec<(String, String)> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
+    let named = tasks.filter_map(|task| {
+        // A thread may end meanwhile.
+        let name = std::fs::read_to_string(task.join("comm")).ok()?.trim().to_owned();
+        let status = std::fs::read_to_string(task.join("status")).ok()?;
+        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
+        name.starts_with(prefix).then_some((name, cores))
+    });
+    named.collect()
+}
+
+/// The threads of a persistent run last as long as the run, so they are looked at while it lasts.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_are_pinned_where_it_is_asked_for_and_nowhere_else() {
+    let count = std::thread::available_parallelism().unwrap().get().min(2);
+    let backend = CpuBackend::with_threads(count).unwrap();
+    let problem = problem("2d5pt", &[130, 140], DType::F64);
+    let mut expected = fields(&problem);
+    reference::advance(&problem, &mut expected, 7).unwrap();
+    let own = || std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let allowed = |status: String| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
+    let before = allowed(own());
+    for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
+        let options = Options { execution, pin: true, ..Options::default() };
+        let plan = backend.plan(&problem, &options).unwrap();
+        assert!(plan.explain().contains(&format!("{count} threads, each pinned to a core")), "{}", plan.explain());
+        let mut session = backend.open(&problem, &plan, fields(&problem)).unwrap();
+        session.advance(7).unwrap();
+        assert!(session.read(0).unwrap().same_bits(&expected[0]), "{execution}");
+        if execution == Execution::Persistent {
+            let done = std::sync::atomic::AtomicBool::new(false);
+            let seen = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        session.advance(2000).unwrap();
+                    }
+                });
+                // Each worker on a core, and no two on the same; the pool's threads have names that begin alike.
+                let pinned = |seen: &Vec<(String, String)>| {
+                    let workers = seen.iter().filter(|(name, _)| !name.starts_with("abide-pinned"));
+                    let mut cores: Vec<usize> = workers.filter_map(|(_, cores)| cores.parse().ok()).collect();
+                    cores.sort_unstable();
+                    cores.dedup();
+                    cores.len() == count
+                };
+                let seen = (0..5000).map(|_| threads("abide-")).find(pinned);
+                done.store(true, std::sync::atomic::Ordering::Relaxed);
+                seen
+            });
+            assert!(seen.is_some(), "the run's threads were not on cores of their own");
+        }
+    }
+    // Those of a pool stay as long as the backend.
+    let pool = threads("abide-pinned");
+    assert!(!pool.is_empty() && pool.iter().all(|(_, cores)| cores.parse::<usize>().is_ok()), "{pool:?}");
+    assert_eq!(allowed(own()), before, "the thread that asked stays free");
+    let free = backend.plan(&problem, &Options::default()).unwrap();
+    assert!(!free.explain().contains("pinned"));
+}
+
+#[test]
+fn more_pinned_threads_than_cores_are_refused() {
+    let crowded = CpuBackend::with_threads(600).unwrap();
+    let options = Options { pin: true, ..Options::default() };
+    let error = crowded.plan(&problem("2d5pt", &[64, 64], DType::F64), &options).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("600"), "{error}");
+    let reference = CpuBackend::reference().plan(&problem("2d5pt", &[64, 64], DType::F64), &options);
+    assert!(matches!(reference, Err(Error::Unsupported { .. })));
+}

@@ -63,7 +63,7 @@ fn watch(ways: &[Options], least: usize) -> Result<()> {
 }
 
 const OWN: Options =
-    Options { execution: Execution::Stepwise, cache: CachePolicy::Auto, depth: Depth::Auto, tune: Tune::Off };
+    Options { execution: Execution::Stepwise, cache: CachePolicy::Auto, depth: Depth::Auto, tune: Tune::Off, pin: false };
 
 #[test]
 #[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]

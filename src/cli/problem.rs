@@ -55,6 +55,10 @@ pub struct Manner {
     /// minute or more, both only until it is kept; kept uses what is kept, off does not [default: kept]
     #[arg(long, default_value = "kept", hide_default_value = true)]
     pub tune: Tune,
+
+    /// On the CPU, keep each thread on a core of its own; worth it on a machine that does little else
+    #[arg(long)]
+    pub pin: bool,
 }
 
 fn parameter(text: &str) -> Result<(String, f64)> {
@@ -220,11 +224,12 @@ fn boundaries(text: &str, program: &Program) -> Result<Boundaries> {
 impl Manner {
     /// What is asked of a plan.
     pub fn options(&self) -> Options {
-        Options { execution: self.execution, cache: self.cache, depth: self.depth, tune: self.tune }
+        Options { execution: self.execution, cache: self.cache, depth: self.depth, tune: self.tune, pin: self.pin }
     }
 
     /// Adds how it is run.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
-        builder.backend(backend).execution(self.execution).cache(self.cache).depth(self.depth).tune(self.tune)
+        let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
+        builder.depth(self.depth).tune(self.tune).pin(self.pin)
     }
 }

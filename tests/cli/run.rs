@@ -160,6 +160,16 @@ fn rounding_an_input_to_f32_is_noted() {
 }
 
 #[test]
+fn pinned_threads_change_no_bit() {
+    let place = Place::new();
+    let line = "run 2d5pt --size 300x200 --steps 20 --backend cpu --output";
+    place.works(&format!("{line} free.npy"));
+    let pinned = json(&place.works(&format!("{line} pinned.npy --pin --json")));
+    assert_eq!(pinned["plan"]["schedule"]["rows"]["pinned"], true, "{pinned}");
+    assert!(place.read("free.npy").values.same_bits(&place.read("pinned.npy").values));
+}
+
+#[test]
 fn auto_says_what_it_passed_over() {
     let place = Place::new();
     let report = json(&place.works("run heat --size 8x8 --steps 1 --json"));

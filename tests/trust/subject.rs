@@ -81,7 +81,7 @@ impl Subject {
     pub fn variants(&self, problem: &Problem) -> Vec<Options> {
         let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
             let depths = [Depth::Auto, Depth::Steps(2)];
-            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth, tune: Tune::Off })
+            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth, tune: Tune::Off, pin: false })
         });
         // What a user's tuning found earlier is no part of what is tested.
         let own = Options { tune: Tune::Off, ..Options::default() };

@@ -112,7 +112,8 @@ impl Plan {
         );
         match &self.schedule {
             Schedule::Rows(rows) => {
-                line(&mut text, "rows", &format!("{} threads, chunks of {} cells", rows.threads, rows.chunk));
+                let pinned = if rows.pinned { ", each pinned to a core" } else { "" };
+                line(&mut text, "rows", &format!("{} threads{pinned}, chunks of {} cells", rows.threads, rows.chunk));
                 if let Some(wavefront) = &rows.wavefront {
                     explain_wavefront(&mut text, wavefront, self.depth, line);
                 }

@@ -149,6 +149,8 @@ pub struct Options {
     pub depth: Depth,
     /// Whether plans are timed on the device first, where there are several.
     pub tune: Tune,
+    /// Whether a CPU's threads stay each on a core of its own. No other device has threads to pin.
+    pub pin: bool,
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub use wavefront::{MAX_CPU_DEPTH, Wavefront};
 pub struct Rows {
     /// Threads.
     pub threads: usize,
+    /// Whether each stays on a core of its own.
+    pub pinned: bool,
     /// Cells of a chunk; a multiple of the widest vector.
     pub chunk: usize,
     /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
@@ -38,6 +40,15 @@ const FEW: usize = 16384;
 
 /// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
 pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let mut plan = free_rows(problem, device, options)?;
+    if let Schedule::Rows(rows) = &mut plan.schedule {
+        rows.pinned = options.pin;
+    }
+    Ok(plan)
+}
+
+/// The plan of threads that run wherever the system puts them.
+fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
@@ -81,7 +92,7 @@ pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> R
 
 /// All of a stage, then the next.
 fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
-    let rows = Rows { threads: device.multiprocessors.max(1), chunk: CHUNK, wavefront: None };
+    let rows = Rows { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, wavefront: None };
     let traffic = Traffic::uncached(problem, device);
     let mut plan = base(problem, device, Execution::Stepwise, Schedule::Rows(rows), traffic);
     plan.estimated_seconds = wavefront::stepwise_seconds(problem, device);

@@ -265,7 +265,7 @@ pub(super) fn plan(problem: &Problem, device: &DeviceSpec, depth: Depth, executi
     traffic.load_bytes = wavefront.overlap * traffic.cell_bytes / passes;
     traffic.store_bytes = traffic.changing_bytes / passes;
     traffic.overhead_seconds = MEETING_SECONDS / passes;
-    let rows = Rows { threads, chunk: CHUNK, wavefront: Some(wavefront) };
+    let rows = Rows { threads, pinned: false, chunk: CHUNK, wavefront: Some(wavefront) };
     let mut plan = base(problem, device, execution, Schedule::Rows(rows), traffic);
     plan.depth = depth;
     plan.estimated_seconds = seconds;
