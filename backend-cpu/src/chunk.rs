@@ -12,7 +12,7 @@ use abide_core::grid::Source as Found;
 
 use crate::lanes::{self, Source};
 use crate::region::Region;
-use crate::rings::Walk;
+use crate::rings::{Storage, Walk};
 use crate::sum::{Ahead, Sum};
 use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 
@@ -85,7 +85,7 @@ pub struct Row<'a, M> {
 
 /// The scratch of whichever thread computes rows.
 pub struct Scratch<T> {
-    slots: Vec<Box<[T]>>,
+    slots: Vec<Storage<T>>,
     gathered: Vec<Box<[T]>>,
     constants: [[Box<[T]>; 2]; 2],
     /// The values of the tape's scalars.
@@ -104,7 +104,7 @@ impl<T: Real> Scratch<T> {
             region.constant(axis, side).map(|value| lanes(T::from_f64(value))).unwrap_or_default()
         };
         Scratch {
-            slots: rows(most(|tape| tape.slots)),
+            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect(),
             gathered: rows(if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 }),
             constants: [0, 1].map(|axis| [0, 1].map(|side| constant(axis, side))),
             scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
@@ -123,12 +123,9 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// Where nothing is kept in slots, the cells of which no tap reaches beyond an end of its row: as long may a chunk be.
+    /// The cells of which no tap reaches beyond an end of its row; nothing where a row is a constant.
     #[inline(always)]
     pub fn safe(&self, rows: &[TapRow]) -> Option<Range<isize>> {
-        if self.tape.slots > 0 {
-            return None;
-        }
         let mut held = isize::MIN..isize::MAX;
         for row in rows {
             let TapRow::At(buffer, _) = *row else { return None };
@@ -166,35 +163,47 @@ impl<M> Row<'_, M> {
             // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
             let seam = if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
+            // Where nothing is kept in slots a chunk may be as long as nothing is gathered.
             match safe {
-                Some(safe) if start >= safe.start && start < safe.end => end = end.min(safe.end),
+                Some(safe) if self.tape.slots == 0 && start >= safe.start && start < safe.end => {
+                    end = end.min(safe.end)
+                }
                 Some(safe) if start < safe.start => end = end.min(safe.start).min(start + self.chunk as isize),
                 _ => end = start + self.even((end - start) as usize) as isize,
             }
-            self.chunk(scratch, sink, start..end, (start - cells.start) as usize);
+            let is_safe = safe.as_ref().is_some_and(|safe| safe.start <= start && end <= safe.end);
+            if !is_safe {
+                self.gather(scratch, &(start..end));
+            }
+            self.chunk(scratch, sink, start..end, (start - cells.start) as usize, is_safe);
             start = end;
         }
     }
 
-    /// One chunk, whose new values go to `to` in the sink.
+    /// One chunk, whose new values go to `to` in the sink. Nothing of one that is `safe` was gathered.
     #[inline(always)]
-    fn chunk<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>, to: usize)
-    where
+    fn chunk<T: Real>(
+        &self,
+        scratch: &mut Scratch<T>,
+        sink: &mut impl Sink<T>,
+        cells: Range<isize>,
+        to: usize,
+        safe: bool,
+    ) where
         M: Memory<T>,
     {
-        self.gather(scratch, &cells);
         let len = cells.len();
         for step in &self.tape.steps {
-            let mut taken: Box<[T]> = Box::default();
+            let mut taken = Storage::empty();
             let place = match step.place {
                 // No step reads the slot it writes, so the slot can be taken out while the others are read.
                 Place::Slot(slot) => {
-                    taken = std::mem::take(&mut scratch.slots[slot]);
-                    &mut taken[..len]
+                    taken = std::mem::replace(&mut scratch.slots[slot], Storage::empty());
+                    taken.first_mut(len)
                 }
                 Place::Output(output) => sink.cells(output, to..to + len),
             };
-            let at = |operand| self.operand(scratch, &cells, operand);
+            let at = |operand| self.operand(scratch, &cells, operand, safe);
             match step.op {
                 Op::Copy(a) => lanes::copy(place, at(a)),
                 Op::Index => lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize),
@@ -209,7 +218,7 @@ impl<M> Row<'_, M> {
                     let mut sum = Sum::default();
                     for &Term { weight, operand } in terms {
                         // The tape puts no scalar here.
-                        if let Source::Lanes(values) = self.operand(scratch, &cells, operand) {
+                        if let Source::Lanes(values) = self.operand(scratch, &cells, operand, safe) {
                             sum.add(scratch.scalars[weight], values);
                         }
                     }
@@ -231,18 +240,28 @@ impl<M> Row<'_, M> {
     }
 
     #[inline(always)]
-    fn operand<'s, T: Real>(&'s self, scratch: &'s Scratch<T>, cells: &Range<isize>, operand: Operand) -> Source<'s, T>
+    fn operand<'s, T: Real>(
+        &'s self,
+        scratch: &'s Scratch<T>,
+        cells: &Range<isize>,
+        operand: Operand,
+        safe: bool,
+    ) -> Source<'s, T>
     where
         M: Memory<T>,
     {
         let len = cells.len();
         Source::Lanes(match operand {
             Operand::Scalar(number) => return Source::Scalar(scratch.scalars[number]),
-            Operand::Slot(slot) => &scratch.slots[slot][..len],
+            Operand::Slot(slot) => scratch.slots[slot].first(len),
             Operand::Tap(number) => {
                 let TapAt { row, shift } = self.tape.taps[number];
                 match scratch.rows[row] {
                     TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
+                    TapRow::At(buffer, walk) if safe => {
+                        let at = walk.at + (cells.start + shift - self.held(buffer).start) as usize;
+                        self.memory.cells(buffer, at..at + len)
+                    }
                     TapRow::At(buffer, walk) => match self.within(buffer, walk.at, cells, shift) {
                         Some(at) => self.memory.cells(buffer, at..at + len),
                         None => &scratch.gathered[number][..len],

@@ -28,6 +28,18 @@ impl<T: Real> Storage<T> {
         Storage { values: Vec::new(), start: 0 }
     }
 
+    /// The first values.
+    #[inline(always)]
+    pub fn first(&self, len: usize) -> &[T] {
+        &self.values[self.start..self.start + len]
+    }
+
+    /// The first values, to be written.
+    #[inline(always)]
+    pub fn first_mut(&mut self, len: usize) -> &mut [T] {
+        &mut self.values[self.start..self.start + len]
+    }
+
     /// Makes room for so many values.
     pub fn fit(&mut self, len: usize) {
         if self.values.len() < len + LINE_BYTES / size_of::<T>() {
