@@ -78,7 +78,7 @@ impl<'a, T: Real> Sum<'a, T> {
 /// terms vanish.
 macro_rules! unrolled {
     ($terms:expr, $most:ident, $count:ident, $done:expr) => {
-        unrolled!($terms, $most, $count, $done; 2 3 4 5 6 7 9)
+        unrolled!($terms, $most, $count, $done; 2 3 4 5 6 7 9 13 25 27)
     };
     ($terms:expr, $most:ident, $count:ident, $done:expr; $($literal:literal)*) => {
         match $terms.len() {
