@@ -1,0 +1,218 @@
+//! A formula as a tape of operations on lanes: what a row's sweep carries out for each chunk of cells.
+//!
+//! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become scalars,
+//! computed once a row at most. The rest become steps. Sums of products with scalar weights, the bulk of every
+//! stencil, become a single step that keeps its sum in registers; other steps store one value a node in a slot, and
+//! slots are used again as soon as their value is dead.
+
+mod select;
+mod slots;
+
+use abide_core::expr::{Binary, Dag, Unary};
+
+use select::Compiler;
+
+/// The most terms of one [`Op::Sum`]; longer sums are cut, and go on from the stored sum.
+pub const MAX_TERMS: usize = 32;
+
+/// Where a step finds the values of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operand {
+    /// In a slot of the scratch.
+    Slot(usize),
+    /// In a field's old values, by the number of the tap.
+    Tap(usize),
+    /// One value for the whole row, by its number among the scalars.
+    Scalar(usize),
+}
+
+/// Where a step leaves its values. Never a slot that the step reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a slot of the scratch.
+    Slot(usize),
+    /// In the new values of an output of the formula.
+    Output(usize),
+}
+
+/// An operand and the number of the scalar that weighs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// The weight, by its number among the scalars.
+    pub weight: usize,
+    /// The operand; not a scalar.
+    pub operand: Operand,
+}
+
+/// What a step does at each cell of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    /// The operand itself.
+    Copy(Operand),
+    /// The cell's index along the row.
+    Index,
+    /// One operand.
+    Unary(Unary, Operand),
+    /// Two operands.
+    Binary(Binary, Operand, Operand),
+    /// A sum or a difference of two operands, times the scalar of this number.
+    Scaled(usize, Binary, Operand, Operand),
+    /// `a * (b * c)`.
+    Product(Operand, Operand, Operand),
+    /// `a * b + c`, rounded once.
+    Fma(Operand, Operand, Operand),
+    /// The second where the first is not zero, else the third.
+    Select(Operand, Operand, Operand),
+    /// The first term's product, then one fused multiply-add for each later term, in order; at most [`MAX_TERMS`]. Then
+    /// the whole is multiplied by a scalar, if there is one.
+    Sum(Vec<Term>, Option<usize>),
+}
+
+impl Op {
+    fn each_operand(&mut self, mut f: impl FnMut(&mut Operand)) {
+        match self {
+            Op::Index => {}
+            Op::Copy(a) | Op::Unary(_, a) => f(a),
+            Op::Binary(_, a, b) | Op::Scaled(_, _, a, b) => [a, b].into_iter().for_each(f),
+            Op::Product(a, b, c) | Op::Fma(a, b, c) | Op::Select(a, b, c) => [a, b, c].into_iter().for_each(f),
+            Op::Sum(terms, _) => terms.iter_mut().for_each(|term| f(&mut term.operand)),
+        }
+    }
+}
+
+/// One operation and the place of its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Where the values go.
+    pub place: Place,
+    /// What is done.
+    pub op: Op,
+}
+
+/// A row of a field that taps of the formula lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowAt {
+    /// The field's number.
+    pub field: usize,
+    /// The number of the line.
+    pub line: usize,
+}
+
+/// A tap of the formula.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TapAt {
+    /// The number of its row.
+    pub row: usize,
+    /// Cells along the row.
+    pub shift: isize,
+}
+
+/// A formula ready to be swept over rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tape {
+    /// The nodes that are the same along a row; their values are the scalars.
+    pub uniform: Dag,
+    /// Whether they differ from row to row.
+    pub varies_by_row: bool,
+    /// The taps.
+    pub taps: Vec<TapAt>,
+    /// The rows that the taps lie in; of 27 taps in a box of three dimensions, nine.
+    pub rows: Vec<RowAt>,
+    /// The least and the greatest offset of a tap along each axis, slowest first.
+    pub reach: [[isize; 2]; 3],
+    /// Offsets of lines along the two slower axes: a line is where rows of several fields lie beside the computed one.
+    pub lines: Vec<[isize; 2]>,
+    /// The steps, in order.
+    pub steps: Vec<Step>,
+    /// How many slots the steps need.
+    pub slots: usize,
+}
+
+impl Tape {
+    /// The tape of a formula. With `fused`, additions count as multiply-adds with weight one, which rounds the same
+    /// and lets long sums stay in registers; worth it only where a fused multiply-add is one instruction.
+    pub fn new(dag: &Dag, fused: bool) -> Tape {
+        let mut compiler = Compiler::new(dag, fused);
+        let steps = compiler.select();
+        let (steps, slots) = slots::place(steps, &compiler.outputs());
+        let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;
+        let mut reach = [[0; 2]; 3];
+        for TapAt { row, shift } in &taps {
+            let [dz, dy] = lines[rows[*row].line];
+            for (reach, offset) in reach.iter_mut().zip([dz, dy, *shift]) {
+                *reach = [reach[0].min(offset), reach[1].max(offset)];
+            }
+        }
+        let uniform = Dag { nodes: uniform, outputs: Vec::new() };
+        Tape { uniform, varies_by_row, taps, rows, reach, lines, steps, slots }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use abide_core::{DType, catalogue};
+
+    use super::*;
+
+    fn tapes(name: &str, dimensions: usize) -> Vec<Tape> {
+        let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
+        program.stages().iter().flat_map(|stage| [true, false].map(|fused| Tape::new(&stage.dag, fused))).collect()
+    }
+
+    #[test]
+    fn a_linear_stencil_is_one_sum_into_its_output() {
+        for (name, dimensions, taps) in [("1d3pt", 1, 3), ("2d5pt", 2, 5), ("3d27pt", 3, 27)] {
+            for tape in tapes(name, dimensions) {
+                assert_eq!(tape.slots, 0);
+                let [Step { place: Place::Output(0), op: Op::Sum(terms, None) }] = &tape.steps[..] else {
+                    panic!("{:?}", tape.steps)
+                };
+                assert!(terms.iter().map(|term| term.operand).eq((0..taps).map(Operand::Tap)));
+            }
+        }
+    }
+
+    #[test]
+    fn additions_join_sums_only_where_they_are_fused() {
+        let lengths: Vec<usize> = tapes("gray-scott", 2).iter().map(|tape| tape.steps.len()).collect();
+        assert!(lengths[0] * 3 < lengths[1] * 2, "{lengths:?}");
+    }
+
+    #[test]
+    fn products_of_three_and_scaled_differences_are_one_step() {
+        for tape in tapes("gray-scott", 2) {
+            let count = |of: fn(&Op) -> bool| tape.steps.iter().filter(|step| of(&step.op)).count();
+            assert_eq!(count(|op| matches!(op, Op::Product(..))), 1, "{:#?}", tape.steps);
+            assert_eq!(count(|op| matches!(op, Op::Scaled(_, Binary::Sub, ..))), 1, "{:#?}", tape.steps);
+        }
+    }
+
+    #[test]
+    fn a_sum_is_scaled_where_nothing_else_reads_it() {
+        for tape in tapes("gray-scott", 2) {
+            let scaled = tape.steps.iter().filter(|step| matches!(step.op, Op::Sum(_, Some(_)))).count();
+            assert_eq!(scaled, if tape.steps.len() == 7 { 2 } else { 0 }, "{:#?}", tape.steps);
+        }
+    }
+
+    #[test]
+    fn taps_share_rows() {
+        for (name, dimensions, taps, rows) in
+            [("1d3pt", 1, 3, 1), ("2d5pt", 2, 5, 3), ("3d27pt", 3, 27, 9), ("gray-scott", 2, 10, 6)]
+        {
+            for tape in tapes(name, dimensions) {
+                assert_eq!((tape.taps.len(), tape.rows.len()), (taps, rows), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_step_reads_the_slot_it_writes() {
+        for entry in catalogue::entries() {
+            for mut step in tapes(entry.name, *entry.dimensions.end()).into_iter().flat_map(|tape| tape.steps) {
+                let Place::Slot(slot) = step.place else { continue };
+                step.op.each_operand(|operand| assert_ne!(*operand, Operand::Slot(slot), "{}", entry.name));
+            }
+        }
+    }
+}
