@@ -44,9 +44,9 @@ fn main() -> Result<()> {
         Ok((rate, words)) => println!("{rate:8.1} GCells/s  {words}"),
         Err(error) => println!("failed: {error}"),
     }
-    let ahead: usize = rest.get(1).and_then(|n| n.parse().ok()).unwrap_or(1);
+    let ahead: Option<usize> = rest.get(1).and_then(|n| n.parse().ok());
     for mut plan in sweep_plans(&problem, backend.device(), &options)?.into_iter().take(count) {
-        if let Schedule::Sweep(sweep) = &mut plan.schedule {
+        if let (Schedule::Sweep(sweep), Some(ahead)) = (&mut plan.schedule, ahead) {
             sweep.halo_ahead = ahead;
         }
         match time(&plan) {
