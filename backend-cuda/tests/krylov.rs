@@ -1,8 +1,13 @@
 //! Solvers on the device: every method, preconditioner, cache policy and product against the reference, the same bits twice.
 
 mod common;
+#[path = "common/parallel.rs"]
+mod parallel;
 
+use std::fmt::Display;
 use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::plan::krylov::{forms, plan_krylov_form};
 use abide_core::solver::{
@@ -14,6 +19,7 @@ use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Rea
 use abide_cuda::CudaBackend;
 
 use common::present;
+use parallel::each;
 
 fn stencil(extents: &[usize], boundaries: &str, dtype: DType) -> Matrix {
     let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
@@ -114,55 +120,52 @@ fn check(
 #[test]
 fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
-    let (mut wrong, mut runs) = (Vec::new(), 0);
-    for (name, matrix) in matrices() {
-        for method in Method::all() {
-            for preconditioner in Preconditioning::ALL {
-                let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
-                let expected = match matrix.dtype() {
-                    DType::F32 => reference::<f32>(&matrix, &options),
-                    DType::F64 => reference::<f64>(&matrix, &options),
-                };
-                // Jacobi's method does not converge on all of them: then the device says the same.
-                let expected = match expected {
-                    Ok(expected) => expected,
-                    Err(
-                        SolverError::Stagnation { .. }
-                        | SolverError::NotConverged { .. }
-                        | SolverError::NotFinite { .. },
-                    ) => continue,
-                    Err(error) => panic!("{name}, {method} {preconditioner}: {error}"),
-                };
-                for cache in
-                    [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
-                {
-                    let options = SolveOptions { cache, ..options };
-                    let outcome = backend
-                        .plan_solve(&matrix, &options)
-                        .map_err(|error| error.to_string())
-                        .and_then(|plan| check(&backend, &matrix, &options, &plan, &expected));
-                    runs += 1;
-                    if let Err(why) = outcome {
-                        wrong.push(format!("{name}, {method} {preconditioner} {cache}: {why}"));
-                    }
-                }
+    let matrices = matrices();
+    let (wrong, runs) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
+    let all: Vec<_> = matrices.iter().flat_map(|named| Method::all().map(move |method| (named, method))).collect();
+    each(&all, |((name, matrix), method)| {
+        let method = *method;
+        let run = |what: &dyn Display, outcome: Result<(), String>| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            if let Err(why) = outcome {
+                wrong.lock().unwrap().push(format!("{name}, {method} {what}: {why}"));
             }
-            // Every form of the plan: products, one block, clusters, the grid.
-            let options = SolveOptions { method, preconditioner: Preconditioning::Jacobi, cache: SolveCache::Auto };
-            let expected = match matrix.dtype() {
-                DType::F32 => reference::<f32>(&matrix, &options),
-                DType::F64 => reference::<f64>(&matrix, &options),
+        };
+        let expected = |options: &SolveOptions| match matrix.dtype() {
+            DType::F32 => reference::<f32>(matrix, options),
+            DType::F64 => reference::<f64>(matrix, options),
+        };
+        for preconditioner in Preconditioning::ALL {
+            let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
+            // Jacobi's method does not converge on all of them: then the device says the same.
+            let expected = match expected(&options) {
+                Ok(expected) => expected,
+                Err(
+                    SolverError::Stagnation { .. } | SolverError::NotConverged { .. } | SolverError::NotFinite { .. },
+                ) => continue,
+                Err(error) => return run(&preconditioner, Err(error.to_string())),
             };
-            let Ok(expected) = expected else { continue };
-            for form in forms(&matrix, backend.device()) {
-                let Ok(plan) = plan_krylov_form(&matrix, backend.device(), &options, &form) else { continue };
-                runs += 1;
-                if let Err(why) = check(&backend, &matrix, &options, &plan, &expected) {
-                    wrong.push(format!("{name}, {method} {form:?}: {why}"));
-                }
+            for cache in
+                [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
+            {
+                let options = SolveOptions { cache, ..options };
+                let outcome = backend
+                    .plan_solve(matrix, &options)
+                    .map_err(|error| error.to_string())
+                    .and_then(|plan| check(&backend, matrix, &options, &plan, &expected));
+                run(&format_args!("{preconditioner} {cache}"), outcome);
             }
         }
-    }
+        // Every form of the plan: products, one block, clusters, the grid.
+        let options = SolveOptions { method, preconditioner: Preconditioning::Jacobi, cache: SolveCache::Auto };
+        let Ok(expected) = expected(&options) else { return };
+        for form in forms(matrix, backend.device()) {
+            if let Ok(plan) = plan_krylov_form(matrix, backend.device(), &options, &form) {
+                run(&format_args!("{form:?}"), check(&backend, matrix, &options, &plan, &expected));
+            }
+        }
+    });
+    let (wrong, runs) = (wrong.into_inner().unwrap(), runs.into_inner());
     println!("{runs} runs");
     assert!(wrong.is_empty(), "{} of {runs}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -2,6 +2,7 @@
 
 use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
 use abide::{Boundary, DType, Solve};
+use rayon::prelude::*;
 
 use crate::subject::{Subject, Way, tolerance};
 use crate::systems::{arrow, random_definite, shifted, stored, verify, windy};
@@ -24,7 +25,8 @@ pub fn every_method_and_preconditioner_solves(subject: &Subject) {
     for dtype in subject.dtypes() {
         for (name, matrix, condition) in gentle(dtype) {
             let b = random_vector(dtype, matrix.rows(), 5);
-            for method in subject.methods() {
+            // Where kernels are compiled, that takes longest.
+            subject.methods().into_par_iter().for_each(|method| {
                 for preconditioner in Preconditioning::ALL {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
@@ -36,7 +38,7 @@ pub fn every_method_and_preconditioner_solves(subject: &Subject) {
                     assert!(report.true_residual.unwrap() <= 10.0 * report.threshold, "{what}");
                     assert_eq!(report.method, method.name(), "{what}");
                 }
-            }
+            });
         }
     }
 }
