@@ -3,6 +3,8 @@
 //! unless `ABIDE_REQUIRE` names it.
 
 mod agreement;
+#[path = "../../backend-cuda/tests/common/parallel.rs"]
+mod parallel;
 mod random;
 mod refusals;
 mod solutions;

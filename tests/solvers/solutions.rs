@@ -2,8 +2,8 @@
 
 use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
 use abide::{Boundary, DType, Solve};
-use rayon::prelude::*;
 
+use crate::parallel::each;
 use crate::subject::{Subject, Way, tolerance};
 use crate::systems::{arrow, random_definite, shifted, stored, verify, windy};
 
@@ -25,8 +25,7 @@ pub fn every_method_and_preconditioner_solves(subject: &Subject) {
     for dtype in subject.dtypes() {
         for (name, matrix, condition) in gentle(dtype) {
             let b = random_vector(dtype, matrix.rows(), 5);
-            // Where kernels are compiled, that takes longest.
-            subject.methods().into_par_iter().for_each(|method| {
+            each(&subject.methods(), |&method| {
                 for preconditioner in Preconditioning::ALL {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };

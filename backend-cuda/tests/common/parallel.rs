@@ -1,15 +1,27 @@
-//! Work on as many threads as there are cores.
+//! Work on as many threads as there are cores, and in as many processes as one likes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does something with each item on as many threads as there are cores, for compiling takes long; a panic is passed on.
+/// Does something with each item on as many threads as there are cores; a panic is passed on. With `ABIDE_PART=k/n`, only with
+/// every n-th item from the k-th on: the compiler takes one kernel at a time in a process, and compiling takes longest.
 pub fn each<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
-    let next = AtomicUsize::new(0);
+    let [first, step] = part();
+    let next = AtomicUsize::new(first);
     let turns = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(item) = items.get(next.fetch_add(step, Ordering::Relaxed)) {
             work(item);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).div_ceil(step);
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(turns))));
+}
+
+/// The first item and the distance to the next; all of them, unless the environment says otherwise.
+pub fn part() -> [usize; 2] {
+    let Ok(text) = std::env::var("ABIDE_PART") else { return [0, 1] };
+    let numbers: Vec<usize> = text.split('/').filter_map(|number| number.parse().ok()).collect();
+    match numbers[..] {
+        [part, parts] if part < parts => [part, parts],
+        _ => panic!("ABIDE_PART is {text}, and not k/n with k from 0 to n - 1"),
+    }
 }

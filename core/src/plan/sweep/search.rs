@@ -40,7 +40,7 @@ pub(super) fn candidates<'a>(
     let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
     threads
         .flat_map(move |threads| cells.clone().map(move |&cells| (threads, cells)))
-        .flat_map(|(threads, cells)| [1, 2, 4, 8].map(|blocks| (threads, cells, blocks)))
+        .flat_map(|(threads, cells)| [1, 2, 4, 8, 16].map(|blocks| (threads, cells, blocks)))
         .flat_map(|(threads, cells, blocks)| [1, 2, 4].map(|chunk| (threads, cells, blocks, chunk)))
         .filter_map(move |(threads, cells_per_thread, blocks_per_multiprocessor, chunk)| {
             let form = Form { threads, cells_per_thread, blocks_per_multiprocessor, chunk };

@@ -43,7 +43,28 @@ impl Writer<'_> {
         lines
     }
 
-    /// Gives cells that are not computed their values: those at fixed sides keep the input's, ghost cells the constant.
+    /// What cells were when they arrived at a level, from the last plane to that which leaves now: cells that are not computed
+    /// stay so. Fields that the stage does not write come along anyway.
+    fn arrived(&self, level: usize) -> impl Iterator<Item = (usize, usize, Vec<String>)> + use<'_> {
+        let number = level % self.stages.len();
+        let delay = self.arrivals[number].delay();
+        let cells = move |field: usize| (0..self.volume()).map(move |cell| (field, cell));
+        self.stages[number].writes.iter().flat_map(move |&field| cells(field)).map(move |(field, cell)| {
+            let ages = (0..delay).map(|age| format!("h{level}_{age}_{field}_{cell}"));
+            (field, cell, std::iter::once(format!("u{level}_{field}_{cell}")).chain(ages).collect())
+        })
+    }
+
+    /// Room for it. Declared anew where the loop begins that asks for it, it takes no registers from the other.
+    pub(super) fn remember(&self) -> Vec<String> {
+        if !self.masked.contains(&true) {
+            return Vec::new();
+        }
+        let all = (0..self.levels()).flat_map(|level| self.arrived(level));
+        all.flat_map(|(_, _, names)| names.into_iter().skip(1)).map(|name| format!("var {name}: real;")).collect()
+    }
+
+    /// Gives cells that are not computed their values: those at fixed sides keep theirs, ghost cells the constant.
     pub(super) fn bound(&self, level: usize, behind: usize) -> Vec<String> {
         if !self.masked.contains(&true) {
             return Vec::new();
@@ -56,19 +77,19 @@ impl Writer<'_> {
             lines.push(format!("    let beyond = {};", held("s", "S")));
         }
         lines.push(format!("    if {} {{", any.join(" || ")));
-        for cell in 0..self.volume() {
+        for (field, cell, names) in self.arrived(level) {
             let place = self.place(cell);
             let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
             let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
             let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
-            lines.push(format!("        if {} {{", terms.join(" || ")));
-            for &field in &self.stages[level % self.stages.len()].writes {
-                let value = format!("tap_{field}({})", self.indices("s", cell));
-                lines.push(format!("            u{}_{field}_{cell} = {value};", level + 1));
-            }
-            lines.push("        }".to_owned());
+            let (new, old) = (format!("u{}_{field}_{cell}", level + 1), &names[names.len() - 1]);
+            lines.push(format!("        {new} = select({new}, {old}, {});", terms.join(" || ")));
         }
-        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines.push("    }".to_owned());
+        for (_, _, names) in self.arrived(level) {
+            lines.extend(names.windows(2).rev().map(|pair| format!("    {} = {};", pair[1], pair[0])));
+        }
+        lines.push("}".to_owned());
         lines
     }
 

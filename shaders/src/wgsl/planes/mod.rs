@@ -315,6 +315,7 @@ impl<'a> Writer<'a> {
         let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
         let mut lines = Vec::new();
         if !self.may_be_inside {
+            lines.extend(self.remember());
             lines.push("for (; p < end; p++) {".to_owned());
             lines.extend(indented(self.plane(true)));
             lines.push("}".to_owned());
@@ -344,6 +345,7 @@ impl<'a> Writer<'a> {
         lines.push("        }".to_owned());
         lines.push("    } else {".to_owned());
         lines.push("        let stop = select(end, min(end, low), inside && p < low);".to_owned());
+        lines.extend(indented(indented(self.remember()).collect()));
         lines.push("        for (; p < stop; p++) {".to_owned());
         lines.extend(indented(indented(indented(self.plane(true)).collect()).collect()));
         lines.push("        }".to_owned());
