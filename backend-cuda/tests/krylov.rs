@@ -51,13 +51,39 @@ fn parameters(matrix: &Matrix) -> Parameters {
     Parameters { relative, iterations: 3000, ..Parameters::default() }
 }
 
-fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Report, SolverError> {
+/// What the reference makes of a system.
+struct Expected {
+    report: Report,
+    /// By how many iterations another order of sums may differ from it.
+    slack: usize,
+}
+
+fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Expected, SolverError> {
     let operator = matrix.operator::<T>()?;
-    let mut m = options.preconditioner.build(&Serial, operator.clone())?;
     let b = right(matrix);
+    let solve = |b: &[T]| {
+        let mut m = options.preconditioner.build(&Serial, operator.clone())?;
+        let mut x = vec![T::ZERO; b.len()];
+        options.method.solver::<T, Serial>().solve_on(&Serial, &operator, &mut m, b, &mut x, &parameters(matrix))
+    };
     let b = T::slice(&b).unwrap_or_default();
-    let mut x = vec![T::ZERO; b.len()];
-    options.method.solver::<T, Serial>().solve_on(&Serial, &operator, &mut m, b, &mut x, &parameters(matrix))
+    let report = solve(b)?;
+    if options.method != Method::BiCgStab {
+        return Ok(Expected { report, slack: 2 });
+    }
+    // BiCGStab's count hangs on roundings: for the Laplacian here the reference itself takes 203 to 254 iterations where b
+    // differs in last places. Four deviations of such runs, about the count that is at hand.
+    let ulp = if matrix.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    let counts: Vec<f64> = (0..16)
+        .map(|seed| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let near = b.iter().map(|&b| T::from_f64(b.to_f64() * if random.bool() { 1.0 + ulp } else { 1.0 }));
+            solve(&near.collect::<Vec<T>>()).map(|report| report.iterations as f64)
+        })
+        .collect::<Result<_, _>>()?;
+    let count = report.iterations as f64;
+    let deviation = (counts.iter().map(|n| (n - count).powi(2)).sum::<f64>() / counts.len() as f64).sqrt();
+    Ok(Expected { report, slack: 2 + (4.0 * deviation) as usize })
 }
 
 fn matrices() -> Vec<(&'static str, Matrix)> {
@@ -80,7 +106,7 @@ fn check(
     matrix: &Matrix,
     options: &SolveOptions,
     plan: &abide_core::solver::SolvePlan,
-    expected: &Report,
+    expected: &Expected,
 ) -> Result<(), String> {
     let mut session = backend.open_solver(matrix, plan, options).map_err(|error| error.to_string())?;
     let b = right(matrix);
@@ -99,9 +125,9 @@ fn check(
     if !x.same_bits(&y) || first.history != second.history {
         return Err("other bits the second time".to_owned());
     }
-    let slack = if options.method.name() == "bicgstab" { 2 + expected.iterations / 10 } else { 2 };
-    if first.iterations.abs_diff(expected.iterations) > slack {
-        return Err(format!("{} iterations, the reference takes {}", first.iterations, expected.iterations));
+    let Expected { report: expected, slack } = expected;
+    if first.iterations.abs_diff(expected.iterations) > *slack {
+        return Err(format!("{} iterations, the reference takes {} ± {slack}", first.iterations, expected.iterations));
     }
     // The residual of what came back, by the reference's product.
     let wide = matrix.cast(DType::F64).map_err(|error| error.to_string())?;

@@ -62,8 +62,13 @@ fn watch(ways: &[Options], least: usize) -> Result<()> {
     Ok(())
 }
 
-const OWN: Options =
-    Options { execution: Execution::Stepwise, cache: CachePolicy::Auto, depth: Depth::Auto, tune: Tune::Off, pin: false };
+const OWN: Options = Options {
+    execution: Execution::Stepwise,
+    cache: CachePolicy::Auto,
+    depth: Depth::Auto,
+    tune: Tune::Off,
+    pin: false,
+};
 
 #[test]
 #[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]
