@@ -19,17 +19,14 @@ fn main(
     @builtin(local_invocation_index) thread: u32,
 ) {
     // Windows are counted through, for a grid of workgroups is limited along each axis; those side by side go through the
-    // same planes at the same time.
+    // same planes at the same time. Those at a side come first, and have smaller shares.
     let number = i32(group.y * groups.x + group.x);
-    if number >= WINDOWS * SHARES { return; }
-    let window = number % WINDOWS;
-    let share = number / WINDOWS;
-    let window_r = window / TILES_C;
-    let window_c = window % TILES_C;
+    if number >= WORKGROUPS { return; }
+    //@which
 
-    // The planes whose result is stored, the window's first row and column, and the thread's.
-    let first = share * PLANES + min(share, MORE);
-    let last = first + PLANES + select(0, 1, share < MORE);
+    // The planes whose result is stored, the first shares have one more; the window's first row and column, and the thread's.
+    let first = share * (EXTENT_S / shares) + min(share, EXTENT_S % shares);
+    let last = first + EXTENT_S / shares + select(0, 1, share < EXTENT_S % shares);
     let first_r = window_r * TILE_R - LEAD_R;
     let first_c = window_c * TILE_C - LEAD_C;
     let t = i32(thread);

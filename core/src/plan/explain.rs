@@ -269,12 +269,14 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
         text,
         "windows",
         &format!(
-            "{} of {} cells by {} threads of {} cells, the planes of each in {} shares; {} bytes of workgroup memory",
+            "{} of {} cells by {} threads of {} cells, the planes of each in {} shares, at a side in {}; {} bytes of \
+             workgroup memory",
             times(&planes.tiles),
             times(&planes.window()),
             times(&planes.form.threads),
             times(&planes.form.cells),
             planes.form.shares,
+            planes.side_shares,
             planes.shared_bytes,
         ),
     );

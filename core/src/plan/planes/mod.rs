@@ -44,7 +44,7 @@ pub struct Form {
     /// Whether what threads give each other has two places, of which one is read while the other is written: one barrier a
     /// plane, and not two.
     pub double: bool,
-    /// Parts into which the planes of each window are cut.
+    /// Parts into which the planes of a window are cut.
     pub shares: usize,
 }
 
@@ -62,6 +62,10 @@ pub struct Planes {
     pub lead: [[usize; 2]; 3],
     /// Windows of the domain, across.
     pub tiles: [usize; 2],
+    /// Rows and columns of windows that lie at a side of the domain where it does not go on.
+    pub sides: [usize; 2],
+    /// Parts into which the planes of those are cut: they ask the boundary, and take longer.
+    pub side_shares: usize,
     /// Cells of a row that are loaded and stored at once.
     pub lanes: usize,
     /// The planes by which the result is behind what arrives.
@@ -90,9 +94,16 @@ impl Planes {
         self.form.threads.iter().product()
     }
 
+    /// Windows that lie at no side, and those that do.
+    pub fn windows(&self) -> [usize; 2] {
+        let middle: usize = (0..2).map(|axis| self.tiles[axis] - self.sides[axis]).product();
+        [middle, self.tiles.iter().product::<usize>() - middle]
+    }
+
     /// Workgroups of a dispatch.
     pub fn workgroups(&self) -> usize {
-        self.tiles.iter().product::<usize>() * self.form.shares
+        let [middle, sides] = self.windows();
+        middle * self.form.shares + sides * self.side_shares
     }
 }
 

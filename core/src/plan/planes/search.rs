@@ -13,6 +13,9 @@ const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20];
 /// Rounds of workgroups that shares are cut for.
 const ROUNDS: [usize; 4] = [1, 2, 3, 5];
 
+/// What a plane takes in a window at a side, of one in the middle, in halves.
+const SIDE_COST: usize = 3;
+
 /// What depth, threads and cells of a thread come to, whatever the shares.
 pub(super) struct Layout {
     /// Planes by which the result is behind what arrives.
@@ -20,6 +23,7 @@ pub(super) struct Layout {
     margin: [[usize; 2]; 3],
     lead: [[usize; 2]; 3],
     tiles: [usize; 2],
+    sides: [usize; 2],
     lanes: usize,
     carried: usize,
     shared_bytes: usize,
@@ -71,7 +75,10 @@ fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form
     let threads = form.threads.iter().product::<usize>();
     let resident = rates::resident(device, threads, layout.cost.registers, layout.shared_bytes).max(1.0);
     let places = (rates::units(device) * resident) as usize;
-    let windows = layout.tiles.iter().product::<usize>();
+    let middle = (layout.tiles[0] - layout.sides[0]) * (layout.tiles[1] - layout.sides[1]);
+    let sides = layout.tiles.iter().product::<usize>() - middle;
+    // As windows in the middle.
+    let windows = if middle == 0 { sides } else { middle + sides * SIDE_COST / 2 };
     let planes = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded())[0];
     let mut all: Vec<usize> = ROUNDS.iter().map(|rounds| (rounds * places / windows).clamp(1, planes)).collect();
     all.dedup();
@@ -141,17 +148,22 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
             tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
         }
     }
+    let sides = std::array::from_fn(|axis| {
+        let ends = radius[axis + 1] > 0 && !sides[axis + 1].contains(&Boundary::Periodic);
+        if ends { tiles[axis].min(2) } else { 0 }
+    });
     let cost = Cost::of(demand, arrivals, form, carried, lanes);
     let behind = swept[1] + depth * arrivals.len() - 1;
-    Some(Layout { behind, margin, lead, tiles, lanes, carried, shared_bytes, cost })
+    Some(Layout { behind, margin, lead, tiles, sides, lanes, carried, shared_bytes, cost })
 }
 
 /// The planes of a form; `None` where it has more shares than planes, or more
 /// workgroups than a kernel counts.
 pub(super) fn planes(demand: &Demand<'_>, layout: &Layout, form: &Form) -> Option<Planes> {
     let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
-    let workgroups = layout.tiles.iter().product::<usize>().checked_mul(form.shares)?;
-    if form.shares > extents[0] || workgroups > i32::MAX as usize {
+    let windows = layout.tiles.iter().product::<usize>();
+    let most = windows.checked_mul(form.shares)?.checked_mul(SIDE_COST)?;
+    if form.shares > extents[0] || most > i32::MAX as usize {
         return None;
     }
     let mut planes = Planes {
@@ -160,16 +172,21 @@ pub(super) fn planes(demand: &Demand<'_>, layout: &Layout, form: &Form) -> Optio
         margin: layout.margin,
         lead: layout.lead,
         tiles: layout.tiles,
+        sides: layout.sides,
+        side_shares: form.shares,
         lanes: layout.lanes,
         behind: layout.behind,
         carried: layout.carried,
         shared_bytes: layout.shared_bytes,
         valid: 0.0,
     };
+    if planes.windows()[0] > 0 {
+        planes.side_shares = (form.shares * SIDE_COST).div_ceil(2).min(extents[0]);
+    }
     let [height, width] = planes.window();
     // Both margins of a share: what it takes before its first plane, and what waits behind its last.
     let swept = extents[0] + form.shares * (layout.margin[0][0] + layout.margin[0][1]);
-    let computed = layout.tiles.iter().product::<usize>() as f64 * (height * width) as f64 * swept as f64;
+    let computed = windows as f64 * (height * width) as f64 * swept as f64;
     planes.valid = demand.problem.shape.cells() as f64 / computed;
     Some(planes)
 }

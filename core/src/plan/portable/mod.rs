@@ -45,14 +45,18 @@ pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
 }
 
-/// Several steps a dispatch: windows; planes where there is no window, or where tuning finds them faster.
+/// Several steps a dispatch: windows or planes, whichever are estimated to be faster.
 fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    plan_blocks(problem, device, options).or_else(|why| {
+    match (plan_blocks(problem, device, options), plan_planes(problem, device, options)) {
+        (Ok(windows), Ok(planes)) if planes.estimated_seconds < windows.estimated_seconds => Ok(planes),
+        (Ok(windows), _) => Ok(windows),
+        (Err(why), Ok(mut planes)) => {
+            planes.notes.push(format!("planes, for there is no window: {why}"));
+            Ok(planes)
+        }
         // Of two reasons, that of windows: they can do more.
-        let mut planes = plan_planes(problem, device, options).map_err(|_| why.clone())?;
-        planes.notes.push(format!("planes, for there is no window: {why}"));
-        Ok(planes)
-    })
+        (Err(why), Err(_)) => Err(why),
+    }
 }
 
 /// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
