@@ -51,13 +51,17 @@ pub struct Pass<'a, T> {
 /// The rings and the scratch of one thread.
 pub struct Rings<T> {
     storages: Vec<Storage<T>>,
+    work: Work<T>,
+}
+
+/// What a thread needs beside rings.
+struct Work<T> {
     scratch: Scratch<T>,
     /// The scalars of each stage whose scalars are the same in all rows.
     scalars: Vec<Vec<T>>,
     lines: Vec<LineAt>,
     streams: Vec<Stream>,
-    /// For each output of the level at work, its storage, and where its row begins there or in the domain.
-    taken: Vec<Option<Storage<T>>>,
+    /// For each output of the level at work, where its row begins in its ring or in the domain.
     begin: Vec<Walk>,
 }
 
@@ -65,15 +69,14 @@ impl<T: Real> Rings<T> {
     /// Rings for no pipeline yet, and scratch for any of the tapes.
     pub fn new(region: &Region, tapes: &[Tape], chunk: usize) -> Self {
         let tapes: Vec<&Tape> = tapes.iter().collect();
-        Rings {
-            storages: Vec::new(),
+        let work = Work {
             scratch: Scratch::new(region, &tapes, chunk),
             scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
             lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
             streams: Vec::new(),
-            taken: Vec::new(),
             begin: Vec::new(),
-        }
+        };
+        Rings { storages: Vec::new(), work }
     }
 
     /// Makes room for a pipeline and tiles of up to so many cells. The memory is touched first by who uses it.
@@ -97,23 +100,22 @@ enum LineAt {
     Row { domain: usize, ring: [isize; 2], held: bool },
 }
 
-/// The values before the pass, and the rings.
+/// The values before the pass, and the rings' storages, of which a level may read some planes and write others.
 struct Sources<'a, T> {
     now: &'a [Shared<'a, T>],
-    storages: &'a [Storage<T>],
+    storages: &'a [Shared<'a, T>],
 }
 
-// SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`; the rings are borrowed.
+// SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`. The rings are this thread's, and no level
+// writes a plane that it reads for the row at work: `Levels` sees to that.
 unsafe impl<T> Memory<T> for Sources<'_, T> {
     #[inline(always)]
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
         match buffer {
             // SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`.
             Buffer::Field(field) => unsafe { self.now[field].read(range) },
-            Buffer::Ring(storage) => {
-                let Storage { values, start } = &self.storages[storage];
-                &values[start + range.start..start + range.end]
-            }
+            // SAFETY: as above.
+            Buffer::Ring(storage) => unsafe { self.storages[storage].read(range) },
         }
     }
 
@@ -121,10 +123,7 @@ unsafe impl<T> Memory<T> for Sources<'_, T> {
     fn all(&self, buffer: Buffer) -> *const [T] {
         match buffer {
             Buffer::Field(field) => self.now[field].all(),
-            Buffer::Ring(storage) => {
-                let Storage { values, start } = &self.storages[storage];
-                &values[*start..]
-            }
+            Buffer::Ring(storage) => self.storages[storage].all(),
         }
     }
 }
@@ -138,11 +137,13 @@ unsafe impl<T> Memory<T> for Sources<'_, T> {
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &Tile) {
     let Pass { levels, tapes, parameters, .. } = *pass;
-    for (tape, scalars) in tapes.iter().zip(&mut rings.scalars) {
+    let Rings { storages, work } = rings;
+    let storages: Vec<Shared<'_, T>> = storages.iter_mut().map(|storage| Shared::new(storage.all_mut())).collect();
+    for (tape, scalars) in tapes.iter().zip(&mut work.scalars) {
         tape.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
     }
     let window = pass.window(tile);
-    pass.streams(&mut rings.streams);
+    pass.streams(&mut work.streams);
     let mut parts: Vec<Part<T>> = (0..levels.levels.len()).map(|level| pass.part(tile, level)).collect();
     let planes = |parts: &[Part<T>], level: usize| parts[level].span[levels.stream].clone();
     let lag = |level: usize| levels.levels[level].lag as isize;
@@ -155,7 +156,7 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
             let (most, at) = (planes(&parts, level), front - lag(level));
             let now = at.max(most.start)..(at + levels.block as isize).min(most.end);
             if !now.is_empty() {
-                pass.planes(rings, tile, &window, level, &mut parts[level], now);
+                pass.planes(work, &storages, tile, &window, level, &mut parts[level], now);
             }
         }
         front += levels.block as isize;
@@ -210,9 +211,11 @@ impl<T: Real> Pass<'_, T> {
 
     /// Some planes of a level.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "a level's place in everything there is")]
     fn planes(
         &self,
-        rings: &mut Rings<T>,
+        work: &mut Work<T>,
+        storages: &[Shared<'_, T>],
         tile: &Tile,
         window: &Window,
         number: usize,
@@ -226,16 +229,12 @@ impl<T: Real> Pass<'_, T> {
         }
         // Along the second axis rows lie side by side, be they planes or the rows of one.
         let [slow, fast] = if self.levels.stream == 0 { [planes, rows] } else { [rows, planes] };
-        if slow.len() == 1 && self.go_on(part, &rings.streams, number, [slow.start, fast.start], &fast) == fast.end {
+        // Most turns are part of a stretch.
+        let first = self.go_on(part, &work.streams, number, [slow.start, fast.start], &fast);
+        if slow.len() == 1 && first == fast.end {
             return;
         }
-        // No level reads the storages that it writes, so they can be taken out while the others are read.
-        let storage = |ring: usize| self.levels.rings[ring].storage;
-        let Rings { storages, scratch, scalars, lines, taken, begin, streams, .. } = rings;
-        taken.clear();
-        for output in &level.outputs {
-            taken.push(output.ring.map(|ring| std::mem::replace(&mut storages[storage(ring)], Storage::empty())));
-        }
+        let Work { scratch, scalars, lines, begin, streams } = work;
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
         let tape = &self.tapes[level.stage];
         let memory = Sources { now: self.now, storages };
@@ -248,8 +247,8 @@ impl<T: Real> Pass<'_, T> {
             ahead: Ahead { read: false, write: false },
         };
         let copies = level.outputs.iter().any(|output| output.last && output.ring.is_some());
-        for z in slow {
-            let mut y = fast.start;
+        for z in slow.clone() {
+            let mut y = if z == slow.start { first } else { fast.start };
             while y < fast.end {
                 y = self.go_on(part, streams, number, [z, y], &fast);
                 if y == fast.end {
@@ -270,17 +269,17 @@ impl<T: Real> Pass<'_, T> {
                 self.find(lines, scratch, tape, level, window, at, surrounded > 0);
                 let domain = self.region.row_index(place);
                 begin.clear();
-                for (output, taken) in level.outputs.iter().zip(&*taken) {
-                    begin.push(match (output.ring, taken) {
-                        (Some(ring), Some(storage)) => {
-                            let first = storage.start + (cells.start - window.cells.start) as usize;
-                            window.walk(self.levels.rings[ring].planes, at).shifted(first)
+                for output in &level.outputs {
+                    begin.push(match output.ring {
+                        Some(ring) => {
+                            let first = (cells.start - window.cells.start) as usize;
+                            window.walk(self.levels.rings[ring], at).shifted(first)
                         }
-                        _ => Walk::domain(domain, self.region.width()).shifted(cells.start as usize),
+                        None => Walk::domain(domain, self.region.width()).shifted(cells.start as usize),
                     });
                 }
                 let mut targets =
-                    Targets { pass: self, tile, level, number, part, streams, rings: taken, begin, row: at, domain };
+                    Targets { pass: self, tile, level, number, part, streams, storages, begin, row: at, domain };
                 let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
                     row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
@@ -300,11 +299,6 @@ impl<T: Real> Pass<'_, T> {
             }
         }
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
-        for (output, taken) in level.outputs.iter().zip(taken) {
-            if let (Some(ring), Some(taken)) = (output.ring, taken.take()) {
-                storages[storage(ring)] = taken;
-            }
-        }
     }
 
     /// Goes on with the rows of a level's stretch, if it is at the row; gives the row after those that are done.
@@ -320,7 +314,7 @@ impl<T: Real> Pass<'_, T> {
         let Some(stretch) = part.stretch.as_mut().filter(|stretch| stretch.at == at) else { return at[1] };
         let rows = stretch.sums.left().min((fast.end - at[1]).max(0) as usize);
         // SAFETY: by the contract of `advance` nobody writes what a tile reads, nor reads what it writes. The rings are
-        // this thread's, no level reads those that it writes, and none is made anew while a tile is at work.
+        // this thread's, borrowed while a tile is at work, and no level writes a plane that it reads for the row at work.
         unsafe { stretch.advance(rows) };
         for stream in streams {
             self.ask(stream, at, rows, number, &part.share);
@@ -344,7 +338,7 @@ impl<T: Real> Pass<'_, T> {
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
         let held = |source: usize, row: [isize; 2]| {
             let source = self.levels.rings[source];
-            TapRow::At(Buffer::Ring(source.storage), window.walk(source.planes, row))
+            TapRow::At(Buffer::Ring(source.storage), window.walk(source, row))
         };
         let domain = |field: usize, at: usize| TapRow::At(Buffer::Field(field), Walk::domain(at, self.region.width()));
         scratch.rows.clear();

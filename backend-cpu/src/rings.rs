@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::Real;
-use abide_core::plan::across;
+use abide_core::plan::{Ring, across};
 
 use crate::sum::LINE_BYTES;
 
@@ -38,6 +38,11 @@ impl<T: Real> Storage<T> {
     #[inline(always)]
     pub fn first_mut(&mut self, len: usize) -> &mut [T] {
         &mut self.values[self.start..self.start + len]
+    }
+
+    /// All values but those before the first.
+    pub fn all_mut(&mut self) -> &mut [T] {
+        &mut self.values[self.start..]
     }
 
     /// Makes room for so many values.
@@ -81,17 +86,17 @@ impl Window {
 
     /// The index in a ring of the first cell of a row.
     #[inline(always)]
-    pub fn index(&self, planes: usize, row: [isize; 2]) -> usize {
-        // Neither is near 2³², and a division of so few bits takes a third of the time.
-        let plane = (row[self.stream] - self.first) as u32 % planes as u32;
+    pub fn index(&self, ring: Ring, row: [isize; 2]) -> usize {
+        // Neither is near 2³¹, and a division of so few bits takes a third of the time.
+        let plane = ((row[self.stream] - self.first - ring.shift as isize) as i32).rem_euclid(ring.planes as i32);
         (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride + self.lead
     }
 
     /// The rows of a ring from one on: the next of its plane, or where planes are rows, the next plane.
     #[inline(always)]
-    pub fn walk(&self, planes: usize, row: [isize; 2]) -> Walk {
-        let len = planes * self.rows * self.stride;
-        Walk { at: self.index(planes, row), stride: self.stride, end: len, len }
+    pub fn walk(&self, ring: Ring, row: [isize; 2]) -> Walk {
+        let len = ring.planes * self.rows * self.stride;
+        Walk { at: self.index(ring, row), stride: self.stride, end: len, len }
     }
 }
 

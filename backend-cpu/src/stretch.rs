@@ -28,8 +28,11 @@ impl<T: Real> Stretch<T> {
     /// As [`Sums::advance`], and nobody writes the cells that are kept.
     #[inline(always)]
     pub unsafe fn advance(&mut self, rows: usize) {
+        let mut to = self.sums.to();
+        // SAFETY: by the contract.
+        unsafe { self.sums.advance(rows, Ahead { read: false, write: false }) };
+        // Only now, for until a row is done the one that it reads last may lie where the next row goes.
         if let Some((kept, first, from)) = &mut self.kept {
-            let mut to = self.sums.to();
             for _ in 0..rows {
                 for kept in &*kept {
                     for x in kept.clone() {
@@ -41,8 +44,6 @@ impl<T: Real> Stretch<T> {
                 from.step();
             }
         }
-        // SAFETY: by the contract.
-        unsafe { self.sums.advance(rows, Ahead { read: false, write: false }) };
         self.at[1] += rows as isize;
     }
 }

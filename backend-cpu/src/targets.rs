@@ -7,7 +7,8 @@ use abide_core::plan::Level;
 
 use crate::chunk::Sink;
 use crate::pass::{Pass, Tile};
-use crate::rings::{Storage, Walk};
+use crate::rings::Walk;
+use crate::shared::Shared;
 use crate::streams::Stream;
 use crate::stretch::Stretch;
 
@@ -37,35 +38,29 @@ pub struct Targets<'a, T> {
     pub part: &'a Part<T>,
     /// What memory is asked for with each row.
     pub streams: &'a [Stream],
-    /// For each output, its storage if it has one, and where its rows begin there or in the domain.
-    pub rings: &'a mut [Option<Storage<T>>],
+    /// The rings' storages.
+    pub storages: &'a [Shared<'a, T>],
+    /// For each output, where its rows begin in its ring or in the domain.
     pub begin: &'a mut [Walk],
     /// The row, and where it begins in the domain.
     pub row: [isize; 2],
     pub domain: usize,
 }
 
-// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own; the rings that it
-// writes are borrowed, and not those that it reads.
+// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own. The rings are this
+// thread's, and no level writes a plane that it reads for the row at work.
 unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
     #[inline(always)]
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
         let begin = self.begin[output].at;
         let range = begin + range.start..begin + range.end;
-        match &mut self.rings[output] {
-            Some(storage) => &mut storage.values[range],
-            // SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own.
-            None => unsafe { self.pass.new[self.level.outputs[output].field].write(range) },
-        }
+        // SAFETY: as above.
+        unsafe { self.buffer(output).write(range) }
     }
 
     #[inline(always)]
     fn all(&mut self, output: usize) -> (*mut [T], Walk) {
-        let buffer: *mut [T] = match &mut self.rings[output] {
-            Some(storage) => &mut storage.values[..],
-            None => self.pass.new[self.level.outputs[output].field].all(),
-        };
-        (buffer, self.begin[output])
+        (self.buffer(output).all(), self.begin[output])
     }
 
     #[inline(always)]
@@ -86,11 +81,24 @@ unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
     }
 }
 
-impl<T: Real> Targets<'_, T> {
+impl<'a, T: Real> Targets<'a, T> {
+    /// Where an output goes.
+    #[inline(always)]
+    fn buffer(&self, output: usize) -> &Shared<'a, T> {
+        let output = self.level.outputs[output];
+        match output.ring {
+            Some(ring) => &self.storages[self.pass.levels.rings[ring].storage],
+            None => &self.pass.new[output.field],
+        }
+    }
+
     /// Completes rows in a ring by the cells that are never computed, and copies what the field holds after the pass.
     #[inline(always)]
     fn keep(&mut self, output: usize, rows: usize) {
-        let Some(Storage { values, .. }) = &mut self.rings[output] else { return };
+        if self.level.outputs[output].ring.is_none() {
+            return;
+        }
+        let ring = *self.buffer(output);
         let (Part { span, kept, .. }, Tile { cells: own }) = (self.part, self.tile);
         let (cells, width, output, mut begin) =
             (&span[2], self.pass.region.width(), self.level.outputs[output], self.begin[output]);
@@ -100,8 +108,9 @@ impl<T: Real> Targets<'_, T> {
             for kept in kept {
                 for x in kept.clone() {
                     let to = begin.at as isize + x as isize - cells.start;
-                    // SAFETY: nobody writes cells that are not computed.
-                    values[to as usize] = unsafe { now.read(domain + x..domain + x + 1) }[0];
+                    let to = to as usize;
+                    // SAFETY: nobody writes cells that are not computed, and the ring is this thread's.
+                    unsafe { ring.write(to..to + 1)[0] = now.read(domain + x..domain + x + 1)[0] };
                 }
             }
             let is_own = |axis: usize, at: isize| own[axis].start as isize <= at && at < own[axis].end as isize;
@@ -111,8 +120,8 @@ impl<T: Real> Targets<'_, T> {
                 let from = begin.at + (low - cells.start) as usize;
                 let to = domain + low as usize;
                 let len = (high - low).max(0) as usize;
-                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own.
-                unsafe { new.write(to..to + len) }.copy_from_slice(&values[from..from + len]);
+                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own, and the ring this thread's.
+                unsafe { new.write(to..to + len).copy_from_slice(ring.read(from..from + len)) };
             }
             begin.step();
             domain += width;

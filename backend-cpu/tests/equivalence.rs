@@ -131,10 +131,17 @@ fn domains_of_many_bands() {
 
 /// Rings that go round many times, and rows longer than a few vectors, in which a level goes on from turn to turn.
 #[test]
-fn deep_passes_of_linear_stencils() {
+fn deep_passes() {
     let backend = CpuBackend::with_threads(2).unwrap();
-    let sizes: [(&str, &[usize]); 4] =
-        [("2d5pt", &[203, 149]), ("2d9pt", &[101, 263]), ("3d7pt", &[37, 41, 83]), ("2d5pt", &[8, 700])];
+    let sizes: [(&str, &[usize]); 7] = [
+        ("2d5pt", &[203, 149]),
+        ("2d9pt", &[101, 263]),
+        ("2ds25pt", &[90, 71]),
+        ("3d7pt", &[37, 41, 83]),
+        ("2d5pt", &[8, 700]),
+        ("gray-scott", &[83, 90]),
+        ("fdtd-tm", &[61, 70]),
+    ];
     for ((name, extents), dtype) in sizes.into_iter().flat_map(|size| [(size, DType::F32), (size, DType::F64)]) {
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
         let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
@@ -150,7 +157,10 @@ fn deep_passes_of_linear_stencils() {
             }
             let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
             session.advance(40).unwrap();
-            assert!(session.read(0).unwrap().same_bits(&expected[0]), "{name} {dtype} {depth} {block} {tiles:?}");
+            for (field, expected) in expected.iter().enumerate() {
+                let found = session.read(field).unwrap();
+                assert!(found.same_bits(expected), "{name} {dtype} {depth} {block} {tiles:?} field {field}");
+            }
         }
     }
 }

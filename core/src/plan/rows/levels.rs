@@ -38,10 +38,12 @@ pub struct Output {
 /// The planes of an output that later levels still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ring {
-    /// Planes.
+    /// Planes after which it comes to the same place again.
     pub planes: usize,
     /// The storage it lies in. Rings whose planes are dead before the front moves on share storage.
     pub storage: usize,
+    /// Planes by which its own lie before those of the same number in a ring without shift.
+    pub shift: usize,
 }
 
 /// The pipeline of a pass.
@@ -85,7 +87,30 @@ impl Levels {
             halo: flow.halo(),
         };
         pipeline.lay_out(&flow);
+        pipeline.share_rings(&flow);
         pipeline
+    }
+
+    /// Lets all levels of a program of one stage use one ring for each field, the grid compression of Pohl et al. (Parallel
+    /// Processing Letters 13, 2003) carried over to rings: a level writes a plane where the one lies that the level before wrote and that it has just read for
+    /// the last time. Half as many planes are kept, and a plane is written where a cache close by has one already.
+    fn share_rings(&mut self, flow: &Flow<'_>) {
+        let [stage] = flow.program.stages() else { return };
+        let radius = stage.footprint.radius[self.stream];
+        let count = self.levels.iter().filter(|level| level.outputs.iter().any(|output| output.ring.is_some())).count();
+        if radius == 0 || count == 0 {
+            return;
+        }
+        let planes = self.block + 2 * radius + (2 * radius + 1) * (count - 1);
+        for (number, level) in self.levels.iter().enumerate() {
+            for (field, output) in level.outputs.iter().enumerate() {
+                if let Some(ring) = output.ring {
+                    // A plane is read for the last time with the one that is its radius further on.
+                    self.rings[ring] = Ring { planes, storage: field, shift: (radius + 1) * number };
+                }
+            }
+        }
+        self.storages = vec![planes; stage.writes.len()];
     }
 
     fn lay_out(&mut self, flow: &Flow<'_>) {
@@ -124,7 +149,7 @@ impl Levels {
                     if more == 0 {
                         ends.push((readers.iter().map(|reader| reader.0).max().unwrap_or(level), storage));
                     }
-                    self.rings.push(Ring { planes, storage });
+                    self.rings.push(Ring { planes, storage, shift: 0 });
                     self.rings.len() - 1
                 });
                 if let Some(ring) = ring {

@@ -40,7 +40,9 @@ fn a_star_of_radius_one_is_a_pipeline_of_three_planes_a_level() {
     assert_eq!(levels.levels.iter().map(|level| level.lag).collect::<Vec<_>>(), [0, 1, 2, 3]);
     assert_eq!(levels.levels.iter().map(|level| level.beyond[1]).collect::<Vec<_>>(), [3, 2, 1, 0]);
     assert_eq!((levels.halo, levels.stream), ([0, 4, 4], 1));
-    assert!(levels.rings.iter().all(|ring| ring.planes == 3) && levels.rings.len() == 3);
+    // Three planes for each of three levels, in one ring.
+    assert!(levels.rings.iter().all(|ring| (ring.planes, ring.storage) == (9, 0)) && levels.storages == [9]);
+    assert_eq!(levels.rings.iter().map(|ring| ring.shift).collect::<Vec<_>>(), [0, 2, 4]);
     assert_eq!(levels.levels[3].outputs, [Output { field: 0, ring: None, last: true }]);
     // Sides of 10 cells grow by 6, 4, 2 and 0.
     let overlap = levels.overlap([1, 10, 10], [false, true, true]);
@@ -74,7 +76,8 @@ fn rings_hold_what_later_levels_read() {
                                     .iter()
                                     .rposition(|level| level.outputs.iter().any(|output| output.field == field));
                                 for read in plane - reach..=plane + reach {
-                                    let held = storages[ring.storage][read.rem_euclid(ring.planes as isize) as usize];
+                                    let slot = (read - ring.shift as isize).rem_euclid(ring.planes as isize) as usize;
+                                    let held = storages[ring.storage][slot];
                                     // Before the first planes there are none to hold.
                                     if read >= -40 {
                                         assert_eq!(held, Some((from.unwrap(), field, read)), "{} {depth}", entry.name);
@@ -83,7 +86,7 @@ fn rings_hold_what_later_levels_read() {
                             }
                             for output in &level.outputs {
                                 let Some(ring) = output.ring.map(|ring| levels.rings[ring]) else { continue };
-                                let slot = plane.rem_euclid(ring.planes as isize) as usize;
+                                let slot = (plane - ring.shift as isize).rem_euclid(ring.planes as isize) as usize;
                                 storages[ring.storage][slot] = Some((number, output.field, plane));
                             }
                         }

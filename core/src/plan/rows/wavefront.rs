@@ -69,7 +69,7 @@ const FIRST_CACHE: f64 = 32768.0;
 const SECOND_CACHE_SECONDS: f64 = 5e-12;
 
 /// Planes that a level does in a turn to choose from.
-const BLOCKS: [usize; 4] = [1, 2, 3, 4];
+const BLOCKS: [usize; 5] = [1, 2, 3, 4, 6];
 
 /// How much longer a cell takes whose rings spill from a core's own cache, as a share of its time through memory: what
 /// they spill to is closer than memory.
