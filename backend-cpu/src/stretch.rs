@@ -31,7 +31,7 @@ impl<T: Real> Stretch<T> {
         let mut to = self.sums.to();
         // SAFETY: by the contract.
         unsafe { self.sums.advance(rows, Ahead { read: false, write: false }) };
-        // Only now, for until a row is done the one that it reads last may lie where the next row goes.
+        // Only now: these rows go where others lay that were read until the sums were done.
         if let Some((kept, first, from)) = &mut self.kept {
             for _ in 0..rows {
                 for kept in &*kept {
