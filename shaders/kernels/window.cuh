@@ -194,8 +194,10 @@ struct Window {
         if constexpr (HAS_FIXED) {
             // A cell that is held has the value it had in the beginning. Few warps have such cells.
             const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
-            const real* const plane = ring + (slot * FIELDS + F) * PLANE;
-            auto own = [&](int r, int c) { return plane[r * TILE_X + place(lane * OWN_X + c)]; };
+            const real* const first = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
+            // As `place`, by what does not change: this is asked for at every level, and registers are short.
+            const int turned = PAIRED ? lane / 4 % 2 * LANES : 0;
+            auto own = [&](int r, int c) { return first[r * TILE_X + (PAIRED ? c ^ turned : c)]; };
             if (SNUG && !plane_held) {
                 if (side & SIDE_X && plane_there) {
                     each<OWN_Y>([&](auto r) {

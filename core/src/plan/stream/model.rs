@@ -1,7 +1,7 @@
 //! What a pass of a stream moves, and how long it is likely to take.
 
 use super::Stream;
-use super::search::{Demand, planes_of_share};
+use super::search::{Demand, planes_of_share, working_registers};
 use crate::device::DeviceSpec;
 use crate::plan::perks::Traffic;
 use crate::program::Problem;
@@ -18,12 +18,17 @@ const EXPOSED: [f64; 2] = [0.75, 0.35];
 /// What the rest of a kernel takes beside what is counted here.
 const UNCOUNTED: f64 = 1.05;
 
+/// How many more values than registers a compiler finds room for, and what a plane of several rows takes longer for each part
+/// beyond: values spill.
+const FOUND_ROOM: f64 = 1.05;
+const SPILLING: f64 = 4.0;
+
 /// Clocks between a barrier of the block and work at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
 
 /// How much of the shorter of computing and moving is not hidden behind the longer: windows of one row are many and out of
 /// step, those of a block of warps wait for their planes together, of which one is on its way, or more.
-const UNHIDDEN: [f64; 3] = [0.0, 0.65, 0.1];
+const UNHIDDEN: [f64; 3] = [0.0, 0.65, 0.2];
 
 /// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
@@ -74,6 +79,8 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     };
     let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps)).max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
+    let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
+    let plane = if stream.warps == 1 { plane } else { plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0)) };
     let compute = UNCOUNTED * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
     let memory = traffic.cells * (read + traffic.changing_bytes)
