@@ -72,7 +72,8 @@ __device__ __forceinline__ void barrier()
     else __syncwarp();
 }
 
-// Where a cell of a row lies in shared memory.
+// Where a cell of a row lies in shared memory. Copies ask only where it is elsewhere: of the compiler, a call that gives its argument
+// back costs registers.
 __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
 
 struct Window {
@@ -160,7 +161,7 @@ struct Window {
                 each<OWN_Y>([&](auto r) {
                     each<OWN_X / WORD>([&](auto q) {
                         constexpr int ACROSS = q.value * 32 * WORD;
-                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + place(lane * WORD + ACROSS), from + r.value * STRIDE_Y + ACROSS);
+                        copy_async<WORD * sizeof(real)>(to + r.value * TILE_X + (PAIRED ? place(lane * WORD + ACROSS) : lane * WORD + ACROSS), from + r.value * STRIDE_Y + ACROSS);
                     });
                 });
             } else {
@@ -169,8 +170,8 @@ struct Window {
                 for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
                     const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
                     if (plane.constant || line.constant || column.constant)
-                        to[place(cell)] = plane.constant ? plane.value : line.constant ? line.value : column.value;
-                    else copy_async<sizeof(real)>(to + place(cell), field + line.index * STRIDE_Y + column.index);
+                        to[PAIRED ? place(cell) : cell] = plane.constant ? plane.value : line.constant ? line.value : column.value;
+                    else copy_async<sizeof(real)>(to + (PAIRED ? place(cell) : cell), field + line.index * STRIDE_Y + column.index);
                 }
             }
         });
