@@ -66,17 +66,39 @@ if [ "${1-}" = --sanitize ]; then
     exit
 fi
 
+# Into how many processes a program's work is split: the compiler takes one kernel at a time in a process, and some do
+# little but compile.
+parts() {
+    case $1 in
+        backend-cuda-bits | backend-cuda-krylov) nproc ;;
+        *) echo 1 ;;
+    esac
+}
+
 passed=0 failed=0 lines=
 for program in "$here"/tests/*; do
     name=${program##*/}
     echo "== $name"
     begun=$SECONDS
-    "$program" "$@" 2>&1 | tee "$log"
+    all=$(parts "$name") waited=()
+    for ((part = 1; part < all; part++)); do
+        ABIDE_PART=$part/$all "$program" "$@" >"$log.$part" 2>&1 &
+        waited+=($!)
+    done
+    ABIDE_PART=0/$all "$program" "$@" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     result=$(grep -a '^test result: ' "$log" | tail -n 1)
     good=$(sed -n 's/.* \([0-9]*\) passed.*/\1/p' <<<"$result")
     bad=$(sed -n 's/.* \([0-9]*\) failed.*/\1/p' <<<"$result")
     good=${good:-0} bad=${bad:-0}
+    for ((part = 1; part < all; part++)); do
+        # A part has the same tests with other work: one that fails is told whole.
+        if ! wait "${waited[part - 1]}"; then
+            cat "$log.$part"
+            bad=$((bad + 1))
+        fi
+        rm -f "$log.$part"
+    done
     # A program that died without a result is one failure.
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + good)) failed=$((failed + bad))
