@@ -15,10 +15,10 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::perks::Traffic;
-use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words};
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words, no_room};
 use super::{Depth, Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::program::{Problem, Program};
 
 pub use self::exchange::{Exchange, Given, Source, refreshes};
@@ -92,28 +92,14 @@ impl Blocks {
 pub fn plan_blocks(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = blocks_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
-        let depth = match options.depth {
-            Depth::Auto => "1 step deep".to_owned(),
-            Depth::Steps(steps) => format!("{steps} steps deep"),
-        };
-        Error::limit(
-            format!("windows of several steps on {}", device.name),
-            format!(
-                "{} fields of radius {:?} on {} {}, {depth}",
-                problem.program.fields().len(),
-                problem.program.radius(),
-                problem.shape,
-                problem.dtype,
-            ),
-            format!(
-                "windows with a tile inside their halo, of {} threads, {} registers of cells a thread, \
-                 {MOST_OPERATIONS} operations of its cells together, {MOST_ARGUMENTS} taps a stage and {} bytes of workgroup memory",
-                device.threads_per_block,
-                most_words(device, MOST_WORDS),
-                device.shared_bytes_per_block
-            ),
-            "use a smaller --depth, or --execution stepwise",
-        )
+        let room = format!(
+            "windows with a tile inside their halo, of {} threads, {} registers of cells a thread, {MOST_OPERATIONS} operations \
+             of its cells together, {MOST_ARGUMENTS} taps a stage and {} bytes of workgroup memory",
+            device.threads_per_block,
+            most_words(device, MOST_WORDS),
+            device.shared_bytes_per_block
+        );
+        no_room("windows of several steps", problem, device, options, room)
     })
 }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::Exchange;
 use super::perks::Traffic;
-use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words};
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words, no_room};
 use super::stream::carry::{Carry, Slot};
 use super::{Axes, Depth, Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
@@ -159,29 +159,15 @@ impl Arrival {
 pub fn plan_planes(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = planes_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
-        let depth = match options.depth {
-            Depth::Auto => "1 step deep".to_owned(),
-            Depth::Steps(steps) => format!("{steps} steps deep"),
-        };
-        Error::limit(
-            format!("streaming planes on {}", device.name),
-            format!(
-                "{} fields of radius {:?} on {} {}, {depth}",
-                problem.program.fields().len(),
-                problem.program.radius(),
-                problem.shape,
-                problem.dtype,
-            ),
-            format!(
-                "windows wider than their overlap, of {} threads, {} registers of carried values a thread, \
-                 {MOST_OPERATIONS} operations of its cells at all levels, {MOST_ARGUMENTS} taps and carried values a stage \
-                 and {} bytes of workgroup memory",
-                device.threads_per_block,
-                most_words(device, MOST_WORDS),
-                device.shared_bytes_per_block
-            ),
-            "use a smaller --depth, or --execution stepwise",
-        )
+        let room = format!(
+            "windows wider than their overlap, of {} threads, {} registers of carried values a thread, \
+             {MOST_OPERATIONS} operations of its cells at all levels, {MOST_ARGUMENTS} taps and carried values a stage and {} \
+             bytes of workgroup memory",
+            device.threads_per_block,
+            most_words(device, MOST_WORDS),
+            device.shared_bytes_per_block
+        );
+        no_room("streaming planes", problem, device, options, room)
     })
 }
 

@@ -59,6 +59,23 @@ fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     }
 }
 
+/// A device has no room for kernels of several steps of a kind; `room` says what there is.
+pub(super) fn no_room(what: &str, problem: &Problem, device: &DeviceSpec, options: &Options, room: String) -> Error {
+    let depth = match options.depth {
+        Depth::Auto => "1 step deep".to_owned(),
+        Depth::Steps(steps) => format!("{steps} steps deep"),
+    };
+    let asked = format!(
+        "{} fields of radius {:?} on {} {}, {depth}",
+        problem.program.fields().len(),
+        problem.program.radius(),
+        problem.shape,
+        problem.dtype,
+    );
+    let change = "use a smaller --depth, or --execution stepwise";
+    Error::limit(format!("{what} on {}", device.name), asked, room, change)
+}
+
 /// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
 /// dispatch.
 pub(super) fn check_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
