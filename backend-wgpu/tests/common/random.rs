@@ -1,7 +1,10 @@
 //! Random programs, boundaries and cuts of a run.
 
 use abide_core::backend::Backend;
-use abide_core::{Array, Depth, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope, Stencil};
+use abide_core::{
+    Array, Depth, DeviceSpec, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Result, Scope,
+    Stencil,
+};
 use abide_wgpu::WgpuBackend;
 use fastrand::Rng;
 
@@ -12,8 +15,38 @@ pub fn streaming(depth: Depth) -> Options {
     Options { execution: Execution::Streaming, depth, ..Options::default() }
 }
 
+/// Every fourth time two stages that exchange fields, else a stencil.
+pub fn program(seed: u64, rng: &mut Rng) -> Program {
+    match seed % 4 {
+        0 => Program::sequence("exchange", &[&Exchange(true), &Exchange(false)]).unwrap(),
+        _ => stencil(rng),
+    }
+}
+
+/// One of a family's plans of a depth that fit a GPU with as much workgroup memory, of which a compiler for CPUs makes something in
+/// time.
+pub fn pick(
+    backend: &WgpuBackend,
+    problem: &Problem,
+    family: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>,
+    depth: u32,
+    rng: &mut Rng,
+) -> Option<Plan> {
+    let device = DeviceSpec { registers_per_thread: 64, ..backend.device().clone() };
+    let mut plans = family(problem, &device, &streaming(Depth::Steps(depth))).unwrap();
+    (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(..plans.len())))
+}
+
+/// A run has the same bits however it is cut.
+pub fn check_cuts(backend: &WgpuBackend, problem: &Problem, plan: &Plan, fields: &[Array], steps: u64, rng: &mut Rng) {
+    let first = in_parts(backend, problem, plan, fields, steps, rng);
+    let second = in_parts(backend, problem, plan, fields, steps, rng);
+    let same = first.iter().zip(&second).all(|(a, b)| a.same_bits(b));
+    assert!(same, "{} {}: {steps} steps by {}", problem.program.name(), problem.shape, plan.summary());
+}
+
 /// A linear stencil of a few random taps, whose weights sum to less than 1.
-pub fn stencil(rng: &mut Rng) -> Program {
+fn stencil(rng: &mut Rng) -> Program {
     let dimensions = rng.usize(1..=3);
     let reach = rng.i32(1..=if dimensions == 3 { 2 } else { 3 });
     let count = rng.usize(2..=7).min((2 * reach as usize + 1).pow(dimensions as u32));
@@ -33,7 +66,7 @@ pub fn stencil(rng: &mut Rng) -> Program {
 }
 
 /// Two stages that read each other's fields at a distance, a coefficient away from the cell, a coordinate and a parameter.
-pub struct Exchange(pub bool);
+struct Exchange(bool);
 
 impl Stencil for Exchange {
     fn name(&self) -> &str {
@@ -82,10 +115,10 @@ pub fn in_parts(
     read_all(session.as_mut(), problem)
 }
 
-/// Any boundary at any side.
-pub fn boundary(rng: &mut Rng) -> String {
-    let side = |rng: &mut Rng| ["fixed", "mirror", "constant=0.5"][rng.usize(..3)];
-    let axis = |rng: &mut Rng, letter: &str| match rng.u8(..4) {
+/// Any of the boundaries at any side, or periodic axes.
+pub fn boundary(rng: &mut Rng, sides: &[&str]) -> String {
+    let side = |rng: &mut Rng| sides[rng.usize(..sides.len())];
+    let axis = |rng: &mut Rng, letter: &str| match rng.u8(..=sides.len() as u8) {
         0 => format!("{letter}=periodic"),
         _ => format!("{letter}-={},{letter}+={}", side(rng), side(rng)),
     };

@@ -90,23 +90,8 @@ fn arriving(problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes
 
 /// What the arrival of a plane does for the cell from which it lies at `plane`.
 fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
-    let last = plane == carry.planes[1];
-    // What is new for this cell and carried on, or is its new value.
-    let mut wanted: Vec<Id> = if last { carry.values.clone() } else { Vec::new() };
-    let mut kept = Vec::new();
-    for (slot, what) in carry.slots.iter().enumerate() {
-        if let Slot::Node { node, cut } = *what
-            && cut == plane
-        {
-            wanted.push(node);
-            kept.push(slot);
-        }
-    }
-    let before = |id: Id| carry.slot(id, plane - 1, axes).map(|slot| format!("u.template carried<{slot}>()"));
-    let known = |id: Id| {
-        let ready = carry.ready[id as usize]?;
-        (ready < plane).then(|| before(id)).flatten()
-    };
+    let (wanted, kept) = carry.wanted(plane);
+    let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
     let language = Cuda { plane: Some(plane) };
     let now = |tap: Tap| {
         let [_, y, x] = axes.order(tap.offset);
@@ -117,7 +102,7 @@ fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
         return String::new();
     }
     let mut text = format!("        {{ // The cell from which the plane lies at {plane:+}.\n{}", body.statements);
-    let values = if last { carry.values.len() } else { 0 };
+    let values = wanted.len() - kept.len();
     for (field, value) in body.outputs[..values].iter().enumerate() {
         let _ = writeln!(text, "            value[{field}] = {value};");
     }

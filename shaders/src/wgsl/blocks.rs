@@ -12,7 +12,7 @@ use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
 use super::{
-    AXES, Binding, COUNTS, DOMAIN, Kernel, POWER, binding_lines, domain_constants, filled, header, uniform_struct,
+    AXES, Binding, COUNTS, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, uniform_struct,
     uses_parameters,
 };
 use crate::emit::formula;
@@ -44,9 +44,6 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Blocks) -> Ke
             ("store", writer.store()),
         ],
     ));
-    if text.contains("power(") {
-        text.push_str(POWER);
-    }
     Kernel {
         name: program.name().to_owned(),
         text,

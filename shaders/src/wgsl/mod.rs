@@ -200,9 +200,6 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
             ("keep", keeping),
         ],
     ));
-    if text.contains("power(") {
-        text.push_str(POWER);
-    }
     Kernel {
         name: stage.name.clone(),
         text,
@@ -213,7 +210,8 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     }
 }
 
-/// A template with each line `//@name` replaced by the part of that name, indented as the line was.
+/// A template with each line `//@name` replaced by the part of that name, indented as the line was; and behind it the powers, if
+/// it takes any.
 fn filled(template: &str, parts: &[(&str, Vec<String>)]) -> String {
     let mut text = String::new();
     for line in template.lines() {
@@ -223,6 +221,9 @@ fn filled(template: &str, parts: &[(&str, Vec<String>)]) -> String {
             Some((_, lines)) => lines.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", ""))),
             None => text.push_str(&format!("{line}\n")),
         }
+    }
+    if text.contains("power(") {
+        text.push_str(POWER);
     }
     text
 }

@@ -82,6 +82,28 @@ impl Carry {
         self.slots.iter().position(|&slot| slot == wanted)
     }
 
+    /// The slot in which a node that an earlier plane made ready is carried when the plane at `plane` from the cell arrives.
+    pub fn known(&self, node: Id, plane: i32, axes: Axes) -> Option<usize> {
+        let ready = self.ready[node as usize]?;
+        (ready < plane).then(|| self.slot(node, plane - 1, axes)).flatten()
+    }
+
+    /// The nodes that the arrival of the plane at `plane` from the cell makes: the new values, if it is the last plane, then
+    /// what is carried on; and the slots for the latter.
+    pub fn wanted(&self, plane: i32) -> (Vec<Id>, Vec<usize>) {
+        let mut wanted = if plane == self.planes[1] { self.values.clone() } else { Vec::new() };
+        let mut kept = Vec::new();
+        for (slot, what) in self.slots.iter().enumerate() {
+            if let Slot::Node { node, cut } = *what
+                && cut == plane
+            {
+                wanted.push(node);
+                kept.push(slot);
+            }
+        }
+        (wanted, kept)
+    }
+
     fn slot_of(&self, node: Id, cut: i32, axes: Axes) -> Slot {
         match self.nodes[node as usize] {
             Node::Tap(tap) => {

@@ -49,27 +49,11 @@ impl Writer<'_> {
     /// What the arrival of a plane does for the cell from which it lies at `plane`.
     fn part(&self, arrival: &Arrival, plane: i32) -> Vec<String> {
         let (carry, axes) = (&arrival.carry, self.axes);
-        let last = plane == carry.planes[1];
-        // What is new for this cell and carried on, or is its new value.
-        let mut wanted: Vec<Id> = if last { carry.values.clone() } else { Vec::new() };
-        let values = wanted.len();
-        let mut kept = Vec::new();
-        for (slot, what) in carry.slots.iter().enumerate() {
-            if let Slot::Node { node, cut } = *what
-                && cut == plane
-            {
-                wanted.push(node);
-                kept.push(slot);
-            }
-        }
+        let (wanted, kept) = carry.wanted(plane);
         if wanted.is_empty() {
             return Vec::new();
         }
-        let known = |id: Id| {
-            let ready = carry.ready[id as usize]?;
-            let slot = (ready < plane).then(|| carry.slot(id, plane - 1, axes)).flatten();
-            slot.map(|slot| format!("k{slot}"))
-        };
+        let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("k{slot}"));
         let tap = |tap: Tap| {
             let [_, row, column] = axes.order(tap.offset);
             self.tap(arrival, tap.field, [0, row, column])
@@ -78,7 +62,7 @@ impl Writer<'_> {
         let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, 8, tap);
         let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
         lines.extend(body.statements.lines().map(str::to_owned));
-        let (new, carried) = body.outputs.split_at(values);
+        let (new, carried) = body.outputs.split_at(wanted.len() - kept.len());
         lines.extend(new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")));
         lines.extend(kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")));
         lines.push("    }".to_owned());

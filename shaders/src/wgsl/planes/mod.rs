@@ -17,7 +17,7 @@ use abide_core::{Boundary, Problem, Stage};
 use self::memory::held;
 use super::blocks::coordinates;
 use super::{
-    AXES, Binding, DOMAIN, Kernel, POWER, binding_lines, domain_constants, filled, header, moved, tap_functions,
+    AXES, Binding, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, moved, tap_functions,
     uniform_struct, uses_parameters,
 };
 
@@ -52,9 +52,6 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &Planes, short
             ("run", writer.run()),
         ],
     ));
-    if text.contains("power(") {
-        text.push_str(POWER);
-    }
     Kernel {
         name: program.name().to_owned(),
         text,
