@@ -1,7 +1,7 @@
 //! Times kernels of several steps of given forms, and holds their results to a launch a stage.
 //!
 //! `forms STENCIL SIZE DTYPE FORM…`. A form of windows is `windows:depth,threads z,y,x,cells z,y,x,double`, as in
-//! `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads y,x,cells y,x,ahead,double,shares`, as in
+//! `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads y,x,cells y,x,ahead,barriers,shares`, as in
 //! `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without forms: the best of both by their estimates. `BOUNDARY` names another
 //! boundary than the stencil's own, `MANY` how many of each family (12); with `QUICK` nothing is compared.
 //!
@@ -27,9 +27,11 @@ fn recipe(text: &str) -> Result<Recipe> {
             let form = blocks::Form { depth, threads: [tz, ty, tx], cells: [cz, cy, cx], double: double > 0 };
             Ok(Recipe::Blocks { form })
         }
-        ("planes", &[depth, ty, tx, cy, cx, ahead, double, shares]) => {
+        ("planes", &[depth, ty, tx, cy, cx, ahead, barriers, shares]) => {
             let (threads, cells) = ([ty, tx], [cy, cx]);
-            Ok(Recipe::Planes { form: planes::Form { depth, threads, cells, ahead, double: double > 0, shares } })
+            let handover =
+                planes::Handover::ALL.into_iter().find(|way| way.barriers() == barriers).ok_or_else(unknown)?;
+            Ok(Recipe::Planes { form: planes::Form { depth, threads, cells, ahead, handover, shares } })
         }
         _ => Err(unknown()),
     }
@@ -44,7 +46,7 @@ fn words(plan: &Plan) -> String {
             join("windows", &[&[f.depth], &f.threads[..], &f.cells[..], &[usize::from(f.double)]].concat())
         }
         Some(Recipe::Planes { form: f }) => {
-            let rest = [f.ahead, usize::from(f.double), f.shares];
+            let rest = [f.ahead, f.handover.barriers(), f.shares];
             join("planes", &[&[f.depth], &f.threads[..], &f.cells[..], &rest[..]].concat())
         }
         _ => plan.summary(),

@@ -30,6 +30,8 @@ pub struct Adapter {
     pub f64: bool,
     /// Whether it tells the time at which work began and ended.
     pub timestamps: bool,
+    /// Threads of a subgroup, which can shuffle values; 0 where there is no such thing, or their number is not always the same.
+    pub subgroup: usize,
     /// Bytes of workgroup memory of a workgroup.
     pub workgroup_bytes: usize,
     /// The most threads of a workgroup.
@@ -58,6 +60,10 @@ impl Adapter {
             driver: driver.join(" ").trim().to_owned(),
             f64: features.contains(wgpu::Features::SHADER_F64),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            subgroup: match info.subgroup_min_size == info.subgroup_max_size {
+                true if features.contains(wgpu::Features::SUBGROUP) => info.subgroup_max_size as usize,
+                _ => 0,
+            },
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
             workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
                 as usize,
@@ -170,6 +176,7 @@ mod tests {
             kind,
             f64: true,
             timestamps: true,
+            subgroup: 32,
             workgroup_bytes: 32 << 10,
             workgroup_threads: 256,
             buffer_bytes: 1 << 27,

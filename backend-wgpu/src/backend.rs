@@ -190,7 +190,7 @@ fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
         shared_bytes_reserved: 0,
         threads: adapter.workgroup_threads,
         threads_per_block: adapter.workgroup_threads,
-        warp: 1,
+        warp: adapter.subgroup.max(1),
         l2_bytes: 0,
         memory_bytes: 0,
         buffer_bytes: adapter.buffer_bytes,

@@ -26,7 +26,11 @@ pub(crate) struct Gpu {
 
 /// What a device is opened with: all of its adapter's limits, and the features that are used where it has them.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
-    let wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    let mut wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    // Browsers want a directive before kernels that use it, which naga does not read.
+    if cfg!(not(target_arch = "wasm32")) {
+        wanted |= wgpu::Features::SUBGROUP;
+    }
     wgpu::DeviceDescriptor {
         label: Some("abide"),
         required_features: adapter.features() & wanted,

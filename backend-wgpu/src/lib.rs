@@ -27,6 +27,8 @@ mod pace;
 mod pass;
 mod pipelines;
 mod session;
+#[cfg(test)]
+mod shuffles;
 mod timing;
 mod tune;
 

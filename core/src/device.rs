@@ -29,7 +29,7 @@ pub struct DeviceSpec {
     pub threads: usize,
     /// The most threads of one block.
     pub threads_per_block: usize,
-    /// Threads of a warp (subgroup).
+    /// Threads of a warp (subgroup); 1 where their number is not known, or they cannot shuffle values.
     pub warp: usize,
     /// Bytes of the last-level cache on the chip.
     pub l2_bytes: usize,

@@ -1,7 +1,8 @@
 // Several steps a dispatch: planes stream through. A workgroup owns a window of rows (R) and columns (C) across the swept axis
 // (S), its threads a block of a plane's cells each, and a share of the planes. Stages of several steps stand behind one
 // another as levels; each turns the plane that arrives at it into one of its result, and carries partial sums. Levels take
-// what the one before them made a plane ago, from the last to the first, so that one barrier a plane serves all. Cells near the
+// what the one before them made a plane ago, from the last to the first, so that one barrier a plane serves all, or none where
+// the threads of a window are a subgroup and shuffle cells. Cells near the
 // window's sides go wrong by the reach of a stage a level, and are not stored.
 //@domain
 
@@ -16,7 +17,7 @@ fn held(index: i32, first: i32, end: i32, low: i32, high: i32) -> bool {
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) thread: u32,
+    //@thread
 ) {
     // Windows are counted through, for a grid of workgroups is limited along each axis; those side by side go through the
     // same planes at the same time. Those at a side come first, and have smaller shares.

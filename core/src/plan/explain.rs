@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::planes::Handover;
 use super::{Blocks, Execution, Plan, Planes, Schedule, Stream, Sweep, Synchronisation, Wavefront, perks::Bound};
 
 impl Plan {
@@ -280,14 +281,15 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
             planes.shared_bytes,
         ),
     );
-    let barriers = if planes.form.double { "one barrier" } else { "two barriers" };
+    let handover = match planes.form.handover {
+        Handover::Slots => "two barriers a plane",
+        Handover::DoubleSlots => "one barrier a plane",
+        Handover::Shuffles => "threads shuffle cells, without barriers",
+    };
     line(
         text,
         "depth",
-        &format!(
-            "{} steps a pass, {} planes behind what arrives; {barriers} a plane",
-            planes.form.depth, planes.behind
-        ),
+        &format!("{} steps a pass, {} planes behind what arrives; {handover}", planes.form.depth, planes.behind),
     );
     line(
         text,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use abide_core::plan::{blocks_plans, plan_tiles, planes_plans};
 use abide_core::{Boundaries, DeviceSpec, Expr, Options, Scope, Shape, Stencil, catalogue};
-use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 
 use super::*;
 
@@ -27,7 +27,8 @@ fn parsed(text: &str) -> naga::Module {
 
 fn validate(text: &str) -> naga::Module {
     let module = parsed(text);
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::SUBGROUP);
+    validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::SHUFFLE);
     validator.validate(&module).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     module
 }

@@ -41,11 +41,44 @@ pub struct Form {
     pub cells: [usize; 2],
     /// Planes by which loads are ahead of their use.
     pub ahead: usize,
-    /// Whether what threads give each other has two places, of which one is read while the other is written: one barrier a
-    /// plane, and not two.
-    pub double: bool,
+    /// How threads give each other cells of a plane.
+    pub handover: Handover,
     /// Parts into which the planes of a window are cut.
     pub shares: usize,
+}
+
+/// How the threads of a window give each other cells of a plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Handover {
+    /// Through workgroup memory.
+    Slots,
+    /// Through two places of workgroup memory, of which one is read while the other is written.
+    DoubleSlots,
+    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone.
+    Shuffles,
+}
+
+impl Handover {
+    /// All there are, by their barriers.
+    pub const ALL: [Handover; 3] = [Handover::Shuffles, Handover::DoubleSlots, Handover::Slots];
+
+    /// Barriers of a workgroup for each plane.
+    pub fn barriers(self) -> usize {
+        match self {
+            Handover::Slots => 2,
+            Handover::DoubleSlots => 1,
+            Handover::Shuffles => 0,
+        }
+    }
+
+    /// Copies of what threads put into workgroup memory.
+    pub fn copies(self) -> usize {
+        match self {
+            Handover::Slots => 1,
+            Handover::DoubleSlots => 2,
+            Handover::Shuffles => 0,
+        }
+    }
 }
 
 /// Planes that stream through several steps a dispatch. Pairs are (slower, faster) axis of a plane, triples begin with the

@@ -1,6 +1,6 @@
 //! How long a step of streaming planes is likely to take: an estimate to choose by.
 
-use super::{Arrival, Axes, Demand, Form, Planes};
+use super::{Arrival, Axes, Demand, Form, Handover, Planes};
 use crate::device::DeviceSpec;
 use crate::plan::portable::rates;
 
@@ -26,7 +26,7 @@ const COUNTED: f64 = 1.25;
 /// What a thread does while a plane passes.
 pub(super) struct Cost {
     instructions: f64,
-    /// 32-bit accesses of workgroup memory, and lines of device memory that a warp touches, for each of its threads.
+    /// 32-bit accesses of workgroup memory, or shuffles, and lines of device memory that a warp touches, for each of its threads.
     accesses: f64,
     barriers: f64,
     pub registers: f64,
@@ -40,20 +40,14 @@ impl Cost {
         let levels = depth * arrivals.len() as f64;
         let accesses = arrivals.iter().map(|arrival| {
             let exchange = &arrival.exchange;
-            exchange.slots + exchange.reads(arrival.taps.iter().copied())
+            let given = if form.handover == Handover::Shuffles { 0 } else { exchange.slots };
+            given + exchange.reads(arrival.taps.iter().copied())
         });
         let accesses = depth * accesses.sum::<usize>() as f64;
         // Accesses of device memory: whole vectors, but of cells that lie as far apart as a thread's.
         let written = (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
         let moves = volume / lanes as f64 * (fields + written as f64);
         let lines = moves * form.cells[1] as f64 * words;
-        let waits = if accesses == 0.0 {
-            0.0
-        } else if form.double {
-            1.0
-        } else {
-            2.0
-        };
         Cost {
             instructions: volume * depth * slower * demand.operations as f64
                 + levels * (volume * CELL_INSTRUCTIONS + LEVEL_INSTRUCTIONS)
@@ -61,7 +55,7 @@ impl Cost {
                 + MOVING_INSTRUCTIONS * moves
                 + PLANE_INSTRUCTIONS,
             accesses: words * accesses + lines,
-            barriers: waits,
+            barriers: if accesses == 0.0 { 0.0 } else { form.handover.barriers() as f64 },
             registers: words * (carried as f64 + CELL_REGISTERS * volume * fields) + OTHER_REGISTERS,
         }
     }

@@ -1,14 +1,25 @@
 //! The forms that fit, and the windows and shares that follow from them.
 
 use super::model::{self, Cost};
-use super::{Arrival, Axes, Carry, Demand, Form, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, Planes};
+use super::{Arrival, Axes, Carry, Demand, Form, Handover, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, Planes};
 use crate::device::DeviceSpec;
 use crate::grid::Boundary;
 use crate::plan::Depth;
 use crate::plan::portable::{most_words, product, rates};
+use crate::real::DType;
 
 /// Depths that are tried, unless one is asked for.
 const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20];
+
+/// How cells are handed over, and by how many planes loads are ahead.
+const WAYS: [(Handover, usize); 6] = [
+    (Handover::DoubleSlots, 1),
+    (Handover::DoubleSlots, 2),
+    (Handover::Slots, 1),
+    (Handover::Shuffles, 1),
+    (Handover::Shuffles, 2),
+    (Handover::Shuffles, 4),
+];
 
 /// Rounds of workgroups that shares are cut for.
 const ROUNDS: [usize; 4] = [1, 2, 3, 5];
@@ -45,8 +56,8 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
         let arrival = |carry: &Carry| Arrival::of(carry.clone(), axes, threads, cells);
         let arrivals: Vec<Arrival> = carries.iter().map(arrival).collect();
         for &depth in &depths {
-            for (double, ahead) in [(true, 1), (true, 2), (false, 1)] {
-                let mut form = Form { depth, threads, cells, ahead, double, shares: 1 };
+            for (handover, ahead) in WAYS {
+                let mut form = Form { depth, threads, cells, ahead, handover, shares: 1 };
                 let Some(layout) = layout(demand, device, &form, &arrivals) else { continue };
                 for shares in shares(demand, device, &layout, &form) {
                     form.shares = shares;
@@ -88,7 +99,7 @@ fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, form: &Form
 /// The windows of a form, whatever its shares; `None` where the device or a compiler has no room for it, or its depth
 /// leaves nothing between the margins.
 pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arrivals: &[Arrival]) -> Option<Layout> {
-    let Form { depth, threads, cells, ahead, double, .. } = *form;
+    let Form { depth, threads, cells, ahead, handover, .. } = *form;
     let problem = demand.problem;
     let axes = Axes::of(problem.shape.dimensions());
     let count = threads.iter().product::<usize>();
@@ -107,13 +118,18 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
         return None;
     }
     let slots = depth * arrivals.iter().map(|arrival| arrival.exchange.slots).sum::<usize>();
-    // With nothing to give, both forms are one.
-    if slots == 0 && !double {
+    // With nothing to give, all ways are one.
+    if slots == 0 && handover != Handover::DoubleSlots {
+        return None;
+    }
+    if handover == Handover::Shuffles && (threads != [1, device.warp] || problem.dtype != DType::F32) {
         return None;
     }
     let pad = arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
-    let copies = if double { 2 } else { 1 };
-    let all_words = if slots == 0 { 0 } else { copies * slots * count + 2 * pad };
+    let all_words = match slots * handover.copies() {
+        0 => 0,
+        given => given * count + 2 * pad,
+    };
     let shared_bytes = (all_words * problem.dtype.bytes()).next_multiple_of(16);
     if shared_bytes > device.shared_bytes_per_block {
         return None;

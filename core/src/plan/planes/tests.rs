@@ -123,7 +123,7 @@ fn recipes_make_plans_again_and_wrong_numbers_none() {
     for plan in planes_plans(&problem, device, &options).unwrap().into_iter().step_by(37) {
         assert_eq!(Recipe::of(&plan).unwrap().plan(&problem, device, &options), Some(plan));
     }
-    let good = Form { depth: 2, threads: [8, 32], cells: [2, 1], ahead: 1, double: true, shares: 5 };
+    let good = Form { depth: 2, threads: [8, 32], cells: [2, 1], ahead: 1, handover: Handover::DoubleSlots, shares: 5 };
     let plan = |form| Recipe::Planes { form }.plan(&problem, device, &options);
     assert!(plan(good).is_some());
     for wrong in [0, 1 << 40, usize::MAX] {

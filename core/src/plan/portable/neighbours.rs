@@ -70,7 +70,7 @@ fn all(plan: &Plan) -> Vec<usize> {
         Schedule::Blocks(blocks) => [&blocks.form.threads[..], &[usize::from(blocks.form.double)]].concat(),
         Schedule::Planes(planes) => {
             let form = &planes.form;
-            [&form.threads[..], &[form.ahead, usize::from(form.double), form.shares]].concat()
+            [&form.threads[..], &[form.ahead, form.handover.barriers(), form.shares]].concat()
         }
         _ => Vec::new(),
     };

@@ -36,8 +36,8 @@ pub fn adapters() -> [DeviceSpec; 4] {
     [
         adapter(16 << 10, 256, 20e9),
         adapter(32 << 10, 512, 60e9),
-        adapter(32 << 10, 1024, 500e9),
-        adapter(48 << 10, 1024, 4.2e12),
+        DeviceSpec { warp: 64, ..adapter(32 << 10, 1024, 500e9) },
+        DeviceSpec { warp: 32, ..adapter(48 << 10, 1024, 4.2e12) },
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Where a thread's cells come from and go to: device memory, the boundary, other threads.
+//! Where a thread's cells come from and go to: device memory and the boundary.
 
 use super::{INDICES, Writer};
 use crate::wgsl::{moved, vector};
@@ -113,23 +113,6 @@ impl Writer<'_> {
             lines.push("        }".to_owned());
         }
         lines.extend(["    }".to_owned(), "}".to_owned()]);
-        lines
-    }
-
-    /// The cells that others need of the planes that wait, into their slots.
-    pub(super) fn publish(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for level in 0..self.levels() {
-            let first = self.first_slot(level);
-            for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
-                let Some(given) = given else { continue };
-                let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
-                lines.extend(ranks.map(|(cell, rank)| {
-                    let offset = moved(((first + given.first + rank) * self.threads()) as isize);
-                    format!("slots[here{offset}] = u{level}_{field}_{cell};")
-                }));
-            }
-        }
         lines
     }
 }

@@ -5,6 +5,7 @@
 //! windows that meet none, take a loop of their own, in which no cell is asked for.
 
 mod arrive;
+mod handover;
 mod memory;
 mod which;
 
@@ -45,6 +46,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &Planes, short
     text.push_str(&filled(
         PLANES,
         &[
+            ("thread", writer.thread()),
             ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
             ("functions", writer.functions()),
             ("which", writer.which()),
@@ -150,17 +152,6 @@ impl<'a> Writer<'a> {
         (0..level).map(|before| self.arrival(before).delay() + 1).sum()
     }
 
-    /// The first of a level's slots.
-    fn first_slot(&self, level: usize) -> usize {
-        (0..level).map(|before| self.arrival(before).exchange.slots).sum()
-    }
-
-    /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
-    fn slots(&self) -> [usize; 2] {
-        let pad = self.arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
-        [self.first_slot(self.levels()) * self.threads(), pad]
-    }
-
     /// Where a cell of the block lies in it: row and column.
     fn place(&self, cell: usize) -> [usize; 2] {
         let columns = self.planes.form.cells[1];
@@ -230,17 +221,7 @@ impl<'a> Writer<'a> {
 
     /// The slots, the stages, and taps through the boundary.
     fn functions(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let [words, pad] = self.slots();
-        if words > 0 {
-            let copies = if self.planes.form.double { 2 } else { 1 };
-            lines.push(
-                "// What threads give each other; before and behind it is what taps beyond the window land in."
-                    .to_owned(),
-            );
-            lines.push(format!("var<workgroup> slots: array<real, {}>;", copies * words + 2 * pad));
-            lines.push(String::new());
-        }
+        let mut lines = self.declared();
         for number in 0..self.stages.len() {
             lines.extend(self.function(number));
         }
@@ -301,11 +282,7 @@ impl<'a> Writer<'a> {
                 format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
             }));
         }
-        let [words, pad] = self.slots();
-        if words > 0 {
-            lines.push(format!("{} here = t + {pad};", if self.planes.form.double { "var" } else { "let" }));
-            lines.extend(self.publish());
-        }
+        lines.extend(self.first_slots());
         lines
     }
 
@@ -361,12 +338,7 @@ impl<'a> Writer<'a> {
 
     /// All that the arrival of plane `p` does.
     fn plane(&self, edge: bool) -> Vec<String> {
-        let mut lines = Vec::new();
-        let [words, pad] = self.slots();
-        let double = self.planes.form.double;
-        if words > 0 {
-            lines.push("workgroupBarrier();".to_owned());
-        }
+        let mut lines = self.wait();
         if !edge {
             lines.push(format!(
                 "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
@@ -390,15 +362,7 @@ impl<'a> Writer<'a> {
                 format!("{}_{field}_{cell} = {from};", name(ahead))
             }));
         }
-        if words > 0 {
-            // What others still read is not written.
-            lines.push(if double {
-                format!("here = 2 * t + {} - here;", 2 * pad + words)
-            } else {
-                "workgroupBarrier();".to_owned()
-            });
-            lines.extend(self.publish());
-        }
+        lines.extend(self.renew());
         lines
     }
 
@@ -413,7 +377,6 @@ impl<'a> Writer<'a> {
         let mut lines = Vec::new();
         let number = level % self.stages.len();
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
-        let first = self.first_slot(level);
         let mut read: Vec<(u16, usize, isize)> = Vec::new();
         for cell in 0..self.volume() {
             let mut arguments = Vec::new();
@@ -425,10 +388,8 @@ impl<'a> Writer<'a> {
                         let known = read.iter().position(|&other| other == key);
                         let name = known.unwrap_or(read.len());
                         if known.is_none() {
-                            let field_first =
-                                arrival.exchange.fields[usize::from(tap.field)].as_ref().map_or(0, |given| given.first);
-                            let distance = ((first + field_first + rank) * self.threads()) as isize + thread;
-                            lines.push(format!("let n{level}_{name} = slots[here{}];", moved(distance)));
+                            let value = self.given(level, usize::from(tap.field), rank, thread);
+                            lines.push(format!("let n{level}_{name} = {value};"));
                             read.push(key);
                         }
                         format!("n{level}_{name}")
