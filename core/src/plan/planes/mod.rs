@@ -4,7 +4,8 @@
 //! A workgroup owns a *window* across the swept axis, its threads a block of a plane's cells each, and streams through a
 //! *share* of the planes. The stages of `depth` steps are *levels*, one behind another: each turns the plane that arrives
 //! into a plane of its result and carries partial sums ([`Carry`]), so that only the newest plane's neighbours are asked
-//! for. Levels work a plane apart, from the last to the first, and one barrier a plane serves all. Windows overlap by the
+//! for. Levels work a plane apart, from the last to the first, and one barrier a plane serves all; where a window is a subgroup,
+//! whose threads can shuffle, they work from the first to the last, and none is needed. Windows overlap by the
 //! reach of all steps, along the two axes of a plane alone: where a cube would hold more halo than tile (radius 2 in three
 //! dimensions), a plane does not. This is the 2.5D blocking of Nguyen et al. (SC'10) as the CUDA kernels do it
 //! ([`Stream`](super::Stream)), within what WGSL has.
@@ -54,7 +55,8 @@ pub enum Handover {
     Slots,
     /// Through two places of workgroup memory, of which one is read while the other is written.
     DoubleSlots,
-    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone.
+    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone. With no barrier to save,
+    /// a level takes what the one before it has just made.
     Shuffles,
 }
 
@@ -69,6 +71,11 @@ impl Handover {
             Handover::DoubleSlots => 1,
             Handover::Shuffles => 0,
         }
+    }
+
+    /// Planes by which a level is behind the one before it, beside what its formula waits for.
+    pub fn lag(self) -> usize {
+        usize::from(self != Handover::Shuffles)
     }
 
     /// Copies of what threads put into workgroup memory.

@@ -108,8 +108,10 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
     if count > device.threads_per_block || depth.checked_mul(volume)? > MOST_OPERATIONS {
         return None;
     }
-    let carried_of = |arrival: &Arrival| arrival.carry.slots.len() + fields;
-    let carried = volume * (depth * arrivals.iter().map(carried_of).sum::<usize>() + (ahead - 1) * fields);
+    // What waits before a level, and the planes on their way; one waits before the first level always.
+    let waiting = handover.lag() * (depth * arrivals.len() - 1) + ahead;
+    let sums = depth * arrivals.iter().map(|arrival| arrival.carry.slots.len()).sum::<usize>();
+    let carried = volume * (sums + waiting * fields);
     let words = problem.dtype.bytes() / 4;
     if carried * words > most_words(device, MOST_WORDS)
         || volume * depth * demand.operations > MOST_OPERATIONS.max(demand.operations)
@@ -169,7 +171,7 @@ pub(super) fn layout(demand: &Demand<'_>, device: &DeviceSpec, form: &Form, arri
         if ends { tiles[axis].min(2) } else { 0 }
     });
     let cost = Cost::of(demand, arrivals, form, carried, lanes);
-    let behind = swept[1] + depth * arrivals.len() - 1;
+    let behind = swept[1] + handover.lag() * (depth * arrivals.len() - 1);
     Some(Layout { behind, margin, lead, tiles, sides, lanes, carried, shared_bytes, cost })
 }
 

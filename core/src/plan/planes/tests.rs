@@ -85,19 +85,23 @@ fn a_star_asks_for_its_plane_alone() {
     }
 }
 
-/// The result is behind what arrives by a radius a step, and a plane a level but the first.
+/// The result is behind what arrives by a radius a step, and a plane a level but the first, unless threads shuffle.
 #[test]
-fn levels_are_a_plane_apart() {
+fn levels_are_a_plane_apart_unless_threads_shuffle() {
     let device = &adapters()[3];
-    let behind = |name: &str, extents: &[usize], depth| {
+    let behind = |name: &str, extents: &[usize], depth, handover| {
         let options = Options { depth: Depth::Steps(depth), ..Options::default() };
-        plan_planes(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap().planes().unwrap().behind
+        let plans = planes_plans(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap();
+        let planes = plans.iter().filter_map(Plan::planes);
+        planes.into_iter().find(|planes| planes.form.handover == handover).unwrap().behind
     };
-    assert_eq!(behind("2d5pt", &[999, 999], 1), 1);
-    assert_eq!(behind("2d5pt", &[999, 999], 6), 6 + 5);
-    assert_eq!(behind("3d13pt", &[99, 99, 99], 3), 6 + 2);
-    // Yee's two stages tap to one side each: one of them waits for a plane.
-    assert_eq!(behind("fdtd-tm", &[999, 999], 3), 3 + 5);
+    for (handover, apart) in [(Handover::Slots, 1), (Handover::DoubleSlots, 1), (Handover::Shuffles, 0)] {
+        assert_eq!(behind("2d5pt", &[999, 999], 1, handover), 1);
+        assert_eq!(behind("2d5pt", &[999, 999], 6, handover), 6 + 5 * apart);
+        // Yee's two stages tap to one side each: one of them waits for a plane.
+        assert_eq!(behind("fdtd-tm", &[999, 999], 3, handover), 3 + 5 * apart);
+    }
+    assert_eq!(behind("3d13pt", &[99, 99, 99], 3, Handover::DoubleSlots), 6 + 2);
 }
 
 #[test]

@@ -147,9 +147,14 @@ impl<'a> Writer<'a> {
         &self.arrivals[level % self.stages.len()]
     }
 
+    /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that has just made.
+    fn apart(&self) -> usize {
+        self.planes.form.handover.lag()
+    }
+
     /// The planes by which what arrives at a level is behind what arrives at the first.
     fn lag(&self, level: usize) -> usize {
-        (0..level).map(|before| self.arrival(before).delay() + 1).sum()
+        (0..level).map(|before| self.arrival(before).delay() + self.apart()).sum()
     }
 
     /// Where a cell of the block lies in it: row and column.
@@ -274,7 +279,9 @@ impl<'a> Writer<'a> {
                 0 => format!("var u0_{field}_{cell} = tap_{field}({});", self.indices("p", cell)),
                 _ => format!("var u{level}_{field}_{cell}: real;"),
             };
-            lines.extend(self.cells().map(first));
+            if level == 0 || self.apart() > 0 {
+                lines.extend(self.cells().map(first));
+            }
         }
         for ahead in 1..self.planes.form.ahead {
             lines.extend(self.cells().map(|(field, cell)| {
@@ -347,9 +354,12 @@ impl<'a> Writer<'a> {
             ));
         }
         lines.extend(self.fetch(edge));
-        for level in (0..self.levels()).rev() {
-            lines.extend(self.level(level, edge));
+        let mut levels: Vec<usize> = (0..self.levels()).collect();
+        if self.apart() > 0 {
+            // Each takes what the one before it made a plane ago.
+            levels.reverse();
         }
+        lines.extend(levels.into_iter().flat_map(|level| self.level(level, edge)));
         for ahead in 0..self.planes.form.ahead {
             let name = |ahead: usize| match ahead {
                 0 => "u0".to_owned(),
@@ -410,7 +420,8 @@ impl<'a> Writer<'a> {
         }
         let is_last = level + 1 == self.levels();
         lines.extend(self.cells().map(|(field, cell)| {
-            format!("{}{}_{field}_{cell} = w{level}_{cell}.v{field};", if is_last { "var u" } else { "u" }, level + 1)
+            let declared = if is_last || self.apart() == 0 { "var " } else { "" };
+            format!("{declared}u{}_{field}_{cell} = w{level}_{cell}.v{field};", level + 1)
         }));
         let behind = self.lag(level) + arrival.delay();
         if edge {
