@@ -13,14 +13,16 @@ constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
-// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side.
+// Whether windows begin and end where the domain does, so that held cells lie in the two outermost lanes and the outermost warps,
+// at a side.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
-constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= OWN_X;
+constexpr int HELD_LANES = FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
+constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= HELD_LANES * OWN_X;
 // With stages of unequal radius, the windows but the outermost must not reach held cells at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
 constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
-enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 4, WARP_LOW = 8, WARP_HIGH = 16 };
+enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 64 };   // a lane's, and behind it its neighbour's
 constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
 constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
@@ -108,6 +110,7 @@ struct Window {
         if (SNUG && TILES_Y > 1 && tile_y == TILES_Y - 1) y0 = EXTENT_Y - TILE_Y;
         side = (low_side || high_side ? SIDE_X : 0) | (low_side && lane == 0 ? LANE_LOW : 0) | (high_side && lane == 31 ? LANE_HIGH : 0) |
                (TILES_Y > 1 && tile_y == 0 && warp == 0 ? WARP_LOW : 0) | (TILES_Y > 1 && tile_y == TILES_Y - 1 && warp == WARPS - 1 ? WARP_HIGH : 0);
+        if (HELD_LANES > 1) side |= (low_side && lane == 1 ? LANE_LOW << 1 : 0) | (high_side && lane == 30 ? LANE_HIGH << 1 : 0);
         const Offset y1 = y0 + TILE_Y, x1 = x0 + TILE_X;
         corner = y(0) * STRIDE_Y + x0 + lane * WORD;
         leaving = y(0) * STRIDE_Y + x0 + leaving_x();
@@ -203,9 +206,10 @@ struct Window {
                 if (side & SIDE_X && plane_there) {
                     each<OWN_Y>([&](auto r) {
                         each<FIX_X>([&](auto k) {
-                            constexpr int LOW = k.value, HIGH = OWN_X - 1 - BEHIND_ROW - k.value;
-                            if (side & LANE_LOW) cells[r.value][LOW] = own(r.value, LOW);
-                            if (side & LANE_HIGH) cells[r.value][HIGH] = own(r.value, HIGH);
+                            constexpr int BEFORE = k.value, BEHIND = BEHIND_ROW + k.value;   // cells between it and the side
+                            constexpr int LOW = BEFORE % OWN_X, HIGH = OWN_X - 1 - BEHIND % OWN_X;
+                            if (side & LANE_LOW << BEFORE / OWN_X) cells[r.value][LOW] = own(r.value, LOW);
+                            if (side & LANE_HIGH << BEHIND / OWN_X) cells[r.value][HIGH] = own(r.value, HIGH);
                         });
                     });
                 }

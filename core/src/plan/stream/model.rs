@@ -15,8 +15,8 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &Stream) -
 /// two hundred kernels of nine stencils measured on an H200. Stages that follow each other wait for each other.
 const EXPOSED: [f64; 2] = [0.75, 0.35];
 
-/// What the rest of a kernel takes beside what is counted here.
-const UNCOUNTED: f64 = 1.05;
+/// What kernels take of what is counted here, of planes of one row and of several.
+const COUNTED: [f64; 2] = [1.05, 0.85];
 
 /// How many more values than registers a compiler finds room for, and what a plane of several rows takes longer for each part
 /// beyond: values spill.
@@ -26,9 +26,9 @@ const SPILLING: f64 = 4.0;
 /// Clocks between a barrier of the block and work at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
 
-/// How much of the shorter of computing and moving is not hidden behind the longer: windows of one row are many and out of
-/// step, those of a block of warps wait for their planes together, of which one is on its way, or more.
-const UNHIDDEN: [f64; 3] = [0.0, 0.65, 0.2];
+/// How much of the shorter of computing and moving is not hidden behind the longer in a block of warps, which wait for their
+/// planes together, where one is on its way alone.
+const UNHIDDEN: f64 = 0.65;
 
 /// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
@@ -40,7 +40,7 @@ const PASS_SECONDS: f64 = 5e-6;
 
 /// The share of device memory's bandwidth that streams reach, of planes of one row and of several: by kernels of two to six steps
 /// that take as long whatever their depth.
-const MEMORY_SHARE: [f64; 2] = [0.65, 0.6];
+const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 
 /// The planner's own estimate of a pass, in seconds.
 ///
@@ -81,10 +81,17 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
     let plane = if stream.warps == 1 { plane } else { plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0)) };
-    let compute = UNCOUNTED * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
+    let compute =
+        COUNTED[usize::from(stream.warps > 1)] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
     let memory = traffic.cells * (read + traffic.changing_bytes)
         / (MEMORY_SHARE[usize::from(stream.warps > 1)] * device.memory_bandwidth);
-    let hidden = if stream.warps == 1 { 0 } else { 1 + usize::from(stream.ahead > 2) };
-    compute.max(memory) + UNHIDDEN[hidden] * compute.min(memory) + PASS_SECONDS
+    let both = match (stream.warps > 1, stream.ahead > 2) {
+        // Windows of one row are many and out of step.
+        (false, _) => compute.max(memory),
+        // Planes on their way hide some of it, less where both take as long: by two dozen kernels of every stencil.
+        (true, true) => compute.hypot(memory),
+        (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
+    };
+    both + PASS_SECONDS
 }
