@@ -13,10 +13,10 @@ constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
-// Whether windows begin and end where the domain does, so that held cells lie in the two outermost lanes and the outermost warps,
-// at a side.
+// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side; of a block
+// of warps, whose lanes have few columns, in two lanes.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
-constexpr int HELD_LANES = FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
+constexpr int HELD_LANES = WARPS == 1 || FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
 constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= HELD_LANES * OWN_X;
 // With stages of unequal radius, the windows but the outermost must not reach held cells at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);

@@ -16,10 +16,9 @@ const LATENCY_CLOCKS: f64 = 120.0;
 /// Registers of a thread beside what it carries, and for each cell at work.
 const OTHER_REGISTERS: f64 = 36.0;
 const CELL_REGISTERS: f64 = 2.0;
-/// From so many registers a thread on compilers spill some; with so many more a plane takes twice as long. By 24 kernels over
-/// Vulkan on an H200, as the next.
-const SPILLING: f64 = 210.0;
-const SPILLED_TWICE: f64 = 20.0;
+/// From so many registers a thread on compilers spill some, and with so many more a plane takes twice as long; where levels are a
+/// plane apart, and where they are not. By some 60 kernels over Vulkan on an H200, as the next.
+const SPILLING: [[f64; 2]; 2] = [[240.0, 40.0], [210.0, 20.0]];
 /// What kernels take of what is counted here.
 const COUNTED: f64 = 1.25;
 
@@ -85,6 +84,7 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &Pl
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
     let moved = demand.problem.shape.cells() as f64 * bytes * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
     let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
-    let compute = compute * (1.0 + (cost.registers - SPILLING).max(0.0) / SPILLED_TWICE);
+    let [spilling, twice] = SPILLING[planes.form.handover.lag()];
+    let compute = compute * (1.0 + (cost.registers - spilling).max(0.0) / twice);
     COUNTED * rates::dispatch_seconds(device, compute, moving) / planes.form.depth as f64
 }

@@ -18,10 +18,14 @@ const EXPOSED: [f64; 2] = [0.75, 0.35];
 /// What kernels take of what is counted here, of planes of one row and of several.
 const COUNTED: [f64; 2] = [1.05, 0.85];
 
-/// How many more values than registers a compiler finds room for, and what a plane of several rows takes longer for each part
+/// For how many values, of its registers, a compiler finds room, and what a plane of several rows takes longer for each part
 /// beyond: values spill.
-const FOUND_ROOM: f64 = 1.05;
-const SPILLING: f64 = 4.0;
+const FOUND_ROOM: f64 = 0.9875;
+const SPILLING: f64 = 1.7;
+
+/// How many times as long a plane takes in a window of many warps that has both sides of the domain: it asks of every cell whether
+/// it is held. By five kernels.
+const BOTH_SIDES: f64 = 1.6;
 
 /// Clocks between a barrier of the block and work at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
@@ -81,6 +85,9 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
     let plane = if stream.warps == 1 { plane } else { plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0)) };
+    let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
+    let apart = (1..3).all(|axis| stream.tiles[axis - 1] > 1 || open(axis));
+    let plane = if stream.warps == 1 || apart { plane } else { BOTH_SIDES * plane };
     let compute =
         COUNTED[usize::from(stream.warps > 1)] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);

@@ -41,9 +41,9 @@ pub struct Form {
 pub(super) struct Demand {
     /// The swept, slower and faster extents, radii of a step, and whether either side of the axis is fixed.
     extents: [usize; 3],
-    radius: [usize; 3],
+    pub radius: [usize; 3],
     fixed: [[bool; 2]; 3],
-    periodic: [bool; 3],
+    pub periodic: [bool; 3],
     mirror_swept: bool,
     /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes too, and the
     /// most fields that it taps so.
