@@ -13,6 +13,10 @@ const CELL_INSTRUCTIONS: f64 = 1.5;
 /// Registers of a thread beside its cells.
 const OTHER_REGISTERS: f64 = 32.0;
 
+/// Instructions of a step that are at hand, and how much longer those take that are not. By boxes of 25 points.
+const AT_HAND: f64 = 1200.0;
+const FETCHED: f64 = 1.6;
+
 /// What kernels take of what is counted here, of two axes and of three, where every cell of a block is near an edge: by kernels
 /// over Vulkan on an H200.
 const COUNTED: [f64; 2] = [1.2, 2.0];
@@ -36,10 +40,11 @@ impl Cost {
         let waiting = demand.program.stages().iter().filter(|stage| !crate::plan::staged_fields(stage).is_empty());
         let single = exchange.fields.iter().flatten().all(|given| given.copies == 1);
         let fields = demand.program.fields().len() as f64;
+        let instructions = volume * (slower * demand.operations as f64 + CELL_INSTRUCTIONS)
+            + accesses / words
+            + stages * STAGE_INSTRUCTIONS;
         Cost {
-            instructions: volume * (slower * demand.operations as f64 + CELL_INSTRUCTIONS)
-                + accesses / words
-                + stages * STAGE_INSTRUCTIONS,
+            instructions: instructions + FETCHED * (instructions - AT_HAND).max(0.0),
             accesses,
             barriers: waiting.count() as f64 * if single { 2.0 } else { 1.0 },
             stages,
