@@ -1,9 +1,9 @@
 // Several steps a dispatch: planes stream through. A workgroup owns a window of rows (R) and columns (C) across the swept axis
 // (S), its threads a block of a plane's cells each, and a share of the planes. Stages of several steps stand behind one
 // another as levels; each turns the plane that arrives at it into one of its result, and carries partial sums. Levels take
-// what the one before them made a plane ago, from the last to the first, so that one barrier a plane serves all, or none where
-// the threads of a window are a subgroup and shuffle cells. Cells near the
-// window's sides go wrong by the reach of a stage a level, and are not stored.
+// what the one before them made a plane ago, from the last to the first, so that one barrier a plane serves all; or, where a
+// window is a subgroup whose threads shuffle cells, what it has just made, from the first to the last, without any. Cells near
+// the window's sides go wrong by the reach of a stage a level, and are not stored.
 //@domain
 
 // Whether a level must give an index its value beside what it computes: cells that are held, ghost cells that are tapped.

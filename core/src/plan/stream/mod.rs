@@ -158,7 +158,8 @@ pub fn stream_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -
         .into_iter()
         .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
         .collect();
-    streams.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Of two as fast by the estimate, the one whose levels do not wait for each other.
+    streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
     let depth_asked = options.depth != Depth::Auto;
     let plan = |(estimate, stream)| plan_of(problem, device, Stream { depth_asked, ..stream }, estimate);
     Ok(streams.into_iter().map(plan).collect())

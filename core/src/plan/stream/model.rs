@@ -24,8 +24,9 @@ const FOUND_ROOM: f64 = 0.9875;
 const SPILLING: f64 = 1.7;
 
 /// How many times as long a plane takes in a window of many warps that has both sides of the domain: it asks of every cell whether
-/// it is held. By five kernels.
+/// it is held; and where lanes have more than four columns. By five kernels, and by three.
 const BOTH_SIDES: f64 = 1.6;
+const WIDE_LANES: f64 = 1.2;
 
 /// Clocks between a barrier of the block and work at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
@@ -88,6 +89,7 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
     let apart = (1..3).all(|axis| stream.tiles[axis - 1] > 1 || open(axis));
     let plane = if stream.warps == 1 || apart { plane } else { BOTH_SIDES * plane };
+    let plane = if stream.warps > 1 && columns > 4.0 { WIDE_LANES * plane } else { plane };
     let compute =
         COUNTED[usize::from(stream.warps > 1)] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
