@@ -105,16 +105,13 @@ impl WgpuBackend {
             }
         };
         within("bytes of parameters", uniform_bytes, limits.max_uniform_buffer_binding_size, "use fewer parameters")?;
-        within(
-            "bytes of one field",
-            problem.shape.bytes(problem.dtype) as u64,
-            self.spec.buffer_bytes,
-            "choose a smaller size or f32",
-        )?;
         for kernel in kernels {
+            let bytes = problem.shape.cells().min(kernel.piece_cells) as u64 * problem.dtype.bytes() as u64;
+            let change = "make the plan for this device, or choose a smaller size or f32";
+            within("bytes of a field that are bound at once", bytes, self.spec.buffer_bytes, change)?;
             let stage = &kernel.name;
             let buffers =
-                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(_) | Binding::New(_))).count() as u64;
+                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(..) | Binding::New(..))).count() as u64;
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
             within(
@@ -129,9 +126,9 @@ impl WgpuBackend {
                 self.spec.shared_bytes_per_block as u64,
                 smaller,
             )?;
-            let change = "use fewer fields a stage, or another backend";
+            let change = "use fewer fields a stage, a smaller size where fields are split, or another backend";
             within(
-                &format!("fields that {stage} reads and writes"),
+                &format!("buffers of fields that {stage} reads and writes"),
                 buffers,
                 limits.max_storage_buffers_per_shader_stage.into(),
                 change,

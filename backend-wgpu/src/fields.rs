@@ -1,4 +1,5 @@
-//! A problem's fields on the device: one buffer for a field that never changes, two for one that does.
+//! A problem's fields on the device: one buffer for a field that never changes, two for one that does; each in pieces where the
+//! device binds none that holds it whole.
 
 use abide_core::backend::check_window;
 use abide_core::{Array, DType, Problem, Real, Result};
@@ -10,7 +11,9 @@ const CHUNK: u64 = 32 << 20;
 
 /// Field buffers; which of a pair holds the current values is known from the rounds done.
 pub(crate) struct Fields {
-    pairs: Vec<Vec<wgpu::Buffer>>,
+    pairs: Vec<Vec<Vec<wgpu::Buffer>>>,
+    /// Bytes of each piece but the last.
+    piece_bytes: u64,
     /// How often a round writes each field.
     writes: Vec<usize>,
     /// Where bytes land on their way to the host; made when first needed.
@@ -18,27 +21,33 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Allocates a problem's fields, of which each pass of a round writes some.
-    pub async fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>]) -> Result<Fields> {
+    /// Allocates a problem's fields, of which each pass of a round writes some, in pieces of so many cells at most.
+    pub async fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>], piece_cells: usize) -> Result<Fields> {
         let program = &problem.program;
         let bytes = problem.shape.bytes(problem.dtype) as u64;
+        let piece_bytes = problem.shape.cells().min(piece_cells).max(1) as u64 * problem.dtype.bytes() as u64;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
         let writes = |field: usize| written.iter().filter(|fields| fields.contains(&field)).count();
         let writes: Vec<usize> = (0..program.fields().len()).map(writes).collect();
         let mut pairs = Vec::with_capacity(writes.len());
         for (name, &writes) in program.fields().iter().zip(&writes) {
             let label = format!("field {name}");
-            let mut pair = vec![gpu.buffer(&label, bytes, usage).await?];
-            if writes > 0 {
-                pair.push(gpu.buffer(&label, bytes, usage).await?);
+            let mut pair = Vec::new();
+            for _ in 0..if writes > 0 { 2 } else { 1 } {
+                let mut pieces = Vec::new();
+                for first in (0..bytes).step_by(piece_bytes as usize) {
+                    pieces.push(gpu.buffer(&label, piece_bytes.min(bytes - first), usage).await?);
+                }
+                pair.push(pieces);
             }
             pairs.push(pair);
         }
-        Ok(Fields { pairs, writes, staging: None })
+        Ok(Fields { pairs, piece_bytes, writes, staging: None })
     }
 
-    /// The buffer that holds a field's values after a number of rounds and of further writes within the next round.
-    pub fn buffer(&self, field: usize, rounds: u64, further: usize) -> &wgpu::Buffer {
+    /// The buffers that hold a field's values after a number of rounds and of further writes within the next round, one after
+    /// the other.
+    pub fn pieces(&self, field: usize, rounds: u64, further: usize) -> &[wgpu::Buffer] {
         let flips = (rounds % 2) as usize * self.writes[field] + further;
         let pair = &self.pairs[field];
         &pair[flips % pair.len()]
@@ -46,16 +55,18 @@ impl Fields {
 
     /// Replaces a field's values.
     pub async fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
-        let buffer = self.buffer(field, rounds, 0);
-        let mut offset = 0;
-        for bytes in values.as_bytes().chunks(CHUNK as usize) {
-            // What was written waits on the host until the device has taken it.
-            gpu.run("loading a field", || {
-                gpu.queue.write_buffer(buffer, offset, bytes);
-                gpu.queue.submit([])
-            })
-            .await?;
-            offset += bytes.len() as u64;
+        let pieces = values.as_bytes().chunks(self.piece_bytes as usize);
+        for (buffer, piece) in self.pieces(field, rounds, 0).iter().zip(pieces) {
+            let mut offset = 0;
+            for bytes in piece.chunks(CHUNK as usize) {
+                // What was written waits on the host until the device has taken it.
+                gpu.run("loading a field", || {
+                    gpu.queue.write_buffer(buffer, offset, bytes);
+                    gpu.queue.submit([])
+                })
+                .await?;
+                offset += bytes.len() as u64;
+            }
         }
         Ok(())
     }
@@ -112,17 +123,21 @@ impl Fields {
             self.staging = Some(gpu.buffer("reading back", room, usage).await?);
         }
         let Some(staging) = &self.staging else { return Ok(()) };
-        let mut offset = first;
-        for part in to.chunks_mut(CHUNK as usize) {
-            let bytes = part.len() as u64;
+        let pieces = self.pieces(field, rounds, 0);
+        let (mut offset, mut rest) = (first, to);
+        while !rest.is_empty() {
+            // As far as a transfer goes, and the piece.
+            let (piece, at) = (offset / self.piece_bytes, offset % self.piece_bytes);
+            let bytes = (rest.len() as u64).min(CHUNK).min(self.piece_bytes - at);
+            let (part, behind) = rest.split_at_mut(bytes as usize);
             gpu.checked("reading back", || {
                 let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                encoder.copy_buffer_to_buffer(self.buffer(field, rounds, 0), offset, staging, 0, bytes);
+                encoder.copy_buffer_to_buffer(&pieces[piece as usize], at, staging, 0, bytes);
                 gpu.queue.submit([encoder.finish()]);
             })
             .await?;
             gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped)).await?;
-            offset += bytes;
+            (offset, rest) = (offset + bytes, behind);
         }
         Ok(())
     }

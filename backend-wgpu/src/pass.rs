@@ -65,8 +65,10 @@ impl Pass {
                         offset: if is_whole { 0 } else { uniforms.stride },
                         size: std::num::NonZeroU64::new(16),
                     }),
-                    Binding::Old(field) => fields.buffer(field, round, writes[field]).as_entire_binding(),
-                    Binding::New(field) => fields.buffer(field, round, writes[field] + 1).as_entire_binding(),
+                    Binding::Old(field, piece) => fields.pieces(field, round, writes[field])[piece].as_entire_binding(),
+                    Binding::New(field, piece) => {
+                        fields.pieces(field, round, writes[field] + 1)[piece].as_entire_binding()
+                    }
                 },
             };
             let entries: Vec<_> = kernel.bindings.iter().enumerate().map(resource).collect();

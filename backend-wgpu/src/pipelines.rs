@@ -54,8 +54,8 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         ty: wgpu::BindingType::Buffer {
             ty: match binding {
                 Binding::Parameters | Binding::Steps => wgpu::BufferBindingType::Uniform,
-                Binding::Old(_) => wgpu::BufferBindingType::Storage { read_only: true },
-                Binding::New(_) => wgpu::BufferBindingType::Storage { read_only: false },
+                Binding::Old(..) => wgpu::BufferBindingType::Storage { read_only: true },
+                Binding::New(..) => wgpu::BufferBindingType::Storage { read_only: false },
             },
             has_dynamic_offset: false,
             min_binding_size: None,
@@ -73,8 +73,8 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
         // domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl), that of a tile's
         // slot counts through the tile, that of a window's slot lies at most as far from the thread's own as the slots
-        // are padded, and a formula cannot index. Every field's buffer holds the whole domain that the text was made
-        // for. Loops count up to constants, to the steps of a round or to the last of a share's planes; divisors are
+        // are padded, and a formula cannot index. Every field's buffers together hold the whole domain that the text
+        // was made for, and its pieces are as the text divides it. Loops count up to constants, to the steps of a round or to the last of a share's planes; divisors are
         // constants above zero; there are no ray queries or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(

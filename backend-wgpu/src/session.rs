@@ -57,7 +57,8 @@ impl WgpuSession {
         } else {
             stages.iter().map(|stage| stage.writes.clone()).collect()
         };
-        let buffers = Fields::new(&gpu, problem, &fields_of_pass).await?;
+        let piece_cells = kernels.iter().map(|kernel| kernel.piece_cells).min().unwrap_or(usize::MAX);
+        let buffers = Fields::new(&gpu, problem, &fields_of_pass, piece_cells).await?;
         let bytes = wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes();
         let uniforms = Uniforms::new(&gpu, bytes as u64, plan.depth).await?;
         let mut writes = vec![0; problem.program.fields().len()];
@@ -226,7 +227,13 @@ impl Session for WgpuSession {
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
         let is_field = field < self.problem.program.fields().len();
-        is_field.then(|| Box::new(self.fields.buffer(field, self.rounds, 0).clone()) as Box<dyn Any>)
+        if !is_field {
+            return None;
+        }
+        match self.fields.pieces(field, self.rounds, 0) {
+            [whole] => Some(Box::new(whole.clone())),
+            _ => None,
+        }
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

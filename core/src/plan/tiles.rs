@@ -17,6 +17,8 @@ pub struct Tiles {
     /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from device
     /// memory instead.
     pub shared_bytes: Vec<usize>,
+    /// The most cells of a field in one buffer, for a device that binds none large enough: a field lies in several then.
+    pub piece_cells: usize,
 }
 
 impl Tiles {
@@ -41,7 +43,7 @@ pub fn staged_fields(stage: &Stage) -> Vec<usize> {
 pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     check_depth(options.depth)?;
-    check_buffer(problem, device)?;
+    let piece_cells = piece_cells(problem, device)?;
     let (tile, threads) = tile_of(problem, device);
     let shared = |stage: &Stage| {
         let radius = stage.footprint.radius;
@@ -63,16 +65,42 @@ pub fn plan_tiles(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
         .collect();
     let note =
         format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
-    let mut plan =
-        base(problem, device, Execution::Stepwise, Schedule::Tiles(Tiles { tile, threads, shared_bytes }), traffic);
+    let mut plan = base(
+        problem,
+        device,
+        Execution::Stepwise,
+        Schedule::Tiles(Tiles { tile, threads, shared_bytes, piece_cells }),
+        traffic,
+    );
     plan.estimated_seconds = estimate;
     if !unstaged.is_empty() {
         plan.notes.push(note);
     }
+    let pieces = problem.shape.cells().div_ceil(piece_cells);
+    if pieces > 1 {
+        plan.notes.push(format!(
+            "a field is split over {pieces} buffers, for {} binds {} bytes at most",
+            device.name, device.buffer_bytes
+        ));
+    }
     Ok(plan)
 }
 
-/// Refuses a problem whose fields a kernel could not address: every kernel binds each field as one buffer.
+/// Of a piece, whole lines of memory.
+const PIECE: usize = 64;
+
+/// The cells of a field that go into one buffer: all where the device can bind it.
+fn piece_cells(problem: &Problem, device: &DeviceSpec) -> Result<usize> {
+    let (bytes, value) = (problem.shape.bytes(problem.dtype) as u64, problem.dtype.bytes());
+    let cells = (device.buffer_bytes / value as u64).min(usize::MAX as u64) as usize / PIECE * PIECE;
+    // A device that tells its memory binds all of it.
+    if bytes > device.buffer_bytes && (cells == 0 || device.memory_bytes > 0) {
+        return check_buffer(problem, device).map(|()| cells);
+    }
+    Ok(if bytes > device.buffer_bytes { cells } else { problem.shape.cells() })
+}
+
+/// Refuses a problem whose fields a kernel could not bind as one buffer each.
 pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()> {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
     if bytes <= device.buffer_bytes {

@@ -48,6 +48,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Blocks) -> Ke
         name: program.name().to_owned(),
         text,
         bindings,
+        piece_cells: usize::MAX,
         threads: blocks.threads_per_block(),
         workgroups: blocks.blocks.iter().product(),
         workgroup_bytes: blocks.shared_bytes,
@@ -57,8 +58,8 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Blocks) -> Ke
 fn bindings(program: &Program, stages: &[Stage]) -> Vec<Binding> {
     let fields = 0..program.fields().len();
     let parameters = stages.iter().any(uses_parameters).then_some(Binding::Parameters);
-    let olds = fields.clone().filter(|&field| is_used(stages, field)).map(Binding::Old);
-    let news = fields.filter(|&field| program.is_written(field)).map(Binding::New);
+    let olds = fields.clone().filter(|&field| is_used(stages, field)).map(|field| Binding::Old(field, 0));
+    let news = fields.filter(|&field| program.is_written(field)).map(|field| Binding::New(field, 0));
     parameters.into_iter().chain([Binding::Steps]).chain(olds).chain(news).collect()
 }
 

@@ -8,6 +8,7 @@ mod blocks;
 mod fold;
 pub mod krylov;
 mod language;
+mod pieces;
 mod planes;
 
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Res
 use crate::emit::{Formula, formula};
 use fold::folded;
 use language::Wgsl;
+use pieces::Pieces;
 
 const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/tile.wgsl");
@@ -44,8 +46,16 @@ pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
 pub fn copy(bytes: u64) -> Kernel {
     // Four turns a thread.
     let workgroups = (bytes / (4 * 16 * 256)).clamp(1, 65535) as usize;
-    let (text, bindings) = (COPY.to_owned(), vec![Binding::Old(0), Binding::New(0)]);
-    Kernel { name: "copy".to_owned(), text, bindings, threads: 256, workgroups, workgroup_bytes: 0 }
+    let (text, bindings) = (COPY.to_owned(), vec![Binding::Old(0, 0), Binding::New(0, 0)]);
+    Kernel {
+        name: "copy".to_owned(),
+        text,
+        bindings,
+        piece_cells: usize::MAX,
+        threads: 256,
+        workgroups,
+        workgroup_bytes: 0,
+    }
 }
 
 /// What a kernel expects at a binding of group 0.
@@ -55,10 +65,10 @@ pub enum Binding {
     Parameters,
     /// A uniform buffer of one `u32`: the steps of the dispatch, for kernels that take several.
     Steps,
-    /// A field's old values, to be read.
-    Old(usize),
-    /// The place of a field's new values, to be written.
-    New(usize),
+    /// A field's old values, to be read: one of the pieces that it lies in.
+    Old(usize, usize),
+    /// The place of a field's new values, to be written, likewise.
+    New(usize, usize),
 }
 
 /// The kernel of one stage, or of all stages of several steps.
@@ -70,6 +80,8 @@ pub struct Kernel {
     pub text: String,
     /// What stands at the bindings 0, 1, … of group 0.
     pub bindings: Vec<Binding>,
+    /// The most cells of a field in one buffer: others follow in the next.
+    pub piece_cells: usize,
     /// Threads of a workgroup.
     pub threads: usize,
     /// Workgroups: any grid of two axes that holds as many will do, for kernels count through it and stop at the last.
@@ -164,13 +176,15 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     let side: [usize; 3] = std::array::from_fn(|axis| tiles.tile[axis] + 2 * stage.footprint.radius[axis]);
     let staged_bytes = staged.len() * side.iter().product::<usize>() * problem.dtype.bytes();
     let keeps = keeps(problem, program);
-    let bindings = bindings(program, stage, keeps);
+    let pieces = Pieces { cells: problem.shape.cells(), piece: tiles.piece_cells };
+    let bindings = bindings(program, stage, keeps, &pieces);
     let workgroups = tiles.blocks(problem.shape.padded());
-    let body = body(problem, stage, side, &staged);
+    let body = body(problem, stage, side, &staged, &pieces);
 
     let mut text = header(problem, &format!("stage {:?}", stage.name));
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings, 1));
+    text.push_str(&pieces.functions(&bindings));
     text.push_str(&domain_constants(
         problem.shape.padded(),
         &problem.boundaries,
@@ -184,17 +198,20 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
     };
     let stores = |value: &dyn Fn(usize) -> String| {
         let stores = stage.writes.iter().enumerate();
-        stores.map(|(output, &field)| format!("new_{field}[at] = {};", value(output))).collect::<Vec<_>>()
+        stores.map(|(output, &field)| pieces.store(field, "at", &value(output))).collect::<Vec<_>>()
     };
     let mut computing: Vec<String> = body.statements.lines().map(str::to_owned).collect();
     computing.extend(stores(&|output| body.outputs[output].clone()));
-    let keeping = if keeps { stores(&|output| format!("old_{}[at]", stage.writes[output])) } else { Vec::new() };
+    let keeping = if keeps { stores(&|output| pieces.load(stage.writes[output], "at")) } else { Vec::new() };
     text.push_str(&filled(
         template,
         &[
             ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
-            ("taps", tap_functions(staged_fields(stage), 1)),
-            ("load", each_staged(&|slot, field| format!("tile[slot{}] = old_{field}[at];", volumes(slot)))),
+            ("taps", tap_functions(staged_fields(stage), |field| pieces.load(field, "at"))),
+            (
+                "load",
+                each_staged(&|slot, field| format!("tile[slot{}] = {};", volumes(slot), pieces.load(field, "at"))),
+            ),
             ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
             ("formula", computing),
             ("keep", keeping),
@@ -204,6 +221,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Ker
         name: stage.name.clone(),
         text,
         bindings,
+        piece_cells: pieces.piece,
         threads: tiles.threads_per_block(),
         workgroups: workgroups.iter().product(),
         workgroup_bytes: staged_bytes.next_multiple_of(16),
@@ -238,12 +256,13 @@ fn keeps(problem: &Problem, program: &Program) -> bool {
     (0..3).any(|axis| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Fixed))
 }
 
-fn bindings(program: &Program, stage: &Stage, keeps: bool) -> Vec<Binding> {
+fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> Vec<Binding> {
     let fields = 0..program.fields().len();
     let old = |field: &usize| stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field));
     let parameters = uses_parameters(stage).then_some(Binding::Parameters);
-    let olds = fields.filter(old).map(Binding::Old);
-    parameters.into_iter().chain(olds).chain(stage.writes.iter().map(|&field| Binding::New(field))).collect()
+    let olds = fields.filter(old).flat_map(|field| pieces.bindings(move |piece| Binding::Old(field, piece)));
+    let news = stage.writes.iter().flat_map(|&field| pieces.bindings(move |piece| Binding::New(field, piece)));
+    parameters.into_iter().chain(olds).chain(news).collect()
 }
 
 /// Whether a stage's formula reads the uniform buffer.
@@ -289,10 +308,13 @@ fn binding_lines(program: &Program, bindings: &[Binding], lanes: usize) -> Strin
         let _ = match binding {
             Binding::Parameters => writeln!(text, "var<uniform> parameters: Parameters;"),
             Binding::Steps => writeln!(text, "var<uniform> run: Run;"),
-            Binding::Old(field) => {
-                writeln!(text, "var<storage, read> old_{field}: array<{element}>; // {:?}", program.fields()[*field])
+            Binding::Old(field, piece) => {
+                let (name, of) = (pieces::old(*field, *piece), &program.fields()[*field]);
+                writeln!(text, "var<storage, read> {name}: array<{element}>; // {of:?}")
             }
-            Binding::New(field) => writeln!(text, "var<storage, read_write> new_{field}: array<{element}>;"),
+            Binding::New(field, piece) => {
+                writeln!(text, "var<storage, read_write> {}: array<{element}>;", pieces::new(*field, *piece))
+            }
         };
     }
     text.push('\n');
@@ -349,7 +371,7 @@ fn constants(stage: &Stage, tiles: &Tiles, workgroups: [usize; 3], staged: usize
 }
 
 /// The formula with its taps: from the tile, from the cell's own place, or through the boundary.
-fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize]) -> Formula {
+fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pieces: &Pieces) -> Formula {
     let tap = |tap: Tap| {
         let field = tap.field as usize;
         let [dz, dy, dx] = tap.offset.map(|offset| offset as isize);
@@ -358,7 +380,7 @@ fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize]) ->
                 let from_here = (dz * side[1] as isize + dy) * side[2] as isize + dx;
                 format!("tile[here{}{}]", volumes(slot), moved(from_here))
             }
-            None if tap.offset == [0; 3] => format!("old_{field}[at]"),
+            None if tap.offset == [0; 3] => pieces.load(field, "at"),
             None => format!("tap_{field}(z{}, y{}, x{})", moved(dz), moved(dy), moved(dx)),
         }
     };
@@ -373,15 +395,14 @@ fn moved(offset: isize) -> String {
     }
 }
 
-/// For each field of some, bound as vectors of so many values, a function that reads it through the boundary.
-fn tap_functions(fields: impl IntoIterator<Item = usize>, lanes: usize) -> Vec<String> {
-    let at = if lanes == 1 { "[at]".to_owned() } else { format!("[at / {lanes}][at % {lanes}]") };
+/// For each field of some, a function that reads it through the boundary, given how it is read at an index `at`.
+fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Vec<String> {
     let one = |field: usize| {
         [
             format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"),
             "    let at = place(z, y, x);".to_owned(),
             "    if at < 0 { return ghost(z, y, x); }".to_owned(),
-            format!("    return old_{field}{at};"),
+            format!("    return {};", load(field)),
             "}".to_owned(),
         ]
     };

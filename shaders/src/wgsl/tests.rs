@@ -63,6 +63,28 @@ fn every_kernel_of_the_catalogue_is_valid() {
     }
 }
 
+/// Fields in three buffers each.
+#[test]
+fn every_kernel_of_split_fields_is_valid() {
+    for entry in catalogue::entries() {
+        for dimensions in entry.dimensions.clone() {
+            let extents = &[13, 11, 67][3 - dimensions..];
+            let problem = problem(entry.program(dimensions).unwrap(), extents, DType::F32);
+            let bytes = (problem.shape.bytes(DType::F32) as u64).div_ceil(3).next_multiple_of(256);
+            for shared_bytes in [48 << 10, 0] {
+                let device = DeviceSpec { buffer_bytes: bytes, memory_bytes: 0, ..device(shared_bytes) };
+                let plan = plan_tiles(&problem, &device, &Options::default()).unwrap();
+                for kernel in kernels(&problem, &plan).unwrap() {
+                    check_against_module(&kernel, shared_bytes);
+                    let pieces = problem.shape.cells().div_ceil(kernel.piece_cells);
+                    let bound = kernel.bindings.iter().filter(|b| matches!(b, Binding::New(..))).count();
+                    assert!(bound.is_multiple_of(pieces) && (pieces > 1 || dimensions == 1), "{}", entry.name);
+                }
+            }
+        }
+    }
+}
+
 /// Windows of every kind of form, for devices of little and of much workgroup memory.
 #[test]
 fn every_kernel_of_windows_is_valid() {
@@ -147,8 +169,8 @@ fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
         let name = match kernel.bindings[number] {
             Binding::Parameters => "parameters".to_owned(),
             Binding::Steps => "run".to_owned(),
-            Binding::Old(field) => format!("old_{field}"),
-            Binding::New(field) => format!("new_{field}"),
+            Binding::Old(field, piece) => pieces::old(field, piece),
+            Binding::New(field, piece) => pieces::new(field, piece),
         };
         assert_eq!(global.name.as_ref(), Some(&name));
         bindings += 1;

@@ -58,6 +58,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &Planes, short
         name: program.name().to_owned(),
         text,
         bindings,
+        piece_cells: usize::MAX,
         threads: planes.threads_per_block(),
         workgroups: planes.workgroups(),
         workgroup_bytes: planes.shared_bytes,
@@ -119,8 +120,13 @@ impl<'a> Writer<'a> {
         let fields = 0..program.fields().len();
         let parameters = self.stages.iter().any(uses_parameters).then_some(Binding::Parameters);
         let steps = self.shorter.then_some(Binding::Steps);
-        let olds = fields.clone().map(Binding::Old);
-        parameters.into_iter().chain(steps).chain(olds).chain(self.written().into_iter().map(Binding::New)).collect()
+        let olds = fields.clone().map(|field| Binding::Old(field, 0));
+        parameters
+            .into_iter()
+            .chain(steps)
+            .chain(olds)
+            .chain(self.written().into_iter().map(|field| Binding::New(field, 0)))
+            .collect()
     }
 
     fn written(&self) -> Vec<usize> {
@@ -230,7 +236,11 @@ impl<'a> Writer<'a> {
         for number in 0..self.stages.len() {
             lines.extend(self.function(number));
         }
-        lines.extend(tap_functions(0..self.fields(), self.planes.lanes));
+        let at = match self.planes.lanes {
+            1 => "[at]".to_owned(),
+            lanes => format!("[at / {lanes}][at % {lanes}]"),
+        };
+        lines.extend(tap_functions(0..self.fields(), |field| format!("old_{field}{at}")));
         lines
     }
 

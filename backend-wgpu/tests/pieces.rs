@@ -1,0 +1,89 @@
+//! Fields that a device cannot bind whole: each in several buffers, with the bits that it has in one.
+
+mod common;
+
+use abide_core::backend::Backend;
+use abide_core::plan::{Execution, plan_portable, plan_tiles};
+use abide_core::{Array, DType, DeviceSpec, Error, Options, Plan, Problem, catalogue};
+use abide_wgpu::WgpuBackend;
+use common::random::{boundary, check_cuts, program};
+use common::{backend, check_plan, problem, read_all, values};
+use fastrand::Rng;
+
+/// The device as if it bound so many bytes at most.
+fn binding(backend: &WgpuBackend, bytes: u64) -> DeviceSpec {
+    DeviceSpec { buffer_bytes: bytes, ..backend.device().clone() }
+}
+
+/// A launch a stage with fields in that many buffers.
+fn plan(backend: &WgpuBackend, problem: &Problem, pieces: u64) -> Plan {
+    let bytes = problem.shape.bytes(problem.dtype) as u64;
+    plan_tiles(problem, &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)), &Options::default()).unwrap()
+}
+
+fn after(backend: &WgpuBackend, problem: &Problem, plan: &Plan, fields: &[Array], steps: u64) -> Vec<Array> {
+    let mut session = backend.open(problem, plan, fields.to_vec()).unwrap();
+    session.advance(steps).unwrap();
+    read_all(session.as_mut(), problem)
+}
+
+#[test]
+fn pieces_have_the_bits_of_the_whole() {
+    let Some(backend) = backend() else { return };
+    for seed in 0..24 {
+        let mut rng = Rng::with_seed(seed);
+        let program = program(seed, &mut rng);
+        let most = [0, 4000, 90, 20][program.dimensions()];
+        let extents: Vec<usize> = (0..program.dimensions()).map(|_| rng.usize(most / 3..=most)).collect();
+        let dtype = if rng.bool() { DType::F32 } else { DType::F64 };
+        let boundary = boundary(&mut rng, &["fixed", "mirror", "constant=0.5"]);
+        let Ok(problem) = problem(program, &extents, dtype, &boundary) else { continue };
+        let (fields, pieces) = (values(&problem, seed), rng.u64(2..=3));
+        let split = plan(&backend, &problem, pieces);
+        println!("seed {seed}: {} {} {boundary} {:?}", problem.program.name(), problem.shape, split.notes);
+        check_plan(&backend, &problem, &split, &fields, 3);
+        check_cuts(&backend, &problem, &split, &fields, 5, &mut rng);
+        let whole = plan_tiles(&problem, backend.device(), &Options::default()).unwrap();
+        let [expected, got] = [&whole, &split].map(|plan| after(&backend, &problem, plan, &fields, 5));
+        assert!(got.iter().zip(&expected).all(|(a, b)| a.same_bits(b)), "seed {seed}");
+    }
+}
+
+/// Transfers go from piece to piece, and what draws from a device's buffer is given none.
+#[test]
+fn windows_lie_across_pieces() {
+    let Some(backend) = backend() else { return };
+    let program = catalogue::find("3d7pt").unwrap().program(3).unwrap();
+    let problem = problem(program, &[7, 11, 13], DType::F64, "fixed").unwrap();
+    let fields = values(&problem, 4);
+    let mut session = backend.open(&problem, &plan(&backend, &problem, 4), fields.clone()).unwrap();
+    assert!(session.read(0).unwrap().same_bits(&fields[0]));
+    assert!(session.device_buffer(0).is_none());
+    for (low, high) in [([0, 0, 0], [7, 11, 13]), ([1, 0, 0], [6, 11, 13]), ([1, 2, 3], [6, 10, 12])] {
+        let window = session.read_window(0, low, high).unwrap();
+        let expected = abide_core::backend::window_of(&problem, &fields[0], low, high).unwrap();
+        assert!(window.same_bits(&expected), "{low:?} {high:?}");
+    }
+    let other = values(&problem, 5);
+    session.write(0, &other[0]).unwrap();
+    assert!(session.read(0).unwrap().same_bits(&other[0]));
+}
+
+/// Only a launch a stage splits fields: the plan says so, and streaming that is asked for is refused.
+#[test]
+fn what_splits_is_said() {
+    let Some(backend) = backend() else { return };
+    let program = || catalogue::find("2d5pt").unwrap().program(2).unwrap();
+    let problem = problem(program(), &[300, 300], DType::F32, "fixed").unwrap();
+    let small = binding(&backend, 128 << 10);
+    let plan = plan_portable(&problem, &small, &Options::default()).unwrap();
+    assert_eq!(plan.execution, Execution::Stepwise);
+    assert!(plan.notes.iter().any(|note| note.contains("split over 3 buffers")), "{:?}", plan.notes);
+    assert!(plan.notes.iter().any(|note| note.contains("not streaming")), "{:?}", plan.notes);
+    let streaming = Options { execution: Execution::Streaming, ..Options::default() };
+    assert!(matches!(plan_portable(&problem, &small, &streaming), Err(Error::Limit { .. })));
+    // More buffers than a kernel binds.
+    let tiny = plan_tiles(&problem, &binding(&backend, 256), &Options::default()).unwrap();
+    let error = backend.open(&problem, &tiny, values(&problem, 1)).err().unwrap().to_string();
+    assert!(error.contains("buffers of fields"), "{error}");
+}

@@ -1,0 +1,87 @@
+//! Fields in one buffer, or in several where a device binds no buffer that holds one whole.
+
+use super::Binding;
+
+/// How kernels of a launch a stage reach the cells of fields.
+pub(super) struct Pieces {
+    /// Cells of a field.
+    pub cells: usize,
+    /// Those that one buffer holds.
+    pub piece: usize,
+}
+
+impl Pieces {
+    /// Buffers of a field.
+    pub fn count(&self) -> usize {
+        self.cells.div_ceil(self.piece.max(1)).max(1)
+    }
+
+    /// The bindings of a field's buffers, given that of one.
+    pub fn bindings(&self, binding: impl Fn(usize) -> Binding) -> impl Iterator<Item = Binding> {
+        (0..self.count()).map(binding)
+    }
+
+    /// A field's old value at an index.
+    pub fn load(&self, field: usize, at: &str) -> String {
+        if self.count() == 1 { format!("old_{field}[{at}]") } else { format!("load_{field}({at})") }
+    }
+
+    /// The statement that stores a new value.
+    pub fn store(&self, field: usize, at: &str, value: &str) -> String {
+        if self.count() == 1 {
+            format!("new_{field}[{at}] = {value};")
+        } else {
+            format!("store_{field}({at}, {value});")
+        }
+    }
+
+    /// What `load` and `store` call, for the fields of some bindings: the buffer that holds a cell is looked for.
+    pub fn functions(&self, bindings: &[Binding]) -> String {
+        let mut lines = Vec::new();
+        if self.count() > 1 {
+            for &binding in bindings {
+                match binding {
+                    Binding::Old(field, 0) => {
+                        lines.push(format!("fn load_{field}(at: i32) -> real {{"));
+                        lines.extend(self.each(|piece, at| format!("return {}[{at}];", old(field, piece))));
+                        lines.push("}\n".to_owned());
+                    }
+                    Binding::New(field, 0) => {
+                        lines.push(format!("fn store_{field}(at: i32, value: real) {{"));
+                        lines.extend(self.each(|piece, at| format!("{}[{at}] = value; return;", new(field, piece))));
+                        lines.push("}\n".to_owned());
+                    }
+                    _ => {}
+                }
+            }
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// A statement for the cells of each piece, given the index in it.
+    fn each(&self, statement: impl Fn(usize, &str) -> String) -> Vec<String> {
+        let one = |piece: usize| {
+            let index = if piece == 0 { "at".to_owned() } else { format!("at - {}", piece * self.piece) };
+            let body = statement(piece, &index);
+            if piece + 1 == self.count() {
+                return format!("    {}", body.trim_end_matches(" return;"));
+            }
+            format!("    if at < {} {{ {body} }}", (piece + 1) * self.piece)
+        };
+        (0..self.count()).map(one).collect()
+    }
+}
+
+/// The name of a buffer of old values.
+pub(super) fn old(field: usize, piece: usize) -> String {
+    format!("old_{field}{}", further(piece))
+}
+
+/// The name of a buffer of new values.
+pub(super) fn new(field: usize, piece: usize) -> String {
+    format!("new_{field}{}", further(piece))
+}
+
+fn further(piece: usize) -> String {
+    if piece == 0 { String::new() } else { format!("_{piece}") }
+}
