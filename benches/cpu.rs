@@ -3,7 +3,7 @@
 //! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`: each execution's
 //! rate and its ratio to a sweep a stage and step, taken in turn with it. Then the ratio of the stepwise bandwidth of
 //! 2d5pt (a value read and a value written a cell) to that of a copy by the same threads in an ordinary loop, and that of
-//! gray-scott to the same model in an ordinary loop written by hand.
+//! gray-scott and of 2d5pt to the same steps in ordinary loops written by hand.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use abide_core::{Array, Backend, Execution, Options, Problem, Session, Shape, catalogue};
 use abide_cpu::{CpuBackend, reference};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 /// A value in 0..1 that looks random.
@@ -204,6 +205,67 @@ fn ratio_to_hand(width: usize) {
     );
 }
 
+/// A row of 2d5pt's kind in an ordinary loop, compiled for the CPU's vectors; its ends stay as they are.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+fn star_row(new: &mut [f64], [above, here, below]: [&[f64]; 3], [c, w, e, n, s]: [f64; 5]) {
+    let width = new.len();
+    let (above, here, below) = (&above[..width], &here[..width], &below[..width]);
+    for x in 1..width - 1 {
+        let sum = w.mul_add(here[x - 1], e.mul_add(here[x + 1], n.mul_add(above[x], s * below[x])));
+        new[x] = c.mul_add(here[x], sum);
+    }
+}
+
+/// A step of it, its rows shared among rayon's threads.
+fn star(new: &mut [f64], old: &[f64], width: usize, weights: [f64; 5]) {
+    let rows = old.len() / width;
+    new.par_chunks_mut(width).enumerate().skip(1).take(rows - 2).for_each(|(y, new)| {
+        let row = |y: usize| &old[y * width..(y + 1) * width];
+        star_row(new, [row(y - 1), row(y), row(y + 1)], weights);
+    });
+}
+
+/// Prints the rate of the plain threaded loop, and by what factor each execution of 2d5pt is faster.
+fn ratios_to_plain(width: usize) {
+    const ROUNDS: usize = 12;
+    let problem = problem("2d5pt", &[width, width], abide_core::DType::F64);
+    let cells = problem.shape.cells();
+    let executions = [Execution::Stepwise, Execution::Streaming, Execution::Persistent];
+    let mut sessions = executions.map(|execution| session(&problem, execution));
+    let (mut now, mut new) = (values(cells), values(cells));
+    let weights = black_box([0.2, 0.19, 0.21, 0.18, 0.22]);
+    let (mut plain, mut ours) = (Vec::new(), executions.map(|_| Vec::new()));
+    // Some hundredth of a second and more, in whole passes.
+    let steps = ((0.02 * 2e9 / cells as f64) as u64).max(2);
+    for round in 0..ROUNDS {
+        let begun = Instant::now();
+        for _ in 0..steps {
+            star(&mut new, &now, width, weights);
+            std::mem::swap(&mut now, &mut new);
+        }
+        let taken = begun.elapsed().as_secs_f64() / steps as f64;
+        for (session, seconds) in sessions.iter_mut().zip(&mut ours) {
+            let steps = steps.next_multiple_of(u64::from(session.plan().depth.max(1)));
+            let taken = session.advance(steps).expect("steps") / steps as f64;
+            if round > 0 {
+                seconds.push(taken);
+            }
+        }
+        if round > 0 {
+            plain.push(taken);
+        }
+    }
+    black_box(&now);
+    let (plain, [stepwise, streaming, persistent]) = (best(&plain), ours.map(|seconds| best(&seconds)));
+    println!(
+        "2d5pt {width}² f64: the plain threaded loop {:.2} GCells/s; stepwise {:.2} times that, streaming {:.2}, persistent {:.2}",
+        cells as f64 / plain / 1e9,
+        plain / stepwise,
+        plain / streaming,
+        plain / persistent,
+    );
+}
+
 fn stencils(c: &mut Criterion) {
     use abide_core::DType::{F32, F64};
     let ways: [(&str, &[usize], _); 8] = [
@@ -220,6 +282,9 @@ fn stencils(c: &mut Criterion) {
         ratios_to_stepwise(&problem(name, extents, dtype));
     }
     ratio_to_hand(2048);
+    for width in [8192, 2304, 512] {
+        ratios_to_plain(width);
+    }
     for width in [8192, 2304] {
         ratio_to_copy(width);
     }
