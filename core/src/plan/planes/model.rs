@@ -13,14 +13,17 @@ const CELL_INSTRUCTIONS: f64 = 0.5;
 const MOVING_INSTRUCTIONS: f64 = 4.0;
 /// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could do.
 const LATENCY_CLOCKS: f64 = 120.0;
-/// Registers of a thread beside what it carries, and for each cell at work.
-const OTHER_REGISTERS: f64 = 36.0;
+/// Registers of a thread beside what it carries, where levels are at once and where they are a plane apart, and for each cell at
+/// work.
+const OTHER_REGISTERS: [f64; 2] = [52.0, 36.0];
 const CELL_REGISTERS: f64 = 2.0;
 /// From so many registers a thread on compilers spill some, and with so many more a plane takes twice as long; where levels are a
 /// plane apart, and where they are not. By some 60 kernels over Vulkan on an H200, as the next.
-const SPILLING: [[f64; 2]; 2] = [[240.0, 40.0], [210.0, 20.0]];
+const SPILLING: [[f64; 2]; 2] = [[256.0, 40.0], [210.0, 20.0]];
+/// What of a round is left when its first workgroups have ended: a subgroup each, those of a multiprocessor end one after the other.
+const LAST: [f64; 2] = [0.7, 0.0];
 /// What kernels take of what is counted here.
-const COUNTED: f64 = 1.25;
+const COUNTED: [f64; 2] = [0.85, 1.25];
 
 /// What a thread does while a plane passes.
 pub(super) struct Cost {
@@ -55,7 +58,8 @@ impl Cost {
                 + PLANE_INSTRUCTIONS,
             accesses: words * accesses + lines,
             barriers: if accesses == 0.0 { 0.0 } else { form.handover.barriers() as f64 },
-            registers: words * (carried as f64 + CELL_REGISTERS * volume * fields) + OTHER_REGISTERS,
+            registers: words * (carried as f64 + CELL_REGISTERS * volume * fields)
+                + OTHER_REGISTERS[form.handover.lag()],
         }
     }
 }
@@ -78,13 +82,15 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &Pl
     // Workgroups side by side hide each other's waits.
     let plane = |beside: f64| if beside > 0.0 { beside * work + latency / beside } else { 0.0 };
     let share = extents[0].div_ceil(planes.form.shares) + planes.margin[0][0] + planes.behind;
-    let compute = share as f64 * (rounds * plane(resident) + plane(last)) / rates::CLOCK;
+    let apart = planes.form.handover.lag();
+    let planes_at_once = rounds * plane(resident) + plane(last) + LAST[apart] * plane(resident.min(each));
+    let compute = share as f64 * planes_at_once / rates::CLOCK;
     let bytes = demand.problem.dtype.bytes() as f64;
     let fields = demand.program.fields().len();
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
     let moved = demand.problem.shape.cells() as f64 * bytes * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
     let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
-    let [spilling, twice] = SPILLING[planes.form.handover.lag()];
+    let [spilling, twice] = SPILLING[apart];
     let compute = compute * (1.0 + (cost.registers - spilling).max(0.0) / twice);
-    COUNTED * rates::dispatch_seconds(device, compute, moving) / planes.form.depth as f64
+    COUNTED[apart] * rates::dispatch_seconds(device, compute, moving) / planes.form.depth as f64
 }

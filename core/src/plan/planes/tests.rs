@@ -138,3 +138,23 @@ fn recipes_make_plans_again_and_wrong_numbers_none() {
         assert_eq!(plan(Form { shares: wrong, ..good }), None);
     }
 }
+
+/// Rows are handed over by shuffles where a device has them, for values that it can shuffle; nowhere else.
+#[test]
+fn threads_shuffle_where_they_can() {
+    let able = &adapters()[3];
+    let unable = DeviceSpec { warp: 1, ..able.clone() };
+    let ways = |problem: &Problem, device: &DeviceSpec| -> Vec<Handover> {
+        let plans = planes_plans(problem, device, &Options::default()).unwrap();
+        plans.iter().filter_map(Plan::planes).map(|planes| planes.form.handover).collect()
+    };
+    let large = problem("2d5pt", &[8192, 8192], DType::F32, "fixed");
+    assert_eq!(ways(&large, able)[0], Handover::Shuffles);
+    for (problem, device) in [
+        (&large, &unable),
+        (&problem("2d5pt", &[8192, 8192], DType::F64, "fixed"), able),
+        (&problem("3d7pt", &[256, 256, 256], DType::F32, "fixed"), able),
+    ] {
+        assert!(!ways(problem, device).contains(&Handover::Shuffles));
+    }
+}
