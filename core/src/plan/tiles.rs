@@ -91,13 +91,10 @@ const PIECE: usize = 64;
 
 /// The cells of a field that go into one buffer: all where the device can bind it.
 fn piece_cells(problem: &Problem, device: &DeviceSpec) -> Result<usize> {
-    let (bytes, value) = (problem.shape.bytes(problem.dtype) as u64, problem.dtype.bytes());
-    let cells = (device.buffer_bytes / value as u64).min(usize::MAX as u64) as usize / PIECE * PIECE;
-    // A device that tells its memory binds all of it.
-    if bytes > device.buffer_bytes && (cells == 0 || device.memory_bytes > 0) {
-        return check_buffer(problem, device).map(|()| cells);
-    }
-    Ok(if bytes > device.buffer_bytes { cells } else { problem.shape.cells() })
+    let Err(why) = check_buffer(problem, device) else { return Ok(problem.shape.cells()) };
+    let cells = device.buffer_bytes as usize / problem.dtype.bytes() / PIECE * PIECE;
+    // A device that tells its memory binds all of it: what is larger has no room there.
+    if cells == 0 || device.memory_bytes > 0 { Err(why) } else { Ok(cells) }
 }
 
 /// Refuses a problem whose fields a kernel could not bind as one buffer each.

@@ -13,14 +13,15 @@ const CELL_INSTRUCTIONS: f64 = 0.5;
 const MOVING_INSTRUCTIONS: f64 = 4.0;
 /// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could do.
 const LATENCY_CLOCKS: f64 = 120.0;
-/// Registers of a thread beside what it carries, where levels are at once and where they are a plane apart, and for each cell at
-/// work.
+// Pairs below are for levels that take what has just been made, and for levels a plane apart (`Handover::lag`).
+
+/// Registers of a thread beside what it carries, and for each cell at work.
 const OTHER_REGISTERS: [f64; 2] = [52.0, 36.0];
 const CELL_REGISTERS: f64 = 2.0;
-/// From so many registers a thread on compilers spill some, and with so many more a plane takes twice as long; where levels are a
-/// plane apart, and where they are not. By some 60 kernels over Vulkan on an H200, as the next.
+/// From so many registers a thread on compilers spill some, and with so many more a plane takes twice as long. By some 90 kernels
+/// over Vulkan on an H200, as the next.
 const SPILLING: [[f64; 2]; 2] = [[256.0, 40.0], [210.0, 20.0]];
-/// What of a round is left when its first workgroups have ended: a subgroup each, those of a multiprocessor end one after the other.
+/// How much of a round follows when its first workgroups have ended: of a subgroup each, those of a multiprocessor end one by one.
 const LAST: [f64; 2] = [0.7, 0.0];
 /// What kernels take of what is counted here.
 const COUNTED: [f64; 2] = [0.85, 1.25];
@@ -83,8 +84,8 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &Pl
     let plane = |beside: f64| if beside > 0.0 { beside * work + latency / beside } else { 0.0 };
     let share = extents[0].div_ceil(planes.form.shares) + planes.margin[0][0] + planes.behind;
     let apart = planes.form.handover.lag();
-    let planes_at_once = rounds * plane(resident) + plane(last) + LAST[apart] * plane(resident.min(each));
-    let compute = share as f64 * planes_at_once / rates::CLOCK;
+    let passing = rounds * plane(resident) + plane(last) + LAST[apart] * plane(resident.min(each));
+    let compute = share as f64 * passing / rates::CLOCK;
     let bytes = demand.problem.dtype.bytes() as f64;
     let fields = demand.program.fields().len();
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
