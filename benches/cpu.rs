@@ -168,6 +168,32 @@ fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, 
     });
 }
 
+/// The shortest time that a step takes by hand and in each session, in runs of so many steps, sessions in whole passes. They take
+/// turns, so that whatever else the machine does meets all alike.
+fn beside<const N: usize>(
+    sessions: &mut [Box<dyn Session>; N],
+    steps: u64,
+    mut by_hand: impl FnMut(),
+) -> (f64, [f64; N]) {
+    let (mut hand, mut ours) = (Vec::new(), [const { Vec::new() }; N]);
+    for round in 0..12 {
+        let begun = Instant::now();
+        (0..steps).for_each(|_| by_hand());
+        let taken = begun.elapsed().as_secs_f64() / steps as f64;
+        if round > 0 {
+            hand.push(taken);
+        }
+        for (session, seconds) in sessions.iter_mut().zip(&mut ours) {
+            let steps = steps.next_multiple_of(u64::from(session.plan().depth.max(1)));
+            let taken = session.advance(steps).expect("steps") / steps as f64;
+            if round > 0 {
+                seconds.push(taken);
+            }
+        }
+    }
+    (best(&hand), ours.map(|seconds| best(&seconds)))
+}
+
 /// Prints how long gray-scott takes in each execution, over the loop written by hand.
 fn ratio_to_hand(width: usize) {
     let problem = problem("gray-scott", &[width, width], abide_core::DType::F64);
@@ -175,28 +201,12 @@ fn ratio_to_hand(width: usize) {
     let parameters: [f64; 4] = problem.parameters.clone().try_into().expect("four parameters");
     let (mut now, mut new) = ([values(cells), values(cells)], [values(cells), values(cells)]);
     let mut sessions = [Execution::Stepwise, Execution::Streaming].map(|execution| session(&problem, execution));
-    let (mut hand, mut ours) = (Vec::new(), [Vec::new(), Vec::new()]);
-    for round in 0..12 {
-        let begun = Instant::now();
-        for _ in 0..4 {
-            let [u, v] = &mut new;
-            gray_scott([u, v], [&now[0], &now[1]], width, parameters);
-            std::mem::swap(&mut now, &mut new);
-        }
-        let taken = begun.elapsed().as_secs_f64() / 4.0;
-        for (session, seconds) in sessions.iter_mut().zip(&mut ours) {
-            let steps = u64::from(session.plan().depth.max(4));
-            let taken = session.advance(steps).expect("steps") / steps as f64;
-            if round > 0 {
-                seconds.push(taken);
-            }
-        }
-        if round > 0 {
-            hand.push(taken);
-        }
-    }
+    let (hand, [stepwise, streaming]) = beside(&mut sessions, 4, || {
+        let [u, v] = &mut new;
+        gray_scott([u, v], [&now[0], &now[1]], width, parameters);
+        std::mem::swap(&mut now, &mut new);
+    });
     black_box(&now);
-    let (hand, [stepwise, streaming]) = (best(&hand), ours.map(|seconds| best(&seconds)));
     println!(
         "gray-scott {width}² f64: the loop by hand {:.2} GCells/s; stepwise takes {:.2} times as long, streaming {:.2} times",
         cells as f64 / hand / 1e9,
@@ -227,36 +237,19 @@ fn star(new: &mut [f64], old: &[f64], width: usize, weights: [f64; 5]) {
 
 /// Prints the rate of the plain threaded loop, and by what factor each execution of 2d5pt is faster.
 fn ratios_to_plain(width: usize) {
-    const ROUNDS: usize = 12;
     let problem = problem("2d5pt", &[width, width], abide_core::DType::F64);
     let cells = problem.shape.cells();
     let executions = [Execution::Stepwise, Execution::Streaming, Execution::Persistent];
     let mut sessions = executions.map(|execution| session(&problem, execution));
     let (mut now, mut new) = (values(cells), values(cells));
     let weights = black_box([0.2, 0.19, 0.21, 0.18, 0.22]);
-    let (mut plain, mut ours) = (Vec::new(), executions.map(|_| Vec::new()));
-    // Some hundredth of a second and more, in whole passes.
+    // Some hundredth of a second and more.
     let steps = ((0.02 * 2e9 / cells as f64) as u64).max(2);
-    for round in 0..ROUNDS {
-        let begun = Instant::now();
-        for _ in 0..steps {
-            star(&mut new, &now, width, weights);
-            std::mem::swap(&mut now, &mut new);
-        }
-        let taken = begun.elapsed().as_secs_f64() / steps as f64;
-        for (session, seconds) in sessions.iter_mut().zip(&mut ours) {
-            let steps = steps.next_multiple_of(u64::from(session.plan().depth.max(1)));
-            let taken = session.advance(steps).expect("steps") / steps as f64;
-            if round > 0 {
-                seconds.push(taken);
-            }
-        }
-        if round > 0 {
-            plain.push(taken);
-        }
-    }
+    let (plain, [stepwise, streaming, persistent]) = beside(&mut sessions, steps, || {
+        star(&mut new, &now, width, weights);
+        std::mem::swap(&mut now, &mut new);
+    });
     black_box(&now);
-    let (plain, [stepwise, streaming, persistent]) = (best(&plain), ours.map(|seconds| best(&seconds)));
     println!(
         "2d5pt {width}² f64: the plain threaded loop {:.2} GCells/s; stepwise {:.2} times that, streaming {:.2}, persistent {:.2}",
         cells as f64 / plain / 1e9,

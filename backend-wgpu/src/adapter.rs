@@ -60,9 +60,11 @@ impl Adapter {
             driver: driver.join(" ").trim().to_owned(),
             f64: features.contains(wgpu::Features::SHADER_F64),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-            subgroup: match info.subgroup_min_size == info.subgroup_max_size {
-                true if features.contains(wgpu::Features::SUBGROUP) => info.subgroup_max_size as usize,
-                _ => 0,
+            subgroup: if features.contains(wgpu::Features::SUBGROUP) && info.subgroup_min_size == info.subgroup_max_size
+            {
+                info.subgroup_max_size as usize
+            } else {
+                0
             },
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
             workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)

@@ -1,6 +1,8 @@
 //! A problem's fields on the device: one buffer for a field that never changes, two for one that does; each in pieces where the
 //! device binds none that holds it whole.
 
+use std::ops::Range;
+
 use abide_core::backend::check_window;
 use abide_core::{Array, DType, Problem, Real, Result};
 
@@ -55,18 +57,14 @@ impl Fields {
 
     /// Replaces a field's values.
     pub async fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
-        let pieces = values.as_bytes().chunks(self.piece_bytes as usize);
-        for (buffer, piece) in self.pieces(field, rounds, 0).iter().zip(pieces) {
-            let mut offset = 0;
-            for bytes in piece.chunks(CHUNK as usize) {
-                // What was written waits on the host until the device has taken it.
-                gpu.run("loading a field", || {
-                    gpu.queue.write_buffer(buffer, offset, bytes);
-                    gpu.queue.submit([])
-                })
-                .await?;
-                offset += bytes.len() as u64;
-            }
+        let (pieces, bytes) = (self.pieces(field, rounds, 0), values.as_bytes());
+        for (piece, at, range) in self.transfers(0, bytes.len()) {
+            // What was written waits on the host until the device has taken it.
+            gpu.run("loading a field", || {
+                gpu.queue.write_buffer(&pieces[piece], at, &bytes[range]);
+                gpu.queue.submit([])
+            })
+            .await?;
         }
         Ok(())
     }
@@ -114,7 +112,18 @@ impl Fields {
         Ok(window)
     }
 
-    /// Copies bytes of a field's buffer, from `first` on, to the host.
+    /// So many bytes of a field from `first` on, as far as a transfer and a piece go: the piece, where in it, and which bytes.
+    fn transfers(&self, first: u64, bytes: usize) -> impl Iterator<Item = (usize, u64, Range<usize>)> + use<> {
+        let (piece_bytes, mut done) = (self.piece_bytes, 0);
+        std::iter::from_fn(move || {
+            let (from, at) = (first + done as u64, (first + done as u64) % piece_bytes);
+            let range = done..bytes.min(done + CHUNK.min(piece_bytes - at) as usize);
+            done = range.end;
+            (!range.is_empty()).then_some(((from / piece_bytes) as usize, at, range))
+        })
+    }
+
+    /// Copies bytes of a field, from `first` on, to the host.
     async fn fetch(&mut self, gpu: &Gpu, field: usize, rounds: u64, first: u64, to: &mut [u8]) -> Result<()> {
         let room = (to.len() as u64).min(CHUNK);
         if self.staging.as_ref().is_none_or(|staging| staging.size() < room) {
@@ -124,20 +133,15 @@ impl Fields {
         }
         let Some(staging) = &self.staging else { return Ok(()) };
         let pieces = self.pieces(field, rounds, 0);
-        let (mut offset, mut rest) = (first, to);
-        while !rest.is_empty() {
-            // As far as a transfer goes, and the piece.
-            let (piece, at) = (offset / self.piece_bytes, offset % self.piece_bytes);
-            let bytes = (rest.len() as u64).min(CHUNK).min(self.piece_bytes - at);
-            let (part, behind) = rest.split_at_mut(bytes as usize);
+        for (piece, at, range) in self.transfers(first, to.len()) {
+            let (part, bytes) = (&mut to[range.clone()], range.len() as u64);
             gpu.checked("reading back", || {
                 let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                encoder.copy_buffer_to_buffer(&pieces[piece as usize], at, staging, 0, bytes);
+                encoder.copy_buffer_to_buffer(&pieces[piece], at, staging, 0, bytes);
                 gpu.queue.submit([encoder.finish()]);
             })
             .await?;
             gpu.map(staging, bytes, |mapped| part.copy_from_slice(mapped)).await?;
-            (offset, rest) = (offset + bytes, behind);
         }
         Ok(())
     }

@@ -71,11 +71,12 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         let source = wgpu::ShaderSource::Wgsl(kernel.text.as_str().into());
         let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
         // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
-        // domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl), that of a tile's
-        // slot counts through the tile, that of a window's slot lies at most as far from the thread's own as the slots
-        // are padded, and a formula cannot index. Every field's buffers together hold the whole domain that the text
-        // was made for, and its pieces are as the text divides it. Loops count up to constants, to the steps of a round or to the last of a share's planes; divisors are
-        // constants above zero; there are no ray queries or meshes.
+        // domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl), that of a
+        // tile's slot counts through the tile, that of a window's slot lies at most as far from the thread's own as
+        // the slots are padded, and a formula cannot index. Every field's buffers together hold the whole domain that
+        // the text was made for, and its pieces are as the text divides it. Loops count up to constants, to the steps
+        // of a round or to the last of a share's planes; divisors are constants above zero; there are no ray queries
+        // or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(
                 wgpu::ShaderModuleDescriptor { label, source },

@@ -226,10 +226,7 @@ impl Session for WgpuSession {
     }
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
-        let is_field = field < self.problem.program.fields().len();
-        if !is_field {
-            return None;
-        }
+        check_number("field", field, self.problem.program.fields().len()).ok()?;
         match self.fields.pieces(field, self.rounds, 0) {
             [whole] => Some(Box::new(whole.clone())),
             _ => None,

@@ -43,12 +43,12 @@ impl Pieces {
                 match binding {
                     Binding::Old(field, 0) => {
                         lines.push(format!("fn load_{field}(at: i32) -> real {{"));
-                        lines.extend(self.each(|piece, at| format!("return {}[{at}];", old(field, piece))));
+                        lines.push(self.each(|piece, at| format!("return {}[{at}];", old(field, piece))));
                         lines.push("}\n".to_owned());
                     }
                     Binding::New(field, 0) => {
                         lines.push(format!("fn store_{field}(at: i32, value: real) {{"));
-                        lines.extend(self.each(|piece, at| format!("{}[{at}] = value; return;", new(field, piece))));
+                        lines.push(self.each(|piece, at| format!("{}[{at}] = value;", new(field, piece))));
                         lines.push("}\n".to_owned());
                     }
                     _ => {}
@@ -59,16 +59,15 @@ impl Pieces {
     }
 
     /// A statement for the cells of each piece, given the index in it.
-    fn each(&self, statement: impl Fn(usize, &str) -> String) -> Vec<String> {
+    fn each(&self, statement: impl Fn(usize, &str) -> String) -> String {
         let one = |piece: usize| {
             let index = if piece == 0 { "at".to_owned() } else { format!("at - {}", piece * self.piece) };
             let body = statement(piece, &index);
-            if piece + 1 == self.count() {
-                return format!("    {}", body.trim_end_matches(" return;"));
-            }
-            format!("    if at < {} {{ {body} }}", (piece + 1) * self.piece)
+            let below = (piece + 1) * self.piece;
+            if piece + 1 == self.count() { format!("{{ {body} }}") } else { format!("if at < {below} {{ {body} }}") }
         };
-        (0..self.count()).map(one).collect()
+        let all: Vec<String> = (0..self.count()).map(one).collect();
+        format!("    {}", all.join("\n    else "))
     }
 }
 

@@ -92,8 +92,7 @@ fn levels_are_a_plane_apart_unless_threads_shuffle() {
     let behind = |name: &str, extents: &[usize], depth, handover| {
         let options = Options { depth: Depth::Steps(depth), ..Options::default() };
         let plans = planes_plans(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap();
-        let planes = plans.iter().filter_map(Plan::planes);
-        planes.into_iter().find(|planes| planes.form.handover == handover).unwrap().behind
+        plans.iter().filter_map(Plan::planes).find(|planes| planes.form.handover == handover).unwrap().behind
     };
     for (handover, apart) in [(Handover::Slots, 1), (Handover::DoubleSlots, 1), (Handover::Shuffles, 0)] {
         assert_eq!(behind("2d5pt", &[999, 999], 1, handover), 1);

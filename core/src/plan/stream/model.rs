@@ -85,16 +85,19 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps)).max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
-    let plane = if stream.warps == 1 { plane } else { plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0)) };
     let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
-    let apart = (1..3).all(|axis| stream.tiles[axis - 1] > 1 || open(axis));
-    let plane = if stream.warps == 1 || apart { plane } else { BOTH_SIDES * plane };
-    let plane = if stream.warps > 1 && columns > 4.0 { WIDE_LANES * plane } else { plane };
-    let compute =
-        COUNTED[usize::from(stream.warps > 1)] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
+    let both_sides = (1..3).any(|axis| stream.tiles[axis - 1] == 1 && !open(axis));
+    let many = usize::from(stream.warps > 1);
+    let plane = match many {
+        0 => plane,
+        _ => {
+            let plane = plane * (1.0 + SPILLING * (wanted - FOUND_ROOM).max(0.0));
+            plane * if both_sides { BOTH_SIDES } else { 1.0 } * if columns > 4.0 { WIDE_LANES } else { 1.0 }
+        }
+    };
+    let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
-    let memory = traffic.cells * (read + traffic.changing_bytes)
-        / (MEMORY_SHARE[usize::from(stream.warps > 1)] * device.memory_bandwidth);
+    let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
     let both = match (stream.warps > 1, stream.ahead > 2) {
         // Windows of one row are many and out of step.
         (false, _) => compute.max(memory),
