@@ -86,7 +86,7 @@ fn measured(
         let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;
         // No tolerance is met: what is timed is the iteration.
         let parameters =
-            Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: usize::MAX, ..Parameters::default() };
+            Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::default() };
         let outcome = session.solve(&b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
         // Recurrences may end by breaking down once the residual is exhausted; the iterations until then count.
         let report = match &outcome {

@@ -107,7 +107,7 @@ fn cycles_end_as_the_reference_ends_them() {
             entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))),
             9,
             unit(9),
-            Parameters { stagnation: 4, ..parameters.clone() },
+            Parameters { stagnation: Some(4), ..parameters.clone() },
         ),
         // The recurrence meets the threshold, and the true residual does not: another cycle, then the type is exhausted.
         end(

@@ -25,11 +25,12 @@ struct Share {
 
 // What passes between launches, and back to the host.
 struct State {
-    double least, scalars[6];                        // the least residual so far; the method's own
+    double least, scalars[6];                        // the least residual so far (BY_ENERGY: the last start's); the method's own
     double value;                                    // of the quantity that ended the run
     double true_square;                              // |b - A x|^2, computed afresh
+    double stretch, before;                          // BY_ENERGY: taken off since iteration `since`, and before it
     unsigned length;                                 // entries of the history
-    unsigned least_at;
+    unsigned since;                                  // the iteration of the least residual; BY_ENERGY: the stretch's first
     int status, quantity;
 };
 
@@ -67,7 +68,7 @@ struct Arguments {
     double centre, half;                             // of Chebyshev iteration: its interval
     unsigned until;                                  // the length of the history at which this launch ends
     unsigned most;                                   // iterations at most
-    unsigned patience;                               // iterations without a new least residual at most
+    unsigned patience;                               // iterations without progress at most; ~0 for any number
     unsigned replacement;                            // pipelined: iterations from one replacement to the next, or 0
 };
 
@@ -378,13 +379,13 @@ struct Team {
 // The stopping tests, as the reference has them: every thread runs them on the same numbers.
 struct Course {
     const Arguments& a;
-    double least, value;
-    unsigned length, least_at;
+    double least, value, stretch, before;
+    unsigned length, since;
     int status, quantity;
 
     __device__ __forceinline__ Course(const Arguments& arguments)
-        : a(arguments), least(a.state->least), value(0), length(a.state->length), least_at(a.state->least_at),
-          status(a.state->status), quantity(OF_RESIDUAL) {}
+        : a(arguments), least(a.state->least), value(0), stretch(a.state->stretch), before(a.state->before),
+          length(a.state->length), since(a.state->since), status(a.state->status), quantity(OF_RESIDUAL) {}
 
     // The one thread that writes for all that work on the system.
     static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
@@ -406,14 +407,35 @@ struct Course {
         if (!is_finite(residual)) ends(NOT_FINITE, OF_RESIDUAL, residual);
         else if (residual <= a.threshold) ends(CONVERGED, OF_RESIDUAL, residual);
         else {
-            if (residual < least) {
-                least = residual;
-                least_at = iteration;
-            }
+            const bool over = stagnates(iteration, residual);
             if (iteration >= a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
-            else if (iteration - least_at >= a.patience) ends(STAGNATION, OF_RESIDUAL, residual);
+            else if (over) ends(STAGNATION, OF_RESIDUAL, residual);
         }
         return status == CONVERGED;
+    }
+
+    // An iteration has taken alpha rho off the square of the error's A-norm.
+    __device__ __forceinline__ void gained(double energy) { stretch += energy; }
+
+    // Whether there was no progress for too long.
+    __device__ __forceinline__ bool stagnates(unsigned iteration, double residual)
+    {
+        if constexpr (BY_ENERGY) {
+            if (iteration - since < a.patience) return false;
+            const double whole = before + stretch;
+            // A sum that overflows or underflows says nothing.
+            const bool over = is_finite(whole) && stretch < LEAST_SHARE * whole;
+            since = iteration;
+            stretch = 0;
+            before = whole;
+            return over;
+        } else {
+            if (residual < least) {
+                least = residual;
+                since = iteration;
+            }
+            return a.patience != ~0u && iteration - since >= a.patience;
+        }
     }
 
     // Lowers the last entry of the history to the true residual, which can meet the threshold before the recurred one does.
@@ -422,16 +444,18 @@ struct Course {
         if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
     }
 
-    // The recurrences have lost the residual: the true one takes its place, and the run goes on if an iteration is left.
-    __device__ __forceinline__ void lost(double residual)
+    // Whether the recurred residual that is small enough belies the true one, whose square this is: the run then goes on from a new start
+    // at x, if an iteration is left and the last start was of use.
+    __device__ __forceinline__ bool lost(double true_square)
     {
+        const double residual = sqrt(true_square);
+        if (status != CONVERGED || !(residual > a.near) || !is_finite(residual)) return false;
         if (tells()) a.history[length - 1] = residual;
-        if (residual < least) {
-            least = residual;
-            least_at = length - 1;
-        }
         if (length > a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
+        else if (residual > 0.5 * least) ends(STAGNATION, OF_TRUE_RESIDUAL, residual);
         else status = RUNNING;
+        least = residual;
+        return status == RUNNING;
     }
 
     // Whether a quantity is positive; the run ends where it is not.
@@ -457,8 +481,10 @@ struct Course {
         s.least = least;
         s.value = value;
         s.true_square = true_square;
+        s.stretch = stretch;
+        s.before = before;
         s.length = length;
-        s.least_at = least_at;
+        s.since = since;
         s.quantity = quantity;
         s.status = status;
         for (int n = 0; n < 6; ++n) s.scalars[n] = scalars[n];

@@ -13,7 +13,7 @@ const SUSPECT: u32 = 6u; // a recurred product is to be computed afresh
 const RESTART: u32 = 7u; // all of them are
 const CONFIRM: u32 = 8u; // a recurred residual is small enough: is the true one?
 const CLOSING: u32 = 9u; // GMRES's cycle is at its end
-const STAGNANT: u32 = 10u; // a cycle has not lowered the residual
+const STAGNANT: u32 = 10u; // no progress, other than the history tells
 
 // What does not change in a solve.
 struct Task {
@@ -22,7 +22,7 @@ struct Task {
     product_groups: u32, // and of one with a product
     size: u32, // rows of a block of block-Jacobi
     most: u32, // iterations
-    patience: u32, // iterations without a new least residual
+    patience: u32, // iterations without progress; ~0 for any number
     factors: u32, // pairs of Chebyshev iteration's factors
     restart: u32, // iterations of GMRES's cycle
     limit: real, // what the history holds, the square of a residual's norm or the norm, that is small enough
@@ -43,17 +43,19 @@ struct State {
     status: u32,
     quantity: u32, // that ended the run
     length: u32, // of the history
-    least_at: u32, // the iteration of the least residual
+    since: u32, // the iteration of the least residual; BY_ENERGY: the stretch's first
     flag: u32, // what the method remembers
     outcome: u32, // how the run would stand but for the cycle's end
     value: real, // of the quantity
     true_square: real, // |b - A x|², computed afresh
-    least: real, // the least entry of the history
+    least: real, // the least entry of the history; BY_ENERGY: the square that the last start left
     rho: real,
     delta: real,
     alpha: real,
     beta: real,
     omega: real,
+    stretch: real, // BY_ENERGY: taken off since iteration `since`
+    before: real, // and before it
 }
 
 // What threads add up, sum after sum.

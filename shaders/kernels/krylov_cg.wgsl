@@ -79,6 +79,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
     if thread != 0u || course.status != RUNNING { return; }
     let rho = total(0u);
     let is_first = course.length == 0u;
+    if !is_first { gained(course.alpha * course.rho); }
     if goes_on(total(1u)) && positive(OF_RHO, rho) {
         course.beta = select(rho / course.rho, ZERO, is_first);
         course.rho = rho;

@@ -84,9 +84,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const auto test = [&]() {
         if (!course.converged(residual)) return;
         true_square = checked(team, course, x, n);
-        const double norm = sqrt(true_square);
-        if (!(norm > course.a.near) || !Course::is_finite(norm)) return;
-        course.lost(norm);
+        if (!course.lost(true_square)) return;
         renew();
         fresh = true;
         reduce();
@@ -140,6 +138,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             r.set(k, i, r.get(k, i) - step * image);
             w.set(k, i, w.get(k, i) - step * second);
         });
+        course.gained(double(step) * double(gamma));
         last_gamma = gamma;
         last_alpha = step;
         if (++iteration == course.a.replacement) {

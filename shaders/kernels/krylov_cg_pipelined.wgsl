@@ -31,6 +31,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
     let rho = total(0u);
     let delta = total(1u);
     let is_recurred = course.flag != 0u;
+    if is_recurred { gained(course.alpha * course.rho); }
     if is_recurred && total(2u) <= task.limit {
         course.status = CONFIRM;
         course.omega = total(2u);
@@ -69,9 +70,12 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
 fn confirm(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
     if thread != 0u || course.status != CONFIRM { return; }
-    let is_near = total(0u) <= task.near;
+    let square = total(0u);
     course.status = RUNNING;
-    if goes_on(select(total(0u), course.omega, is_near)) { course.status = RESTART; }
+    if !goes_on(select(square, course.omega, square <= task.near)) { return; }
+    // A start that has not halved the true residual was the last.
+    course.status = select(RESTART, STAGNANT, square > 0.25 * course.least);
+    course.least = square;
 }
 
 @compute @workgroup_size(THREADS)

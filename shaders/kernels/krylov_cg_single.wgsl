@@ -48,6 +48,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
     let rho = total(0u);
     let delta = total(1u);
     let is_first = course.length == 0u;
+    if !is_first { gained(course.alpha * course.rho); }
     if !goes_on(total(2u)) || !positive(OF_RHO, rho) || !positive(OF_FORM, delta) { return; }
     let beta = select(rho / course.rho, ZERO, is_first);
     let correction = select(beta * rho / course.alpha, ZERO, is_first);

@@ -19,15 +19,40 @@ fn goes_on(residual: real) -> bool {
         course.status = CONVERGED;
         return false;
     }
-    if residual < course.least {
-        course.least = residual;
-        course.least_at = iteration;
-    }
-    if iteration >= task.most || iteration - course.least_at >= task.patience {
+    let is_over = stagnates(iteration, residual);
+    if iteration >= task.most {
         course.status = ENDED;
         return false;
     }
+    if is_over {
+        course.status = select(ENDED, STAGNANT, BY_ENERGY);
+        return false;
+    }
     return true;
+}
+
+// An iteration has taken alpha rho off the square of the error's A-norm.
+fn gained(energy: real) {
+    course.stretch += energy;
+}
+
+// Whether there was no progress for too long.
+fn stagnates(iteration: u32, residual: real) -> bool {
+    if BY_ENERGY {
+        if iteration - course.since < task.patience { return false; }
+        let whole = course.before + course.stretch;
+        // A sum that overflows or underflows says nothing.
+        let is_over = finite(whole) && course.stretch < LEAST_SHARE * whole;
+        course.since = iteration;
+        course.stretch = ZERO;
+        course.before = whole;
+        return is_over;
+    }
+    if residual < course.least {
+        course.least = residual;
+        course.since = iteration;
+    }
+    return task.patience != 0xffffffffu && iteration - course.since >= task.patience;
 }
 
 // Whether a quantity is positive, as it is for every symmetric positive definite system; else the run ends.

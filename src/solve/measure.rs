@@ -1,4 +1,4 @@
-//! Timing solvers: microseconds an iteration, from runs of a fixed number of iterations, beside one solve that is checked.
+//! Timing solvers: microseconds an iteration, from runs of two fixed numbers of iterations, beside one solve that is checked.
 
 use std::ops::ControlFlow;
 
@@ -29,6 +29,9 @@ impl Default for Settings {
     }
 }
 
+/// Seconds of solves before the first that is timed.
+pub const WARM: f64 = 0.3;
+
 /// What was measured of one system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -44,8 +47,10 @@ pub struct Row {
     pub method: Method,
     /// What stays on the chip.
     pub cache: &'static str,
-    /// The median of the runs.
+    /// The median of the runs: what an iteration adds to a solve, whatever its length.
     pub us_per_iteration: f64,
+    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the chip.
+    pub us_per_solve: f64,
     /// How far the run farthest from the median is from it.
     pub spread_percent: f64,
     /// Iterations of a timed solve.
@@ -69,7 +74,11 @@ impl Row {
     }
 }
 
-/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0. The right-hand side is random.
+/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0, and of half as many: what the others add is
+/// the iterations' own, without what a solve takes however short it is. The right-hand side is random.
+///
+/// Solves go on untimed until the device has its clock, for as long as [`WARM`] at least: short runs alone would be timed at a lower
+/// one.
 ///
 /// A timed solve goes on past the convergence of the first by a factor of 8 at most, so that no method meets a residual of 0.
 ///
@@ -89,7 +98,7 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
     let rows = system.matrix().rows();
     let b = random_vector(system.matrix().dtype(), rows, 1);
     let mut x = Array::zeros(b.dtype(), rows)?;
-    let checked = Parameters { relative: tolerance, iterations: 100_000, stagnation: 100_000, ..Parameters::DEFAULT };
+    let checked = Parameters { relative: tolerance, iterations: 100_000, stagnation: None, ..Parameters::DEFAULT };
     let report = system.solve_with(&b, &mut x, &checked, &mut |_, _| ControlFlow::Continue(()))?;
     let zero = Array::zeros(b.dtype(), rows)?;
     let norm = true_residual(system.matrix(), &b, &zero)?;
@@ -109,10 +118,12 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
         wanted = wanted.min((settings.seconds / each).ceil().max(10.0) as usize);
     }
     let mut timed = Timed { system: &mut system, b: &b, zero: &zero, iterations: wanted };
-    timed.once()?;
-    let mut times = Vec::with_capacity(settings.repeats);
+    timed.run(WARM.max(settings.seconds))?;
+    let (mut times, mut besides) = (Vec::with_capacity(settings.repeats), Vec::with_capacity(settings.repeats));
     for _ in 0..settings.repeats {
-        times.push(timed.run(settings.seconds)? * 1e6);
+        let (iteration, beside) = timed.run(settings.seconds)?;
+        times.push(iteration * 1e6);
+        besides.push(beside * 1e6);
     }
     let plan = system.plan().clone();
     let (median, spread) = rates(&times).map_or((0.0, 0.0), |rates| (rates.median, rates.spread_percent));
@@ -127,6 +138,7 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
         method,
         cache: plan.cache.name(),
         us_per_iteration: median,
+        us_per_solve: rates(&besides).map_or(0.0, |rates| rates.median),
         spread_percent: spread,
         timed_iterations: wanted,
         iterations: report.iterations,
@@ -146,15 +158,10 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// The seconds of the iterations of one solve from 0.
-    fn once(&mut self) -> Result<f64, SolverError> {
-        let parameters = Parameters {
-            relative: 0.0,
-            absolute: 0.0,
-            iterations: self.iterations,
-            stagnation: usize::MAX,
-            ..Parameters::DEFAULT
-        };
+    /// The seconds of so many iterations of one solve from 0.
+    fn once(&mut self, iterations: usize) -> Result<f64, SolverError> {
+        let parameters =
+            Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::DEFAULT };
         let mut x = self.zero.clone();
         let outcome = self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
         match outcome {
@@ -164,15 +171,21 @@ impl Timed<'_> {
         }
     }
 
-    /// Seconds of an iteration, over as many solves as fill `seconds`.
-    fn run(&mut self, seconds: f64) -> Result<f64, SolverError> {
-        let (mut taken, mut solves) = (0.0, 0_usize);
+    /// Seconds of an iteration, and of what a solve takes beside them, over as many solves as fill `seconds`.
+    fn run(&mut self, seconds: f64) -> Result<(f64, f64), SolverError> {
+        let (long, short) = (self.iterations, self.iterations / 2);
+        let (mut of_long, mut of_short, mut solves) = (0.0, 0.0, 0_usize);
         let begun = std::time::Instant::now();
-        while solves == 0 || (taken < seconds && begun.elapsed().as_secs_f64() < 4.0 * seconds) {
-            taken += self.once()?;
+        while solves == 0 || (of_long + of_short < seconds && begun.elapsed().as_secs_f64() < 4.0 * seconds) {
+            of_long += self.once(long)?;
+            if short > 0 {
+                of_short += self.once(short)?;
+            }
             solves += 1;
         }
-        Ok(taken / (solves * self.iterations) as f64)
+        let (of_long, of_short) = (of_long / solves as f64, of_short / solves as f64);
+        let iteration = (of_long - of_short) / (long - short) as f64;
+        Ok((iteration, of_long - iteration * long as f64))
     }
 }
 

@@ -14,11 +14,13 @@
 //! ```
 
 mod begin;
+mod correct;
 pub mod measure;
 pub mod named;
 mod vectors;
 
 pub use abide_core::solver::*;
+use vectors::residual_of;
 pub use vectors::{random_vector, true_residual};
 
 use std::ops::ControlFlow;
@@ -248,6 +250,6 @@ impl System {
     ) -> Result<Report, SolverError> {
         self.matrix.check_vector("b", b)?;
         self.matrix.check_vector("x", x)?;
-        self.session.solve(b, x, parameters, observe)
+        correct::solve(&mut *self.session, &self.matrix, b, x, parameters, observe)
     }
 }

@@ -7,6 +7,16 @@ use crate::{Array, DType, Error, Result};
 
 /// The norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
 pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
+    let residual = residual(matrix, b, x)?;
+    Ok(Threads::<f64>::new(None, residual.len())?.dot(&residual, &residual).sqrt())
+}
+
+/// `b - A x` in the type of `x`, computed in f64 on the CPU.
+pub(super) fn residual_of(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
+    Ok(Array::F64(residual(matrix, b, x)?).cast(x.dtype()))
+}
+
+fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Vec<f64>> {
     let rows = matrix.rows();
     for (name, vector) in [("b", b), ("x", x)] {
         if vector.len() != rows {
@@ -20,7 +30,7 @@ pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
     let mut product = vec![0.0; rows];
     operator.apply(&x, &mut product);
     engine.update([&mut product], [&b], |[ax], [b]| [b - ax]);
-    Ok(engine.dot(&product, &product).sqrt())
+    Ok(product)
 }
 
 /// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode has a part.

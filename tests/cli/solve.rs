@@ -163,7 +163,10 @@ fn solvers_are_timed_and_checked() {
     assert!(text.contains("µs/iter") && text.contains("indefinite.mtx f64 jacobi auto  FAILED: "), "{text}");
     let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
     let lines: Vec<&str> = results.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(lines[0], "matrix,dtype,rows,nnz,method,cache,us_per_iteration,spread_percent,iterations,true_residual");
+    assert_eq!(
+        lines[0],
+        "matrix,dtype,rows,nnz,method,cache,us_per_iteration,spread_percent,us_per_solve,iterations,true_residual"
+    );
     assert_eq!(lines.len(), 5, "{results}");
     assert!(lines[1].starts_with("\"a.mtx\",f64,4,10,cg,none,"), "{results}");
     assert!(lines[3].starts_with("\"laplacian2d/9x8 matrix-free\",f64,72,360,cg,none,"), "{results}");

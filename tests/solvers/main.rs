@@ -44,6 +44,7 @@ macro_rules! suite {
             refusals::matrices_that_cannot_be_solved_have_their_own_errors,
             refusals::vectors_that_do_not_fit_are_refused,
             refusals::breakdowns_are_errors,
+            stopping::a_residual_that_rises_for_long_is_no_stagnation,
             stopping::limits_end_a_solve_with_its_history,
             stopping::an_observer_sees_every_iterate_and_may_stop,
             stopping::first_guesses_count,

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use abide::solve::{Exhausted, Matrix, Method, Parameters, SolverError, named, random_vector};
-use abide::{Array, DType};
+use abide::solve::{Exhausted, GridOperator, Matrix, Measure, Method, Parameters, SolverError, named, random_vector};
+use abide::{Array, Boundaries, Boundary, DType, Shape};
 
 use crate::subject::{Subject, Way};
 
@@ -46,6 +46,32 @@ pub fn limits_end_a_solve_with_its_history(subject: &Subject) {
     let beyond = Parameters { relative: 1e-9, iterations: 5000, ..Parameters::DEFAULT };
     let outcome = subject.solve_with(&matrix, &b, &way, &beyond);
     assert!(matches!(outcome, Err(SolverError::Stagnation { .. })), "{outcome:?}");
+}
+
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last of n/2 iterations: no reason to give up.
+pub fn a_residual_that_rises_for_long_is_no_stagnation(subject: &Subject) {
+    let system = |n: usize| -> (Matrix, Array) {
+        let zero = Boundaries::all(Boundary::Constant(0.0));
+        let (operator, shape) = (named::operator("laplacian1d").unwrap(), Shape::new(&[n]).unwrap());
+        (GridOperator::new(operator, shape, zero, DType::F64).unwrap().into(), Array::from_fn(DType::F64, n, |_| 1.0))
+    };
+    let n = 901;
+    let ((matrix, b), (small, ones)) = (system(n), system(41));
+    if !subject.dtypes().contains(&DType::F64) {
+        return;
+    }
+    for method in subject.methods().into_iter().filter(|method| method.profile().measure == Measure::Energy) {
+        let patient = Parameters { relative: 1e-8, stagnation: Some(20), ..Parameters::DEFAULT };
+        let report = subject.solve_with(&matrix, &b, &Way::new(method, 1e-8), &patient).unwrap();
+        assert!(report.iterations.abs_diff(n / 2) <= 4, "{} {method}: {}", subject.name, report.iterations);
+        let rises = report.history[..n / 2 - 50].iter().all(|residual| *residual >= report.history[0]);
+        assert!(rises, "{} {method}", subject.name);
+        // Without a threshold that can be met, the energy that rounding undoes ends it.
+        let endless = Parameters { relative: 0.0, stagnation: Some(60), iterations: 20_000, ..Parameters::DEFAULT };
+        let outcome = subject.solve_with(&small, &ones, &Way::new(method, 1e-8), &endless);
+        let ends = matches!(outcome, Err(SolverError::Stagnation { .. } | SolverError::Breakdown { .. }));
+        assert!(ends, "{} {method}: {outcome:?}", subject.name);
+    }
 }
 
 pub fn an_observer_sees_every_iterate_and_may_stop(subject: &Subject) {

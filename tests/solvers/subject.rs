@@ -62,7 +62,7 @@ impl Way {
     }
 
     pub fn parameters(&self) -> Parameters {
-        Parameters { relative: self.relative, iterations: 20_000, stagnation: 20_000, ..Parameters::DEFAULT }
+        Parameters { relative: self.relative, iterations: 20_000, stagnation: None, ..Parameters::DEFAULT }
     }
 }
 

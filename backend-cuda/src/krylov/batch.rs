@@ -15,7 +15,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::fit_solver;
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
+use super::outcome::{STATE_BYTES, State, Status, fresh, patience};
 use super::session::{Arguments, EPOCH_SECONDS, FIRST_EPOCH, Room};
 use crate::driver::during;
 use crate::kernels::Kernels;
@@ -122,7 +122,7 @@ fn begin<'r, T: Real>(
     let image = Image::new(system.matrix, options, layout)?;
     let (b, x) = (T::slice(system.b).unwrap_or_default(), T::slice_mut(system.x).unwrap_or_default());
     let rows = system.matrix.rows();
-    let begin = Run::open(options.method.name(), rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
+    let begin = Run::open(options.method.profile(), rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
     Ok((begin, image))
 }
 
@@ -191,7 +191,7 @@ impl Launch<'_> {
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
-            patience: u32::try_from(self.parameters.stagnation.max(1)).unwrap_or(u32::MAX),
+            patience: patience(self.parameters),
             ..Arguments::default()
         };
         let grid = u32::try_from(count).ok().filter(|&count| count <= i32::MAX as u32);

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{Exhausted, Run, SolverError};
+use abide_core::solver::{Exhausted, Parameters, Run, SolverError};
 use abide_core::{Error, Real};
 use abide_shaders::cuda::QUANTITIES;
 
@@ -32,11 +32,16 @@ pub struct State {
     pub quantity: usize,
 }
 
-/// Bytes of the kernels' `State`: nine doubles, four words.
-pub const STATE_BYTES: usize = 9 * 8 + 4 * 4;
+/// Where in a `State` its words begin: behind eleven doubles.
+const WORDS: usize = 11 * 8;
 
-/// Where in a `State` its words begin.
-const WORDS: usize = 9 * 8;
+/// Bytes of the kernels' `State`: the doubles, and four words.
+pub const STATE_BYTES: usize = WORDS + 4 * 4;
+
+/// Iterations without progress at most, as the kernels take it.
+pub fn patience(parameters: &Parameters) -> u32 {
+    parameters.stagnation.map_or(u32::MAX, |patience| u32::try_from(patience.max(1)).unwrap_or(u32::MAX))
+}
 
 /// The state before the first launch: no residual yet.
 pub fn fresh() -> Vec<u8> {
@@ -102,7 +107,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use abide_core::solver::{Begin, Observe, Parameters};
+    use abide_core::solver::{Begin, Method, Observe};
 
     use super::*;
 
@@ -112,7 +117,7 @@ mod tests {
         assert_eq!(State::read(&bytes).map(|state| state.status), Some(Status::Running));
         bytes[56..64].copy_from_slice(&2.5_f64.to_ne_bytes());
         bytes[64..72].copy_from_slice(&0.25_f64.to_ne_bytes());
-        for (place, word) in [(72, 9_i32), (80, 5), (84, 2)] {
+        for (place, word) in [(88, 9_i32), (96, 5), (100, 2)] {
             bytes[place..place + 4].copy_from_slice(&word.to_ne_bytes());
         }
         let state = State { value: 2.5, true_square: 0.25, length: 9, status: Status::NotPositive, quantity: 2 };
@@ -126,7 +131,15 @@ mod tests {
         let parameters = Parameters { relative: 1e-3, iterations: 3, ..Parameters::default() };
         let told = |status: Status, residuals: &[f64]| {
             let observe: &mut Observe<'_> = &mut |_, _| ControlFlow::Continue(());
-            let begin = Run::open("gmres", 1, &[1.0], &mut [0.0], |_| 1.0, &parameters, observe);
+            let begin = Run::open(
+                Method::Gmres(Default::default()).profile(),
+                1,
+                &[1.0],
+                &mut [0.0],
+                |_| 1.0,
+                &parameters,
+                observe,
+            );
             let Ok(Begin::Iterate(mut run)) = begin else { panic!("not begun") };
             run.timed(2.5);
             let state = State { value: 0.0, true_square: 0.0, length: 0, status, quantity: 0 };

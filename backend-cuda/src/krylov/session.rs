@@ -16,16 +16,19 @@ use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
+use super::outcome::{STATE_BYTES, State, Status, fresh, patience};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
 
-/// Iterations of the first launch; later ones take about [`EPOCH_SECONDS`].
+/// Iterations of a session's first launch; later ones take about [`EPOCH_SECONDS`].
 pub(super) const FIRST_EPOCH: u32 = 256;
 
 /// Seconds of a launch, about: observers and a limit on time wait no longer, nor does a display's watchdog.
 pub(super) const EPOCH_SECONDS: f64 = 0.1;
+
+/// Entries of the history that the device keeps: those of a launch, so that a high limit on iterations costs no memory.
+const HISTORY: u32 = 1 << 20;
 
 /// Blocks of a cluster that every device with clusters has.
 const PORTABLE_CLUSTER: usize = 8;
@@ -101,6 +104,8 @@ pub struct KrylovSession {
     buffers: Buffers,
     /// The number of the iterate's vector.
     x: usize,
+    /// Iterations a second of the last launch; 0 before the first.
+    rate: f64,
 }
 
 impl KrylovSession {
@@ -167,14 +172,26 @@ impl KrylovSession {
         }
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let dtype = matrix.dtype();
-        Ok(KrylovSession { plan, layout, dtype, context: context.clone(), stream, function, image, buffers, x })
+        Ok(KrylovSession {
+            plan,
+            layout,
+            dtype,
+            context: context.clone(),
+            stream,
+            function,
+            image,
+            buffers,
+            x,
+            rate: 0.0,
+        })
     }
 
-    /// Launches the kernel until the history is `until` long, and returns its state and seconds.
+    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer's entries begin with
+    /// that of iteration `base`.
     fn launch(
         &mut self,
         run: &Run<'_>,
-        history: &CudaSlice<u8>,
+        (history, base): (&CudaSlice<u8>, u32),
         parameters: &Parameters,
         until: u32,
     ) -> Result<(State, f64)> {
@@ -200,7 +217,7 @@ impl KrylovSession {
             triangle: at(&buffers.triangle),
             arrived: at(&buffers.arrived),
             state: at(&buffers.state),
-            history: at(history),
+            history: at(history).wrapping_sub(8 * u64::from(base)),
             stride: self.image.stride as u64,
             thresholds: 0,
             entries: 0,
@@ -213,7 +230,7 @@ impl KrylovSession {
             half: self.image.interval[1],
             until,
             most: narrow(parameters.iterations),
-            patience: narrow(parameters.stagnation.max(1)),
+            patience: patience(parameters),
             replacement: self.image.replacement,
         };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
@@ -251,36 +268,38 @@ impl KrylovSession {
 
     /// The loop of launches, from loaded vectors to the end of the run.
     fn run<T: Real>(&mut self, mut run: Run<'_>, parameters: &Parameters) -> Result<Report, SolverError> {
-        let most = u32::try_from(parameters.iterations).unwrap_or(u32::MAX - 2);
+        let most = u32::try_from(parameters.iterations).unwrap_or(u32::MAX - 2).min(u32::MAX - 2);
         let room = Room { context: &self.context, stream: &self.stream };
-        let bytes = (most as usize + 2) * 8;
+        // Beside a launch's entries the one before them, which GMRES may still lower, and one beyond.
+        let bytes = (most.min(HISTORY) as usize + 2) * 8;
         room.check(bytes)?;
         let history = room.zeros(bytes)?;
-        let (mut known, mut until, mut seconds) = (0_u32, FIRST_EPOCH.min(most + 1), 0.0);
+        let (mut known, mut seconds) = (0_u32, 0.0);
         loop {
-            let (state, took) = self.launch(&run, &history, parameters, until)?;
+            let epoch = (EPOCH_SECONDS * self.rate).clamp(f64::from(FIRST_EPOCH), f64::from(HISTORY)) as u32;
+            let (until, base) = (known.saturating_add(epoch).min(most + 1), known.saturating_sub(1));
+            let (state, took) = self.launch(&run, (&history, base), parameters, until)?;
             seconds += took;
-            let new = (state.length.min(most + 1) as usize).saturating_sub(known as usize);
+            let new = (state.length.min(until) as usize).saturating_sub(known as usize);
             if new == 0 && state.status == Status::Running {
                 let message = "a launch ended without an iteration";
                 return Err(Error::device("cuda", "running a persistent solver", message).into());
             }
             let mut bytes = vec![0; new * 8];
             if new > 0 {
-                let part = history.slice(known as usize * 8..(known as usize + new) * 8);
+                let first = (known - base) as usize;
+                let part = history.slice(first * 8..(first + new) * 8);
                 self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
                 self.stream.synchronize().map_err(during("reading the history"))?;
             }
             let residuals: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             known = state.length;
             run.timed(seconds);
+            self.rate = new as f64 / took.max(1e-6);
             let told = state.told::<T>(&mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }
-            let rate = f64::from(known.max(1)) / seconds.max(1e-6);
-            let next = (EPOCH_SECONDS * rate).clamp(f64::from(FIRST_EPOCH), 1e8) as u32;
-            until = known.saturating_add(next).min(most + 1);
         }
     }
 
@@ -292,7 +311,7 @@ impl KrylovSession {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         let begin =
-            Run::open(self.plan.method.name(), self.plan.rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
+            Run::open(self.plan.method.profile(), self.plan.rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
         let run = match begin {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,

@@ -354,7 +354,11 @@ impl Program {
         for number in [thresholds[0], near, image.weight, image.interval[0], image.interval[1]] {
             bytes.extend(number.to_ne_bytes());
         }
-        for number in [parameters.iterations as u32, parameters.stagnation as u32, image.replacement] {
+        for number in [
+            parameters.iterations as u32,
+            parameters.stagnation.map_or(u32::MAX, |patience| patience as u32),
+            image.replacement,
+        ] {
             bytes.extend(number.to_ne_bytes());
         }
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
@@ -392,8 +396,8 @@ impl Program {
             };
             let word = |at: usize| state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b));
             let true_residual = doubles(&state).get(8).copied().unwrap_or(f64::NAN).sqrt();
-            let history = doubles(&history[..8 * word(72).max(0) as usize]);
-            all.push(Outcome { x, history, true_residual, status: word(80), quantity: word(84) });
+            let history = doubles(&history[..8 * word(88).max(0) as usize]);
+            all.push(Outcome { x, history, true_residual, status: word(96), quantity: word(100) });
         }
         Ok(all)
     }

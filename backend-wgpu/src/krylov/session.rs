@@ -194,7 +194,7 @@ impl KrylovSession {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let (method, rows) = (self.plan.method.name(), self.plan.rows);
+        let (method, rows) = (self.plan.method.profile(), self.plan.rows);
         let run = match Run::open(method, rows, b, x, |b| reduce::dot(b, b), parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
@@ -207,7 +207,7 @@ impl KrylovSession {
             rows: narrow(rows),
             size: self.size,
             most: narrow(parameters.iterations),
-            patience: narrow(parameters.stagnation.max(1)),
+            patience: parameters.stagnation.map_or(u32::MAX, |patience| narrow(patience.max(1))),
             factors: self.factors,
             // A cycle of more vectors than iterations is never filled.
             restart: narrow(self.cycle.min(parameters.iterations.max(1))),

@@ -1,7 +1,7 @@
 //! The stabilised bi-conjugate gradient method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// BiCGStab with right preconditioning, for any invertible matrix.
@@ -15,7 +15,7 @@ pub struct BiCgStab;
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
     fn name(&self) -> &'static str {
-        "bicgstab"
+        Profile::BICGSTAB.name
     }
 
     fn solve_observed(
@@ -28,7 +28,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("bicgstab", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::BICGSTAB, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

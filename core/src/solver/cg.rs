@@ -1,7 +1,7 @@
 //! The conjugate gradient method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Preconditioned conjugate gradients, for symmetric positive definite systems.
@@ -14,7 +14,7 @@ pub struct Cg;
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
     fn name(&self) -> &'static str {
-        "cg"
+        Profile::CG.name
     }
 
     fn solve_observed(
@@ -27,7 +27,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::CG, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };
@@ -54,6 +54,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
             run.positive("(p, A p)", pq)?;
             let alpha = rz / pq;
             engine.update([x, &mut r], [&p, &q], |[x, r], [p, q]| [x + alpha * p, r - alpha * q]);
+            run.gained(alpha, rz);
             let [next, rr] = precondition(&r, &mut z);
             done = run.converged(rr)?;
             let beta = next / rz;

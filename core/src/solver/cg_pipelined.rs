@@ -2,7 +2,7 @@
 
 use super::cg_single::suspect;
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that the products with
@@ -30,7 +30,7 @@ impl Default for PipelinedCg {
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
     fn name(&self) -> &'static str {
-        "cg-pipelined"
+        Profile::CG_PIPELINED.name
     }
 
     fn solve_observed(
@@ -43,7 +43,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg-pipelined", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::CG_PIPELINED, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };
@@ -100,6 +100,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
                     [z, q, s, p, x + alpha * p, r - alpha * s, u - alpha * q, w - alpha * z]
                 },
             );
+            run.gained(alpha, gamma);
             (last_gamma, last_alpha) = (gamma, alpha);
             iteration += 1;
             if self.replacement > 0 && iteration.is_multiple_of(self.replacement) {

@@ -1,7 +1,7 @@
 //! Conjugate gradients with one reduction an iteration.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// Conjugate gradients after Chronopoulos and Gear: all dot products of an iteration in one reduction.
@@ -32,7 +32,7 @@ pub(super) fn suspect<T: Real, E: Engine<T>>(
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
     fn name(&self) -> &'static str {
-        "cg-single"
+        Profile::CG_SINGLE.name
     }
 
     fn solve_observed(
@@ -45,7 +45,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("cg-single", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::CG_SINGLE, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };
@@ -90,6 +90,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
                     [p, s, x + alpha * p, r - alpha * s]
                 });
             }
+            run.gained(alpha, gamma);
             let [next, uw, rr] = products(&r, &mut u, &mut w);
             done = run.converged(rr)?;
             beta = next / gamma;

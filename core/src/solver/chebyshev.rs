@@ -1,7 +1,7 @@
 //! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
 /// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded once.
@@ -60,7 +60,7 @@ pub struct Chebyshev {
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
     fn name(&self) -> &'static str {
-        "chebyshev"
+        Profile::CHEBYSHEV.name
     }
 
     fn solve_observed(
@@ -73,7 +73,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let mut run = match Run::begin("chebyshev", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::CHEBYSHEV, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

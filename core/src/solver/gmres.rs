@@ -1,7 +1,7 @@
 //! The restarted generalised minimal residual method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -102,7 +102,7 @@ impl<T: Real> Triangle<T> {
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
     fn name(&self) -> &'static str {
-        "gmres"
+        Profile::GMRES.name
     }
 
     fn solve_observed(
@@ -116,7 +116,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         self.check()?;
-        let mut run = match Run::begin("gmres", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::GMRES, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -1,7 +1,7 @@
 //! Jacobi's method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Report, Solver, SolverError};
+use super::{Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -37,7 +37,7 @@ impl Jacobi {
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
     fn name(&self) -> &'static str {
-        "jacobi"
+        Profile::JACOBI.name
     }
 
     fn solve_observed(
@@ -51,7 +51,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         self.check()?;
-        let mut run = match Run::begin("jacobi", engine, (a, &*m), b, x, parameters, observe)? {
+        let mut run = match Run::begin(Profile::JACOBI, engine, (a, &*m), b, x, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

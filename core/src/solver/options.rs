@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
     BiCgStab, BlockDiagonal, Bounds, Cg, Chebyshev, ChebyshevPolynomial, Diagonal, Engine, Gmres, Identity, Jacobi,
-    METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, SingleReductionCg, Solver, SolverError,
+    METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, Profile, SingleReductionCg, Solver, SolverError,
+    check_block_size, check_degree,
 };
 use crate::error::{Error, Result};
 use crate::plan::named;
@@ -46,17 +47,22 @@ impl Method {
         ]
     }
 
+    /// Its name, and how it advances.
+    pub fn profile(&self) -> Profile {
+        match self {
+            Method::Cg => Profile::CG,
+            Method::SingleReductionCg => Profile::CG_SINGLE,
+            Method::PipelinedCg(_) => Profile::CG_PIPELINED,
+            Method::BiCgStab => Profile::BICGSTAB,
+            Method::Gmres(_) => Profile::GMRES,
+            Method::Chebyshev(_) => Profile::CHEBYSHEV,
+            Method::Jacobi(_) => Profile::JACOBI,
+        }
+    }
+
     /// The name under which it is chosen and reported.
     pub fn name(&self) -> &'static str {
-        match self {
-            Method::Cg => "cg",
-            Method::SingleReductionCg => "cg-single",
-            Method::PipelinedCg(_) => "cg-pipelined",
-            Method::BiCgStab => "bicgstab",
-            Method::Gmres(_) => "gmres",
-            Method::Chebyshev(_) => "chebyshev",
-            Method::Jacobi(_) => "jacobi",
-        }
+        self.profile().name
     }
 
     /// Whether the matrix must be symmetric positive definite.
@@ -242,11 +248,25 @@ pub fn polynomial_bounds<T: Real, E: Engine<T>>(
 ) -> Result<(Option<Diagonal<T>>, Bounds), SolverError> {
     let mut scale = Diagonal::new(a).ok();
     let high = match &mut scale {
-        Some(scale) => Bounds::estimate(engine, a, scale, 30)?,
-        None => Bounds::estimate(engine, a, &mut Identity, 30)?,
+        Some(scale) => Bounds::estimate(engine, a, scale, 30),
+        None => Bounds::estimate(engine, a, &mut Identity, 30),
     }
+    .map_err(of_polynomial)?
     .high();
     Ok((scale, Bounds::new(high / 30.0, 1.1 * high)?))
+}
+
+/// The estimate's error as the preconditioner's: who asked for it need not know of the method that makes it.
+fn of_polynomial(error: SolverError) -> SolverError {
+    let reason = match &error {
+        SolverError::Indefinite { quantity, value, .. } => {
+            format!("it needs a symmetric positive definite matrix, and {quantity} = {value:e}")
+        }
+        SolverError::NotFinite { quantity, .. } => format!("{quantity} is not finite"),
+        SolverError::Breakdown { quantity, .. } => format!("{quantity} vanished"),
+        _ => return error,
+    };
+    Error::invalid("the chebyshev preconditioner", reason, "take jacobi, block-jacobi or none").into()
 }
 
 impl Display for Preconditioning {
@@ -271,18 +291,22 @@ impl FromStr for Preconditioning {
         let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);
         let preconditioner = found.ok_or_else(|| Error::unknown("preconditioner", text, PRECONDITIONERS))?;
         let Some(parameter) = parameter else { return Ok(preconditioner) };
-        let number = parameter.parse::<usize>().ok();
-        let given = match preconditioner {
-            Preconditioning::BlockJacobi { .. } => {
-                number.filter(|&size| size > 0).map(|size| Preconditioning::BlockJacobi { size })
+        match (preconditioner, parameter.parse::<usize>()) {
+            (Preconditioning::BlockJacobi { .. }, Ok(size)) => {
+                check_block_size(size)?;
+                Ok(Preconditioning::BlockJacobi { size })
             }
-            Preconditioning::Chebyshev { .. } => number.map(|degree| Preconditioning::Chebyshev { degree }),
-            _ => None,
-        };
-        given.ok_or_else(|| {
-            let change = "write it like block-jacobi:8, chebyshev:3, or without a number";
-            Error::invalid(format!("preconditioner `{text}`"), format!("{name} has no parameter `{parameter}`"), change)
-        })
+            (Preconditioning::Chebyshev { .. }, Ok(degree)) => {
+                check_degree(degree)?;
+                Ok(Preconditioning::Chebyshev { degree })
+            }
+            _ => {
+                let (what, reason) =
+                    (format!("preconditioner `{text}`"), format!("{name} has no parameter `{parameter}`"));
+                let change = "write it like block-jacobi:8, chebyshev:3, or without a number";
+                Err(Error::invalid(what, reason, change))
+            }
+        }
     }
 }
 

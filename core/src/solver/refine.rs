@@ -46,7 +46,7 @@ impl<E: Engine<f64>> Refinement<E> {
     ) -> Result<Report, SolverError> {
         let (engine, a) = (&self.engine, &*self.operator);
         let square = |b: &[f64]| engine.dot(b, b);
-        let mut run = match Run::open(self.plan.method.name(), a.rows(), b, x, square, parameters, observe)? {
+        let mut run = match Run::open(self.plan.method.profile(), a.rows(), b, x, square, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -1,11 +1,52 @@
 //! Methods and preconditioners by name, with their default parameters.
 
-use super::{Engine, Method, Operator, Preconditioner, Preconditioning, Solver, SolverError};
+use super::{Engine, Measure, Method, Operator, Preconditioner, Preconditioning, Solver, SolverError};
 use crate::error::Result;
 use crate::real::Real;
 
+/// What a run has to know of its method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Profile {
+    /// The name under which it is chosen and reported.
+    pub name: &'static str,
+    /// What its progress is measured by.
+    pub measure: Measure,
+}
+
+impl Profile {
+    const fn new(name: &'static str, measure: Measure) -> Profile {
+        Profile { name, measure }
+    }
+
+    pub(super) const CG: Profile = Profile::new("cg", Measure::Energy);
+    pub(super) const CG_SINGLE: Profile = Profile::new("cg-single", Measure::Energy);
+    pub(super) const CG_PIPELINED: Profile = Profile::new("cg-pipelined", Measure::Energy);
+    pub(super) const BICGSTAB: Profile = Profile::new("bicgstab", Measure::Residual);
+    pub(super) const GMRES: Profile = Profile::new("gmres", Measure::Residual);
+    pub(super) const CHEBYSHEV: Profile = Profile::new("chebyshev", Measure::Residual);
+    pub(super) const JACOBI: Profile = Profile::new("jacobi", Measure::Residual);
+
+    const ALL: [Profile; 7] = [
+        Profile::CG,
+        Profile::CG_SINGLE,
+        Profile::CG_PIPELINED,
+        Profile::BICGSTAB,
+        Profile::GMRES,
+        Profile::CHEBYSHEV,
+        Profile::JACOBI,
+    ];
+}
+
 /// The names of the methods.
-pub const METHODS: [&str; 7] = ["cg", "cg-single", "cg-pipelined", "bicgstab", "gmres", "chebyshev", "jacobi"];
+pub const METHODS: [&str; 7] = {
+    let mut names = [""; 7];
+    let mut k = 0;
+    while k < names.len() {
+        names[k] = Profile::ALL[k].name;
+        k += 1;
+    }
+    names
+};
 
 /// The names of the preconditioners.
 pub const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::real::DType;
 
 /// When a solver stops. Norms are Euclidean; `r = b - A x`.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,12 +15,15 @@ pub struct Parameters {
     pub relative: f64,
     /// Stop when `|r| <= absolute`. Default 0, which leaves this test out.
     pub absolute: f64,
-    /// Iterations at most, and entries that the history has room for. Default 10,000.
+    /// Iterations at most. Default 10,000.
     pub iterations: usize,
     /// Wall time at most, looked at once an iteration. Default none.
     pub time: Option<Duration>,
-    /// Give up when this many iterations in a row bring no new least residual. Default 1,000.
-    pub stagnation: usize,
+    /// Give up when this many iterations in a row bring no progress; nothing for never. Default 1,000.
+    ///
+    /// Progress is a new least residual or, with conjugate gradients, energy: see [`Measure`](super::Measure). Iterations of
+    /// these are looked at in stretches of this length.
+    pub stagnation: Option<usize>,
     /// By how many times the true residual may exceed the threshold when the recurred one has met it. Default 10.
     ///
     /// Recurred residuals go on falling after rounding has stopped the true one; a larger gap is
@@ -29,8 +33,14 @@ pub struct Parameters {
 
 impl Parameters {
     /// The defaults that the fields name.
-    pub const DEFAULT: Parameters =
-        Parameters { relative: 1e-6, absolute: 0.0, iterations: 10_000, time: None, stagnation: 1_000, drift: 10.0 };
+    pub const DEFAULT: Parameters = Parameters {
+        relative: 1e-6,
+        absolute: 0.0,
+        iterations: 10_000,
+        time: None,
+        stagnation: Some(1_000),
+        drift: 10.0,
+    };
 
     /// Checks that the tolerances are numbers that a residual can be compared with.
     pub fn check(&self) -> Result<()> {
@@ -55,6 +65,8 @@ impl Default for Parameters {
 pub struct Report {
     /// The method's name.
     pub method: &'static str,
+    /// The type that it computed in; of mixed precision, that of the corrections.
+    pub dtype: DType,
     /// Iterations done.
     pub iterations: usize,
     /// The norm of the residual before each iteration and after the last: `history[k]` is that of the k-th iterate.
@@ -71,9 +83,10 @@ pub struct Report {
 
 impl Report {
     /// The report of a run that has not begun.
-    pub(super) fn empty(method: &'static str) -> Report {
+    pub(super) fn empty(method: &'static str, dtype: DType) -> Report {
         Report {
             method,
+            dtype,
             iterations: 0,
             history: Vec::new(),
             threshold: 0.0,
@@ -138,10 +151,11 @@ pub enum SolverError {
     },
     /// The residual no longer falls.
     #[error(
-        "{} stagnated after {} iterations at a residual of {:e} (wanted {:e}); loosen the tolerance, compute in f64, \
-         or use a better preconditioner",
+        "{} stagnated after {} iterations at a residual of {:e} (wanted {:e}); loosen the tolerance{} or use a better \
+         preconditioner",
         .report.method, .report.iterations,
-        .report.true_residual.or(.report.history.last().copied()).unwrap_or(f64::NAN), .report.threshold
+        .report.true_residual.or(.report.history.last().copied()).unwrap_or(f64::NAN), .report.threshold,
+        if .report.dtype == DType::F32 { ", compute in f64" } else { "" }
     )]
     Stagnation {
         /// What was done until then.
@@ -160,7 +174,7 @@ pub enum SolverError {
     },
     /// The matrix is not symmetric, and the method is for symmetric ones only; nothing was computed.
     #[error(
-        "{method} needs a symmetric matrix, and this one has {value} at row {row}, column {column} and {mirror} across \
+        "{method} needs a symmetric matrix, and this one has {value:e} at row {row}, column {column} and {mirror:e} across \
          the diagonal; use bicgstab or gmres"
     )]
     NotSymmetric {
@@ -177,7 +191,7 @@ pub enum SolverError {
     },
     /// An entry of the diagonal is not positive, and the method is for positive definite matrices only; nothing was computed.
     #[error(
-        "{method} needs a positive definite matrix, and this one has {value} on the diagonal of row {row}; use gmres"
+        "{method} needs a positive definite matrix, and this one has {value:e} on the diagonal of row {row}; use gmres"
     )]
     NotPositive {
         /// The method's name.
@@ -219,6 +233,22 @@ pub enum SolverError {
 impl SolverError {
     /// What was done until the error; nothing where the arguments were refused.
     pub fn report(&self) -> Option<&Report> {
+        match self {
+            SolverError::Invalid(_)
+            | SolverError::NotSymmetric { .. }
+            | SolverError::NotPositive { .. }
+            | SolverError::Singular { .. } => None,
+            SolverError::Breakdown { report, .. }
+            | SolverError::Indefinite { report, .. }
+            | SolverError::Stagnation { report }
+            | SolverError::NotFinite { report, .. }
+            | SolverError::Stopped { report }
+            | SolverError::NotConverged { report, .. } => Some(report),
+        }
+    }
+
+    /// The same, to be changed by who ran the solver.
+    pub fn report_mut(&mut self) -> Option<&mut Report> {
         match self {
             SolverError::Invalid(_)
             | SolverError::NotSymmetric { .. }

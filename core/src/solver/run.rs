@@ -2,9 +2,14 @@
 
 use std::time::Instant;
 
-use super::{Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Report, SolverError};
+use super::progress::{Measure, Progress};
+use super::{Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Profile, Report, SolverError};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
+
+/// Entries of the history that are reserved before the loop: most runs never need more, and a limit of a thousand million
+/// iterations does not cost their memory.
+const HISTORY: usize = 1 << 16;
 
 /// A run of one method, from its arguments to its report: the stopping tests and the history that all backends share.
 ///
@@ -16,8 +21,7 @@ pub struct Run<'p> {
     started: Instant,
     clock: Clock,
     report: Report,
-    least: f64,
-    least_at: usize,
+    progress: Progress,
 }
 
 /// Who counts the seconds of the iterations.
@@ -52,7 +56,7 @@ fn reserved<T>(n: usize, what: &str, change: &str) -> Result<Vec<T>> {
 impl<'p> Run<'p> {
     /// Checks the arguments, reserves the history and finds the threshold.
     pub(super) fn begin<T: Real, E: Engine<T>>(
-        method: &'static str,
+        method: Profile,
         engine: &E,
         (a, m): (&dyn Operator<T>, &dyn Preconditioner<T, E>),
         b: &[T],
@@ -72,7 +76,7 @@ impl<'p> Run<'p> {
     /// Checks the arguments of a run on a matrix of `rows` rows, reserves the history and finds the threshold; `square`
     /// is the dot product of a vector with itself.
     pub fn open<T: Real>(
-        method: &'static str,
+        method: Profile,
         rows: usize,
         b: &[T],
         x: &mut [T],
@@ -88,16 +92,15 @@ impl<'p> Run<'p> {
             }
         }
         parameters.check()?;
-        let room = parameters.iterations.saturating_add(1);
-        let history = reserved(room, "a solver's history, in iterations", "lower Parameters::iterations")?;
+        let room = parameters.iterations.saturating_add(1).min(HISTORY);
+        let history = reserved(room, "a solver's history, in iterations", "allow fewer iterations")?;
         let mut run = Run {
             parameters,
             observe: Some(observe),
             started,
             clock: Clock::Own(None),
-            report: Report { history, ..Report::empty(method) },
-            least: f64::INFINITY,
-            least_at: 0,
+            report: Report { history, ..Report::empty(method.name, T::DTYPE) },
+            progress: Progress::new::<T>(method.measure, parameters.stagnation),
         };
         let square = square(b).to_f64();
         if !square.is_finite() {
@@ -124,9 +127,8 @@ impl<'p> Run<'p> {
             observe: None,
             started: Instant::now(),
             clock: Clock::Own(None),
-            report: Report::empty(method),
-            least: f64::INFINITY,
-            least_at: 0,
+            report: Report::empty(method, DType::F64),
+            progress: Progress::new::<f64>(Measure::Residual, None),
         }
     }
 
@@ -155,34 +157,26 @@ impl<'p> Run<'p> {
     }
 
     /// Sets the last entry of the history to the true residual, where recurrences have lost it and start anew; an error where no
-    /// iteration is left.
+    /// iteration is left, and where the last such start was of no use.
     pub(super) fn lost(&mut self, norm: f64) -> Result<(), SolverError> {
         self.measured(norm);
-        if norm < self.least {
-            (self.least, self.least_at) = (norm, self.report.iterations);
-        }
         if self.report.iterations >= self.parameters.iterations {
-            Err(self.exhausted(Exhausted::Iterations))
-        } else {
-            Ok(())
+            return Err(self.exhausted(Exhausted::Iterations));
         }
+        if self.progress.is_settled(norm) { Err(self.stagnation()) } else { Ok(()) }
     }
 
     /// An error of an inner run, with this run's report in its place.
     pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
-        match &mut inner {
-            SolverError::Breakdown { report, .. }
-            | SolverError::Indefinite { report, .. }
-            | SolverError::Stagnation { report }
-            | SolverError::NotFinite { report, .. }
-            | SolverError::Stopped { report }
-            | SolverError::NotConverged { report, .. } => *report = self.boxed(),
-            SolverError::Invalid(_)
-            | SolverError::NotSymmetric { .. }
-            | SolverError::NotPositive { .. }
-            | SolverError::Singular { .. } => {}
+        if let Some(report) = inner.report_mut() {
+            *report = self.take();
         }
         inner
+    }
+
+    /// An iteration has reduced the square of the error's A-norm by this much, `alpha rho` of conjugate gradients.
+    pub(super) fn gained<T: Real>(&mut self, alpha: T, rho: T) {
+        self.progress.gained(alpha.to_f64() * rho.to_f64());
     }
 
     /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
@@ -194,7 +188,12 @@ impl<'p> Run<'p> {
     pub fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
         let iteration = self.report.history.len();
         self.report.iterations = iteration;
-        // Within the capacity reserved: iteration <= parameters.iterations.
+        if self.report.history.try_reserve(1).is_err() {
+            let change = "allow fewer iterations";
+            return Err(
+                Error::limit("a solver's history, in iterations", iteration, "the memory there is", change).into()
+            );
+        }
         self.report.history.push(residual);
         if !residual.is_finite() {
             return Err(self.not_finite("|r|"));
@@ -210,14 +209,11 @@ impl<'p> Run<'p> {
         if stop {
             return Err(SolverError::Stopped { report: self.boxed() });
         }
-        if residual < self.least {
-            self.least = residual;
-            self.least_at = iteration;
-        }
+        let is_over = self.progress.is_over(iteration, residual);
         if iteration >= self.parameters.iterations {
             return Err(self.exhausted(Exhausted::Iterations));
         }
-        if iteration - self.least_at >= self.parameters.stagnation.max(1) {
+        if is_over {
             return Err(self.stagnation());
         }
         if self.parameters.time.is_some_and(|limit| now - self.started >= limit) {
@@ -263,8 +259,8 @@ impl<'p> Run<'p> {
 
     fn take(&mut self) -> Report {
         self.report.seconds = self.started.elapsed().as_secs_f64();
-        let method = self.report.method;
-        std::mem::replace(&mut self.report, Report::empty(method))
+        let (method, dtype) = (self.report.method, self.report.dtype);
+        std::mem::replace(&mut self.report, Report::empty(method, dtype))
     }
 
     fn boxed(&mut self) -> Box<Report> {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
-use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{Boundary, DType, Result};
 
 use super::{COMMON, constant, literal};
@@ -81,6 +81,9 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         String::new()
     };
     let _ = writeln!(text, "#define CLUSTERED{clustered}");
+    let measure = options.method.profile().measure;
+    let _ = writeln!(text, "constexpr bool BY_ENERGY = {};", measure == Measure::Energy);
+    let _ = writeln!(text, "constexpr double LEAST_SHARE = {:e};", Measure::least_share(dtype));
     let mut names = |name: &str, value: &str| {
         let _ = writeln!(text, "constexpr int {name} = {value};");
     };

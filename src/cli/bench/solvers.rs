@@ -21,8 +21,9 @@ Examples:
   abide bench solvers --matrix 1138_bus.mtx --matrix trefethen:2000 --method cg --method cg-single
   abide bench solvers --matrix hpcg:64x64x64 --cache none --cache mixed --csv results.csv
 
-A row: the median time of an iteration over the runs, ± the one farthest from it, each of solves of a fixed number of \
-iterations; the iterations to the tolerance; and what these left of the right-hand side, |b − Ax| / |b|, computed in f64 \
+A row: the median time of an iteration over the runs, ± the one farthest from it: what solves of a fixed number of \
+iterations take more than solves of half as many, so that it does not depend on the number; what a solve takes beside \
+its iterations, to launch and to load what stays on the chip; the iterations to the tolerance; and what these left of the right-hand side, |b − Ax| / |b|, computed in f64 \
 on the CPU. Bound: what the plan's bytes take at the memory's bandwidth, over the time measured. A residual that is \
 not what the solver said is told below the row, and the command fails.";
 
@@ -256,7 +257,7 @@ impl Results {
     fn title(&self, notes: &[String]) -> String {
         self.machine.title(notes)
             + &format!(
-                "\n{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10}{:>7}{:>8}{:>11}{:>11}\n",
+                "\n{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10}{:>7}{:>8}{:>10}{:>11}{:>11}\n",
                 "matrix",
                 "type",
                 "rows",
@@ -266,6 +267,7 @@ impl Results {
                 "µs/iter",
                 "± %",
                 "% bound",
+                "µs/solve",
                 "iterations",
                 "residual"
             )
@@ -278,7 +280,7 @@ impl Results {
             _ => "-".to_owned(),
         };
         let mut text = format!(
-            "{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10.2}{:>7.1}{:>8}{:>11}{:>11.1e}\n",
+            "{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10.2}{:>7.1}{:>8}{:>10.1}{:>11}{:>11.1e}\n",
             row.matrix,
             row.dtype,
             row.rows,
@@ -288,6 +290,7 @@ impl Results {
             row.us_per_iteration,
             row.spread_percent,
             bound,
+            row.us_per_solve,
             row.iterations,
             row.true_residual,
         );
@@ -326,14 +329,14 @@ impl Results {
         for Missing { label, error } in &self.missing {
             comment(format!("{label}: {}", reason(error)));
         }
-        text += "matrix,dtype,rows,nnz,method,cache,us_per_iteration,spread_percent,iterations,true_residual\n";
+        text += "matrix,dtype,rows,nnz,method,cache,us_per_iteration,spread_percent,us_per_solve,iterations,true_residual\n";
         for row in self.rows.iter().filter(|row| row.holds()) {
             let Row { matrix, dtype, rows, nnz, method, cache, iterations, .. } = row;
-            let (us, spread) = (significant(row.us_per_iteration), significant(row.spread_percent));
+            let [us, spread, solve] = [row.us_per_iteration, row.spread_percent, row.us_per_solve].map(significant);
             let residual = row.true_residual;
             let _ = writeln!(
                 text,
-                "\"{}\",{dtype},{rows},{nnz},{method},{cache},{us},{spread},{iterations},{residual:.2e}",
+                "\"{}\",{dtype},{rows},{nnz},{method},{cache},{us},{spread},{solve},{iterations},{residual:.2e}",
                 matrix.replace('"', "\"\"")
             );
         }

@@ -55,12 +55,17 @@ pub struct Solve {
     preconditioner: Preconditioning,
 
     /// Stop when the residual's norm is at most this times the right-hand side's
-    #[arg(long, default_value = "1e-8", value_name = "T", allow_negative_numbers = true)]
+    #[arg(long, default_value = "1e-8", value_name = "T", value_parser = tolerance, allow_negative_numbers = true)]
     tolerance: f64,
 
     /// Iterations at most
     #[arg(long, default_value = "10000", value_name = "N")]
     max_iterations: usize,
+
+    /// Give up when so many iterations in a row bring no progress: no new least residual or, with conjugate gradients, no
+    /// more of the error's A-norm than rounding undoes; or off
+    #[arg(long, default_value = "1000", value_name = "N|off")]
+    stagnation: Stagnation,
 
     /// Seconds at most
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -95,6 +100,31 @@ pub struct Solve {
     json: bool,
 }
 
+/// Iterations without progress at most; nothing for any number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stagnation(Option<usize>);
+
+impl std::str::FromStr for Stagnation {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match (text, text.parse()) {
+            ("off", _) => Ok(Stagnation(None)),
+            (_, Ok(iterations)) if iterations > 0 => Ok(Stagnation(Some(iterations))),
+            _ => {
+                let reason = "neither a whole number of 1 or more nor off";
+                Err(Error::invalid(format!("stagnation `{text}`"), reason, "write it like 1000, or off"))
+            }
+        }
+    }
+}
+
+fn tolerance(text: &str) -> Result<f64> {
+    text.parse().ok().filter(|t: &f64| t.is_finite() && *t >= 0.0).ok_or_else(|| {
+        Error::invalid(format!("tolerance `{text}`"), "not a finite number of 0 or more", "write it like 1e-8")
+    })
+}
+
 fn seconds(text: &str) -> Result<Duration> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.ok_or_else(|| Error::invalid(format!("time `{text}`"), "not a number of seconds", "write it like 2.5"))
@@ -118,6 +148,7 @@ impl Solve {
             relative: self.tolerance,
             iterations: self.max_iterations,
             time: self.time_limit,
+            stagnation: self.stagnation.0,
             ..Parameters::DEFAULT
         };
         let mut described = Described::new(system.matrix)

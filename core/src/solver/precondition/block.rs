@@ -19,10 +19,13 @@ pub struct BlockDiagonal<T> {
     inverses: Vec<T>,
 }
 
-/// An error for blocks of no rows.
+/// The most rows of a block: inverting one of n rows takes n^3 operations, and cannot be stopped.
+pub const MAX_BLOCK: usize = 1000;
+
+/// An error for blocks of no rows, or of too many.
 pub(crate) fn check_block_size(size: usize) -> Result<()> {
-    if size == 0 {
-        return Err(Error::limit("the rows of a block of block-Jacobi", 0, "at least 1", "take 8"));
+    if !(1..=MAX_BLOCK).contains(&size) {
+        return Err(Error::limit("the rows of a block of block-Jacobi", size, format!("1 to {MAX_BLOCK}"), "take 8"));
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 mod block;
 mod polynomial;
 
-pub use block::BlockDiagonal;
 pub(crate) use block::check_block_size;
-pub use polynomial::ChebyshevPolynomial;
+pub use block::{BlockDiagonal, MAX_BLOCK};
+pub(crate) use polynomial::check_degree;
+pub use polynomial::{ChebyshevPolynomial, MAX_DEGREE};
 
 use super::{Engine, Operator, Serial};
 use crate::error::{Error, Result};
@@ -72,7 +73,7 @@ impl<T: Real> Diagonal<T> {
             let inverse = T::ONE / *value;
             if *value == T::ZERO || !value.is_finite() || !inverse.is_finite() {
                 let what = format!("the diagonal entry of row {row}");
-                let reason = format!("{value} has no finite inverse");
+                let reason = format!("{:e} has no finite inverse", value.to_f64());
                 return Err(Error::invalid(what, reason, "reorder the rows or use another preconditioner"));
             }
             *value = inverse;

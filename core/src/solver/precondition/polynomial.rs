@@ -7,6 +7,17 @@ use crate::solver::chebyshev::Recurrence;
 use crate::solver::run::zeros;
 use crate::solver::{Bounds, Engine, Operator};
 
+/// The highest degree: an application of more products could not be stopped for long, and would be no approximation any more.
+pub const MAX_DEGREE: usize = 1000;
+
+/// An error for a degree above [`MAX_DEGREE`].
+pub(crate) fn check_degree(degree: usize) -> Result<()> {
+    if degree > MAX_DEGREE {
+        return Err(Error::limit("the degree of the chebyshev preconditioner", degree, MAX_DEGREE, "take 3"));
+    }
+    Ok(())
+}
+
 /// `M^-1 = s(D^-1 A) D^-1`, where `1 - t s(t)` is the Chebyshev polynomial of degree `degree + 1` that is least on the bounds and 1 at 0.
 ///
 /// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2. It is `degree + 1` steps of Chebyshev
@@ -27,7 +38,12 @@ impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
     /// Of degree `degree` in `A`, or in `D^-1 A` where `scale` holds the diagonal; `bounds` are those of its eigenvalues.
     ///
     /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the method outside.
+    ///
+    /// # Errors
+    ///
+    /// A degree above [`MAX_DEGREE`], and a scale of another length than the operator has rows.
     pub fn new(a: impl Operator<T> + 'a, scale: Option<Diagonal<T>>, bounds: Bounds, degree: usize) -> Result<Self> {
+        check_degree(degree)?;
         let n = a.rows();
         if let Some(rows) = scale.as_ref().map(|scale| scale.inverse().len()).filter(|&rows| rows != n) {
             let reason = format!("{rows} values for a matrix of {n} rows");

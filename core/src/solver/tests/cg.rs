@@ -160,3 +160,32 @@ fn a_definite_matrix_is_never_called_indefinite() {
     run::<f64>();
     run::<f32>();
 }
+
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last iterations: it says nothing of progress.
+#[test]
+fn a_residual_that_rises_for_long_is_no_stagnation() {
+    let n = 600;
+    let a = Dense::<f64>::laplacian_1d(n);
+    for solver in forms::<f64>() {
+        let parameters = Parameters { relative: 1e-8, stagnation: Some(7), ..Parameters::default() };
+        let mut x = vec![0.0; n];
+        let report = solver.solve(&a, &vec![1.0; n], &mut x, &parameters).unwrap();
+        let least = report.history.iter().enumerate().filter(|(k, _)| k + 50 < report.iterations);
+        assert!(least.clone().all(|(_, residual)| *residual >= report.history[0]), "{}", solver.name());
+        assert!(report.iterations.abs_diff(n / 2) <= 3, "{}: {}", solver.name(), report.iterations);
+    }
+}
+
+/// A threshold of 0 cannot be met: once residuals are below rounding, more iterations change nothing, and the run ends as stagnated.
+#[test]
+fn energies_below_rounding_end_a_run_without_a_threshold() {
+    let a = Dense::<f64>::laplacian_1d(40);
+    for solver in forms::<f64>() {
+        let parameters = Parameters { relative: 0.0, absolute: 0.0, stagnation: Some(30), ..Parameters::default() };
+        let error = solver.solve(&a, &random::<f64>(40, 9), &mut vec![0.0; 40], &parameters).unwrap_err();
+        let name = solver.name();
+        let ends = matches!(error, SolverError::Stagnation { .. } | SolverError::Breakdown { .. });
+        assert!(ends && error.history().len() > 60, "{name}: {error}");
+        assert!(error.history().last().is_some_and(|residual| *residual < 1e-14), "{name}: {error}");
+    }
+}

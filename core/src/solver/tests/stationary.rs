@@ -71,7 +71,7 @@ fn divergence_is_an_error() {
     let a = Dense::<f64>::from_fn(3, |i, j| if i == j { 1.0 } else { 0.9 });
     let error = solved(&Jacobi::default(), &a, &mut Identity, &[1.0, 2.0, -1.0], 1e-6).unwrap_err();
     assert!(matches!(error, SolverError::Stagnation { .. } | SolverError::NotFinite { .. }), "{error}");
-    let parameters = Parameters { stagnation: 10, ..Parameters::default() };
+    let parameters = Parameters { stagnation: Some(10), ..Parameters::default() };
     let solver: &dyn Solver<f64> = &Jacobi::default();
     let error = solver.solve(&a, &[1.0, 2.0, -1.0], &mut [0.0; 3], &parameters).unwrap_err();
     assert!(matches!(error, SolverError::Stagnation { .. }) && error.history().len() <= 20, "{error}");

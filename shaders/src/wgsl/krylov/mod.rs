@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 use abide_core::plan::Dispatches;
 use abide_core::plan::krylov::{VECTOR_NAMES, Vector, applied};
-use abide_core::solver::{GridOperator, Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Error, Result};
 
 use super::language::literal;
@@ -73,7 +73,7 @@ pub fn triangle_numbers(restart: usize) -> usize {
 pub const STATE_WORDS: usize = 6;
 
 /// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least square.
-pub const STATE_NUMBERS: usize = 8;
+pub const STATE_NUMBERS: usize = 10;
 
 /// Words of the kernels' `Task` before its numbers.
 pub const TASK_WORDS: usize = 8;
@@ -189,7 +189,9 @@ pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, scri
     }
     let _ = writeln!(text, "const HAS_LONG: bool = {};", layout.longest.is_some());
     let _ = writeln!(text, "const POINTWISE: bool = {is_pointwise};");
-    for (name, value) in [("ZERO", 0.0), ("ONE", 1.0)] {
+    let measure = options.method.profile().measure;
+    let _ = writeln!(text, "const BY_ENERGY: bool = {};", measure == Measure::Energy);
+    for (name, value) in [("ZERO", 0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))] {
         let _ = writeln!(text, "const {name}: real = {};", literal(dtype, value));
     }
     for (number, (name, quantity)) in QUANTITIES.iter().enumerate() {

@@ -29,7 +29,7 @@ pub enum Status {
     Confirm,
     /// GMRES's cycle is at its end.
     Closing,
-    /// A cycle has not lowered the residual.
+    /// No progress, other than the history tells.
     Stagnant,
 }
 

@@ -1,0 +1,128 @@
+//! Whether an iteration still gets nearer to the solution, by what its method reduces.
+
+use crate::real::{DType, Real};
+
+/// What a method reduces from iteration to iteration, and what its progress is measured by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// The norm of the residual.
+    Residual,
+    /// The A-norm of the error. Its square falls by `alpha rho` in an iteration of conjugate gradients (Hestenes and
+    /// Stiefel, J. Res. NBS 49 (1952), theorem 6:1; in floating point too: Strakoš and Tichý, ETNA 13 (2002), 56–80). The norm
+    /// of their residual may rise for longer than the matrix has rows, and says nothing.
+    Energy,
+}
+
+impl Measure {
+    /// Of the energy taken off so far, what a stretch of iterations takes off at least: the square of the type's rounding.
+    ///
+    /// Each `alpha rho` is at least `|r|^2 / |A|`, and the sum of all `alpha rho` is at most `|x|_A^2`, so that a stretch
+    /// below this share has only residuals below `rounding |A| |x|`: what rounding `x` alone changes the residual by.
+    /// With a preconditioner the same holds of `M^-1 A`.
+    pub fn least_share(dtype: DType) -> f64 {
+        let rounding = match dtype {
+            DType::F32 => f64::from(f32::EPSILON) / 2.0,
+            DType::F64 => f64::EPSILON / 2.0,
+        };
+        rounding * rounding
+    }
+}
+
+/// The progress of a run.
+#[derive(Debug, Clone)]
+pub(super) struct Progress {
+    measure: Measure,
+    least_share: f64,
+    /// Iterations without progress at most.
+    patience: Option<usize>,
+    /// The least residual; of energies, the least true residual that the recurred one had fallen away from.
+    least: f64,
+    /// The iteration of the least residual; of energies, the first of the stretch.
+    since: usize,
+    /// The energy that the stretch has taken off.
+    stretch: f64,
+    /// The energy that was taken off before.
+    before: f64,
+}
+
+impl Progress {
+    pub fn new<T: Real>(measure: Measure, patience: Option<usize>) -> Progress {
+        let (least_share, patience) = (Measure::least_share(T::DTYPE), patience.map(|patience| patience.max(1)));
+        Progress { measure, least_share, patience, least: f64::INFINITY, since: 0, stretch: 0.0, before: 0.0 }
+    }
+
+    /// An iteration has taken off so much energy.
+    pub fn gained(&mut self, energy: f64) {
+        self.stretch += energy;
+    }
+
+    /// Whether the run has stagnated with this residual of the iterate of this number.
+    pub fn is_over(&mut self, iteration: usize, residual: f64) -> bool {
+        match self.measure {
+            Measure::Residual => {
+                if residual < self.least {
+                    (self.least, self.since) = (residual, iteration);
+                }
+                self.patience.is_some_and(|patience| iteration - self.since >= patience)
+            }
+            Measure::Energy => {
+                if self.patience.is_none_or(|patience| iteration - self.since < patience) {
+                    return false;
+                }
+                let whole = self.before + self.stretch;
+                // A sum that overflows or underflows says nothing.
+                let is_over = whole.is_finite() && self.stretch < self.least_share * whole;
+                (self.since, self.stretch, self.before) = (iteration, 0.0, whole);
+                is_over
+            }
+        }
+    }
+
+    /// Whether there is no more to gain from another start at `x`, whose true residual has this norm: the last start has not halved it.
+    pub fn is_settled(&mut self, norm: f64) -> bool {
+        let is_settled = norm > 0.5 * self.least;
+        self.least = norm;
+        is_settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residuals_that_fall_no_more_end_a_run() {
+        let mut progress = Progress::new::<f64>(Measure::Residual, Some(3));
+        let told: Vec<bool> = [4.0, 3.0, 5.0, 3.0, 2.0, 2.0, 2.0, 2.0]
+            .iter()
+            .enumerate()
+            .map(|(k, &residual)| progress.is_over(k, residual))
+            .collect();
+        assert_eq!(told, [false, false, false, false, false, false, false, true]);
+        let mut endless = Progress::new::<f64>(Measure::Residual, None);
+        assert!((0..10_000).all(|k| !endless.is_over(k, 1.0)));
+    }
+
+    #[test]
+    fn energies_below_rounding_end_a_run_and_rising_residuals_do_not() {
+        let ends = |share: f64| {
+            let mut progress = Progress::new::<f64>(Measure::Energy, Some(10));
+            (0..60).position(|k| {
+                if k > 0 {
+                    progress.gained(if k <= 10 { 1.0 } else { share });
+                }
+                progress.is_over(k, k as f64)
+            })
+        };
+        assert_eq!(ends(1e-20), None);
+        // Ten times 1e-34 a stretch, of 10 in all.
+        assert_eq!(ends(1e-34), Some(20));
+        assert_eq!(ends(f64::INFINITY), None);
+    }
+
+    #[test]
+    fn starts_go_on_while_they_halve_the_residual() {
+        let mut progress = Progress::new::<f64>(Measure::Energy, Some(10));
+        assert!(!progress.is_settled(1.0) && !progress.is_settled(0.4) && progress.is_settled(0.3));
+    }
+}
