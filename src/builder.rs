@@ -417,16 +417,12 @@ fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>, notes: &mut Vec<
 
 /// Checks that a parameter's value is a number of the run's type.
 pub(crate) fn check_parameter(name: &str, value: f64, dtype: DType) -> Result<()> {
-    let rounded = match dtype {
-        DType::F32 => f64::from(value as f32),
-        DType::F64 => value,
-    };
-    if rounded.is_finite() {
+    if dtype.is_finite(value) {
         return Ok(());
     }
     Err(Error::invalid(
         format!("parameter {name}"),
-        format!("{value} is not a finite number in {dtype}"),
+        format!("{value:?} is not a finite number in {dtype}"),
         "give a finite value",
     ))
 }

@@ -188,10 +188,11 @@ impl Boundaries {
         Boundaries([[boundary; 2]; 3])
     }
 
-    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`; axes that are
-    /// not named keep `default`.
+    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each once; axes that
+    /// are not named keep `default`.
     pub fn parse(text: &str, default: Boundary) -> Result<Self> {
         let mut boundaries = Boundaries::all(default);
+        let mut named = [[false; 2]; 3];
         for part in text.split(',') {
             let part = part.trim();
             let Some((axis, sides, boundary)) = split_axis(part) else {
@@ -207,14 +208,22 @@ impl Boundaries {
             };
             let boundary = boundary.parse()?;
             for side in sides {
+                if std::mem::replace(&mut named[axis][side], true) {
+                    return Err(Error::invalid(
+                        format!("boundary `{text}`"),
+                        format!("the {} side of axis {} has two", ["low", "high"][side], axis_name(axis)),
+                        "give each side one boundary",
+                    ));
+                }
                 boundaries.0[axis][side] = boundary;
             }
         }
         Ok(boundaries)
     }
 
-    /// Checks the boundaries of the axes there are against the domain and the radius of the program on each axis.
-    pub fn check(&self, shape: &Shape, radius: [usize; 3]) -> Result<()> {
+    /// Checks the boundaries of the axes there are against the domain, the radius of the program on each axis and the
+    /// type of the fields.
+    pub fn check(&self, shape: &Shape, radius: [usize; 3], dtype: DType) -> Result<()> {
         for axis in 3 - shape.dimensions()..3 {
             let [low, high] = self.0[axis];
             let name = axis_name(axis);
@@ -227,11 +236,11 @@ impl Boundaries {
             }
             for boundary in [low, high] {
                 if let Boundary::Constant(value) = boundary
-                    && !value.is_finite()
+                    && !dtype.is_finite(value)
                 {
                     return Err(Error::invalid(
                         format!("boundary of axis {name}"),
-                        format!("the constant {value} is not finite"),
+                        format!("the constant {value:?} is not a finite number in {dtype}"),
                         "give a finite value",
                     ));
                 }
@@ -352,14 +361,33 @@ mod tests {
         for bad in ["round", "y=round", "periodic,x=fixed", "constant=nan", "q=fixed"] {
             assert!(Boundaries::parse(bad, Boundary::Fixed).is_err(), "{bad}");
         }
+        for twice in ["x=fixed,x=mirror", "x=fixed,x=fixed", "x-=fixed,x=mirror", "y=mirror,x+=fixed,x+=constant=1"] {
+            let error = Boundaries::parse(twice, Boundary::Fixed).unwrap_err().to_string();
+            assert!(error.contains("axis x has two"), "{twice}: {error}");
+        }
+    }
+
+    #[test]
+    fn constants_are_numbers_of_the_type() {
+        let shape = Shape::new(&[9, 9]).unwrap();
+        let check = |value, dtype| Boundaries::all(Boundary::Constant(value)).check(&shape, [0, 1, 1], dtype);
+        assert!(check(3e38, DType::F32).is_ok() && check(1e39, DType::F64).is_ok());
+        assert!(
+            check(1e39, DType::F32)
+                .unwrap_err()
+                .to_string()
+                .contains("the constant 1e39 is not a finite number in f32")
+        );
+        assert!(check(f64::INFINITY, DType::F64).is_err());
     }
 
     #[test]
     fn thin_domains_and_half_periodic_axes_are_refused() {
         let shape = Shape::new(&[1, 9]).unwrap();
-        assert!(Boundaries::all(Boundary::Mirror).check(&shape, [0, 2, 2]).is_err());
-        assert!(Boundaries::all(Boundary::Constant(0.0)).check(&shape, [0, 2, 2]).is_ok());
-        assert!(Boundaries::parse("x-=periodic", Boundary::Fixed).unwrap().check(&shape, [0, 0, 1]).is_err());
+        let check = |boundaries: Boundaries, radius| boundaries.check(&shape, radius, DType::F64);
+        assert!(check(Boundaries::all(Boundary::Mirror), [0, 2, 2]).is_err());
+        assert!(check(Boundaries::all(Boundary::Constant(0.0)), [0, 2, 2]).is_ok());
+        assert!(check(Boundaries::parse("x-=periodic", Boundary::Fixed).unwrap(), [0, 0, 1]).is_err());
     }
 
     #[test]

@@ -272,6 +272,6 @@ impl Problem {
                 "give one value each",
             ));
         }
-        self.boundaries.check(&self.shape, self.program.radius())
+        self.boundaries.check(&self.shape, self.program.radius(), self.dtype)
     }
 }

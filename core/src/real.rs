@@ -33,6 +33,14 @@ impl DType {
             DType::F64 => "f64",
         }
     }
+
+    /// Whether a number, rounded to the type, is finite.
+    pub fn is_finite(self, value: f64) -> bool {
+        match self {
+            DType::F32 => (value as f32).is_finite(),
+            DType::F64 => value.is_finite(),
+        }
+    }
 }
 
 impl Display for DType {

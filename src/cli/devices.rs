@@ -7,7 +7,7 @@ use abide::{DeviceSpec, Result};
 use clap::Args;
 use serde_json::json;
 
-use super::{Outcome, bytes};
+use super::{Ended, bytes};
 
 /// The arguments of `devices`.
 #[derive(Args)]
@@ -19,7 +19,7 @@ pub struct Devices {
 
 impl Devices {
     /// Prints every backend with its device, or why it has none.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         let all: Vec<(&str, Result<Opened>)> = backend::names().map(|name| (name, backend::open(name))).collect();
         if self.json {
             let each = all.iter().map(|(name, opened)| match opened {
@@ -27,7 +27,7 @@ impl Devices {
                 Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
             });
             super::print_json(&each.collect::<Vec<_>>())?;
-            return Ok(Outcome::Done);
+            return Ok(());
         }
         let mut text = String::new();
         for (name, opened) in &all {
@@ -48,7 +48,7 @@ impl Devices {
             let _ = writeln!(text, "\n--backend auto tries {name} first");
         }
         super::print(&text)?;
-        Ok(Outcome::Done)
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use abide::catalogue::{self, Entry};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Outcome, footprint};
+use super::{Ended, footprint};
 
 /// The arguments of `list`.
 #[derive(Args)]
@@ -22,7 +22,7 @@ pub struct List {
 
 impl List {
     /// Prints the catalogue.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         let entries: Vec<&Entry> = match &self.stencil {
             Some(name) => vec![catalogue::find(name)?],
             None => catalogue::entries().collect(),
@@ -36,7 +36,7 @@ impl List {
             }
             super::print(&text)?;
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 }
 

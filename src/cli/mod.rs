@@ -2,6 +2,7 @@
 
 mod bench;
 mod devices;
+mod ending;
 mod footprint;
 mod list;
 mod measured;
@@ -10,15 +11,21 @@ mod plan;
 mod problem;
 mod report;
 mod run;
+mod signals;
 mod solve;
 mod verify;
 mod view;
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
 use abide::{Error, Result};
 use clap::{Parser, Subcommand};
+
+use ending::{Ended, Ending, print_json, print_report};
 
 #[derive(Parser)]
 #[command(name = "abide", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110)]
@@ -39,7 +46,13 @@ Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide bench stencils --stencil 2d5pt --baseline
   abide view --scene coral
-  abide verify";
+  abide verify
+
+With --json, standard output is one JSON value, also where a command fails: \
+{ \"error\": a sentence, \"kind\": usage, refusal, not-converged, interrupted or device }.
+
+Exit status: 0 done; 1 refused, or a device is not there or failed; 2 the arguments are wrong; 3 a solver did not \
+converge; 130 ended by Ctrl-C, 143 by a request to end.";
 
 #[derive(Subcommand)]
 enum Verb {
@@ -61,35 +74,33 @@ enum Verb {
     Verify(verify::Verify),
 }
 
-/// How a command that made no error ended.
-enum Outcome {
-    Done,
-    /// What was to be shown does not hold.
-    Failed,
-    /// The user interrupted it; what was done until then is reported.
-    Interrupted,
+impl Verb {
+    fn execute(&self) -> Ended {
+        match self {
+            Verb::Run(args) => args.execute(),
+            Verb::Solve(args) => args.execute(),
+            Verb::View(args) => args.execute(),
+            Verb::List(args) => args.execute(),
+            Verb::Devices(args) => args.execute(),
+            Verb::Plan(args) => args.execute(),
+            Verb::Bench(args) => args.execute(),
+            Verb::Verify(args) => args.execute(),
+        }
+    }
 }
 
-/// Runs the command that the arguments name.
+/// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
-    let outcome = match Command::parse().verb {
-        Verb::Run(args) => args.execute(),
-        Verb::Solve(args) => args.execute(),
-        Verb::View(args) => args.execute(),
-        Verb::List(args) => args.execute(),
-        Verb::Devices(args) => args.execute(),
-        Verb::Plan(args) => args.execute(),
-        Verb::Bench(args) => args.execute(),
-        Verb::Verify(args) => args.execute(),
-    };
-    match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::Failed) => ExitCode::FAILURE,
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    ending::conclude(ending::wants_json(&arguments), || Ok(Command::try_parse_from(&arguments)?.verb.execute()))
+}
+
+/// Reads arguments, without the program's name before them, as the command would, and does nothing else: no file is
+/// looked at, nothing is printed. The error is what the command would say; a call for help is none.
+pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
+    match Command::try_parse_from(std::iter::once(OsString::from("abide")).chain(arguments)) {
+        Err(error) if error.use_stderr() => Err(error.to_string()),
+        _ => Ok(()),
     }
 }
 
@@ -104,11 +115,14 @@ fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a value to standard output as JSON.
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|e| Error::invalid("the report as JSON", e.to_string(), "leave --json out"))?;
-    print(&(text + "\n"))
+/// An error where an option is given twice for the same thing.
+fn once<T: Display>(option: &str, things: impl IntoIterator<Item = T>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    let mut things = things.into_iter().map(|thing| thing.to_string());
+    match things.find(|thing| !seen.insert(thing.clone())) {
+        Some(thing) => Err(Error::invalid(format!("{option} {thing}"), "it is given twice", "give it once")),
+        None => Ok(()),
+    }
 }
 
 /// A number of bytes with its unit.
@@ -151,6 +165,18 @@ mod tests {
     fn arguments_are_consistent() {
         use clap::CommandFactory;
         Command::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_are_checked_without_being_followed() {
+        let check = |line: &str| check_arguments(line.split_whitespace().map(OsString::from));
+        for good in ["run heat --steps 1 --output no/where.npy", "solve none.mtx", "--help", "run --help", "--version"]
+        {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for (bad, reason) in [("run heat --steps -1", "steps `-1`"), ("solve", "required"), ("walk", "walk")] {
+            assert!(check(bad).unwrap_err().contains(reason), "{bad}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
 
 use super::problem::{Domain, Manner};
-use super::{Outcome, measured, print, print_json};
+use super::{Ended, measured, print, print_json};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,7 +49,7 @@ pub struct PlanArgs {
 
 impl PlanArgs {
     /// Plans and explains.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         let problem = self.domain.describe(&[], None)?.builder.problem()?;
         let options = self.manner.options();
         if self.measured {
@@ -78,7 +78,7 @@ impl PlanArgs {
                     ));
                     preset(DEFAULT)?
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             },
         };
         plan.notes.splice(0..0, notes);
@@ -87,11 +87,11 @@ impl PlanArgs {
         } else {
             print(&plan.explain())?;
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 
     /// Times plans and compares.
-    fn measure(&self, problem: &Problem, options: &Options) -> Result<Outcome> {
+    fn measure(&self, problem: &Problem, options: &Options) -> Ended {
         let opened = match self.backend {
             Some(Choice::Named(name)) => backend::open(name)?,
             None | Some(Choice::Auto) => backend::open("cuda")?,
@@ -102,6 +102,6 @@ impl PlanArgs {
         } else {
             print(&measured::table(&rows, problem, &opened))?;
         }
-        Ok(Outcome::Done)
+        Ok(())
     }
 }

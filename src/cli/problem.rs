@@ -155,17 +155,25 @@ impl Domain {
         for (name, value) in &self.parameters {
             builder = builder.param(name, *value);
         }
+        super::once("--param", self.parameters.iter().map(|(name, _)| name))?;
         for input in inputs {
             if let Some(name) = &input.field {
                 program.field(name)?;
             }
         }
+        let mut given: Vec<String> = Vec::new();
         for (field, initial) in loaded {
             // Without a name: every field that the model changes, so that a wave starts at rest.
             let all =
                 (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
             let fields: Vec<&str> = field.map_or_else(|| all.collect(), |name| vec![name]);
             for name in fields {
+                if given.iter().any(|other| other == name) {
+                    let change =
+                        "give each field one; without a name, an input is for every field that the model changes";
+                    return Err(Error::invalid(format!("--input for field {name}"), "it is given twice", change));
+                }
+                given.push(name.to_owned());
                 builder = initial.clone().give(builder, &program, name, dtype.unwrap_or(DType::F32))?;
             }
         }

@@ -2,8 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide::backend::Pace;
 use abide::io::{self, Range};
@@ -13,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::outputs::{Asked, Frames, Output, Writer};
 use super::problem::{Domain, Input, Manner};
-use super::{Outcome, report};
+use super::{Ended, Ending, print_report, report, signals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +26,7 @@ Examples:
   abide run heat --resume heat.npz --steps 5000 --output u.npy
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
-status is 130.
+status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129).
 
 Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
 
@@ -99,7 +97,7 @@ fn every(text: &str) -> Result<u64> {
 
 impl Run {
     /// Runs, writes and reports.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         let resumed = match &self.resume {
             Some(path) => Some(io::checkpoint::read_head(path)?),
             None => None,
@@ -119,8 +117,7 @@ impl Run {
         }
         let mut simulation = builder.build()?;
 
-        let interrupted = Arc::new(AtomicBool::new(false));
-        watch_interrupts(interrupted.clone())?;
+        signals::watch();
         writer.begin(&mut simulation)?;
         let bar = progress_bar(self.steps);
         let pace = Pace { every: self.every, ..Pace::default() };
@@ -129,29 +126,21 @@ impl Run {
             bar.set_position(progress.steps);
             bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
             writer.observe(running)?;
-            Ok(if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         bar.finish_and_clear();
         let report = report?;
         let files = writer.finish(&mut simulation)?;
+        let ended = match (report.steps, report.steps_asked) {
+            (steps, asked) if steps < asked => Err(Ending::interrupted(format!("{steps} of {asked} steps are done"))),
+            _ => Ok(()),
+        };
         if self.json {
-            super::print_json(&report)?;
-        } else {
-            super::print(&report::text(&report, simulation.problem(), &files))?;
+            return print_report(&report, ended);
         }
-        Ok(if report.steps < report.steps_asked { Outcome::Interrupted } else { Outcome::Done })
+        super::print(&report::text(&report, simulation.problem(), &files))?;
+        ended
     }
-}
-
-/// Ends the run after the epoch in which the user interrupts it, or a system that shuts down or a batch queue whose
-/// time is up asks it to end; at once where that happens twice.
-pub(super) fn watch_interrupts(flag: Arc<AtomicBool>) -> Result<()> {
-    let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    };
-    ctrlc::set_handler(handler).map_err(|e| Error::device("command", "watching for interrupts", e))
 }
 
 /// On a terminal only.

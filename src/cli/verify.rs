@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use abide::verify::{Finding, Verification, verify};
-use abide::{Choice, DType, Result};
+use abide::{Choice, DType};
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::Outcome;
+use super::{Ended, Ending, print_report};
 
 const ABOUT: &str = "\
 Runs every stencil and model at awkward sizes, under every boundary, in both types, on every backend that is here (with \
@@ -30,7 +30,7 @@ pub struct Verify {
 
 impl Verify {
     /// Compares and prints the table.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         let bar = ProgressBar::new(0);
         let verification = verify(self.backend, |done, all| {
             bar.set_length(all as u64);
@@ -38,12 +38,15 @@ impl Verify {
         });
         bar.finish_and_clear();
         let verification = verification?;
+        let ended = match verification.holds() {
+            true => Ok(()),
+            false => Err(Ending::refuted("not all is within its bounds, or a backend that must be here is not")),
+        };
         if self.json {
-            super::print_json(&verification)?;
-        } else {
-            super::print(&table(&verification))?;
+            return print_report(&verification, ended);
         }
-        Ok(if verification.holds() { Outcome::Done } else { Outcome::Failed })
+        super::print(&table(&verification))?;
+        ended
     }
 }
 

@@ -132,8 +132,11 @@ fn several_steps_at_once_are_set_against_one() {
     assert_eq!(lines[0], "backend,device,stencil,dtype,domain,steps,gcells_per_s,ratio_to_one_step");
     assert!(lines.len() == 2 && lines[1].starts_with("cpu,"), "{results}");
     let report = json(&place.works(&format!("{line} --json")));
-    assert_eq!((report[0]["holds"].as_bool(), report[0]["target_ratio"].as_f64()), (Some(true), Some(1.15)));
-    assert!(report[0]["ratio_to_one_step"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (report["rows"][0]["holds"].as_bool(), report["rows"][0]["target_ratio"].as_f64()),
+        (Some(true), Some(1.15))
+    );
+    assert!(report["rows"][0]["ratio_to_one_step"].as_f64().unwrap() > 0.0);
     let report = json(&place.works(&format!("{line} --json --verify off")));
-    assert_eq!(report[0]["holds"].as_bool(), Some(true));
+    assert_eq!(report["rows"][0]["holds"].as_bool(), Some(true));
 }

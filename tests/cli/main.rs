@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod bench;
+mod endings;
 mod files;
 mod others;
 mod run;

@@ -117,7 +117,18 @@ fn view_without_the_windows_program_says_what_to_build() {
     // Away from where a build of the workspace may have put the window's program.
     let alone = place.path(&format!("abide{}", std::env::consts::EXE_SUFFIX));
     std::fs::copy(env!("CARGO_BIN_EXE_abide"), &alone).unwrap();
-    let output = std::process::Command::new(&alone).args(["view", "--help"]).output().unwrap();
+    let view = |rest: &[&str]| std::process::Command::new(&alone).arg("view").args(rest).output().unwrap();
+    let output = view(&["heat"]);
     let words = words(&output);
-    assert!(!output.status.success() && words.contains("cargo build --release -p abide-viewer"), "{words}");
+    assert_eq!(output.status.code(), Some(1), "{words}");
+    assert!(words.contains("cargo build --release -p abide-viewer") && output.stdout.is_empty(), "{words}");
+    let told = json(&String::from_utf8(view(&["heat", "--json"]).stdout).unwrap());
+    assert_eq!(told["kind"], "refusal");
+    assert!(view(&["--", "--json"]).stdout.is_empty());
+    for help in ["--help", "-h"] {
+        let output = view(&["heat", help]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains("abide view --scene coral"), "{text}");
+        assert!(text.contains("cargo build --release -p abide-viewer"), "{text}");
+    }
 }

@@ -33,7 +33,7 @@ impl GridOperator {
         let radius = std::array::from_fn(|axis| {
             stencil.taps().iter().map(|(offset, _)| offset[axis].unsigned_abs() as usize).max().unwrap_or(0)
         });
-        boundaries.check(&shape, radius)?;
+        boundaries.check(&shape, radius, dtype)?;
         let sides = boundaries.0[3 - shape.dimensions()..].iter().flatten();
         if let Some(side) = sides.into_iter().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0)) {
             return Err(Error::invalid(

@@ -63,11 +63,11 @@ impl Matrix {
         }
     }
 
-    /// The same matrix with entries rounded to `dtype`.
+    /// The same matrix with entries rounded to `dtype`; an error where one of them, or a whole row, is beyond its range.
     pub fn cast(&self, dtype: DType) -> Result<Matrix> {
         Ok(match self {
             _ if dtype == self.dtype() => self.clone(),
-            Matrix::Stored(matrix) => matrix.cast(dtype).into(),
+            Matrix::Stored(matrix) => rounded(matrix, dtype)?.into(),
             Matrix::Stencil(operator) => operator.cast(dtype)?.into(),
         })
     }
@@ -133,6 +133,28 @@ impl Matrix {
         let reason = format!("it is {}, the matrix {}", vector.dtype(), self.dtype());
         Err(Error::invalid(format!("the vector {name}"), reason, "cast it with Array::cast"))
     }
+}
+
+/// The matrix in another type. An entry that becomes 0 is rounded like any other; a row that does would make another system.
+fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
+    let cast = matrix.cast(dtype);
+    let fault = |what: String, reason: &str| {
+        Error::invalid(what, format!("{reason} the range of {dtype}"), "scale the system or solve it in f64")
+    };
+    for row in 0..matrix.rows() {
+        let mut is_lost = false;
+        for (entry, (column, value)) in matrix.row(row).zip(cast.row(row)) {
+            if entry.1.is_finite() && !value.is_finite() {
+                let what = format!("the entry {:e} of row {row}, column {column} of the matrix", entry.1);
+                return Err(fault(what, "it is beyond"));
+            }
+            is_lost |= value == 0.0 && entry.1 != 0.0;
+        }
+        if is_lost && cast.row(row).all(|(_, value)| value == 0.0) {
+            return Err(fault(format!("row {row} of the matrix"), "it has no entries but 0 and such as are below"));
+        }
+    }
+    Ok(cast)
 }
 
 fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError> {

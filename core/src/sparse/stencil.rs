@@ -51,7 +51,7 @@ impl Affine {
         let radius = std::array::from_fn(|axis| {
             stencil.taps().iter().map(|(offset, _)| offset[axis].unsigned_abs() as usize).max().unwrap_or(0)
         });
-        boundaries.check(shape, radius)?;
+        boundaries.check(shape, radius, dtype)?;
         match dtype {
             DType::F32 => assemble::<f32>(stencil, shape, boundaries, radius),
             DType::F64 => assemble::<f64>(stencil, shape, boundaries, radius),

@@ -245,7 +245,7 @@ fn boundaries_fold_into_the_matrix_and_the_constant() -> Result<()> {
             "z-=constant=5,y+=constant=-2,x+=mirror",
         ] {
             let boundaries = Boundaries::parse(boundary, Boundary::Fixed)?;
-            if boundaries.check(&shape, Program::new(&stencil)?.radius()).is_err() {
+            if boundaries.check(&shape, Program::new(&stencil)?.radius(), DType::F64).is_err() {
                 assert!(Affine::new(&stencil, &shape, &boundaries, DType::F64).is_err());
                 continue;
             }

@@ -15,8 +15,9 @@ use abide::io::{Staged, check_target};
 use abide::{Choice, Error, Result};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
-use super::Outcome;
+use super::{Ended, Ending, once, print_report};
 
 /// The arguments of `bench`.
 #[derive(Args)]
@@ -39,7 +40,7 @@ enum What {
 
 impl Bench {
     /// Measures or draws.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
         match &self.what {
             What::Stencils(args) => args.execute(),
             What::Solvers(args) => args.execute(),
@@ -92,25 +93,39 @@ struct Roofline {
     /// The picture
     #[arg(long, value_name = "FILE.svg")]
     output: PathBuf,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Roofline {
-    fn execute(&self) -> Result<Outcome> {
+    fn execute(&self) -> Ended {
+        once("results", self.results.iter().map(|path| path.display()))?;
         check_target(&self.output)?;
         let records = self.results.iter().map(|path| record::read(path)).collect::<Result<Vec<_>>>()?;
         let mut marks = Vec::new();
         for (record, path) in records.iter().zip(&self.results) {
             if record.machine.device != records[0].machine.device {
                 let message = format!("its device is {}, not {}", record.machine.device, records[0].machine.device);
-                return Err(Error::file(path, message, "draw the results of one device"));
+                return Err(Error::file(path, message, "draw the results of one device").into());
             }
-            marks.extend(record.lines.iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?);
+            // What a line of a file says is no argument.
+            let of = |line| roofline::Mark::of(line).map_err(|e| Error::file(path, e, "mend the line or leave it out"));
+            marks.extend(record.lines.iter().map(of).collect::<Result<Vec<_>>>()?);
         }
         let svg = roofline::draw(&records[0].machine, &marks)?;
         write(&self.output, &svg)?;
-        super::print(&format!("wrote {}\n", self.output.display()))?;
-        Ok(Outcome::Done)
+        if self.json {
+            return print_report(&json!({ "files": [&self.output] }), Ok(()));
+        }
+        Ok(super::print(&format!("wrote {}\n", self.output.display()))?)
     }
+}
+
+/// How a benchmark ends whose results hold, or do not.
+fn judge(hold: bool) -> Ended {
+    if hold { Ok(()) } else { Err(Ending::refuted("what was measured is not right, or could not be measured")) }
 }
 
 /// Puts a text in place of a file.

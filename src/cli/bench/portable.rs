@@ -13,7 +13,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::{Outcome, print, print_json};
+use super::super::{Ended, once, print, print_report};
+use super::judge;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,7 +111,8 @@ struct Measurement {
 
 impl Portable {
     /// Measures, prints, writes.
-    pub fn execute(&self) -> Result<Outcome> {
+    pub fn execute(&self) -> Ended {
+        once("--backend", &self.backends)?;
         if let Some(path) = &self.csv {
             check_target(path)?;
         }
@@ -125,7 +127,7 @@ impl Portable {
                     }
                     continue;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             };
             if !self.json {
                 print(&title(&opened))?;
@@ -148,12 +150,12 @@ impl Portable {
             }
         }
         if all.is_empty() {
-            return Err(Error::invalid("bench portable", "no domain is left to measure", "give a larger --most-cells"));
+            let reason = "no domain is left to measure";
+            return Err(Error::invalid("bench portable", reason, "give a larger --most-cells").into());
         }
-        if self.json {
-            print_json(&json!(all.iter().map(Measurement::as_json).collect::<Vec<_>>()))?;
-        }
-        Ok(if all.iter().all(Measurement::holds) { Outcome::Done } else { Outcome::Failed })
+        let holds = all.iter().all(Measurement::holds);
+        let rows: Vec<_> = all.iter().map(Measurement::as_json).collect();
+        if self.json { print_report(&json!({ "holds": holds, "rows": rows }), judge(holds)) } else { judge(holds) }
     }
 
     fn settings(&self) -> Settings {

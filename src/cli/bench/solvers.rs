@@ -11,9 +11,9 @@ use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape, Solve};
 use clap::Args;
 use serde_json::json;
 
-use super::super::{Outcome, print, print_json};
+use super::super::{Ended, Ending, once, print, print_report};
 use super::record::{Machine, significant};
-use super::{choose, progress_bar};
+use super::{choose, judge, progress_bar};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -161,8 +161,8 @@ struct Results {
 
 impl Solvers {
     /// Measures, prints, writes.
-    pub fn execute(&self) -> Result<Outcome> {
-        let settings = self.settings()?;
+    pub fn execute(&self) -> Ended {
+        let settings = self.settings().map_err(Ending::usage)?;
         let cases = self.cases()?;
         if let Some(path) = &self.csv {
             check_target(path)?;
@@ -211,13 +211,16 @@ impl Solvers {
             }
         }
         bar.finish_and_clear();
-        if self.json {
-            print_json(&results.json())?;
-        }
-        Ok(if results.hold() { Outcome::Done } else { Outcome::Failed })
+        let ended = judge(results.hold());
+        if self.json { print_report(&results.json(), ended) } else { ended }
     }
 
     fn settings(&self) -> Result<Settings> {
+        once("--matrix", &self.matrices)?;
+        once("--operator", &self.operators)?;
+        once("--method", &self.methods)?;
+        once("--cache", &self.caches)?;
+        once("--dtype", self.dtypes.iter().map(|dtype| dtype.name()))?;
         let least = if self.quick { 1 } else { LEAST_REPEATS };
         let repeats = self.repeats.unwrap_or(if self.quick { 3 } else { LEAST_REPEATS });
         if repeats < least {

@@ -12,9 +12,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::problem::Manner;
-use super::super::{Outcome, print, print_json};
+use super::super::{Ended, Ending, once, print, print_report};
 use super::record::{self, Line, Machine};
-use super::{choose, progress_bar, roofline, table};
+use super::{choose, judge, progress_bar, roofline, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,9 +142,9 @@ struct Results {
 
 impl Stencils {
     /// Measures, prints, writes.
-    pub fn execute(&self) -> Result<Outcome> {
-        let settings = self.settings()?;
-        let problems = self.problems()?;
+    pub fn execute(&self) -> Ended {
+        let settings = self.settings().map_err(Ending::usage)?;
+        let problems = self.problems().map_err(Ending::usage)?;
         for path in self.csv.iter().chain(&self.plot) {
             check_target(path)?;
         }
@@ -174,13 +174,13 @@ impl Stencils {
             let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;
             super::write(path, &roofline::draw(&results.machine, &marks)?)?;
         }
+        let ended = judge(results.hold());
         if self.json {
-            print_json(&results.json())?;
-        } else {
-            print(&table::best(&results.rows))?;
-            print(&results.verdict())?;
+            return print_report(&results.json(), ended);
         }
-        Ok(if results.hold() { Outcome::Done } else { Outcome::Failed })
+        print(&table::best(&results.rows))?;
+        print(&results.verdict())?;
+        ended
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -197,8 +197,11 @@ impl Stencils {
         Ok(Settings { options, steps: self.steps, repeats, check, baseline: self.baseline, ..base })
     }
 
-    /// By stencil, type and domain; each once, however often it was asked for.
+    /// By stencil, type and domain; each once, also where groups of domains overlap.
     fn problems(&self) -> Result<Vec<Problem>> {
+        once("--stencil", &self.stencils)?;
+        once("--dtype", &self.dtypes)?;
+        once("--size", &self.sizes)?;
         let named: Vec<&str> = self.stencils.iter().map(String::as_str).collect();
         let stencils = if named.is_empty() { STENCILS.to_vec() } else { named };
         let dtypes = if self.dtypes.is_empty() { vec![DType::F64, DType::F32] } else { self.dtypes.clone() };

@@ -6,8 +6,6 @@ mod system;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use abide::io::{self, Staged, check_target, npy};
@@ -19,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use self::report::Told;
 use self::system::{RightHandSide, Source};
-use super::Outcome;
+use super::{Ended, Ending, print_report, signals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +30,8 @@ Examples:
 Matrices by name: laplacian2d:NxN, laplacian3d:NxNxN, hpcg:NxNxN, trefethen:N, random:ROWS:ENTRIES[:SEED], arrow:N.
 Operators: laplacian1d, laplacian2d, laplacian3d, hpcg, and the linear stencils of `abide list` with their own weights.
 
-Ctrl-C ends a solve after the current iterations: the iterate is written and reported, the exit status is 130.";
+Ctrl-C ends a solve after the current iterations: the iterate is written and reported, the exit status is 130; 143 after \
+a request to end (SIGTERM). It is 3 where the solve did not converge.";
 
 /// The arguments of `solve`.
 #[derive(Args)]
@@ -140,10 +139,7 @@ fn solution_file(text: &str) -> Result<PathBuf> {
 
 impl Solve {
     /// Solves, writes and reports.
-    pub fn execute(&self) -> Result<Outcome> {
-        self.check_files()?;
-        let system = self.source.load(self.dtype.dtype())?;
-        let b = self.rhs.load(self.dtype.dtype(), system.matrix.rows())?;
+    pub fn execute(&self) -> Ended {
         let parameters = Parameters {
             relative: self.tolerance,
             iterations: self.max_iterations,
@@ -151,6 +147,11 @@ impl Solve {
             stagnation: self.stagnation.0,
             ..Parameters::DEFAULT
         };
+        parameters.check()?;
+        self.check_files()?;
+        let system = self.source.load(self.dtype.dtype())?;
+        let b = self.rhs.load(self.dtype.dtype(), system.matrix.rows())?;
+        let drift = parameters.drift;
         let mut described = Described::new(system.matrix)
             .preconditioner(self.preconditioner)
             .cache(self.cache)
@@ -162,22 +163,19 @@ impl Solve {
         }
         let mut opened = match described.open() {
             Ok(opened) => opened,
-            Err(SolverError::Invalid(error)) => return Err(error),
             Err(error) => return self.refuse(&error),
         };
 
-        let interrupted = Arc::new(AtomicBool::new(false));
-        super::run::watch_interrupts(interrupted.clone())?;
+        signals::watch();
         let mut line = Line::new();
         let mut x = Array::zeros(b.dtype(), b.len())?;
         let outcome = opened.solve_observed(&b, &mut x, &mut |iteration, residual| {
             line.show(iteration, residual);
-            if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         line.clear();
         let (report, error) = match outcome {
             Ok(report) => (report, None),
-            Err(SolverError::Invalid(error)) => return Err(error),
             Err(error) => match error.report().cloned() {
                 Some(report) => (report, Some(error)),
                 None => return self.refuse(&error),
@@ -191,31 +189,22 @@ impl Solve {
             report: &report,
             true_residual: true_residual(opened.matrix(), &b, &x)?,
             norm: true_residual(opened.matrix(), &b, &Array::zeros(b.dtype(), b.len())?)?,
-            error: error.as_ref(),
+            drift,
+            converged: error.is_none(),
             files: &files,
         };
+        let ended = error.as_ref().map_or(Ok(()), |error| Err(Ending::from(error)));
         if self.json {
-            super::print_json(&told.json())?;
-        } else {
-            super::print(&told.text())?;
+            return print_report(&told.json(), ended);
         }
-        Ok(match error {
-            None => Outcome::Done,
-            Some(SolverError::Stopped { .. }) => Outcome::Interrupted,
-            Some(error) => {
-                eprintln!("error: {error}");
-                Outcome::Failed
-            }
-        })
+        super::print(&told.text())?;
+        ended
     }
 
-    /// A matrix that the method is not for.
-    fn refuse(&self, error: &SolverError) -> Result<Outcome> {
-        if self.json {
-            super::print_json(&serde_json::json!({ "converged": false, "error": error.to_string() }))?;
-        }
-        eprintln!("error: {error}");
-        Ok(Outcome::Failed)
+    /// How a solve ends that did not begin.
+    fn refuse(&self, error: &SolverError) -> Ended {
+        let refused = Err(Ending::from(error));
+        if self.json { print_report(&serde_json::json!({ "converged": false }), refused) } else { refused }
     }
 
     /// What can be checked of the files before the solve.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::System;
-use abide::solve::{Matrix, Precision, Report, SolvePlan, SolverError};
+use abide::solve::{Matrix, Precision, Report, SolvePlan};
 use serde_json::{Value, json};
 
 use super::super::{bytes, report::duration};
@@ -19,7 +19,9 @@ pub struct Told<'a> {
     pub true_residual: f64,
     /// The norm of `b`.
     pub norm: f64,
-    pub error: Option<&'a SolverError>,
+    /// By how many times the true residual may exceed the threshold; see `Parameters::drift`.
+    pub drift: f64,
+    pub converged: bool,
     pub files: &'a [String],
 }
 
@@ -30,6 +32,13 @@ impl Told<'_> {
 
     fn recurred(&self) -> f64 {
         self.report.history.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// How many thresholds the true residual is, where it is more than one though the solve converged: rounding kept the
+    /// recurred residual from telling.
+    fn excess(&self) -> Option<f64> {
+        let excess = self.true_residual / self.report.threshold;
+        (self.converged && excess > 1.0).then_some(excess)
     }
 
     /// Microseconds of an iteration; nothing where there was none.
@@ -59,16 +68,20 @@ impl Told<'_> {
             places.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place)).collect();
         line("cache", format!("{}: {}", plan.cache, places.join(", ")));
         let each = self.us_per_iteration().map_or(String::new(), |us| format!(", {us:.1} µs each"));
-        let ended = if self.error.is_none() { "converged" } else { "ended" };
+        let ended = if self.converged { "converged" } else { "ended" };
         line(ended, format!("{} iterations in {}{each}", report.iterations, duration(report.seconds)));
         let relative = |norm: f64| if self.norm > 0.0 { norm / self.norm } else { norm };
         line(
             "residual",
             format!(
-                "{:.3e} of the right-hand side's norm by the recurrence, {:.3e} in truth (wanted {:.1e})",
+                "{:.3e} of the right-hand side's norm by the recurrence, {:.3e} in truth (wanted {:.1e}{})",
                 relative(self.recurred()),
                 relative(self.true_residual),
                 relative(report.threshold),
+                self.excess().map_or(String::new(), |times| format!(
+                    "; it is {times:.3} times that, up to {} times count as converged",
+                    self.drift
+                )),
             ),
         );
         let traffic = plan.traffic;
@@ -93,10 +106,15 @@ impl Told<'_> {
             "system": self.name,
             "dtype": self.precision.name(),
             "backend": self.opened.backend(),
-            "converged": self.error.is_none(),
-            "error": self.error.map(|error| error.to_string()),
+            "converged": self.converged,
             "us_per_iteration": self.us_per_iteration(),
-            "residual": { "norm_of_b": self.norm, "recurred": self.recurred(), "true": self.true_residual },
+            "residual": {
+                "norm_of_b": self.norm,
+                "recurred": self.recurred(),
+                "true": self.true_residual,
+                "wanted": self.report.threshold,
+                "met": self.true_residual <= self.report.threshold,
+            },
             "report": self.report,
             "plan": self.plan(),
             "notes": self.opened.notes(),

@@ -177,3 +177,21 @@ fn traffic_is_counted_by_hand() {
     let options = SolveOptions::with_method(Method::BiCgStab);
     assert_eq!(SolveTraffic::new(&matrix, &options, 0.0, 0).streamed, 2.0 * bytes + 9.0 * vector);
 }
+
+#[test]
+fn rounding_a_matrix_makes_no_other_system_of_it() {
+    let matrix = |entries: &[(usize, usize, f64)]| {
+        let mut triplets = Triplets::new(2, 2).unwrap();
+        entries.iter().for_each(|&(row, column, value)| triplets.push(row, column, value).unwrap());
+        Matrix::from(triplets.into_csr().unwrap())
+    };
+    let told = |entries: &[_]| matrix(entries).cast(DType::F32).unwrap_err().to_string();
+    let below = told(&[(0, 0, 1.0), (1, 0, 0.0), (1, 1, 1e-300)]);
+    assert!(below.contains("row 1 of the matrix") && below.contains("below the range of f32"), "{below}");
+    let beyond = told(&[(0, 0, 1.0), (1, 1, 1e300)]);
+    assert!(beyond.contains("1e300 of row 1, column 1") && beyond.contains("beyond the range of f32"), "{beyond}");
+    // One small entry beside others is rounding; a row of zeros, and what is no number, are not made by it.
+    for kept in [[(0, 0, 1.0), (0, 1, 1e-300)], [(0, 0, 1.0), (1, 1, 0.0)], [(0, 0, f64::INFINITY), (1, 1, 1.0)]] {
+        assert!(matrix(&kept).cast(DType::F32).is_ok(), "{kept:?}");
+    }
+}

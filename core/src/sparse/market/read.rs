@@ -9,6 +9,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::header::{Format, Header, Kind, Symmetry, whole};
 use super::lines::{Fault, Lines, Words, shown};
+use super::vanished::{Vanished, is_not_zero};
 use crate::error::{Error, Result};
 use crate::real::{Array, DType, Real};
 use crate::sparse::rows::filled;
@@ -79,7 +80,9 @@ fn matrix<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Resul
         let change = "write the matrix as coordinate; a vector is read as a vector";
         return Err(Fault::new(1, "an array is a dense matrix, and a sparse one is due", change).of(name));
     }
-    coordinates::<T>(lines, &header, name)
+    let (matrix, vanished) = coordinates::<T>(lines, &header, name)?;
+    vanished.check_matrix(&matrix, name)?;
+    Ok(matrix)
 }
 
 fn vector<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Result<Array> {
@@ -92,23 +95,36 @@ fn vector<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Resul
         return Err(Fault::new(header.line, message, "give a matrix of one column").of(name));
     }
     if header.format == Format::Array {
-        return array::<T>(lines, &header).map_err(|fault| fault.of(name));
+        return array::<T>(lines, &header, name);
     }
-    let column = coordinates::<T>(lines, &header, name)?;
+    let (column, vanished) = coordinates::<T>(lines, &header, name)?;
     let mut values = filled(T::ZERO, header.rows)?;
     if let Some(entries) = T::slice(column.values()) {
         (0..header.rows).for_each(|row| column.range(row).for_each(|at| values[row] = entries[at]));
     }
-    Ok(T::into_array(values))
+    let vector = T::into_array(values);
+    vanished.check_vector(&vector, name)?;
+    Ok(vector)
 }
 
 /// Reads the entries of a coordinate matrix.
-fn coordinates<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header, name: &Path) -> Result<Csr> {
+fn coordinates<T: Real + FromStr>(
+    lines: &mut Lines<impl Read>,
+    header: &Header,
+    name: &Path,
+) -> Result<(Csr, Vanished)> {
     let mut triplets = Triplets::new(header.rows, header.columns)?;
+    let mut vanished = Vanished::default();
     for count in 0..header.entries {
         let entry = next_of(lines, header, count).and_then(|()| entry::<T>(lines, header));
         let (row, column, value) = entry.map_err(|fault| fault.of(name))?;
         triplets.push(row, column, value)?;
+        if value == T::ZERO && Words(lines.line()).nth(2).is_some_and(is_not_zero) {
+            vanished.mark(row, header.rows)?;
+            if header.symmetry != Symmetry::General {
+                vanished.mark(column, header.rows)?;
+            }
+        }
         if row != column {
             match header.symmetry {
                 Symmetry::General => {}
@@ -118,25 +134,40 @@ fn coordinates<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header,
         }
     }
     end(lines, header).map_err(|fault| fault.of(name))?;
-    triplets.into_csr()
+    Ok((triplets.into_csr()?, vanished))
 }
 
 /// Reads the values of an array.
-fn array<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header) -> Result<Array, Fault> {
+fn array<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header, name: &Path) -> Result<Array> {
     let mut values: Vec<T> = Vec::new();
+    let mut vanished = Vanished::default();
     for count in 0..header.entries {
-        next_of(lines, header, count)?;
-        let mut words = Words(lines.line());
-        match (words.next(), words.next()) {
-            (Some(word), None) => values.push(value(lines, header.kind, word)?),
-            _ => {
-                let message = format!("`{}` stands where one value is due", shown(lines.line()));
-                return lines.fault(message, "write one value a line");
-            }
+        let value = next_of(lines, header, count).and_then(|()| only_value::<T>(lines, header));
+        let (value, is_lost) = value.map_err(|fault| fault.of(name))?;
+        if is_lost {
+            vanished.mark(values.len(), header.rows)?;
+        }
+        values.push(value);
+    }
+    end(lines, header).map_err(|fault| fault.of(name))?;
+    let vector = T::into_array(values);
+    vanished.check_vector(&vector, name)?;
+    Ok(vector)
+}
+
+/// The value in the current line, and whether it vanished.
+fn only_value<T: Real + FromStr>(lines: &Lines<impl Read>, header: &Header) -> Result<(T, bool), Fault> {
+    let mut words = Words(lines.line());
+    match (words.next(), words.next()) {
+        (Some(word), None) => {
+            let value = value::<T>(lines, header.kind, word)?;
+            Ok((value, value == T::ZERO && is_not_zero(word)))
+        }
+        _ => {
+            let message = format!("`{}` stands where one value is due", shown(lines.line()));
+            lines.fault(message, "write one value a line")
         }
     }
-    end(lines, header)?;
-    Ok(T::into_array(values))
 }
 
 /// Goes to the line of the next entry, of which `count` were read.

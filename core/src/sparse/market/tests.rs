@@ -259,6 +259,38 @@ fn what_is_not_finite_is_not_written() {
     assert!(text.is_empty());
 }
 
+#[test]
+fn a_row_below_the_types_range_is_no_row_of_zeros() {
+    let matrix = |rest: &str, dtype| {
+        let text = format!("%%MatrixMarket matrix coordinate real {rest}");
+        read_matrix_from(text.as_bytes(), "a.mtx", dtype)
+    };
+    let tiny = "general\n2 2 3\n1 1 1\n2 1 0\n2 2 -4.5e-300\n";
+    let told = matrix(tiny, DType::F32).unwrap_err().to_string();
+    assert!(told.starts_with("a.mtx: row 2 has no values but 0") && told.contains("below the range of f32"), "{told}");
+    assert_eq!(matrix(tiny, DType::F64).unwrap().get(1, 1), -4.5e-300);
+    let told = matrix("symmetric\n2 2 2\n2 1 1D-400\n2 2 1\n", DType::F64).unwrap_err().to_string();
+    assert!(told.contains("row 1 ") && told.contains("below the range of f64"), "{told}");
+    // Beside larger ones it is rounded like any other; zeros that are written are no loss.
+    let beside = matrix("general\n2 2 4\n1 1 1\n1 2 1e-60\n2 1 0\n2 2 0.0e-9\n", DType::F32).unwrap();
+    assert_eq!(entries(&beside), [(0, 0, 1.0), (0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.0)]);
+}
+
+#[test]
+fn a_vector_below_the_types_range_is_no_vector_of_zeros() {
+    let vector = |rest: &str| read_vector_from(format!("%%MatrixMarket matrix {rest}").as_bytes(), "b.mtx", DType::F32);
+    for lost in ["array real general\n2 1\n1e-60\n0\n", "coordinate real general\n2 1 1\n2 1 1e-60\n"] {
+        assert!(vector(lost).unwrap_err().to_string().contains("below the range of f32"), "{lost}");
+    }
+    for (kept, values) in [
+        ("array real general\n2 1\n1e-60\n2\n", [0.0, 2.0]),
+        ("array real general\n2 1\n0\n-0\n", [0.0, 0.0]),
+        ("coordinate real general\n2 1 2\n2 1 1e-60\n1 1 3\n", [3.0, 0.0]),
+    ] {
+        assert_eq!(vector(kept).unwrap().to_f64(), values, "{kept}");
+    }
+}
+
 proptest! {
     #[test]
     fn matrices_return_from_their_files(listed in any_matrix(), mirrored: bool, narrow: bool) {

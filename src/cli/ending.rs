@@ -1,0 +1,197 @@
+//! How a command ends: a sentence, its kind, an exit status; with `--json` all that is one value on standard output.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use abide::solve::SolverError;
+use abide::{Error, ErrorKind, Result};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{print, signals};
+
+/// Whether the one value that `--json` promises is under way.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// The exit status of a panic.
+const PANICKED: u8 = 101;
+
+/// What a command comes to.
+pub type Ended = Result<(), Ending>;
+
+/// Why a command did not do all that was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    kind: ErrorKind,
+    sentence: String,
+}
+
+impl From<Error> for Ending {
+    fn from(error: Error) -> Ending {
+        Ending { kind: error.kind(), sentence: error.to_string() }
+    }
+}
+
+impl From<&SolverError> for Ending {
+    fn from(error: &SolverError) -> Ending {
+        Ending { kind: error.kind(), sentence: error.to_string() }
+    }
+}
+
+impl Ending {
+    /// Arguments that contradict each other, whatever the error would be elsewhere.
+    pub fn usage(error: Error) -> Ending {
+        Ending { kind: ErrorKind::Usage, sentence: error.to_string() }
+    }
+
+    /// What was to be shown does not hold.
+    pub fn refuted(sentence: impl Into<String>) -> Ending {
+        Ending { kind: ErrorKind::Refusal, sentence: sentence.into() }
+    }
+
+    /// The window's program refused its arguments, or failed, and `words` are what it wrote to standard error; none where
+    /// the user has seen them.
+    pub fn of_child(is_usage: bool, words: &str) -> Ending {
+        let kind = if is_usage { ErrorKind::Usage } else { ErrorKind::Refusal };
+        Ending { kind, sentence: first_sentence(words) }
+    }
+
+    /// A signal came; `done` says what was done until then.
+    pub fn interrupted(done: impl std::fmt::Display) -> Ending {
+        Ending { kind: ErrorKind::Interrupted, sentence: format!("{}: {done}", signals::words()) }
+    }
+
+    /// What the arguments' parser says, in one line.
+    fn of_parser(error: &clap::Error) -> Ending {
+        Ending { kind: ErrorKind::Usage, sentence: first_sentence(&error.render().to_string()) }
+    }
+
+    fn status(&self) -> u8 {
+        match self.kind {
+            ErrorKind::Usage => 2,
+            ErrorKind::Refusal | ErrorKind::Device => 1,
+            ErrorKind::NotConverged => 3,
+            ErrorKind::Interrupted => signals::status(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "error": self.sentence, "kind": self.kind })
+    }
+}
+
+/// What follows `error:` up to the first blank line, where hints on usage begin, in one line.
+fn first_sentence(text: &str) -> String {
+    let sentence = text.split_once("error: ").map_or(text, |(_, rest)| rest).trim_start();
+    sentence.lines().map(str::trim).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether errors are wanted as JSON, by the bare words: the parser may have refused them.
+pub fn wants_json(arguments: &[OsString]) -> bool {
+    arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
+}
+
+/// Runs a command and turns what it comes to into words and an exit status.
+pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>) -> ExitCode {
+    if let Err(error) = signals::listen(move |ending| tell(json, &ending.json())) {
+        return report(json, &error.into());
+    }
+    // The hook has said on standard error what a panic says; a script reads standard output.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(command)) {
+        Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
+        Ok(Ok(Err(ending))) => report(json, &ending),
+        Ok(Err(error)) => {
+            // What cannot be written to standard error cannot be told there.
+            let _ = error.print();
+            if error.use_stderr() {
+                tell(json, &Ending::of_parser(&error).json());
+            }
+            ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+        }
+        Err(panic) => {
+            let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let sentence = format!("a defect of Abide, please report it: {}", words.unwrap_or("a panic"));
+            tell(json, &json!({ "error": sentence, "kind": "defect" }));
+            ExitCode::from(PANICKED)
+        }
+    }
+}
+
+fn report(json: bool, ending: &Ending) -> ExitCode {
+    if !ending.sentence.is_empty() {
+        eprintln!("error: {}", ending.sentence);
+    }
+    tell(json, &ending.json());
+    ExitCode::from(ending.status())
+}
+
+/// Writes an error as JSON, unless a report has told it.
+fn tell(json: bool, error: &serde_json::Value) {
+    if json && !TOLD.swap(true, Ordering::SeqCst) {
+        // Where standard output cannot be written, the exit status is all that is left.
+        let _ = write(error);
+    }
+}
+
+/// Writes a value to standard output as JSON: the only one.
+pub fn print_json(value: &impl Serialize) -> Result<()> {
+    if TOLD.swap(true, Ordering::SeqCst) {
+        // A signal has told how this ends, and is about to end it.
+        loop {
+            std::thread::park();
+        }
+    }
+    write(value)
+}
+
+fn write(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|e| Error::invalid("the report as JSON", e.to_string(), "leave --json out"))?;
+    print(&(text + "\n"))
+}
+
+/// A report with how the command ended: `null` twice where all went well.
+#[derive(Serialize)]
+struct Told<'a, T: Serialize> {
+    #[serde(flatten)]
+    report: &'a T,
+    error: Option<&'a str>,
+    kind: Option<ErrorKind>,
+}
+
+/// Writes a report as JSON with how the command ended, and gives that back.
+pub fn print_report(report: &impl Serialize, ended: Ended) -> Ended {
+    let ending = ended.as_ref().err();
+    let error = ending.map(|ending| ending.sentence.as_str());
+    print_json(&Told { report, error, kind: ending.map(|ending| ending.kind) })?;
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_asked_for_before_a_double_dash() {
+        let wants = |line: &str| wants_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(wants("abide walk --json") && wants("abide run heat --json --steps x") && wants("abide --json"));
+        assert!(!wants("--json run heat") && !wants("abide view -- --json") && !wants("abide run --json=1"));
+    }
+
+    #[test]
+    fn reports_keep_their_keys_and_their_order() {
+        let report = crate::verify::Verification { findings: Vec::new(), skipped: Vec::new() };
+        let told = Told { report: &report, error: Some("why"), kind: Some(ErrorKind::NotConverged) };
+        let text = serde_json::to_string(&told).unwrap();
+        assert_eq!(text, r#"{"findings":[],"skipped":[],"error":"why","kind":"not-converged"}"#);
+    }
+
+    #[test]
+    fn a_parsers_error_is_one_sentence() {
+        let error = clap::Command::new("abide").arg(clap::arg!(--steps <N>).required(true));
+        let error = error.try_get_matches_from(["abide"]).unwrap_err();
+        let sentence = Ending::of_parser(&error).sentence;
+        assert_eq!(sentence, "the following required arguments were not provided: --steps <N>");
+    }
+}
