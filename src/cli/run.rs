@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide::backend::Pace;
 use abide::io::{self, Range};
-use abide::{Choice, Error, Result};
+use abide::{Choice, Error, Result, RunReport, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 
-use super::outputs::{Asked, Frames, Output, Writer};
+use super::outputs::{Asked, Ended, Frames, Output, Read, Writer};
 use super::problem::{Domain, Input, Manner};
 use super::{Outcome, report};
 
@@ -28,7 +29,7 @@ Examples:
   abide run heat --resume heat.npz --steps 5000 --output u.npy
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
-status is 130.
+status is 130. What cannot be written on the way does not end a run: the rest is written, the exit status is 1.
 
 Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
 
@@ -97,6 +98,15 @@ fn every(text: &str) -> Result<u64> {
     }
 }
 
+/// The report as JSON; the error of a file that could not be written stands with it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    report: &'a RunReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
 impl Run {
     /// Runs, writes and reports.
     pub fn execute(&self) -> Result<Outcome> {
@@ -104,7 +114,8 @@ impl Run {
             Some(path) => Some(io::checkpoint::read_head(path)?),
             None => None,
         };
-        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
+        let begun = resumed.as_ref().map_or(0, |head| head.steps);
+        Simulation::last_step(begun, self.steps)?;
         let asked = Asked {
             outputs: &self.outputs,
             frames: self.frames.as_ref(),
@@ -112,6 +123,9 @@ impl Run {
             every: self.every,
             range: self.range,
         };
+        let read = Read { inputs: &self.inputs, resume: self.resume.as_deref(), begun };
+        asked.check(&read, &self.domain.program(&self.inputs, resumed.as_ref())?, self.steps)?;
+        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
         let mut builder = self.manner.apply(described.builder, self.backend);
         if let Some(path) = &self.resume {
@@ -128,16 +142,26 @@ impl Run {
             let progress = running.progress();
             bar.set_position(progress.steps);
             bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
-            writer.observe(running)?;
+            for fault in writer.observe(running)? {
+                bar.suspend(|| eprintln!("warning: {fault}; the run goes on"));
+            }
             Ok(if interrupted.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         bar.finish_and_clear();
-        let report = report?;
-        let files = writer.finish(&mut simulation)?;
+        let mut report = report?;
+        let Ended { files, faults, notes } = writer.finish(&mut simulation);
+        report.notes.extend(notes);
         if self.json {
-            super::print_json(&report)?;
+            let error = faults.first().map(Error::to_string);
+            super::print_json(&Told { report: &report, error })?;
         } else {
             super::print(&report::text(&report, simulation.problem(), &files))?;
+        }
+        for fault in &faults {
+            eprintln!("error: {fault}");
+        }
+        if !faults.is_empty() {
+            return Ok(Outcome::Failed);
         }
         Ok(if report.steps < report.steps_asked { Outcome::Interrupted } else { Outcome::Done })
     }

@@ -1,7 +1,7 @@
 //! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ pub fn write(
     };
     let mut fault = None;
     let staged = Staged::new(path)?.fill(|writer| {
-        let mut zip = ZipWriter::new(writer);
+        let mut zip = ZipWriter::new(Quiet { writer, failed: false });
         let large = shape.bytes(problem.dtype) as u64 >= u64::from(u32::MAX) - (1 << 16);
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
         zip.start_file(ABOUT, options)?;
@@ -102,6 +102,40 @@ pub fn write(
         Ok(())
     });
     fault.map_or(staged, Err)
+}
+
+/// Takes whatever comes after its first failure, which is told. `ZipWriter`, dropped, goes on to write the archive's end,
+/// and prints what it meets then.
+struct Quiet<W> {
+    writer: W,
+    failed: bool,
+}
+
+impl<W> Quiet<W> {
+    fn until_failure<T>(&mut self, after: T, call: impl FnOnce(&mut W) -> std::io::Result<T>) -> std::io::Result<T> {
+        if self.failed {
+            return Ok(after);
+        }
+        let done = call(&mut self.writer);
+        self.failed = done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl<W: Write> Write for Quiet<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.until_failure(bytes.len(), |writer| writer.write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.until_failure((), |writer| writer.flush())
+    }
+}
+
+impl<W: Seek> Seek for Quiet<W> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.until_failure(0, |writer| writer.seek(to))
+    }
 }
 
 /// Reads a checkpoint.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use abide::io::{self, Staged, check_target, npy};
+use abide::io::{self, Batch, Staged, Targets, Written, npy};
 use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
 use abide::sparse::market;
 use abide::{Array, Choice, Error, Result, Shape, Solve as Described};
@@ -152,7 +152,7 @@ impl Solve {
                 None => return self.refuse(&error),
             },
         };
-        let files = self.write(&system.shape, &x, &report, error.as_ref())?;
+        let Written { files, faults } = self.write(&system.shape, &x, &report, error.as_ref());
         let told = Told {
             name: &system.name,
             precision: self.dtype,
@@ -162,14 +162,19 @@ impl Solve {
             norm: true_residual(opened.matrix(), &b, &Array::zeros(b.dtype(), b.len())?)?,
             error: error.as_ref(),
             files: &files,
+            faults: &faults,
         };
         if self.json {
             super::print_json(&told.json())?;
         } else {
             super::print(&told.text())?;
         }
+        for fault in &faults {
+            eprintln!("error: {fault}");
+        }
         Ok(match error {
-            None => Outcome::Done,
+            None if faults.is_empty() => Outcome::Done,
+            None => Outcome::Failed,
             Some(SolverError::Stopped { .. }) => Outcome::Interrupted,
             Some(error) => {
                 eprintln!("error: {error}");
@@ -189,14 +194,10 @@ impl Solve {
 
     /// What can be checked of the files before the solve.
     fn check_files(&self) -> Result<()> {
-        let mut paths: Vec<&Path> =
-            [&self.output, &self.history, &self.plot].into_iter().flatten().map(|p| &**p).collect();
-        paths.iter().try_for_each(|path| check_target(path))?;
-        paths.sort();
-        match paths.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Error::file(pair[0], "two outputs have this name", "give each its own")),
-            None => Ok(()),
-        }
+        let mut targets = Targets::default();
+        [&self.output, &self.history, &self.plot].into_iter().flatten().for_each(|path| targets.output(path));
+        self.source.file().into_iter().chain(self.rhs.file()).for_each(|path| targets.input(path, Vec::new()));
+        targets.check()
     }
 
     /// Writes what was asked for: the solution only where there is one or the user ended the run, the history always.
@@ -206,27 +207,23 @@ impl Solve {
         x: &Array,
         report: &abide::solve::Report,
         error: Option<&SolverError>,
-    ) -> Result<Vec<String>> {
-        let mut staged = Vec::new();
+    ) -> Written {
+        let mut batch = Batch::default();
+        let mut add = |path: &PathBuf, file| batch.add(path.display().to_string(), file);
+        let text = |path, text: String| Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()));
         let usable = error.is_none_or(|error| matches!(error, SolverError::Stopped { .. }));
         if let Some(path) = self.output.as_ref().filter(|_| usable) {
-            let file = if path.extension().is_some_and(|e| e == "npy") {
-                npy::write(path, shape, x)?
-            } else {
-                Staged::new(path)?.fill(|out| market::write_vector(x, out))?
-            };
-            staged.push((path, file));
+            let matrix_market = || Staged::new(path)?.fill(|out| market::write_vector(x, out));
+            let is_npy = path.extension().is_some_and(|e| e == "npy");
+            add(path, if is_npy { npy::write(path, shape, x) } else { matrix_market() });
         }
         if let Some(path) = &self.history {
-            let text = history::csv(report);
-            staged.push((path, Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()))?));
+            add(path, text(path, history::csv(report)));
         }
         if let Some(path) = &self.plot {
-            let svg = history::plot(report)?;
-            staged.push((path, Staged::new(path)?.fill(|out| std::io::Write::write_all(out, svg.as_bytes()))?));
+            add(path, history::plot(report).and_then(|svg| text(path, svg)));
         }
-        // Only when all of them are complete does the first replace what was there.
-        staged.into_iter().map(|(path, file)| file.commit().map(|()| path.display().to_string())).collect()
+        batch.commit()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use abide::System;
 use abide::solve::{Matrix, Precision, Report, SolvePlan, SolverError};
+use abide::{Error, System};
 use serde_json::{Value, json};
 
 use super::super::{bytes, report::duration};
@@ -21,6 +21,8 @@ pub struct Told<'a> {
     pub norm: f64,
     pub error: Option<&'a SolverError>,
     pub files: &'a [String],
+    /// Why files that were asked for are not among them.
+    pub faults: &'a [Error],
 }
 
 impl Told<'_> {
@@ -94,7 +96,7 @@ impl Told<'_> {
             "dtype": self.precision.name(),
             "backend": self.opened.backend(),
             "converged": self.error.is_none(),
-            "error": self.error.map(|error| error.to_string()),
+            "error": self.error.map(|error| error.to_string()).or_else(|| self.faults.first().map(Error::to_string)),
             "us_per_iteration": self.us_per_iteration(),
             "residual": { "norm_of_b": self.norm, "recurred": self.recurred(), "true": self.true_residual },
             "report": self.report,
