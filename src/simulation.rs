@@ -70,8 +70,9 @@ impl Simulation {
     /// The step after `steps` more; an error where 64 bits do not count so far, as from a checkpoint that claims too many.
     pub fn last_step(step: u64, steps: u64) -> Result<u64> {
         let asked = || format!("{step} and {steps} more");
-        step.checked_add(steps)
-            .ok_or_else(|| Error::limit("steps since the start", asked(), u64::MAX, "begin anew, or give fewer --steps"))
+        step.checked_add(steps).ok_or_else(|| {
+            Error::limit("steps since the start", asked(), u64::MAX, "begin anew, or give fewer --steps")
+        })
     }
 
     /// What differs from what was asked, and why.

@@ -270,4 +270,38 @@ mod tests {
         let result = write(&folder.path().join("c.npz"), &problem(), 0, |_| Err(lost.clone()));
         assert_eq!(result.err(), Some(lost));
     }
+
+    #[test]
+    fn a_header_that_nests_deeply_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.npz");
+        write(&path, &problem(), 37, |n| Ok(values(n))).unwrap().commit().unwrap();
+        let mut old = ZipArchive::new(File::open(&path).unwrap()).unwrap();
+        let mut new = ZipWriter::new(File::create(folder.path().join("d.npz")).unwrap());
+        new.raw_copy_file(old.by_name(ABOUT).unwrap()).unwrap();
+        new.start_file("u.npy", SimpleFileOptions::default().compression_method(CompressionMethod::Stored)).unwrap();
+        new.write_all(&[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat()).unwrap();
+        new.finish().unwrap();
+        let error = read(&folder.path().join("d.npz")).unwrap_err().to_string();
+        assert!(error.contains("d.npz: not a .npy file"), "{error}");
+    }
+
+    #[test]
+    fn a_writer_is_quiet_after_its_first_failure() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut quiet = Quiet { writer: Full(3), failed: false };
+        assert!(quiet.write(b"abc").is_ok());
+        assert_eq!(quiet.write(b"d").unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!(quiet.write(b"ef").unwrap(), 2);
+        assert!(quiet.flush().is_ok());
+    }
 }

@@ -93,14 +93,18 @@ mod tests {
             assert_eq!(numbered.number(part), Some(number), "{pattern} {part}");
         }
         let numbered: Numbered = "out_%03d.png".parse().unwrap();
-        for name in ["out_7.png", "out_0007.png", "out_.png", "out_+07.png", "out_007.npy", "xout_007.png", "out_1e3.png"] {
+        for name in
+            ["out_7.png", "out_0007.png", "out_.png", "out_+07.png", "out_007.npy", "xout_007.png", "out_1e3.png"]
+        {
             assert_eq!(numbered.number(name), None, "{name}");
         }
     }
 
     #[test]
     fn a_pattern_has_one_number_without_a_sign() {
-        for bad in ["out.png", "out_%s.png", "%d%d.png", "out_%5x.png", "%99d.png", "f%+5d.npy", "f%-5d.npy", "f% 5d.npy"] {
+        for bad in
+            ["out.png", "out_%s.png", "%d%d.png", "out_%5x.png", "%99d.png", "f%+5d.npy", "f%-5d.npy", "f% 5d.npy"]
+        {
             assert!(bad.parse::<Numbered>().is_err(), "{bad}");
         }
     }
@@ -114,6 +118,9 @@ mod tests {
         let numbered: Numbered = format!("{}/f%d.npy", folder.path().display()).parse().unwrap();
         let found: Vec<u64> = numbered.present(&(1..=11)).into_iter().map(|(number, _)| number).collect();
         assert_eq!(found, [1, 4]);
-        assert_eq!(numbered.folder().map(Path::to_path_buf), Some(PathBuf::from(format!("{}/", folder.path().display()))));
+        assert_eq!(
+            numbered.folder().map(Path::to_path_buf),
+            Some(PathBuf::from(format!("{}/", folder.path().display())))
+        );
     }
 }

@@ -77,7 +77,8 @@ impl Place {
                 "send one of them elsewhere",
             ));
         }
-        rights::check(folder_of(&path), Some((&path, &metadata))).map_err(|(message, change)| fault(message, change))?;
+        rights::check(folder_of(&path), Some((&path, &metadata)))
+            .map_err(|(message, change)| fault(message, change))?;
         Ok(Place::File { path, old: Some(metadata) })
     }
 

@@ -21,7 +21,10 @@ pub(super) fn check(folder: &Path, old: Option<(&Path, &Metadata)>) -> Result<()
     let Some((path, metadata)) = old else { return Ok(()) };
     access(path, Access::WRITE_OK).map_err(|e| (format!("it cannot be written to: {e}"), ELSEWHERE))?;
     if is_marked(path, Mark::APPEND | Mark::IMMUTABLE) {
-        return Err(("it is marked as never to be replaced".to_owned(), "take the mark off (chattr -ia), or write elsewhere"));
+        return Err((
+            "it is marked as never to be replaced".to_owned(),
+            "take the mark off (chattr -ia), or write elsewhere",
+        ));
     }
     const STICKY: u32 = 0o1000;
     let user = rustix::process::geteuid().as_raw();
@@ -90,7 +93,7 @@ pub(super) fn adopt(_: &File, _: &Path, _: &Metadata) {}
 /// the old group's members now are: both may do what both could.
 #[cfg(unix)]
 fn mode(old: u32, same_group: bool) -> u32 {
-    let (owner, group, others) = (old & 0o700, old >> 3 & 7, old & 7);
+    let (owner, group, others) = (old & 0o700, (old >> 3) & 7, old & 7);
     if same_group { old & 0o777 } else { owner | (group & others) * 0o11 }
 }
 

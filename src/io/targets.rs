@@ -82,7 +82,7 @@ impl Targets {
             check_target(path)?;
             let place = Place::find(path)?;
             if *again && place.appends() {
-                let message = "it is written again and again, and a pipe would get one after the other";
+                let message = "it is written again and again, and there each would follow the one before";
                 return Err(Error::file(path, message, "give a file's name"));
             }
             known.add(path, &place, holds.as_deref())?;
@@ -139,4 +139,96 @@ fn collision(path: &Path, other: &Path) -> Error {
         return Error::file(path, "two outputs have this name", "give each its own");
     }
     Error::file(path, format!("this and the output {} are one file", other.display()), "give each its own")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder, and what is said of targets in it.
+    fn refusal(make: impl FnOnce(&Path, &mut Targets)) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut targets = Targets::default();
+        make(folder.path(), &mut targets);
+        targets.check().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn one_file_under_two_names_is_refused() {
+        let names = |a: &'static str, b: &'static str| {
+            refusal(|folder, targets| {
+                std::fs::create_dir(folder.join("d")).unwrap();
+                std::fs::write(folder.join("old"), "").unwrap();
+                std::fs::hard_link(folder.join("old"), folder.join("hard")).unwrap();
+                #[cfg(unix)]
+                std::os::unix::fs::symlink("new", folder.join("soft")).unwrap();
+                targets.output(&folder.join(a));
+                targets.output(&folder.join(b));
+            })
+        };
+        assert_eq!(names("a", "b"), None);
+        assert!(names("a", "a").unwrap().contains("two outputs have this name"));
+        assert!(names("a", "d/../a").unwrap().contains("are one file"));
+        assert!(names("a", "./a").unwrap().contains("two outputs") || names("a", "./a").unwrap().contains("one file"));
+        if cfg!(unix) {
+            assert!(names("old", "hard").unwrap().contains("are one file"));
+            assert!(names("new", "soft").unwrap().contains("are one file"));
+        }
+    }
+
+    #[test]
+    fn numbers_that_can_come_are_held_against_other_outputs() {
+        let names = |pattern: &str, numbers: RangeInclusive<u64>, other: &str| {
+            refusal(|folder, targets| {
+                for name in ["run1", "run2"] {
+                    std::fs::create_dir(folder.join(name)).unwrap();
+                }
+                std::fs::write(folder.join("linked"), "").unwrap();
+                std::fs::hard_link(folder.join("linked"), folder.join("g5")).unwrap();
+                targets.output(&folder.join(other));
+                targets.numbered(format!("{}/{pattern}", folder.display()).parse().unwrap(), numbers);
+            })
+        };
+        assert!(names("f%d", 0..=4, "f3").is_some());
+        assert!(names("f%d", 0..=u64::MAX, "f18446744073709551615").is_some());
+        assert_eq!(names("f%d", 0..=4, "f5"), None);
+        assert_eq!(names("f%d", 3..=4, "f2"), None);
+        assert_eq!(names("f%d", 0..=4, "f03"), None);
+        assert!(names("f%02d", 0..=4, "f03").is_some());
+        assert_eq!(names("f%02d", 0..=4, "run1/f03"), None);
+        assert_eq!(names("g%d", 0..=5, "linked").is_some(), cfg!(unix));
+        assert_eq!(names("g%d", 0..=4, "linked"), None);
+        assert_eq!(names("run%d/u", 1..=2, "u"), None);
+        assert!(names("run%d/u", 1..=2, "run2/u").is_some());
+        assert!(names("run%d/u", 1..=3, "u").unwrap().contains("run3 is not there"));
+        assert!(names("run%d/u", 0..=2, "u").unwrap().contains("run0 is not there"));
+    }
+
+    #[test]
+    fn an_input_is_replaced_by_the_same_thing_only() {
+        let input = |output: Option<&'static str>, inputs: &'static [&'static str]| {
+            refusal(|folder, targets| {
+                let path = folder.join("u");
+                std::fs::write(&path, "").unwrap();
+                match output {
+                    Some(holds) => targets.output_of(&path, holds.to_owned()),
+                    None => targets.output(&path),
+                }
+                targets.input(&folder.join("./u"), inputs.iter().map(|&i| i.to_owned()).collect());
+            })
+        };
+        assert_eq!(input(Some("u"), &["v", "u"]), None);
+        for (output, inputs) in [(Some("u"), &["v"][..]), (Some("u"), &[]), (None, &["u"])] {
+            assert!(input(output, inputs).unwrap().contains("would replace the input"), "{output:?} {inputs:?}");
+        }
+        assert!(
+            refusal(|folder, targets| {
+                std::fs::write(folder.join("f7"), "").unwrap();
+                targets.numbered(format!("{}/f%d", folder.display()).parse().unwrap(), 0..=9);
+                targets.input(&folder.join("f7"), vec!["u".to_owned()]);
+            })
+            .unwrap()
+            .contains("would replace the input")
+        );
+    }
 }

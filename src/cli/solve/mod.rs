@@ -201,13 +201,7 @@ impl Solve {
     }
 
     /// Writes what was asked for: the solution only where there is one or the user ended the run, the history always.
-    fn write(
-        &self,
-        shape: &Shape,
-        x: &Array,
-        report: &abide::solve::Report,
-        error: Option<&SolverError>,
-    ) -> Written {
+    fn write(&self, shape: &Shape, x: &Array, report: &abide::solve::Report, error: Option<&SolverError>) -> Written {
         let mut batch = Batch::default();
         let mut add = |path: &PathBuf, file| batch.add(path.display().to_string(), file);
         let text = |path, text: String| Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()));
