@@ -94,7 +94,7 @@ pub(super) fn adopt(_: &File, _: &Path, _: &Metadata) {}
 #[cfg(unix)]
 fn mode(old: u32, same_group: bool) -> u32 {
     let (owner, group, others) = (old & 0o700, (old >> 3) & 7, old & 7);
-    if same_group { old & 0o777 } else { owner | (group & others) * 0o11 }
+    if same_group { old & 0o777 } else { owner | ((group & others) * 0o11) }
 }
 
 /// Whether the user may replace other users' files in a sticky folder.

@@ -252,13 +252,13 @@ mod tests {
         for version in [1, 2, 3] {
             let length: &[u8] =
                 if version == 1 { &(text.len() as u16).to_le_bytes() } else { &(text.len() as u32).to_le_bytes() };
-            let file = [b"\x93NUMPY", &[version, 0], length, text, b"rest"].concat();
+            let file = [&b"\x93NUMPY"[..], &[version, 0], length, text, b"rest"].concat();
             let mut reader = &*file;
             let header = Header::read(&mut reader).unwrap();
             assert_eq!((header.length, header.shape, reader), (file.len() as u64 - 4, vec![1], &b"rest"[..]));
         }
         for version in [[0, 0], [4, 0], [1, 1]] {
-            let file = [b"\x93NUMPY", &version[..], &[0; 80]].concat();
+            let file = [&b"\x93NUMPY"[..], &version, &[0; 80]].concat();
             assert!(Header::read(&mut &*file).unwrap_err().contains("its version is"), "{version:?}");
         }
     }
