@@ -72,18 +72,16 @@ pub(super) fn check_node(_: &Path, _: &Metadata) -> Result<(), Refusal> {
 /// owner or group cannot be kept, the new ones may do no more than they could before.
 #[cfg(unix)]
 pub(super) fn adopt(new: &File, path: &Path, old: &Metadata) {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 
-    use rustix::fs::{Gid, Mode, Uid, fchmod, fchown};
-
-    let (owner, group) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
-    let _ = fchown(new, Some(owner), Some(group)).or_else(|_| fchown(new, None, Some(group)));
+    let (owner, group) = (Some(old.uid()), Some(old.gid()));
+    let _ = fchown(new, owner, group).or_else(|_| fchown(new, None, group));
     let same_group = new.metadata().is_ok_and(|metadata| metadata.gid() == old.gid());
     let listed = lists::carry(new, path);
     // A list's mask stands where the mode has the group's bits: without the list they would be too many.
     let mode = mode(old.mode(), same_group && listed);
     // Where a file system has no modes, the file stays its owner's.
-    let _ = fchmod(new, Mode::from_raw_mode(mode));
+    let _ = new.set_permissions(std::fs::Permissions::from_mode(mode));
 }
 
 #[cfg(not(unix))]
