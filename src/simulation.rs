@@ -67,6 +67,14 @@ impl Simulation {
         self.step
     }
 
+    /// The step after `steps` more; an error where 64 bits do not count so far, as from a checkpoint that claims too many.
+    pub fn last_step(step: u64, steps: u64) -> Result<u64> {
+        let asked = || format!("{step} and {steps} more");
+        step.checked_add(steps).ok_or_else(|| {
+            Error::limit("steps since the start", asked(), u64::MAX, "begin anew, or give fewer --steps")
+        })
+    }
+
     /// What differs from what was asked, and why.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -80,13 +88,15 @@ impl Simulation {
     }
 
     /// Advances in epochs of about `pace.epoch` and reports; after each epoch, `observe` may read and change the
-    /// simulation, and end the run by [`ControlFlow::Break`].
+    /// simulation, and end the run by [`ControlFlow::Break`]. An error where the steps since the start pass what 64 bits
+    /// count.
     pub fn run_with(
         &mut self,
         steps: u64,
         pace: Pace,
         mut observe: impl FnMut(&mut Running<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<RunReport> {
+        Simulation::last_step(self.step, steps)?;
         let Simulation { problem, backend, session, step, .. } = self;
         let begun = *step;
         let result = drive(backend, session.as_mut(), steps, pace, &mut |session, progress| {
@@ -101,8 +111,9 @@ impl Simulation {
 
     /// Advances without a report, and returns the seconds that the device took.
     pub fn advance(&mut self, steps: u64) -> Result<f64> {
+        let last = Simulation::last_step(self.step, steps)?;
         let seconds = self.session.advance(steps)?;
-        self.step += steps;
+        self.step = last;
         Ok(seconds)
     }
 
@@ -147,9 +158,10 @@ impl Simulation {
         set_parameter(&mut self.problem, self.session.as_mut(), name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where it cannot be put in its place, it
+    /// is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())
+        checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?.commit_durably()
     }
 }
 
@@ -187,9 +199,10 @@ impl Running<'_> {
         set_parameter(self.problem, self.session, name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves what was there, and the
+    /// run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
-        checkpoint(self.problem, self.session, self.step, path.as_ref())
+        checkpoint(self.problem, self.session, self.step, path.as_ref())?.replace_durably()
     }
 }
 
@@ -211,6 +224,6 @@ fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, v
     Ok(())
 }
 
-fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<()> {
-    io::checkpoint::write(path, problem, step, |field| session.read(field))?.commit_durably()
+fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<io::Staged> {
+    io::checkpoint::write(path, problem, step, |field| session.read(field))
 }

@@ -1,5 +1,6 @@
 //! One error type for the whole project: every message names the limit, what was asked and what to change.
 
+use std::fmt::{self, Display, Write};
 use std::path::PathBuf;
 
 /// The result of every fallible call in Abide.
@@ -10,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A resource or a rule of the model has a limit, and the request is beyond it.
-    #[error("{what}: {asked} asked, the limit is {limit}; {change}")]
+    #[error("{}: {} asked, the limit is {}; {change}", Plain(.what), Plain(.asked), Plain(.limit))]
     Limit {
         /// The limited quantity.
         what: String,
@@ -22,7 +23,7 @@ pub enum Error {
         change: String,
     },
     /// A value that cannot be used.
-    #[error("{what}: {reason}; {change}")]
+    #[error("{}: {}; {change}", Plain(.what), Plain(.reason))]
     Invalid {
         /// The value or argument.
         what: String,
@@ -32,7 +33,7 @@ pub enum Error {
         change: String,
     },
     /// A name that is not known.
-    #[error("no {kind} is named `{asked}`; known: {known}")]
+    #[error("no {kind} is named `{}`; known: {}", Plain(.asked), Plain(.known))]
     Unknown {
         /// The kind of thing that was looked up.
         kind: &'static str,
@@ -80,7 +81,7 @@ pub enum Error {
         log: String,
     },
     /// A file could not be read or written.
-    #[error("{path}: {message}; {change}", path = .path.display())]
+    #[error("{}: {}; {}", Plain(.path.display()), Plain(.message), Plain(.change))]
     File {
         /// The file.
         path: PathBuf,
@@ -89,6 +90,26 @@ pub enum Error {
         /// What to change.
         change: String,
     },
+}
+
+/// Words that may come from a file or a file's name: what would move a terminal's cursor or end a line is escaped.
+struct Plain<T>(T);
+
+impl<T: Display> Display for Plain<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        struct Escaping<'a, 'b>(&'a mut fmt::Formatter<'b>);
+        impl Write for Escaping<'_, '_> {
+            fn write_str(&mut self, text: &str) -> fmt::Result {
+                for part in text.split_inclusive(char::is_control) {
+                    let plain = part.trim_end_matches(char::is_control);
+                    self.0.write_str(plain)?;
+                    write!(self.0, "{}", part[plain.len()..].escape_debug())?;
+                }
+                Ok(())
+            }
+        }
+        write!(Escaping(f), "{}", self.0)
+    }
 }
 
 impl Error {
@@ -126,5 +147,19 @@ impl Error {
     /// An [`Error::File`].
     pub fn file(path: impl Into<PathBuf>, message: impl ToString, change: impl Into<String>) -> Self {
         Error::File { path: path.into(), message: message.to_string(), change: change.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        let error = Error::file("a\u{1b}[2J.npz", "line\nline\ttab \u{9b}31mé", "give another");
+        assert_eq!(error.to_string(), r"a\u{1b}[2J.npz: line\nline\ttab \u{9b}31mé; give another");
+        let error = Error::unknown("stencil", "\u{1b}[31m\r\r", ["heat"]);
+        assert_eq!(error.to_string(), r"no stencil is named `\u{1b}[31m\r\r`; known: heat");
+        assert_eq!(Error::invalid("a", "b", "c").to_string(), "a: b; c");
     }
 }

@@ -57,6 +57,13 @@ impl Ending {
         Ending { kind, sentence: first_sentence(words) }
     }
 
+    /// Files could not be written: the first is the ending's, the others are told before it.
+    pub fn unwritten(faults: &[Error]) -> Ended {
+        let Some((first, others)) = faults.split_first() else { return Ok(()) };
+        others.iter().for_each(|fault| eprintln!("error: {fault}"));
+        Err(first.clone().into())
+    }
+
     /// A signal came; `done` says what was done until then.
     pub fn interrupted(done: impl std::fmt::Display) -> Ending {
         Ending { kind: ErrorKind::Interrupted, sentence: format!("{}: {done}", signals::words()) }

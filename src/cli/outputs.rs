@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use abide::io::{self, Format, Movie, Range, Staged};
+use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Targets, Written};
 use abide::{Array, Error, Program, Result, Running, Shape, Simulation};
+
+use super::problem::Input;
 
 /// One `--output`.
 #[derive(Clone)]
@@ -29,9 +31,7 @@ impl FromStr for Output {
 #[derive(Clone)]
 pub struct Frames {
     field: Option<String>,
-    before: String,
-    digits: usize,
-    after: String,
+    names: Numbered,
 }
 
 impl FromStr for Frames {
@@ -39,29 +39,15 @@ impl FromStr for Frames {
 
     fn from_str(text: &str) -> Result<Frames> {
         let (field, rest) = super::named(text);
-        let wrong = |reason: &str| Error::invalid(format!("frames `{text}`"), reason, "write them like out_%05d.png");
-        let (before, number) = rest.split_once('%').ok_or_else(|| wrong("they have no place for a number"))?;
-        let (digits, after) = number.split_once('d').ok_or_else(|| wrong("the number is not written %d"))?;
-        let digits: usize = if digits.is_empty() {
-            0
-        } else {
-            digits.parse().map_err(|_| wrong("the number is not written %d or %05d"))?
-        };
-        if after.contains('%') || digits > 20 {
-            return Err(wrong("one number of at most 20 digits has a place"));
+        let names: Numbered = rest.parse()?;
+        match Format::of(&names.path(0))? {
+            Format::Gif => Err(Error::invalid(
+                format!("frames `{text}`"),
+                "a .gif holds all frames in one file: use --output",
+                "write them like out_%05d.png",
+            )),
+            _ => Ok(Frames { field: field.map(str::to_owned), names }),
         }
-        let frames =
-            Frames { field: field.map(str::to_owned), before: before.to_owned(), digits, after: after.to_owned() };
-        match Format::of(&frames.path(0))? {
-            Format::Gif => Err(wrong("a .gif holds all frames in one file: use --output")),
-            _ => Ok(frames),
-        }
-    }
-}
-
-impl Frames {
-    fn path(&self, number: u64) -> PathBuf {
-        PathBuf::from(format!("{}{number:0width$}{}", self.before, self.after, width = self.digits))
     }
 }
 
@@ -80,6 +66,28 @@ pub struct Writer {
     shape: Shape,
     names: Vec<String>,
     shown: String,
+    lost: Lost,
+}
+
+/// What could not be written on the way; the run went on.
+#[derive(Default)]
+struct Lost {
+    frames: u64,
+    checkpoints: u64,
+    /// For frames the first fault alone: a full disk has many.
+    faults: Vec<Error>,
+    /// Why the checkpoint is older than it should be.
+    checkpoint: Option<Error>,
+}
+
+/// What came of a run's files.
+pub struct Wrote {
+    /// Those that were written, in words.
+    pub files: Vec<String>,
+    /// Why others are missing or not as new as they should be.
+    pub faults: Vec<Error>,
+    /// What else is worth a word.
+    pub notes: Vec<String>,
 }
 
 /// What of a run's arguments concerns files.
@@ -91,8 +99,56 @@ pub struct Asked<'a> {
     pub range: Option<Range>,
 }
 
+/// What a run reads.
+pub struct Read<'a> {
+    pub inputs: &'a [Input],
+    pub resume: Option<&'a Path>,
+    /// The steps done before it.
+    pub begun: u64,
+}
+
+impl Asked<'_> {
+    /// Refuses, before anything large is read, files that cannot be written, and those by which a result or an input would
+    /// be lost.
+    pub fn check(&self, read: &Read<'_>, program: &Program, steps: u64) -> Result<()> {
+        const CHECKPOINT: &str = "a checkpoint";
+        let exactly = |field: &str| format!("{field} as .npy");
+        let shown = &program.fields()[program.shown()];
+        let mut targets = Targets::default();
+        for output in self.outputs {
+            match output.format {
+                Format::Npy => targets.output_of(&output.path, exactly(output.field.as_ref().unwrap_or(shown))),
+                _ => targets.output(&output.path),
+            }
+        }
+        if let Some(path) = self.checkpoint {
+            targets.rewritten(path, Some(CHECKPOINT.to_owned()));
+        }
+        if let (Some(frames), Some(every)) = (self.frames, self.every) {
+            let first = read.begun / every;
+            targets.numbered(frames.names.clone(), first..=first + steps / every);
+        }
+        for (field, path) in read.inputs.iter().filter_map(Input::file) {
+            // A picture that is written has colours for the grey values that were read.
+            let holds = match (Format::of(path), field) {
+                (Ok(Format::Npy), Some(field)) => vec![exactly(field)],
+                (Ok(Format::Npy), None) => {
+                    let fields = program.fields().iter().enumerate();
+                    fields.filter(|(number, _)| program.is_written(*number)).map(|(_, name)| exactly(name)).collect()
+                }
+                _ => Vec::new(),
+            };
+            targets.input(path, holds);
+        }
+        if let Some(path) = read.resume {
+            targets.input(path, vec![CHECKPOINT.to_owned()]);
+        }
+        targets.check()
+    }
+}
+
 impl Writer {
-    /// Checks everything that can be checked before the run: names, folders, what belongs together.
+    /// Checks what can be checked before the run but for the files themselves: fields, and what belongs together.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, range } = asked;
         let needs = [
@@ -111,16 +167,6 @@ impl Writer {
         for field in fields.flatten() {
             program.field(field)?;
         }
-        let first = frames.map(|f| f.path(0));
-        let mut paths: Vec<&Path> =
-            outputs.iter().map(|o| o.path.as_path()).chain(first.as_deref()).chain(checkpoint).collect();
-        for path in &paths {
-            io::check_target(path)?;
-        }
-        paths.sort();
-        if let Some(pair) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::file(pair[0], "two outputs have this name", "give each its own"));
-        }
         let shown = program.fields()[program.shown()].clone();
         let mut writer = Writer {
             outputs: outputs.iter().filter(|o| o.format != Format::Gif).cloned().collect(),
@@ -134,6 +180,7 @@ impl Writer {
             shape,
             names: program.fields().to_vec(),
             shown,
+            lost: Lost::default(),
         };
         for output in outputs.iter().filter(|o| o.format == Format::Gif) {
             Movie::new(&output.path, &shape, range)?;
@@ -151,72 +198,109 @@ impl Writer {
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
-        self.add_frames(step, &mut |field| simulation.field(field))
+        for (field, _, movie) in &mut self.movies {
+            movie.add(&simulation.field(field)?)?;
+        }
+        self.add_frame(step, &mut |field| simulation.field(field))
     }
 
-    /// Writes what is due after an epoch.
-    pub fn observe(&mut self, running: &mut Running<'_>) -> Result<()> {
+    /// Writes what is due after an epoch. What cannot be written does not end the run, whose result may lie elsewhere:
+    /// the answer is what is new of that.
+    pub fn observe(&mut self, running: &mut Running<'_>) -> Result<Vec<Error>> {
         if self.every.is_none_or(|every| !running.progress().steps.is_multiple_of(every)) {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let step = running.step();
-        self.add_frames(step, &mut |field| running.field(field))?;
-        match &self.checkpoint {
-            Some(path) => running.checkpoint(path),
-            None => Ok(()),
+        let mut news = Vec::new();
+        for (field, path, mut movie) in std::mem::take(&mut self.movies) {
+            match of_a_file(running.field(&field).and_then(|values| movie.add(&values)))? {
+                None => self.movies.push((field, path, movie)),
+                Some(fault) => news.push(fault),
+            }
         }
+        if let Some(fault) = of_a_file(self.add_frame(step, &mut |field| running.field(field)))? {
+            self.lost.frames += 1;
+            if self.lost.frames == 1 {
+                news.push(fault);
+            }
+        }
+        self.lost.faults.extend(news.iter().cloned());
+        if let Some(path) = &self.checkpoint {
+            let fault = of_a_file(running.checkpoint(path))?;
+            self.lost.checkpoints += u64::from(fault.is_some());
+            if self.lost.checkpoint.is_none() {
+                news.extend(fault.clone());
+            }
+            self.lost.checkpoint = fault;
+        }
+        Ok(news)
     }
 
-    /// Writes what is due at the end, and says what was written.
-    pub fn finish(self, simulation: &mut Simulation) -> Result<Vec<String>> {
-        let mut files = Vec::new();
-        let mut staged: Vec<Staged> = Vec::new();
-        for (field, path, movie) in self.movies {
-            staged.push(movie.finish()?);
-            files.push(format!("{} ({field})", path.display()));
+    /// Writes what is due at the end, as much as can be, and says what became of all files.
+    pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
+        let mut batch = Batch::default();
+        for (field, path, movie) in std::mem::take(&mut self.movies) {
+            batch.add(format!("{} ({field})", path.display()), movie.finish());
         }
         for Output { field, path, format } in &self.outputs {
-            let fields = match (field, format) {
-                (Some(field), _) => std::slice::from_ref(field),
-                (None, Format::Vti) => self.names.as_slice(),
-                (None, _) => std::slice::from_ref(&self.shown),
-            };
-            let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>()?;
-            let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-            staged.push(io::write(path, &self.shape, &named, simulation.step(), self.range)?);
-            files.push(format!("{} ({})", path.display(), fields.join(", ")));
+            let fields = self.fields(field.as_ref(), *format);
+            let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
+            let file = values.and_then(|values| {
+                let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
+                io::write(path, &self.shape, &named, simulation.step(), self.range)
+            });
+            batch.add(format!("{} ({})", path.display(), fields.join(", ")), file);
         }
-        // Only when all of them are complete does the first replace what was there.
-        for file in staged {
-            file.commit()?;
-        }
+        let Written { mut files, mut faults } = batch.commit();
+        faults.splice(0..0, self.lost.faults);
+        let mut notes = Vec::new();
         if let Some(path) = &self.checkpoint {
-            simulation.checkpoint(path)?;
-            files.push(format!("{} (step {})", path.display(), simulation.step()));
+            match simulation.checkpoint(path) {
+                Ok(()) => files.push(format!("{} (step {})", path.display(), simulation.step())),
+                Err(fault) => faults.push(fault),
+            }
+            if self.lost.checkpoints > 0 {
+                notes.push(format!("{} checkpoints on the way could not be written", self.lost.checkpoints));
+            }
         }
         if let (Some(frames), Some(every)) = (&self.frames, self.every) {
-            files.push(format!("{} and on, every {every} steps", frames.path(0).display()));
+            files.push(format!("{} and on, every {every} steps", frames.names.path(0).display()));
+            if self.lost.frames > 0 {
+                notes.push(format!("{} frames could not be written", self.lost.frames));
+            }
         }
-        Ok(files)
+        Wrote { files, faults, notes }
     }
 
-    fn add_frames(&mut self, step: u64, read: &mut dyn FnMut(&str) -> Result<Array>) -> Result<()> {
-        for (field, _, movie) in &mut self.movies {
-            movie.add(&read(field)?)?;
-        }
-        let (Some(frames), Some(every)) = (&self.frames, self.every) else { return Ok(()) };
-        let path = frames.path(step / every);
-        let fields = match (&frames.field, Format::of(&path)?) {
+    /// The fields that a file of this format holds.
+    fn fields<'a>(&'a self, asked: Option<&'a String>, format: Format) -> &'a [String] {
+        match (asked, format) {
             (Some(field), _) => std::slice::from_ref(field),
-            (None, Format::Vti) => self.names.as_slice(),
+            (None, Format::Vti) => &self.names,
             (None, _) => std::slice::from_ref(&self.shown),
-        };
-        let values = fields.iter().map(|name| read(name)).collect::<Result<Vec<_>>>()?;
-        if let Some(new) = values.first().and_then(Range::of) {
-            self.seen = Some(self.seen.map_or(new, |seen| seen.union(new)));
         }
+    }
+
+    fn add_frame(&mut self, step: u64, read: &mut dyn FnMut(&str) -> Result<Array>) -> Result<()> {
+        let (Some(frames), Some(every)) = (&self.frames, self.every) else { return Ok(()) };
+        let path = frames.names.path(step / every);
+        let fields = self.fields(frames.field.as_ref(), Format::of(&path)?);
+        let values = fields.iter().map(|name| read(name)).collect::<Result<Vec<_>>>()?;
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-        io::write(&path, &self.shape, &named, step, self.range.or(self.seen))?.commit()
+        let new = values.first().and_then(Range::of);
+        let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
+        let written = io::write(&path, &self.shape, &named, step, self.range.or(seen)).and_then(Staged::commit);
+        self.seen = seen;
+        written
+    }
+}
+
+/// What concerns a file alone, told apart from a device that fails: from that nothing more can be read.
+fn of_a_file(result: Result<()>) -> Result<Option<Error>> {
+    match result {
+        Ok(()) => Ok(None),
+        Err(error @ Error::Device { .. }) => Err(error),
+        Err(error) => Ok(Some(error)),
     }
 }
 
@@ -225,11 +309,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_numbered() {
-        let path = |text: &str, number| text.parse::<Frames>().unwrap().path(number);
-        assert_eq!(path("out_%05d.png", 42), Path::new("out_00042.png"));
-        assert_eq!(path("v=a/%d.npy", 7), Path::new("a/7.npy"));
-        for bad in ["out.png", "out_%s.png", "%d%d.png", "out_%5x.png", "%d.gif", "%d.txt", "%99d.png"] {
+    fn frames_have_a_field_and_a_format() {
+        let frames: Frames = "v=a/%d.npy".parse().unwrap();
+        assert_eq!((frames.field.as_deref(), frames.names.path(7)), (Some("v"), PathBuf::from("a/7.npy")));
+        for bad in ["out.png", "%d.gif", "%d.txt", "f%+5d.npy"] {
             assert!(bad.parse::<Frames>().is_err(), "{bad}");
         }
     }

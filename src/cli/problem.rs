@@ -109,6 +109,16 @@ impl FromStr for Input {
     }
 }
 
+impl Input {
+    /// The file that it is read from, with the field that was named.
+    pub fn file(&self) -> Option<(Option<&str>, &Path)> {
+        match &self.from {
+            From::File(path) => Some((self.field.as_deref(), path)),
+            _ => None,
+        }
+    }
+}
+
 /// A description checked as far as it can be without a device.
 pub struct Described {
     /// The program.
@@ -120,6 +130,13 @@ pub struct Described {
 }
 
 impl Domain {
+    /// The program as far as it is known before inputs are read: not by their number of axes.
+    pub fn program(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Program> {
+        let entry = self.entry(inputs, resumed)?;
+        let shape = self.size.or(resumed.map(|head| head.shape));
+        entry.program(shape.map_or(*entry.dimensions.start(), |shape| shape.dimensions()))
+    }
+
     /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that it goes on from.
     pub fn describe(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Described> {
         let entry = self.entry(inputs, resumed)?;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use abide::backend::Pace;
 use abide::io::{self, Range};
-use abide::{Choice, Error, Result};
+use abide::{Choice, Error, Result, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::outputs::{Asked, Frames, Output, Writer};
+use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
 use super::{Ended, Ending, print_report, report, signals};
 
@@ -26,7 +26,8 @@ Examples:
   abide run heat --resume heat.npz --steps 5000 --output u.npy
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
-status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129).
+status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129). What cannot be
+written on the way does not end a run: the rest is written, the exit status is 1.
 
 Axes: sizes are written slowest axis first (z, y, x); x runs fastest in files and to the right in pictures.";
 
@@ -102,7 +103,8 @@ impl Run {
             Some(path) => Some(io::checkpoint::read_head(path)?),
             None => None,
         };
-        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
+        let begun = resumed.as_ref().map_or(0, |head| head.steps);
+        Simulation::last_step(begun, self.steps)?;
         let asked = Asked {
             outputs: &self.outputs,
             frames: self.frames.as_ref(),
@@ -110,6 +112,9 @@ impl Run {
             every: self.every,
             range: self.range,
         };
+        let read = Read { inputs: &self.inputs, resume: self.resume.as_deref(), begun };
+        asked.check(&read, &self.domain.program(&self.inputs, resumed.as_ref())?, self.steps)?;
+        let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
         let mut builder = self.manner.apply(described.builder, self.backend);
         if let Some(path) = &self.resume {
@@ -125,16 +130,21 @@ impl Run {
             let progress = running.progress();
             bar.set_position(progress.steps);
             bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
-            writer.observe(running)?;
+            for fault in writer.observe(running)? {
+                bar.suspend(|| eprintln!("warning: {fault}; the run goes on"));
+            }
             Ok(if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         bar.finish_and_clear();
-        let report = report?;
-        let files = writer.finish(&mut simulation)?;
+        let mut report = report?;
+        let Wrote { files, faults, notes } = writer.finish(&mut simulation);
+        report.notes.extend(notes);
         let ended = match (report.steps, report.steps_asked) {
             (steps, asked) if steps < asked => Err(Ending::interrupted(format!("{steps} of {asked} steps are done"))),
             _ => Ok(()),
         };
+        // A file that is missing is what a script must know first.
+        let ended = Ending::unwritten(&faults).and(ended);
         if self.json {
             return print_report(&report, ended);
         }

@@ -1,7 +1,7 @@
 //! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -82,7 +82,7 @@ pub fn write(
     };
     let mut fault = None;
     let staged = Staged::new(path)?.fill(|writer| {
-        let mut zip = ZipWriter::new(writer);
+        let mut zip = ZipWriter::new(Quiet::new(writer));
         let large = shape.bytes(problem.dtype) as u64 >= u64::from(u32::MAX) - (1 << 16);
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
         zip.start_file(ABOUT, options)?;
@@ -102,6 +102,61 @@ pub fn write(
         Ok(())
     });
     fault.map_or(staged, Err)
+}
+
+/// Takes whatever comes after its first failure, which is told, and says where that would stand. `ZipWriter`, dropped,
+/// goes on to write the archive's end, and prints what it meets then.
+struct Quiet<W> {
+    writer: W,
+    failed: bool,
+    at: u64,
+    end: u64,
+}
+
+impl<W> Quiet<W> {
+    fn new(writer: W) -> Quiet<W> {
+        Quiet { writer, failed: false, at: 0, end: 0 }
+    }
+
+    /// Does `call` until one fails; from then on, what it would have come to is `after`.
+    fn until_failure<T>(&mut self, after: T, call: impl FnOnce(&mut W) -> std::io::Result<T>) -> std::io::Result<T> {
+        if self.failed {
+            return Ok(after);
+        }
+        let done = call(&mut self.writer);
+        self.failed = done.as_ref().is_err_and(|e| e.kind() != std::io::ErrorKind::Interrupted);
+        done
+    }
+
+    fn stand(&mut self, at: u64) {
+        self.at = at;
+        self.end = self.end.max(at);
+    }
+}
+
+impl<W: Write> Write for Quiet<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.until_failure(bytes.len(), |writer| writer.write(bytes))?;
+        self.stand(self.at + count as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.until_failure((), |writer| writer.flush())
+    }
+}
+
+impl<W: Seek> Seek for Quiet<W> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let after = match to {
+            SeekFrom::Start(at) => at,
+            SeekFrom::Current(by) => self.at.saturating_add_signed(by),
+            SeekFrom::End(by) => self.end.saturating_add_signed(by),
+        };
+        let at = self.until_failure(after, |writer| writer.seek(to))?;
+        self.stand(at);
+        Ok(at)
+    }
 }
 
 /// Reads a checkpoint.
@@ -235,5 +290,49 @@ mod tests {
         let lost = Error::device("cuda", "reading", "lost");
         let result = write(&folder.path().join("c.npz"), &problem(), 0, |_| Err(lost.clone()));
         assert_eq!(result.err(), Some(lost));
+    }
+
+    #[test]
+    fn a_header_that_nests_deeply_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.npz");
+        write(&path, &problem(), 37, |n| Ok(values(n))).unwrap().commit().unwrap();
+        let mut old = ZipArchive::new(File::open(&path).unwrap()).unwrap();
+        let mut new = ZipWriter::new(File::create(folder.path().join("d.npz")).unwrap());
+        new.raw_copy_file(old.by_name(ABOUT).unwrap()).unwrap();
+        new.start_file("u.npy", SimpleFileOptions::default().compression_method(CompressionMethod::Stored)).unwrap();
+        new.write_all(&[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat()).unwrap();
+        new.finish().unwrap();
+        let error = read(&folder.path().join("d.npz")).unwrap_err().to_string();
+        assert!(error.contains("d.npz: not a .npy file"), "{error}");
+    }
+
+    /// A disk that is full after so many bytes, at whichever of them: `ZipWriter` must not notice when it is dropped.
+    #[test]
+    fn a_disk_may_be_full_at_any_byte() {
+        struct Full(std::io::Cursor<Vec<u8>>, usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                let room = self.1.saturating_sub(self.0.position() as usize).min(bytes.len());
+                if room == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { self.0.write(&bytes[..room]) }
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        impl Seek for Full {
+            fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+                self.0.seek(to)
+            }
+        }
+        for room in 0..140 {
+            let mut quiet = Quiet::new(Full(std::io::Cursor::default(), room));
+            let mut zip = ZipWriter::new(&mut quiet);
+            let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored);
+            let written = zip.start_file("a", options).and_then(|()| Ok(zip.write_all(&[7; 100])?));
+            assert!(written.is_err(), "{room}");
+            drop(zip);
+            assert!(quiet.failed && quiet.seek(SeekFrom::End(0)).is_ok_and(|end| end >= room as u64), "{room}");
+        }
     }
 }

@@ -1,14 +1,19 @@
 //! Files in and out, one format a module.
 //!
-//! Nothing is written in place: a file is made under a temporary name in its folder and renamed when it is complete
-//! ([`Staged`]), so that an error leaves what was there untouched.
+//! No file is written in place: it is made under a temporary name in its folder and renamed when it is complete
+//! ([`Staged`]), so that an error leaves what was there untouched. Devices and pipes get it when it is complete.
+//! [`Targets`] are checked before any work.
 
 pub mod checkpoint;
 mod colour;
 mod movie;
 pub mod npy;
+mod numbered;
 mod picture;
+mod place;
+mod rights;
 mod staged;
+mod targets;
 pub mod vti;
 
 use std::fs::File;
@@ -19,7 +24,9 @@ use crate::{Array, Error, Result, Shape};
 
 pub use colour::Range;
 pub use movie::Movie;
-pub use staged::{Staged, check_target};
+pub use numbered::Numbered;
+pub use staged::{Batch, Staged, Written, check_target};
+pub use targets::Targets;
 
 /// Values read from a file, with the extents that they had there.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,45 +1,44 @@
 //! Files that appear whole or not at all.
 
+use std::error::Error as StdError;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::place::{Place, folder_of};
+use super::rights;
 use crate::{Error, Result};
 
-/// A file under a temporary name in the folder of its target. Dropped, it vanishes; committed, it replaces the target.
+/// A file under a temporary name, `.NAME.abide-` and six letters, in the folder of its target. Dropped, it vanishes;
+/// committed, it replaces the target.
+///
+/// A link is followed. A device, a pipe, standard output and standard error are never replaced: for them the file is
+/// made in the system's temporary folder and copied into them when it is committed, so that formats that go back to
+/// their beginning can be written there too.
 pub struct Staged {
     file: NamedTempFile,
+    place: Place,
     target: PathBuf,
 }
 
 impl Staged {
-    /// An empty file beside `target`; an error where the folder is missing or cannot be written to.
+    /// An empty file beside `target`; an error where the folder is missing or cannot be written to, or where the target
+    /// cannot be replaced.
     pub fn new(target: &Path) -> Result<Staged> {
-        // A link is followed, so that the rename replaces what it points to and not the link.
-        let target = match target.canonicalize() {
-            Ok(path) if path.is_dir() => return Err(Error::file(target, "it is a folder", "give a file's name")),
-            Ok(path) => path,
-            Err(_) => target.to_owned(),
+        let place = Place::find(target)?;
+        let file = match &place {
+            Place::File { path, old: None } => temporary(folder_of(path), path, false),
+            Place::File { path, old: Some(old) } => {
+                temporary(folder_of(path), path, true).inspect(|file| rights::adopt(file.as_file(), path, old))
+            }
+            _ => temporary(&std::env::temp_dir(), target, true),
         };
-        let folder = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if !folder.is_dir() {
-            let message = format!("the folder {} is not there", folder.display());
-            return Err(Error::file(target.clone(), message, "make it, or write elsewhere"));
-        }
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".abide-");
-        // Temporary files are for their owner alone by default; an output follows the user's mask as any other file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.tempfile_in(folder).map_err(|e| {
-            Error::file(target.clone(), format!("cannot write in {}: {e}", folder.display()), "write elsewhere")
+        let file = file.map_err(|(folder, e)| {
+            Error::file(target, format!("cannot write in {}: {e}", folder.display()), advice(e.kind()))
         })?;
-        Ok(Staged { file, target })
+        Ok(Staged { file, place, target: target.to_owned() })
     }
 
     /// Lets `body` write the contents through a buffer.
@@ -56,72 +55,151 @@ impl Staged {
         self.file.as_file().try_clone().map_err(|e| self.fault(e))
     }
 
-    /// Puts the file in its place.
+    /// Puts the file in its place. Where that cannot be, the file is kept, and the error names it.
     pub fn commit(self) -> Result<()> {
-        let target = self.target;
-        self.file.persist(&target).map(|_| ()).map_err(|e| fault(&target, e.error))
+        let target = self.target.clone();
+        self.put().map_err(|(file, error)| match file.keep() {
+            Ok((_, kept)) => Error::file(
+                target,
+                format!("it cannot be put in its place: {error}; all of it is in {}", kept.display()),
+                format!("move that file, and then {}", advice(error.kind())),
+            ),
+            Err(_) => fault(&target, &error),
+        })
     }
 
     /// [`Staged::commit`] once the contents have reached the disk.
     pub fn commit_durably(self) -> Result<()> {
-        self.file.as_file().sync_all().map_err(|e| self.fault(e))?;
-        self.commit()
+        self.sync()?.commit()
+    }
+
+    /// [`Staged::commit_durably`] that lets go of a file that cannot be put in its place, for one that is written again
+    /// before long.
+    pub(crate) fn replace_durably(self) -> Result<()> {
+        let target = self.target.clone();
+        self.sync()?.put().map_err(|(_, error)| fault(&target, &error))
     }
 
     /// The error of a write that failed.
-    pub fn fault(&self, error: impl ToString) -> Error {
-        fault(&self.target, error)
+    pub fn fault(&self, error: impl StdError + 'static) -> Error {
+        fault(&self.target, &error)
+    }
+
+    fn sync(self) -> Result<Staged> {
+        self.file.as_file().sync_all().map_err(|e| self.fault(e))?;
+        Ok(self)
+    }
+
+    fn put(self) -> Result<(), (NamedTempFile, std::io::Error)> {
+        let Staged { mut file, place, .. } = self;
+        if let Place::File { path, .. } = &place {
+            // A rename replaces whatever has come there since.
+            if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+                return Err((file, std::io::Error::other("what has come there is no file")));
+            }
+            return file.persist(path).map(drop).map_err(|e| (e.file, e.error));
+        }
+        match copy(&place, file.as_file_mut()) {
+            Ok(()) => Ok(()),
+            Err(error) => Err((file, error)),
+        }
     }
 }
 
-fn fault(target: &Path, error: impl ToString) -> Error {
-    Error::file(target, format!("writing failed: {}", error.to_string()), "make room, or write elsewhere")
+/// Copies a file into what is written in place.
+fn copy(place: &Place, file: &mut File) -> std::io::Result<()> {
+    let Some(mut open) = place.open()? else { return Ok(()) };
+    file.rewind()?;
+    std::io::copy(file, &mut open).map(drop)
 }
 
-/// Checks that a file can be written, without leaving a trace.
+/// A file with a name of its own that tells what it is to become, for its owner alone or by the user's mask.
+fn temporary(folder: &Path, target: &Path, private: bool) -> Result<NamedTempFile, (PathBuf, std::io::Error)> {
+    /// Systems have names of 143 bytes and more.
+    const LONGEST: usize = 100;
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let end = (0..=name.len().min(LONGEST)).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+    let prefix = format!(".{}.abide-", &name[..end]);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(if private { 0o600 } else { 0o666 }));
+    #[cfg(not(unix))]
+    let _ = private;
+    builder.tempfile_in(folder).map_err(|e| (folder.to_owned(), e))
+}
+
+/// What helps against a failure of this kind.
+fn advice(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or write elsewhere",
+        ErrorKind::PermissionDenied => "write to a folder of your own",
+        ErrorKind::BrokenPipe => "keep the pipe's reader until all is written",
+        _ => "write elsewhere",
+    }
+}
+
+fn fault(target: &Path, error: &(dyn StdError + 'static)) -> Error {
+    Error::file(target, format!("writing failed: {error}"), advice(cause(error)))
+}
+
+/// The kind of the failure of the system that an error comes from.
+fn cause(error: &(dyn StdError + 'static)) -> ErrorKind {
+    let mut kind = ErrorKind::Other;
+    let mut next = Some(error);
+    while let Some(error) = next {
+        next = error.source();
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            kind = io.kind();
+            if let Some(inner) = io.get_ref() {
+                next = Some(inner);
+            }
+        }
+    }
+    kind
+}
+
+/// Checks that a file can be written, without leaving a trace. A pipe is not opened: that would wait for its reader.
 pub fn check_target(target: &Path) -> Result<()> {
     Staged::new(target).map(drop)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Files that are put in their places together: when all of them are complete, or could not be made.
+#[derive(Default)]
+pub struct Batch {
+    staged: Vec<(String, Staged)>,
+    written: Written,
+}
 
-    #[test]
-    fn what_is_not_committed_leaves_no_trace() {
-        let folder = tempfile::tempdir().unwrap();
-        let target = folder.path().join("a.txt");
-        std::fs::write(&target, "old").unwrap();
-        let staged = Staged::new(&target).unwrap().fill(|w| w.write_all(b"new")).unwrap();
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "old");
-        drop(staged);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        Staged::new(&target).unwrap().fill(|w| w.write_all(b"new")).unwrap().commit().unwrap();
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "new");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+/// What came of files.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// Those that are in their places, in words.
+    pub files: Vec<String>,
+    /// Why others are not.
+    pub faults: Vec<Error>,
+}
+
+impl Batch {
+    /// Adds a file by its words, or why there is none.
+    pub fn add(&mut self, words: String, file: Result<Staged>) {
+        match file {
+            Ok(file) => self.staged.push((words, file)),
+            Err(fault) => self.written.faults.push(fault),
+        }
     }
 
-    #[test]
-    fn a_missing_folder_and_a_folder_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(check_target(&folder.path().join("not/there.npy")).is_err());
-        assert!(check_target(folder.path()).is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_stays_a_link_and_others_may_read() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let (target, link) = (folder.path().join("a"), folder.path().join("b"));
-        std::fs::write(&target, "old").unwrap();
-        std::os::unix::fs::symlink(&target, &link).unwrap();
-        Staged::new(&link).unwrap().fill(|w| w.write_all(b"new")).unwrap().commit().unwrap();
-        assert!(link.is_symlink());
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "new");
-        let plain = folder.path().join("c");
-        std::fs::write(&plain, "").unwrap();
-        let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode();
-        assert_eq!(mode(&target), mode(&plain));
+    /// Puts all that are complete in their places; that one cannot be holds up no other.
+    pub fn commit(mut self) -> Written {
+        for (words, file) in self.staged {
+            match file.commit() {
+                Ok(()) => self.written.files.push(words),
+                Err(fault) => self.written.faults.push(fault),
+            }
+        }
+        self.written
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,6 +90,9 @@ fn inputs() {
     write("cut.npy", &npy("<f8", "(2, 2)", &[0; 31]));
     write("long.npy", &npy("<f8", "(2, 2)", &[0; 33]));
     write("foreign.npy", b"not an array at all");
+    write("nested.npy", &[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat());
+    let records = b"{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,)}\n";
+    write("records.npy", &[b"\x93NUMPY\x03\x00", &(records.len() as u32).to_le_bytes()[..], records, &[0; 8]].concat());
     write("empty.npy", b"");
     write("foreign.png", b"not a picture at all");
     write("cut.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF");
@@ -107,6 +110,8 @@ fn inputs() {
         ("long.npy", &["goes on after the 4 values"]),
         ("foreign.npy", &["not a .npy file"]),
         ("empty.npy", &["not a .npy file"]),
+        ("nested.npy", &["not a .npy file: its header has '{' at byte 1 where a key in quotes is due; save it"]),
+        ("records.npy", &["it holds records"]),
         ("foreign.png", &["foreign.png"]),
         ("cut.jpg", &["cut.jpg"]),
         ("x.csv", &["no input format has this extension", ".npy, .png or .jpg"]),
@@ -134,6 +139,7 @@ fn outputs() {
         ("--output y.npy --checkpoint c.npz --every -2", &["interval `-2`"]),
         ("--output y.npy --checkpoint no/c.npz --every 1", &["no is not there"]),
         ("--output y.npy --frames out.png --every 1", &["no place for a number"]),
+        ("--output y.npy --frames out_%+5d.png --every 1", &["the number is not written %d or %05d"]),
         ("--output y.npy --frames out_%d.gif --every 1", &["holds all frames in one file"]),
         ("--output y.npy --frames no/out_%d.png --every 1", &["no is not there"]),
     ] {

@@ -7,6 +7,7 @@ mod files;
 mod others;
 mod run;
 mod solve;
+mod targets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

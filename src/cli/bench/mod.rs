@@ -11,7 +11,7 @@ mod table;
 use std::path::PathBuf;
 
 use abide::backend::{self, Kind, Opened};
-use abide::io::{Staged, check_target};
+use abide::io::{Staged, Targets};
 use abide::{Choice, Error, Result};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -102,7 +102,10 @@ struct Roofline {
 impl Roofline {
     fn execute(&self) -> Ended {
         once("results", self.results.iter().map(|path| path.display()))?;
-        check_target(&self.output)?;
+        let mut targets = Targets::default();
+        targets.output(&self.output);
+        self.results.iter().for_each(|path| targets.input(path, Vec::new()));
+        targets.check()?;
         let records = self.results.iter().map(|path| record::read(path)).collect::<Result<Vec<_>>>()?;
         let mut marks = Vec::new();
         for (record, path) in records.iter().zip(&self.results) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use abide::backend::{self, Kind, Opened};
 use abide::bench::{Check, Row, Settings, measure};
 use abide::catalogue;
-use abide::io::check_target;
+use abide::io::Targets;
 use abide::program::Problem;
 use abide::{Boundaries, Boundary, DType, Error, Execution, Options, Result, Tune};
 use clap::Args;
@@ -113,9 +113,9 @@ impl Portable {
     /// Measures, prints, writes.
     pub fn execute(&self) -> Ended {
         once("--backend", &self.backends)?;
-        if let Some(path) = &self.csv {
-            check_target(path)?;
-        }
+        let mut targets = Targets::default();
+        self.csv.iter().for_each(|path| targets.rewritten(path, None));
+        targets.check()?;
         let settings = self.settings();
         let mut all: Vec<Measurement> = Vec::new();
         for name in self.names()? {

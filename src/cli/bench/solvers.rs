@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use abide::io::check_target;
+use abide::io::Targets;
 use abide::solve::measure::{Row, Settings, measure};
 use abide::solve::{GridOperator, Matrix, Method, Precision, Preconditioning, SolveCache, SolverError, named};
 use abide::sparse::market;
@@ -164,9 +164,10 @@ impl Solvers {
     pub fn execute(&self) -> Ended {
         let settings = self.settings().map_err(Ending::usage)?;
         let cases = self.cases()?;
-        if let Some(path) = &self.csv {
-            check_target(path)?;
-        }
+        let mut targets = Targets::default();
+        self.csv.iter().for_each(|path| targets.rewritten(path, None));
+        self.matrices.iter().filter(|name| is_file(name)).for_each(|name| targets.input(name.as_ref(), Vec::new()));
+        targets.check()?;
         let (opened, notes) =
             choose(self.backend, |opened| opened.backend.linear().is_none().then_some("has no linear solvers"))?;
         let machine = Machine::of(&opened);

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem};
 use abide::catalogue;
-use abide::io::check_target;
+use abide::io::Targets;
 use abide::program::Problem;
 use abide::{Choice, DType, Error, Result, Shape};
 use clap::Args;
@@ -145,9 +145,10 @@ impl Stencils {
     pub fn execute(&self) -> Ended {
         let settings = self.settings().map_err(Ending::usage)?;
         let problems = self.problems().map_err(Ending::usage)?;
-        for path in self.csv.iter().chain(&self.plot) {
-            check_target(path)?;
-        }
+        let mut targets = Targets::default();
+        self.csv.iter().for_each(|path| targets.rewritten(path, None));
+        self.plot.iter().for_each(|path| targets.output(path));
+        targets.check()?;
         let (opened, notes) = choose(self.backend, |_| None)?;
         let mut results = Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
         if !self.json {

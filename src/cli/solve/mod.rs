@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use abide::io::{self, Staged, check_target, npy};
+use abide::io::{self, Batch, Staged, Targets, Written, npy};
 use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
 use abide::sparse::market;
-use abide::{Array, Choice, Error, Result, Shape, Solve as Described};
+use abide::{Array, Choice, Error, ErrorKind, Result, Shape, Solve as Described};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -181,7 +181,7 @@ impl Solve {
                 None => return self.refuse(&error),
             },
         };
-        let files = self.write(&system.shape, &x, &report, error.as_ref())?;
+        let Written { files, faults } = self.write(&system.shape, &x, &report, error.as_ref());
         let told = Told {
             name: &system.name,
             precision: self.dtype,
@@ -193,7 +193,15 @@ impl Solve {
             converged: error.is_none(),
             files: &files,
         };
-        let ended = error.as_ref().map_or(Ok(()), |error| Err(Ending::from(error)));
+        // A file that is missing is what a script must know first, but for a solve that came to nothing.
+        let ended = match &error {
+            Some(error) if error.kind() == ErrorKind::NotConverged => {
+                faults.iter().for_each(|fault| eprintln!("error: {fault}"));
+                Err(Ending::from(error))
+            }
+            Some(error) => Ending::unwritten(&faults).and_then(|()| Err(Ending::from(error))),
+            None => Ending::unwritten(&faults),
+        };
         if self.json {
             return print_report(&told.json(), ended);
         }
@@ -209,44 +217,30 @@ impl Solve {
 
     /// What can be checked of the files before the solve.
     fn check_files(&self) -> Result<()> {
-        let mut paths: Vec<&Path> =
-            [&self.output, &self.history, &self.plot].into_iter().flatten().map(|p| &**p).collect();
-        paths.iter().try_for_each(|path| check_target(path))?;
-        paths.sort();
-        match paths.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Error::file(pair[0], "two outputs have this name", "give each its own")),
-            None => Ok(()),
-        }
+        let mut targets = Targets::default();
+        [&self.output, &self.history, &self.plot].into_iter().flatten().for_each(|path| targets.output(path));
+        self.source.file().into_iter().chain(self.rhs.file()).for_each(|path| targets.input(path, Vec::new()));
+        targets.check()
     }
 
     /// Writes what was asked for: the solution only where there is one or the user ended the run, the history always.
-    fn write(
-        &self,
-        shape: &Shape,
-        x: &Array,
-        report: &abide::solve::Report,
-        error: Option<&SolverError>,
-    ) -> Result<Vec<String>> {
-        let mut staged = Vec::new();
+    fn write(&self, shape: &Shape, x: &Array, report: &abide::solve::Report, error: Option<&SolverError>) -> Written {
+        let mut batch = Batch::default();
+        let mut add = |path: &PathBuf, file| batch.add(path.display().to_string(), file);
+        let text = |path, text: String| Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()));
         let usable = error.is_none_or(|error| matches!(error, SolverError::Stopped { .. }));
         if let Some(path) = self.output.as_ref().filter(|_| usable) {
-            let file = if path.extension().is_some_and(|e| e == "npy") {
-                npy::write(path, shape, x)?
-            } else {
-                Staged::new(path)?.fill(|out| market::write_vector(x, out))?
-            };
-            staged.push((path, file));
+            let matrix_market = || Staged::new(path)?.fill(|out| market::write_vector(x, out));
+            let is_npy = path.extension().is_some_and(|e| e == "npy");
+            add(path, if is_npy { npy::write(path, shape, x) } else { matrix_market() });
         }
         if let Some(path) = &self.history {
-            let text = history::csv(report);
-            staged.push((path, Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()))?));
+            add(path, text(path, history::csv(report)));
         }
         if let Some(path) = &self.plot {
-            let svg = history::plot(report)?;
-            staged.push((path, Staged::new(path)?.fill(|out| std::io::Write::write_all(out, svg.as_bytes()))?));
+            add(path, history::plot(report).and_then(|svg| text(path, svg)));
         }
-        // Only when all of them are complete does the first replace what was there.
-        staged.into_iter().map(|(path, file)| file.commit().map(|()| path.display().to_string())).collect()
+        batch.commit()
     }
 }
 

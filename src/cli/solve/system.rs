@@ -49,6 +49,11 @@ pub struct System {
 }
 
 impl Source {
+    /// The file that the matrix is read from.
+    pub fn file(&self) -> Option<&Path> {
+        self.one.file.as_deref()
+    }
+
     /// Reads or makes the matrix.
     pub fn load(&self, dtype: DType) -> Result<System> {
         match (&self.one.file, &self.one.matrix, &self.one.operator, self.size) {
@@ -116,6 +121,14 @@ impl FromStr for RightHandSide {
 }
 
 impl RightHandSide {
+    /// The file that it is read from.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            RightHandSide::File(path) => Some(path),
+            _ => None,
+        }
+    }
+
     /// The vector for a matrix of `rows` rows.
     pub fn load(&self, dtype: DType, rows: usize) -> Result<Array> {
         let vector = match self {

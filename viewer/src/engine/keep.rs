@@ -225,8 +225,13 @@ fn numbered(path: &Path, number: u64) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let (before, rest) = name.split_once('%')?;
     let (digits, after) = rest.split_once('d')?;
-    let width =
-        if digits.is_empty() { 0 } else { digits.strip_prefix('0')?.parse::<usize>().ok().filter(|&w| w <= 20)? };
+    // Digits alone: parsing takes a sign.
+    let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
+    let width = match digits {
+        "" => 0,
+        _ if is_number => digits.strip_prefix('0')?.parse::<usize>().ok().filter(|&w| w <= 20)?,
+        _ => return None,
+    };
     Some(path.with_file_name(format!("{before}{number:0width$}{after}")))
 }
 
@@ -240,5 +245,6 @@ mod tests {
         assert_eq!(numbered(Path::new("f%d.png"), 12), Some("f12.png".into()));
         assert_eq!(numbered(Path::new("f.gif"), 1), None);
         assert_eq!(numbered(Path::new("f%s.png"), 1), None);
+        assert_eq!(numbered(Path::new("f%0+4d.png"), 1), None);
     }
 }
