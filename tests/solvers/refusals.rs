@@ -12,7 +12,7 @@ fn matrix(rows: usize, columns: usize, entries: &[(usize, usize, f64)], dtype: D
     for &(i, j, value) in entries {
         triplets.push(i, j, value).unwrap();
     }
-    triplets.into_csr().unwrap().cast(dtype).into()
+    triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
 /// The error of opening or solving with a random right-hand side.
@@ -74,7 +74,7 @@ pub fn vectors_that_do_not_fit_are_refused(subject: &Subject) {
         assert!(error.contains("vector b") && error.contains("43 values"), "{error}");
         let error = system.solve_from(&right, &mut long.clone()).unwrap_err().to_string();
         assert!(error.contains("vector x") && error.contains("43 values"), "{error}");
-        let error = system.solve(&right.cast(DType::F64)).unwrap_err().to_string();
+        let error = system.solve(&right.cast(DType::F64).unwrap()).unwrap_err().to_string();
         assert!(error.contains("f64") && error.contains("f32"), "{error}");
         for bad in [f64::NAN, f64::INFINITY] {
             let mut b = right.clone();

@@ -67,7 +67,7 @@ impl Matrix {
     pub fn cast(&self, dtype: DType) -> Result<Matrix> {
         Ok(match self {
             _ if dtype == self.dtype() => self.clone(),
-            Matrix::Stored(matrix) => matrix.cast(dtype).into(),
+            Matrix::Stored(matrix) => matrix.cast(dtype)?.into(),
             Matrix::Stencil(operator) => operator.cast(dtype)?.into(),
         })
     }
@@ -120,8 +120,8 @@ impl Matrix {
             return Ok(false);
         }
         Ok(match self {
-            Matrix::Stored(matrix) => matrix.asymmetry().is_none(),
-            Matrix::Stencil(operator) => operator.sample()?.asymmetry().is_none(),
+            Matrix::Stored(matrix) => matrix.asymmetry()?.is_none(),
+            Matrix::Stencil(operator) => operator.sample()?.asymmetry()?.is_none(),
         })
     }
 
@@ -141,12 +141,11 @@ fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError>
         return Ok(());
     }
     let method = options.method.name();
-    if let Some((row, column)) = matrix.asymmetry() {
+    if let Some((row, column)) = matrix.asymmetry()? {
         let (value, mirror) = (matrix.get(row, column), matrix.get(column, row));
         return Err(SolverError::NotSymmetric { method, row, column, value, mirror });
     }
-    let diagonal = matrix.diagonal();
-    let bad = (0..matrix.rows()).find_map(|row| diagonal.get(row).filter(|&value| value <= 0.0).map(|v| (row, v)));
+    let bad = (0..matrix.rows()).map(|row| (row, matrix.get(row, row))).find(|&(_, value)| value <= 0.0);
     bad.map_or(Ok(()), |(row, value)| Err(SolverError::NotPositive { method, row, value }))
 }
 

@@ -22,7 +22,9 @@ mod lines;
 mod read;
 mod write;
 
-pub use read::{read_matrix, read_matrix_from, read_vector, read_vector_from};
+pub use read::{
+    Announced, read_matrix, read_matrix_from, read_matrix_if, read_vector, read_vector_from, read_vector_if,
+};
 pub use write::{write_matrix, write_vector};
 
 #[cfg(test)]
