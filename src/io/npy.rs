@@ -7,8 +7,8 @@ use ndarray::{ArrayView, IxDyn, ShapeBuilder};
 use ndarray_npy::WriteNpyExt;
 use ndarray_npy::npy::header::{Header, Layout};
 
-use super::{Loaded, Staged};
-use crate::{Array, Error, Real, Result, Shape};
+use super::{Announced, Loaded, Staged};
+use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// The longest header that is read: that of a plain array has some hundred bytes.
 const LONGEST_HEADER: u32 = 1 << 16;
@@ -17,6 +17,23 @@ const LONGEST_HEADER: u32 = 1 << 16;
 pub fn read(path: &Path) -> Result<Loaded> {
     let (mut reader, length) = super::open(path)?;
     decode(&mut reader, length, path)
+}
+
+/// What a file's header says of an array that [`read`] can read.
+pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
+    let (mut reader, length) = super::open(path)?;
+    let (header, used) = header(&mut reader, path)?;
+    let descriptor = header.type_descriptor.as_string();
+    let dtype = match descriptor.as_ref().and_then(|descriptor| descriptor.get(1..)) {
+        Some("f4") => DType::F32,
+        Some("f8") => DType::F64,
+        _ => return Ok(None),
+    };
+    let Ok(shape) = Shape::new(&header.shape) else { return Ok(None) };
+    let bytes = shape.bytes(dtype) as u64;
+    // A second array is filled in the other order of the axes.
+    let form_bytes = if header.layout == Layout::Fortran { bytes } else { 0 };
+    Ok((bytes <= length.saturating_sub(used)).then_some(Announced { shape, dtype: Some(dtype), form_bytes }))
 }
 
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
@@ -52,7 +69,7 @@ pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result
         }
     };
     let values = values.map_err(fault)?;
-    let values = if header.layout == Layout::Fortran { from_fortran(values, &shape) } else { values };
+    let values = if header.layout == Layout::Fortran { from_fortran(values, &shape).map_err(fault)? } else { values };
     Ok(Loaded { values, shape })
 }
 
@@ -120,13 +137,14 @@ fn values<T: Real, const N: usize>(
 }
 
 /// Values whose first axis varies fastest, put in the order in which the last does.
-fn from_fortran(values: Array, shape: &Shape) -> Array {
-    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Array {
-        match ArrayView::from_shape(shape.extents().f(), &values) {
-            Ok(view) => T::into_array(view.iter().copied().collect()),
-            // Not reached: the shape has as many cells as there are values.
-            Err(_) => T::into_array(values),
-        }
+fn from_fortran(values: Array, shape: &Shape) -> Result<Array, String> {
+    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Result<Array, String> {
+        let mut ordered = Vec::new();
+        let memory = |_| format!("there is no memory to put its {} values in order", values.len());
+        ordered.try_reserve_exact(values.len()).map_err(memory)?;
+        let view = ArrayView::from_shape(shape.extents().f(), &values).map_err(|e| e.to_string())?;
+        ordered.extend(view.iter());
+        Ok(T::into_array(ordered))
     }
     match values {
         Array::F32(values) => reordered(values, shape),
