@@ -19,7 +19,7 @@ pub mod backend;
 pub mod bench;
 mod builder;
 pub mod io;
-mod memory;
+pub mod memory;
 mod simulation;
 pub mod solve;
 pub mod verify;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide::backend::Pace;
 use abide::io::{self, Range};
-use abide::{Choice, Error, Result};
+use abide::{Choice, DType, Error, Result};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -113,7 +113,8 @@ impl Run {
             range: self.range,
         };
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
-        let mut builder = self.manner.apply(described.builder, self.backend);
+        let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
+        let mut builder = self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
         if let Some(path) = &self.resume {
             builder = builder.resume(path);
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use abide::io::{self, Staged, check_target, npy};
+use abide::io::{Staged, check_target, npy};
 use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
 use abide::sparse::market;
 use abide::{Array, Choice, Error, Result, Shape, Solve as Described};
@@ -113,7 +113,6 @@ impl Solve {
     pub fn execute(&self) -> Result<Outcome> {
         self.check_files()?;
         let system = self.source.load(self.dtype.dtype())?;
-        let b = self.rhs.load(self.dtype.dtype(), system.matrix.rows())?;
         let parameters = Parameters {
             relative: self.tolerance,
             iterations: self.max_iterations,
@@ -134,6 +133,8 @@ impl Solve {
             Err(SolverError::Invalid(error)) => return Err(error),
             Err(error) => return self.refuse(&error),
         };
+        // Only now is there known to be memory for it.
+        let b = self.rhs.load(self.dtype.dtype(), opened.matrix().rows())?;
 
         let interrupted = Arc::new(AtomicBool::new(false));
         super::run::watch_interrupts(interrupted.clone())?;
@@ -257,12 +258,4 @@ impl Line {
     fn clear(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// Reads a vector: `.npy`, else Matrix Market.
-fn read_vector(path: &Path, dtype: abide::DType) -> Result<Array> {
-    if path.extension().is_some_and(|e| e == "npy") {
-        return Ok(io::read(path)?.values.cast(dtype));
-    }
-    market::read_vector(path, dtype)
 }
