@@ -3,6 +3,7 @@
 mod bad_input;
 mod bench;
 mod files;
+mod memory;
 mod others;
 mod run;
 mod solve;
