@@ -27,7 +27,7 @@ pub fn random_definite_systems_are_solved(subject: &Subject) {
         .run(&case, |(n, seed, dense, dtype, method, preconditioner)| {
             let dtype = dtypes[dtype];
             let matrix = Matrix::from(random_definite(n, seed, dense, dtype));
-            let b = random_vector(dtype, n, seed);
+            let b = random_vector(dtype, n, seed).unwrap();
             let (method, preconditioner) = (methods[method], Preconditioning::ALL[preconditioner]);
             let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
             let what = format!("{} n {n} seed {seed} {dense} {method} {preconditioner} {dtype}", subject.name);
@@ -48,7 +48,7 @@ pub fn random_nonsymmetric_systems_are_solved(subject: &Subject) {
         .run(&case, |(n, seed, dtype, method, preconditioner)| {
             let dtype = dtypes[dtype];
             let matrix = Matrix::from(random_dominant(n, seed, dtype));
-            let b = random_vector(dtype, n, seed);
+            let b = random_vector(dtype, n, seed).unwrap();
             let preconditioner = Preconditioning::ALL[preconditioner];
             let way = Way { preconditioner, ..Way::new(methods[method], tolerance(dtype)) };
             let what = format!("{} n {n} seed {seed} {} {preconditioner} {dtype}", subject.name, methods[method]);
