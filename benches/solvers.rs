@@ -63,7 +63,7 @@ fn iterations_of(system: &mut abide::System, b: &Array, iterations: usize) -> Ve
 fn ratios(name: &str, matrix: &Matrix) {
     let rows = matrix.rows();
     let operator = threaded_operator::<f64>(matrix).expect("an operator of f64");
-    let b = random_vector(DType::F64, rows, 1);
+    let b = random_vector(DType::F64, rows, 1).unwrap();
     let x = b.to_f64();
     let mut y = vec![0.0; rows];
     let mut system = Solve::new(matrix.clone())
@@ -118,7 +118,7 @@ fn solvers(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
     for (name, matrix) in [("laplacian2d:1000x999", &laplacian), ("matrix-free", &free), ("hpcg:64x64x64", &hpcg)] {
         let operator = threaded_operator::<f64>(matrix).expect("an operator of f64");
-        let x = random_vector(DType::F64, matrix.rows(), 2).to_f64();
+        let x = random_vector(DType::F64, matrix.rows(), 2).unwrap().to_f64();
         let mut y = vec![0.0; x.len()];
         group.throughput(Throughput::Bytes((matrix.bytes() + 16 * x.len()) as u64));
         group.bench_function(name, |bencher| bencher.iter(|| operator.apply(black_box(&x), &mut y)));
@@ -128,7 +128,7 @@ fn solvers(c: &mut Criterion) {
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
     for method in Method::all() {
         let mut system = Solve::new(laplacian.clone()).backend(Choice::CPU).method(method).open().expect("a system");
-        let b = random_vector(DType::F64, laplacian.rows(), 1);
+        let b = random_vector(DType::F64, laplacian.rows(), 1).unwrap();
         group.bench_function(method.name(), |bencher| {
             bencher.iter_custom(|count| {
                 let count = usize::try_from(count).unwrap_or(usize::MAX).max(2);

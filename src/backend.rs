@@ -5,17 +5,19 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use abide_core::backend::*;
+use abide_core::plan::Schedule;
 pub use abide_wgpu::device_descriptor;
 
+use crate::memory::{Budget, amount};
 use crate::program::Problem;
-use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result, memory};
+use crate::{Array, CachePolicy, Error, Measured, Options, Plan, Result};
 
 /// Every backend, in the order in which `auto` tries them. A new one is a line here.
 #[rustfmt::skip]
 const TABLE: &[Entry] = &[
     Entry { name: "cuda", open: || abide_cuda::CudaBackend::new().map(|b| Opened::new(Kind::Gpu, b)), variants: abide_cuda::variants, bound: exact },
     Entry { name: "wgpu", open: wgpu, variants: abide_wgpu::variants, bound: abide_wgpu::ulp_bound_per_step_of },
-    Entry { name: "cpu", open: || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())), variants: abide_cpu::variants, bound: exact },
+    Entry { name: "cpu", open: cpu, variants: abide_cpu::variants, bound: exact },
 ];
 
 struct Entry {
@@ -27,7 +29,23 @@ struct Entry {
     bound: fn(&Problem, f64) -> f64,
 }
 
+fn cpu() -> Result<Opened> {
+    abide_cpu::start_threads()?;
+    Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new()))
+}
+
+/// Bytes of address space that drivers may take while they are looked for: some corrupt their memory where there is less.
+const DRIVERS: u64 = 1 << 30;
+
 fn wgpu() -> Result<Opened> {
+    if let Some(room) = abide_cpu::memory::room_for_addresses().filter(|&room| room < DRIVERS) {
+        let least = amount(DRIVERS as f64);
+        let reason = format!(
+            "the process may take {} more of address space, and drivers want {least}; raise the limit (ulimit -v)",
+            amount(room as f64)
+        );
+        return Err(Error::Unavailable { backend: abide_wgpu::NAME, reason });
+    }
     abide_wgpu::WgpuBackend::new().map(opened)
 }
 
@@ -162,16 +180,44 @@ pub(crate) struct Begun {
     pub(crate) notes: Vec<String>,
 }
 
+/// What a run takes of the host's memory beside what a backend does, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Host {
+    /// The initial fields that are not there yet.
+    pub(crate) fields: usize,
+    /// What reading them from files takes besides.
+    pub(crate) reading: u128,
+    /// What reading fields back and writing files takes at once.
+    pub(crate) output: u128,
+}
+
+impl Host {
+    /// Nothing but what the backend takes: the rest was asked for already.
+    pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
+
+    /// All fields made anew, and one read back at a time.
+    pub(crate) fn of(problem: &Problem) -> Host {
+        let output = problem.shape.bytes(problem.dtype) as u128;
+        Host { fields: problem.program.fields().len(), reading: 0, output }
+    }
+}
+
+/// Why nothing is kept for later runs, where the cache folder is not the user's alone.
+pub(crate) fn cache_refusal() -> Option<String> {
+    abide_cache::refusal()
+}
+
 /// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for them.
 pub(crate) fn begin(
     choice: Choice,
     problem: &Problem,
     options: &Options,
+    host: Host,
     fill: impl FnOnce() -> Result<Vec<Array>>,
 ) -> Result<Begun> {
     match choice {
-        Choice::Named(name) => begin_on(&open(name)?, problem, options, fill),
-        Choice::Auto => first_able(TABLE.iter().map(|e| (e.name, e.open)), problem, options, fill),
+        Choice::Named(name) => begin_on(&open(name)?, problem, options, host, fill),
+        Choice::Auto => first_able(TABLE.iter().map(|e| (e.name, e.open)), problem, options, host, fill),
     }
 }
 
@@ -180,9 +226,10 @@ pub(crate) fn begin_on(
     opened: &Opened,
     problem: &Problem,
     options: &Options,
+    host: Host,
     fill: impl FnOnce() -> Result<Vec<Array>>,
 ) -> Result<Begun> {
-    let plan = affordable_plan(opened, problem, options)?;
+    let plan = affordable_plan(opened, problem, options, host, 0)?;
     let session = opened.backend.open(problem, &plan, fill()?)?;
     Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
 }
@@ -216,18 +263,18 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
         change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
     })?;
     check_pin(opened, options)?;
-    check_memory(opened, problem)?;
+    check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
     tuner.measure(problem, options)
 }
 
-/// [`plan`], once the machine is found to have memory for the problem.
-fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
+/// [`plan`], once the machine is found to have memory for the problem, and for so many copies of the initial fields.
+fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options, host: Host, copies: usize) -> Result<Plan> {
     // Tuning takes that memory.
     if options.tune.measures() {
-        check_memory(opened, problem)?;
+        check_memory(opened, problem, None, host, copies)?;
     }
     let plan = plan(opened, problem, options)?;
-    check_memory(opened, problem)?;
+    check_memory(opened, problem, Some(&plan), host, copies)?;
     Ok(plan)
 }
 
@@ -243,12 +290,33 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether the machine has memory for the problem's fields.
-fn check_memory(opened: &Opened, problem: &Problem) -> Result<()> {
-    // A device with its own memory leaves the machine's to the initial fields; others compute in a second copy beside.
-    let copies = if opened.kind == Kind::Gpu { 1 } else { 2 };
-    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    memory::check("memory for the fields", copies * bytes)
+/// Whether the machine has memory for all that a run holds at the same time.
+fn check_memory(opened: &Opened, problem: &Problem, plan: Option<&Plan>, host: Host, copies: usize) -> Result<()> {
+    let program = &problem.program;
+    let (all, field) = (program.fields().len(), problem.shape.bytes(problem.dtype) as u128);
+    let written = (0..all).filter(|&field| program.is_written(field)).count();
+    let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
+    // What threads keep of a pass; all of them at once.
+    let rings = match plan.map(|plan| &plan.schedule) {
+        Some(Schedule::Rows(rows)) => {
+            rows.wavefront.as_ref().map_or(0, |wavefront| rows.threads as u128 * wavefront.ring_bytes as u128)
+        }
+        _ => 0,
+    };
+    let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
+    // A device with its own memory leaves the machine's to the initial fields; others compute beside them.
+    let budget = match opened.kind {
+        Kind::Gpu => budget,
+        Kind::Cpu => budget.with("the CPU's second copy", written as u128 * field).with("the planes at work", rings),
+        Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
+    };
+    let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
+    // Files are read before anything is written.
+    let budget = match host.reading > host.output {
+        true => budget.with("reading the input", host.reading),
+        false => budget.with("the output", host.output),
+    };
+    budget.check("choose a smaller --size or --dtype f32")
 }
 
 /// Opens a session on the first candidate that is there, is not [`Kind::Software`] and can run the problem.
@@ -256,17 +324,20 @@ fn first_able(
     candidates: impl Iterator<Item = (&'static str, impl Fn() -> Result<Opened>)>,
     problem: &Problem,
     options: &Options,
+    host: Host,
     fill: impl FnOnce() -> Result<Vec<Array>>,
 ) -> Result<Begun> {
     let mut refusals: Vec<String> = Vec::new();
     let mut candidates = candidates.peekable();
     let (mut fill, mut fields) = (Some(fill), None);
     while let Some((name, open)) = candidates.next() {
+        let copies = usize::from(candidates.peek().is_some());
+        let host = if fill.is_none() { Host { fields: 0, reading: 0, ..host } } else { host };
         let able = open().and_then(|opened| match opened.kind {
             Kind::Software => {
                 Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() })
             }
-            _ => affordable_plan(&opened, problem, options).map(|plan| (opened, plan)),
+            _ => affordable_plan(&opened, problem, options, host, copies).map(|plan| (opened, plan)),
         });
         if able.is_ok()
             && let Some(fill) = fill.take()
@@ -275,8 +346,11 @@ fn first_able(
         }
         let begun = able.and_then(|(opened, plan)| {
             // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
-            let given = if candidates.peek().is_none() { fields.take() } else { fields.clone() };
-            let session = opened.backend.open(problem, &plan, given.unwrap_or_default())?;
+            let given = match (&fields, copies) {
+                (Some(fields), 1) => fields.iter().map(|field| field.cast(field.dtype())).collect::<Result<_>>()?,
+                _ => fields.take().unwrap_or_default(),
+            };
+            let session = opened.backend.open(problem, &plan, given)?;
             Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
         });
         match begun {
@@ -344,7 +418,7 @@ mod tests {
         let program = abide_core::catalogue::find("1d3pt")?.program(1)?;
         let problem = Problem::new(Arc::new(program), Shape::new(&[5])?, DType::F32)?;
         let fields = vec![Array::F32(vec![1.0; 5])];
-        first_able(candidates.iter().copied(), &problem, options, || Ok(fields))
+        first_able(candidates.iter().copied(), &problem, options, Host::of(&problem), || Ok(fields))
     }
 
     #[test]

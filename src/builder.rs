@@ -6,8 +6,8 @@ use std::sync::Arc;
 use abide_core::catalogue;
 
 use crate::Simulation;
-use crate::backend::{self, Choice, Opened};
-use crate::io::checkpoint::{Checkpoint, Head};
+use crate::backend::{self, Choice, Host, Opened};
+use crate::io::checkpoint::Head;
 use crate::io::{self, Loaded};
 use crate::program::Problem;
 use crate::{
@@ -123,6 +123,7 @@ impl<T: crate::Real, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Value
 
 enum Initial {
     Values(Values),
+    File(PathBuf),
     Start(Start),
 }
 
@@ -139,6 +140,7 @@ pub struct Builder {
     options: Options,
     resume: Option<PathBuf>,
     first_step: u64,
+    output_bytes: Option<u64>,
 }
 
 impl Builder {
@@ -155,6 +157,7 @@ impl Builder {
             options: Options::default(),
             resume: None,
             first_step: 0,
+            output_bytes: None,
         }
     }
 
@@ -192,6 +195,13 @@ impl Builder {
     /// `ndarray`, or what [`io::read`] read.
     pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
         self.initial.push((field.to_owned(), Initial::Values(values.into())));
+        self
+    }
+
+    /// A field's initial values from a file as [`io::read`] reads it, cast to the run's type. Its header is read when the
+    /// size is needed, the values once the machine is found to have memory for them.
+    pub fn input_file(mut self, field: &str, path: impl Into<PathBuf>) -> Self {
+        self.initial.push((field.to_owned(), Initial::File(path.into())));
         self
     }
 
@@ -257,6 +267,13 @@ impl Builder {
         self
     }
 
+    /// Bytes that reading fields back and writing files will take at once: the builder asks whether the machine has memory
+    /// for them and all else together. Unless given, those of one field.
+    pub fn output_bytes(mut self, bytes: u64) -> Self {
+        self.output_bytes = Some(bytes);
+        self
+    }
+
     /// The problem alone, checked, without a device.
     pub fn problem(self) -> Result<Problem> {
         self.prepare().map(|(_, prepared)| prepared.problem)
@@ -265,19 +282,25 @@ impl Builder {
     /// Checks the description, fills the fields and loads them onto the device.
     pub fn build(self) -> Result<Simulation> {
         let (builder, prepared) = self.prepare()?;
-        let Prepared { problem, checkpoint } = prepared;
+        let Prepared { problem, resumed } = prepared;
+        let host = host(&problem, &builder)?;
         let (mut step, mut notes) = (builder.first_step, Vec::new());
-        let fields = || match checkpoint {
-            Some(checkpoint) => {
-                step = checkpoint.head.steps;
-                Ok(checkpoint.fields)
+        let fields = || match resumed {
+            Some((path, head)) => {
+                step = head.steps;
+                let checkpoint = io::checkpoint::read(&path)?;
+                match checkpoint.head == head {
+                    true => Ok(checkpoint.fields),
+                    false => Err(Error::file(path, "it changed while it was read", "resume once it is written")),
+                }
             }
             None => fill(&problem, builder.initial, &mut notes),
         };
         let mut begun = match &builder.opened {
-            Some(opened) => backend::begin_on(opened, &problem, &builder.options, fields)?,
-            None => backend::begin(builder.choice, &problem, &builder.options, fields)?,
+            Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, fields)?,
+            None => backend::begin(builder.choice, &problem, &builder.options, host, fields)?,
         };
+        notes.extend(backend::cache_refusal());
         notes.append(&mut begun.notes);
         begun.notes = notes;
         Ok(Simulation::new(problem, begun, step))
@@ -285,11 +308,11 @@ impl Builder {
 
     fn prepare(mut self) -> Result<(Builder, Prepared)> {
         let model = std::mem::replace(&mut self.model, Err(Error::unknown("model", "", [""; 0])))?;
-        let checkpoint = match &self.resume {
-            Some(path) => Some(io::checkpoint::read(path)?),
+        let resumed = match &self.resume {
+            Some(path) => Some((path.clone(), io::checkpoint::read_head(path)?)),
             None => None,
         };
-        let shape = self.shape(&model, checkpoint.as_ref())?;
+        let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head))?;
         let program = model.program(shape.dimensions())?;
         let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(program.boundary()));
         let parameters = program.parameters().iter().map(|p| p.default).collect();
@@ -303,20 +326,32 @@ impl Builder {
         for (name, _) in &self.initial {
             problem.program.field(name)?;
         }
-        if let Some(checkpoint) = &checkpoint {
-            self.adopt(&checkpoint.head, &mut problem)?;
+        if let Some((_, head)) = &resumed {
+            self.adopt(head, &mut problem)?;
         }
         problem.check()?;
-        Ok((self, Prepared { problem, checkpoint }))
+        Ok((self, Prepared { problem, resumed }))
     }
 
     /// The size: what is given, else what the checkpoint or an input implies, else the model's default.
-    fn shape(&mut self, model: &Model, checkpoint: Option<&Checkpoint>) -> Result<Shape> {
+    fn shape(&mut self, model: &Model, resumed: Option<&Head>) -> Result<Shape> {
         let given = self.size.as_deref().map(Shape::new).transpose()?;
         let mut implied = None;
         for (name, initial) in &mut self.initial {
-            let Initial::Values(values) = initial else { continue };
-            let Some(own) = std::mem::replace(&mut values.shape, Ok(None))? else { continue };
+            let own = match initial {
+                Initial::Start(_) => None,
+                Initial::Values(values) => std::mem::replace(&mut values.shape, Ok(None))?,
+                Initial::File(path) => match io::announced(path)? {
+                    Some(announced) => Some(announced.shape),
+                    // What can be read only once is read now.
+                    None => {
+                        let Loaded { values, shape } = io::read(path)?;
+                        *initial = Initial::Values(values.into());
+                        Some(shape)
+                    }
+                },
+            };
+            let Some(own) = own else { continue };
             if let Some(other) = given.or(implied).filter(|other| *other != own) {
                 return Err(Error::invalid(
                     format!("input of field {name}"),
@@ -326,7 +361,7 @@ impl Builder {
             }
             implied = Some(own);
         }
-        match given.or(implied).or(checkpoint.map(|c| c.head.shape)) {
+        match given.or(implied).or(resumed.map(|head| head.shape)) {
             Some(shape) => Ok(shape),
             None => model.default_size(),
         }
@@ -387,7 +422,25 @@ impl Builder {
 
 struct Prepared {
     problem: Problem,
-    checkpoint: Option<Checkpoint>,
+    /// The checkpoint that it goes on from, of which the fields are still to be read.
+    resumed: Option<(PathBuf, Head)>,
+}
+
+/// What filling the fields and writing them will take of the host's memory.
+fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
+    let mut host = Host::of(problem);
+    host.output = builder.output_bytes.map_or(host.output, u128::from);
+    for name in problem.program.fields() {
+        match builder.initial.iter().rfind(|(field, _)| field == name) {
+            Some((_, Initial::Values(Values { values, .. }))) if values.dtype() == problem.dtype => host.fields -= 1,
+            Some((_, Initial::File(path))) => {
+                let besides = io::announced(path)?.map_or(0, |announced| announced.besides(problem.dtype));
+                host.reading = host.reading.max(besides);
+            }
+            _ => {}
+        }
+    }
+    Ok(host)
 }
 
 /// The initial fields in the program's order; `notes` tell what was changed to make them fit.
@@ -399,20 +452,30 @@ fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>, notes: &mut Vec<
         fields.push(match own {
             None => problem.program.start(number).fill(&problem.shape, problem.dtype)?,
             Some(Initial::Start(start)) => start.fill(&problem.shape, problem.dtype)?,
-            Some(Initial::Values(Values { values, .. })) => {
-                if values.dtype() == problem.dtype {
-                    values
-                } else {
-                    if problem.dtype == DType::F32 {
-                        notes.push(format!("field {name}: input in f64 rounded to f32, the run's type"));
-                    }
-                    values.cast(problem.dtype)
+            Some(Initial::Values(Values { values, .. })) => typed(problem, name, values, notes)?,
+            Some(Initial::File(path)) => {
+                let loaded = io::read_for(&path, problem.dtype)?;
+                if loaded.shape != problem.shape {
+                    let message = format!("its size is {}, the domain's is {}", loaded.shape, problem.shape);
+                    return Err(Error::file(path, message, "give inputs of the domain's size"));
                 }
+                typed(problem, name, loaded.values, notes)?
             }
         });
     }
     backend::check_fields(problem, &fields)?;
     Ok(fields)
+}
+
+/// Values in the run's type; where they are rounded, a note says so.
+fn typed(problem: &Problem, name: &str, values: Array, notes: &mut Vec<String>) -> Result<Array> {
+    if values.dtype() == problem.dtype {
+        return Ok(values);
+    }
+    if problem.dtype == DType::F32 {
+        notes.push(format!("field {name}: input in f64 rounded to f32, the run's type"));
+    }
+    values.cast(problem.dtype)
 }
 
 /// Checks that a parameter's value is a number of the run's type.

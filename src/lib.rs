@@ -27,7 +27,7 @@ mod builder;
 #[doc(hidden)]
 pub mod cli;
 pub mod io;
-mod memory;
+pub mod memory;
 mod simulation;
 pub mod solve;
 pub mod verify;

@@ -4,42 +4,76 @@
 
 use crate::{Error, Result};
 
-/// An error where `bytes` more are known not to be there.
-pub(crate) fn check(what: &str, bytes: u128) -> Result<()> {
-    match available() {
-        Some(available) if bytes > u128::from(available) => {
-            let asked = format!("{} MB", bytes / 1_000_000);
-            let limit = format!("{} MB available", available / 1_000_000);
-            Err(Error::limit(what, asked, limit, "choose a smaller --size or --dtype f32"))
+/// What will be held at the same time, in bytes, to be asked for at once.
+///
+/// ```
+/// use abide::memory::Budget;
+///
+/// Budget::new("memory for two vectors").with("b", 8000).with("x", 8000).check("choose a smaller --size")?;
+/// # Ok::<(), abide::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Budget {
+    what: String,
+    items: Vec<(String, u128)>,
+}
+
+impl Budget {
+    /// Nothing yet, for a purpose that errors name.
+    pub fn new(what: impl Into<String>) -> Budget {
+        Budget { what: what.into(), items: Vec::new() }
+    }
+
+    /// Something more; what takes nothing is left out.
+    pub fn with(mut self, item: impl Into<String>, bytes: u128) -> Budget {
+        if bytes > 0 {
+            self.items.push((item.into(), bytes));
         }
-        _ => Ok(()),
+        self
+    }
+
+    /// Bytes of all together.
+    pub fn bytes(&self) -> u128 {
+        self.items.iter().fold(0, |sum, item| sum.saturating_add(item.1))
+    }
+
+    /// [`Error::Limit`] where this much is known not to be there; `change` says what to choose otherwise.
+    pub fn check(&self, change: &str) -> Result<()> {
+        self.check_within(abide_cpu::memory::available(), change)
+    }
+
+    fn check_within(&self, available: Option<u64>, change: &str) -> Result<()> {
+        match available {
+            Some(available) if self.bytes() > u128::from(available) => {
+                let items: Vec<String> =
+                    self.items.iter().map(|(item, bytes)| format!("{item} {}", amount(*bytes as f64))).collect();
+                let asked = match &items[..] {
+                    [one] => one.clone(),
+                    all => format!("{}: {}", all.join(", "), amount(self.bytes() as f64)),
+                };
+                Err(Error::limit(&self.what, asked, format!("{} available", amount(available as f64)), change))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// Bytes that the system, and the container where there is one, still grant; `None` where they do not tell.
-fn available() -> Option<u64> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
-    let system = read("/proc/meminfo").and_then(|text| meminfo(&text));
-    let container = number("/sys/fs/cgroup/memory.max").map(|limit| {
-        let used = number("/sys/fs/cgroup/memory.current").unwrap_or(0);
-        // Pages of files count as used, and are given up when others need them.
-        let cached = read("/sys/fs/cgroup/memory.stat").and_then(|text| stat(&text, "file ")).unwrap_or(0);
-        limit.saturating_sub(used.saturating_sub(cached))
-    });
-    match (system, container) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
+/// A number of bytes with its unit.
+pub fn amount(bytes: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let (mut value, mut unit) = (bytes, 0);
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
     }
-}
-
-fn meminfo(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-fn stat(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+    let digits = if value >= 100.0 || unit == 0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {}", units[unit])
 }
 
 #[cfg(test)]
@@ -47,18 +81,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_tables_are_read() {
-        let text = "MemTotal:       24 kB\nMemAvailable:    1024 kB\nSwapFree: 0 kB\n";
-        assert_eq!(meminfo(text), Some(1 << 20));
-        assert_eq!(meminfo("MemTotal: 3 kB"), None);
-        assert_eq!(stat("anon 5\nfile 77\nfile_mapped 3\n", "file "), Some(77));
+    fn a_budget_names_what_wants_how_much() {
+        let gb = |count: u128| count * 1_000_000_000;
+        let budget = Budget::new("memory for the fields").with("2 fields", gb(80)).with("a second copy", gb(40));
+        let budget = budget.with("pinned", 0).with("the output", gb(20));
+        assert_eq!(budget.bytes(), gb(140));
+        let error = budget.check_within(Some(24_000_000_000), "choose f32").unwrap_err().to_string();
+        let words = "memory for the fields: 2 fields 80.0 GB, a second copy 40.0 GB, the output 20.0 GB: 140 GB asked, \
+                     the limit is 24.0 GB available; choose f32";
+        assert_eq!(error, words);
+        assert!(budget.check_within(Some(140_000_000_000), "").is_ok() && budget.check_within(None, "").is_ok());
+        let one = Budget::new("memory").with("a vector", u128::MAX).check_within(Some(7), "").unwrap_err().to_string();
+        assert!(one.contains("a vector") && one.contains("7 B available"), "{one}");
     }
 
     #[test]
     fn a_little_is_there_and_too_much_is_not() {
-        assert!(check("memory", 1).is_ok());
-        if available().is_some() {
-            assert!(matches!(check("memory", u128::from(u64::MAX)), Err(Error::Limit { .. })));
+        assert!(Budget::new("memory").with("a byte", 1).check("").is_ok());
+        let much = Budget::new("memory").with("all", u128::from(u64::MAX)).with("more", u128::MAX);
+        if abide_cpu::memory::available().is_some() {
+            assert!(matches!(much.check(""), Err(Error::Limit { .. })));
         }
+    }
+
+    #[test]
+    fn bytes_have_three_digits() {
+        assert_eq!(amount(12.0), "12 B");
+        assert_eq!(amount(1234.0), "1.23 kB");
+        assert_eq!(amount(999.9e6), "1.00 GB");
+        assert_eq!(amount(45.6e9), "45.6 GB");
     }
 }

@@ -130,7 +130,7 @@ impl Simulation {
 
     /// A field as an array of its extents, its values rounded to `T` where the run's type is the other.
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
-        let values = self.field(name)?.cast(T::DTYPE);
+        let values = self.field(name)?.cast(T::DTYPE)?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
         ndarray::ArrayD::from_shape_vec(self.problem.shape.extents(), values)
             .map_err(|e| Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field"))

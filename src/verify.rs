@@ -316,6 +316,7 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
 /// Compares every backend present, or one, with the reference for every entry of the catalogue; `observe` is told how
 /// many of all entries are done.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
+    abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
     let entries: Vec<&Entry> = catalogue::entries().collect();
     let mut findings = Vec::new();

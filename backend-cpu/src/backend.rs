@@ -3,18 +3,19 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide_core::backend::check_fields;
-use abide_core::plan::{Rows, Schedule, plan_rows};
+use abide_core::plan::{Rows, Schedule, is_too_small_to_choose, plan_rows};
 use abide_core::solver::LinearBackend;
 use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result, Session, Tune,
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::device::{instruction_set, machine};
+use crate::device::{bandwidth, instruction_set, machine};
 use crate::pin;
 use crate::reference;
 use crate::session::{Threaded, Workers};
 use crate::sweep::has_fused_multiply_add;
+use crate::threads;
 
 /// Which code a session runs. Both give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +30,16 @@ pub struct CpuBackend {
     pool: Option<Arc<ThreadPool>>,
     /// The threads of plans that pin them, once there was one.
     pinned: Mutex<Option<Arc<ThreadPool>>>,
+    /// The machine, and the machine without the bandwidth of its memory, which takes a while to measure.
     device: OnceLock<DeviceSpec>,
+    unmeasured: OnceLock<DeviceSpec>,
 }
 
 impl CpuBackend {
     /// All threads of rayon's global pool.
     pub fn new() -> Self {
-        CpuBackend { path: Path::Threaded, pool: None, pinned: Mutex::new(None), device: OnceLock::new() }
+        let (device, unmeasured) = (OnceLock::new(), OnceLock::new());
+        CpuBackend { path: Path::Threaded, pool: None, pinned: Mutex::new(None), device, unmeasured }
     }
 
     /// A pool of its own with so many threads.
@@ -44,7 +48,7 @@ impl CpuBackend {
             return Err(Error::limit("threads", threads, "at least 1", "give one thread or more"));
         }
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| Error::device("cpu", format!("starting {threads} threads"), error))?;
+        let pool = pool.map_err(|error| threads::refused(threads, error))?;
         Ok(CpuBackend { pool: Some(Arc::new(pool)), ..Self::new() })
     }
 
@@ -57,6 +61,22 @@ impl CpuBackend {
         self.path == Path::Reference
     }
 
+    /// An error where there are no threads to work with.
+    pub(crate) fn ready(&self) -> Result<()> {
+        match (self.path, &self.pool) {
+            (Path::Threaded, None) => threads::start(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The machine, with the bandwidth of its memory where that counts.
+    pub(crate) fn machine(&self, is_bandwidth_needed: bool) -> &DeviceSpec {
+        match is_bandwidth_needed {
+            true => self.device.get_or_init(|| machine(self.threads(), bandwidth())),
+            false => self.unmeasured.get_or_init(|| machine(self.threads(), 0.0)),
+        }
+    }
+
     pub(crate) fn pool(&self) -> Option<Arc<ThreadPool>> {
         self.pool.clone()
     }
@@ -65,7 +85,8 @@ impl CpuBackend {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
             (Path::Threaded, Some(pool)) => pool.current_num_threads(),
-            (Path::Threaded, None) => rayon::current_num_threads(),
+            // Where there are none, every session is refused.
+            (Path::Threaded, None) => threads::start().map_or(1, |()| rayon::current_num_threads()),
         }
     }
 
@@ -125,7 +146,7 @@ impl Backend for CpuBackend {
     }
 
     fn device(&self) -> &DeviceSpec {
-        self.device.get_or_init(|| machine(self.threads()))
+        self.machine(true)
     }
 
     fn driver(&self) -> String {
@@ -133,6 +154,8 @@ impl Backend for CpuBackend {
     }
 
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        self.ready()?;
+        let device = self.machine(!is_too_small_to_choose(problem, options));
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
             if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
@@ -142,17 +165,17 @@ impl Backend for CpuBackend {
                     change: "leave the execution and the depth at auto, and pin out".to_owned(),
                 });
             }
-            return plan_rows(problem, self.device(), &Options { execution: Execution::Stepwise, ..*options });
+            return plan_rows(problem, device, &Options { execution: Execution::Stepwise, ..*options });
         }
         if options.pin {
             pin::cores(self.threads())?;
         }
-        let plan = plan_rows(problem, self.device(), options)?;
+        let plan = plan_rows(problem, device, options)?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         if plan.execution != Execution::Persistent || self.threads() <= cores {
             return Ok(plan);
         }
-        let mut plan = plan_rows(problem, self.device(), &Options { execution: Execution::Streaming, ..*options })?;
+        let mut plan = plan_rows(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
         if options.execution == Execution::Persistent {
             let threads = self.threads();
             plan.notes.push(format!(
@@ -168,6 +191,7 @@ impl Backend for CpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        self.ready()?;
         problem.check()?;
         check_fields(problem, &fields)?;
         let Schedule::Rows(rows) = &plan.schedule else {

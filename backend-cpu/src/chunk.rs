@@ -7,12 +7,12 @@
 
 use std::ops::Range;
 
-use abide_core::Real;
 use abide_core::grid::Source as Found;
+use abide_core::{Real, Result};
 
 use crate::lanes::{self, Source};
 use crate::region::Region;
-use crate::rings::{Storage, Walk};
+use crate::rings::{Storage, Walk, zeros};
 use crate::sum::{Ahead, Sum};
 use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 
@@ -96,20 +96,24 @@ pub struct Scratch<T> {
 
 impl<T: Real> Scratch<T> {
     /// Scratch for any of the tapes.
-    pub fn new(region: &Region, tapes: &[&Tape], chunk: usize) -> Self {
+    pub fn new(region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
         let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
-        let lanes = |value: T| vec![value; chunk].into_boxed_slice();
-        let rows = |count: usize| (0..count).map(|_| lanes(T::ZERO)).collect();
-        let constant = |axis: usize, side: usize| {
-            region.constant(axis, side).map(|value| lanes(T::from_f64(value))).unwrap_or_default()
-        };
-        Scratch {
-            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect(),
-            gathered: rows(if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 }),
-            constants: [0, 1].map(|axis| [0, 1].map(|side| constant(axis, side))),
+        let mut constants: [[Box<[T]>; 2]; 2] = Default::default();
+        for (axis, side) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            if let Some(value) = region.constant(axis, side) {
+                let mut lanes = zeros(chunk)?;
+                lanes.fill(T::from_f64(value));
+                constants[axis][side] = lanes.into_boxed_slice();
+            }
+        }
+        let gathered = if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 };
+        Ok(Scratch {
+            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            gathered: (0..gathered).map(|_| Ok(zeros(chunk)?.into_boxed_slice())).collect::<Result<_>>()?,
+            constants,
             scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
             rows: Vec::with_capacity(most(|tape| tape.rows.len())),
-        }
+        })
     }
 }
 

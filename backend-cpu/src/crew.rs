@@ -9,16 +9,18 @@
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::thread;
 
 use abide_core::plan::{Levels, Wavefront};
-use abide_core::{Error, Real, Result};
+use abide_core::{Real, Result};
 use core_affinity::CoreId;
 use rayon::prelude::*;
 
 use crate::pass::{Pass, Rings, Tile, advance};
 use crate::pin::pin;
 use crate::region::Region;
+use crate::threads::refused;
 
 /// How often a thread looks for its neighbours' progress before it lets others run.
 const SPINS: u32 = 4000;
@@ -83,6 +85,10 @@ impl Drop for Watch<'_> {
 }
 
 /// All passes, each thread with its own tiles, and on its own core where there are `cores`. `passes` gives the pass of a number.
+///
+/// # Errors
+///
+/// As [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and nothing has changed then.
 pub fn persist<'a, T: Real>(
     count: u64,
     passes: impl Fn(u64) -> Pass<'a, T> + Sync,
@@ -100,8 +106,14 @@ pub fn persist<'a, T: Real>(
         .collect();
     let progress: Vec<Progress> = (0..workers).map(|_| Progress::default()).collect();
     let abandoned = AtomicBool::new(false);
+    // Held until all threads are there: where one is refused, none has touched a cell.
+    let gate = RwLock::new(());
     let work = |worker: usize, rings: &mut Rings<T>| {
         let _watch = Watch(&abandoned);
+        drop(gate.read().unwrap_or_else(PoisonError::into_inner));
+        if abandoned.load(Ordering::Relaxed) {
+            return;
+        }
         for number in 0..count {
             for &other in &near[worker] {
                 if !reached(&progress[other].0, number, &abandoned) {
@@ -118,6 +130,7 @@ pub fn persist<'a, T: Real>(
     };
     thread::scope(|scope| {
         let (mut own, mut started) = (None, Vec::new());
+        let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
         for (i, rings) in rings[..workers].iter_mut().enumerate() {
             // The thread that asked works too, unless that would pin it.
             if i == 0 && cores.is_empty() {
@@ -132,9 +145,10 @@ pub fn persist<'a, T: Real>(
             });
             started.push(thread.map_err(|error| {
                 abandoned.store(true, Ordering::Relaxed);
-                Error::device("cpu", format!("starting {workers} threads"), error)
+                refused(workers, error)
             })?);
         }
+        drop(closed);
         if let Some(rings) = own {
             work(0, rings);
         }

@@ -1,13 +1,18 @@
 //! What this machine has, as far as a program can tell.
 
 use std::fs;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use abide_cache::rates::Rates;
 use abide_core::DeviceSpec;
 
-/// The machine with so many threads at work.
-pub fn machine(threads: usize) -> DeviceSpec {
+use crate::memory;
+
+/// The machine with so many threads at work; the bandwidth of its memory takes a while to measure, and is 0 where nobody
+/// asked for it.
+pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     let memory_bytes = total_memory();
     let flops = threads as f64 * peak_per_core();
     DeviceSpec {
@@ -25,7 +30,7 @@ pub fn machine(threads: usize) -> DeviceSpec {
         l2_bytes: last_level_cache(),
         memory_bytes,
         buffer_bytes: memory_bytes,
-        memory_bandwidth: copy_bandwidth(),
+        memory_bandwidth,
         l2_bandwidth: 0.0,
         shared_bandwidth: 0.0,
         f32_flops: 2.0 * flops,
@@ -116,28 +121,56 @@ pub fn instruction_set() -> String {
     text
 }
 
-/// Bytes a second, read and written, of the best of a few copies by all cores; measured once a process.
+/// The machine's bandwidth, in bytes a second read and written: found once a process, as it was kept by an earlier one or
+/// by measuring; 0 where there is neither memory nor threads to measure it with.
 ///
 /// By threads of its own: rayon's may all be waiting for this very measurement.
-fn copy_bandwidth() -> f64 {
-    static MEASURED: OnceLock<f64> = OnceLock::new();
-    *MEASURED.get_or_init(|| {
-        const WORDS: usize = 8 << 20;
-        let from = vec![1u64; WORDS];
-        let mut to = vec![0u64; WORDS];
-        let piece = WORDS.div_ceil(std::thread::available_parallelism().map_or(1, |cores| cores.get()));
-        let mut copy = || {
-            let begun = Instant::now();
-            std::thread::scope(|scope| {
-                for (to, from) in to.chunks_mut(piece).zip(from.chunks(piece)) {
-                    scope.spawn(move || to.copy_from_slice(from));
-                }
-            });
-            begun.elapsed().as_secs_f64()
-        };
-        let best = (0..4).map(|_| copy()).fold(f64::INFINITY, f64::min);
-        (2 * WORDS * size_of::<u64>()) as f64 / best.max(1e-9)
+pub fn bandwidth() -> f64 {
+    static FOUND: OnceLock<f64> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let machine = [name(), cores.to_string(), total_memory().to_string(), last_level_cache().to_string()];
+        Rates::of_user().kept("copy", &machine, PLAUSIBLE, || copy_bandwidth(cores)).unwrap_or(0.0)
     })
+}
+
+/// Bytes a second that a machine's memory may have; a kept number beyond is none.
+const PLAUSIBLE: Range<f64> = 1e8..1e14;
+
+/// Words of each of the two arrays of a measurement, more than caches hold; and the fewest, where memory is short.
+const WORDS: usize = 8 << 20;
+const FEWEST: usize = 1 << 16;
+
+/// The best of a few copies by so many threads; nothing where the system grants too little memory, or no threads.
+fn copy_bandwidth(cores: usize) -> Option<f64> {
+    // No more than an eighth of what there is: a measurement must not be what memory runs out for.
+    let room = memory::available().map_or(u64::MAX, |bytes| bytes / 8) / (2 * size_of::<u64>() as u64);
+    let words = usize::try_from(room).unwrap_or(usize::MAX).min(WORDS);
+    if words < FEWEST {
+        return None;
+    }
+    let array = |value: u64| {
+        let mut array = Vec::new();
+        array.try_reserve_exact(words).ok()?;
+        array.resize(words, value);
+        Some(array)
+    };
+    let (from, mut to) = (array(1)?, array(0)?);
+    let piece = words.div_ceil(cores);
+    let mut copy = || {
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            to.chunks_mut(piece).zip(from.chunks(piece)).try_for_each(|(to, from)| {
+                std::thread::Builder::new().spawn_scoped(scope, move || to.copy_from_slice(from)).ok().map(drop)
+            })
+        })?;
+        Some(begun.elapsed().as_secs_f64())
+    };
+    let mut best = f64::INFINITY;
+    for _ in 0..4 {
+        best = best.min(copy()?);
+    }
+    Some((2 * words * size_of::<u64>()) as f64 / best.max(1e-9))
 }
 
 #[cfg(test)]
@@ -148,18 +181,19 @@ mod tests {
 
     #[test]
     fn the_machine_has_a_name_memory_and_rates() {
-        let device = machine(3);
+        let device = machine(3, bandwidth());
         assert!(!device.name.is_empty());
         assert_eq!(device.multiprocessors, 3);
         assert!(device.memory_bandwidth > 1e8 && device.memory_bandwidth.is_finite(), "{}", device.memory_bandwidth);
         assert!(device.f64_flops > 1e8);
-        assert_eq!(machine(3).memory_bandwidth, device.memory_bandwidth, "measured once");
+        assert_eq!(bandwidth(), device.memory_bandwidth, "found once");
+        assert!(PLAUSIBLE.contains(&copy_bandwidth(2).unwrap()));
     }
 
     /// All of rayon's threads may ask at once, as `abide verify` does: they must not wait for work that waits for them.
     #[test]
     fn all_threads_may_ask_at_once() {
-        let rates: Vec<f64> = (0..64).into_par_iter().map(|_| machine(1).memory_bandwidth).collect();
+        let rates: Vec<f64> = (0..64).into_par_iter().map(|_| bandwidth()).collect();
         assert!(rates.windows(2).all(|pair| pair[0] == pair[1]));
     }
 }

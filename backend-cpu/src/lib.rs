@@ -8,7 +8,8 @@
 //! at the tape again. Stepwise, `region` cuts the computed cells into bands of rows and `sweep` does a stage of them.
 //! Streaming and persistent, `pass` advances a tile by several steps while its planes stream past, and `crew` says which
 //! thread has which tile and waits for whom. `session` keeps two arrays for each field that changes. `pin`
-//! keeps threads on their cores where that is asked for.
+//! keeps threads on their cores where that is asked for. `threads` starts those that share the work, `memory` says how much
+//! the process may still take, and `device` what the machine is.
 //!
 //! `solver` solves linear systems: the methods of `abide_core::solver` on all threads.
 #![deny(missing_docs)]
@@ -18,6 +19,7 @@ mod chunk;
 mod crew;
 mod device;
 mod lanes;
+pub mod memory;
 mod pass;
 mod pin;
 #[cfg(test)]
@@ -35,6 +37,8 @@ mod sum;
 mod sweep;
 mod tape;
 mod targets;
+mod threads;
 
 pub use backend::{CpuBackend, variants};
 pub use solver::{Threads, threaded_operator};
+pub use threads::start as start_threads;

@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use abide_core::Real;
 use abide_core::plan::{Level, Levels, across};
+use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
@@ -67,27 +67,28 @@ struct Work<T> {
 
 impl<T: Real> Rings<T> {
     /// Rings for no pipeline yet, and scratch for any of the tapes.
-    pub fn new(region: &Region, tapes: &[Tape], chunk: usize) -> Self {
+    pub fn new(region: &Region, tapes: &[Tape], chunk: usize) -> Result<Self> {
         let tapes: Vec<&Tape> = tapes.iter().collect();
         let work = Work {
-            scratch: Scratch::new(region, &tapes, chunk),
+            scratch: Scratch::new(region, &tapes, chunk)?,
             scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
             lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
             streams: Vec::new(),
             begin: Vec::new(),
         };
-        Rings { storages: Vec::new(), work }
+        Ok(Rings { storages: Vec::new(), work })
     }
 
     /// Makes room for a pipeline and tiles of up to so many cells. The memory is touched first by who uses it.
-    pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) {
+    pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) -> Result<()> {
         let beyond = levels.beyond();
         let room = |axis: usize| most[axis] + 2 * beyond[axis];
         let plane = room(across(levels.stream)) * padded::<T>(room(2) + LINE_BYTES / size_of::<T>());
         self.storages.resize_with(self.storages.len().max(levels.storages.len()), Storage::empty);
         for (storage, planes) in self.storages.iter_mut().zip(&levels.storages) {
-            storage.fit(planes * plane);
+            storage.fit(planes.saturating_mul(plane))?;
         }
+        Ok(())
     }
 }
 

@@ -8,6 +8,8 @@ use abide_core::{Error, Result};
 use core_affinity::CoreId;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::threads::refused;
+
 /// A core for each of so many threads, among those that the system lets this thread run on.
 ///
 /// # Errors
@@ -48,11 +50,11 @@ pub fn pin(core: CoreId) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`cores`] and [`pin`].
+/// As [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
 pub fn pool(threads: usize) -> Result<ThreadPool> {
     let cores = cores(threads)?;
     let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("abide-pinned-{i}")).build();
-    let pool = pool.map_err(|error| Error::device("cpu", format!("starting {threads} threads"), error))?;
+    let pool = pool.map_err(|error| refused(threads, error))?;
     pool.broadcast(|thread| pin(cores[thread.index()])).into_iter().collect::<Result<()>>()?;
     Ok(pool)
 }

@@ -127,7 +127,7 @@ fn check<T: Real>(problem: &Problem, way: &Way, steps: [u64; 2], seed: u64) -> R
     let fields: Vec<Vec<T>> = (0..problem.program.fields().len() as u64).map(|f| values(cells, seed + f)).collect();
     let mut expected: Vec<Array> = fields.iter().cloned().map(T::into_array).collect();
     reference::advance(problem, &mut expected, steps[0] + steps[1]).unwrap();
-    let mut plan = plan_rows(problem, &machine(2), &Options::default()).unwrap();
+    let mut plan = plan_rows(problem, &machine(2, 20e9), &Options::default()).unwrap();
     let wavefront = way.tiled.map(|(depth, tiles, block, persistent)| {
         plan.depth = depth;
         plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };

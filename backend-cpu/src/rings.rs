@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use abide_core::Real;
 use abide_core::plan::{Ring, across};
+use abide_core::{Error, Real, Result};
+use bytemuck::allocation::try_zeroed_vec;
 
 use crate::sum::LINE_BYTES;
 
@@ -15,12 +16,24 @@ pub struct Storage<T> {
     pub start: usize,
 }
 
+/// So many zeros, which take no memory before they are used; an error where the machine has not that much.
+pub fn zeros<T: Real>(len: usize) -> Result<Vec<T>> {
+    try_zeroed_vec(len).map_err(|()| {
+        Error::limit(
+            "memory for the planes and rows at work",
+            format!("{} bytes", len as u128 * size_of::<T>() as u128),
+            "what the operating system grants",
+            "choose a smaller --depth or --size, or fewer threads (RAYON_NUM_THREADS)",
+        )
+    })
+}
+
 impl<T: Real> Storage<T> {
-    /// So many values.
-    pub fn new(len: usize) -> Self {
-        let values = vec![T::ZERO; len + LINE_BYTES / size_of::<T>()];
+    /// So many values, or an error where the machine has no memory for them.
+    pub fn new(len: usize) -> Result<Self> {
+        let values: Vec<T> = zeros(len.saturating_add(LINE_BYTES / size_of::<T>()))?;
         let start = values.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES / size_of::<T>());
-        Storage { values, start }
+        Ok(Storage { values, start })
     }
 
     /// No values, which takes no memory.
@@ -46,10 +59,13 @@ impl<T: Real> Storage<T> {
     }
 
     /// Makes room for so many values.
-    pub fn fit(&mut self, len: usize) {
-        if self.values.len() < len + LINE_BYTES / size_of::<T>() {
-            *self = Storage::new(len);
+    pub fn fit(&mut self, len: usize) -> Result<()> {
+        if self.values.len() < len.saturating_add(LINE_BYTES / size_of::<T>()) {
+            // Not both at once.
+            *self = Storage::empty();
+            *self = Storage::new(len)?;
         }
+        Ok(())
     }
 }
 

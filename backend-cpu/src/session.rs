@@ -87,13 +87,14 @@ impl<T: Real> Threaded<T> {
             None => {
                 let tapes: Vec<&Tape> = tapes.iter().collect();
                 let band = |units| Band::new(units, &region, &tapes, chunk);
-                Way::Stepwise(region.bands(threads).into_iter().map(band).collect())
+                Way::Stepwise(region.bands(threads).into_iter().map(band).collect::<Result<_>>()?)
             }
             Some(wavefront) => {
                 let depth = plan.depth.clamp(1, MAX_CPU_DEPTH) as usize;
                 let levels = Levels::new(problem, depth, wavefront.block);
                 let tiles = crew::tiles(&region, wavefront, levels.stream);
-                let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk)).collect();
+                let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk));
+                let rings = rings.collect::<Result<_>>()?;
                 let persistent = plan.execution == Execution::Persistent;
                 Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent, cores }))
             }
@@ -176,7 +177,9 @@ impl<T: Real> Tiled<T> {
             levels[1] = Levels::new(problem, rest, levels[0].block);
         }
         let most = [0, 1, 2].map(|axis| tiles.iter().map(|tile| tile.cells[axis].len()).max().unwrap_or(0));
-        rings.iter_mut().for_each(|rings| levels.iter().for_each(|levels| rings.fit(levels, most)));
+        for rings in &mut *rings {
+            levels.iter().try_for_each(|levels| rings.fit(levels, most))?;
+        }
         let now: Vec<Shared<'_, T>> = now.iter_mut().map(|field| Shared::new(field)).collect();
         // A field that none writes is the same in both.
         let pairs = new.iter_mut().zip(&now);
@@ -200,17 +203,23 @@ impl<T: Real> Tiled<T> {
 
 /// A copy made by all threads, which are then the first to touch its memory; an error where there is not that much.
 fn copied<T: Real>(values: &[T]) -> Result<Vec<T>> {
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(values.len()).map_err(|_| {
+    let mut copy = reserved(values.len())?;
+    copy.par_extend(values.par_iter().copied());
+    Ok(copy)
+}
+
+/// An empty vector with room for so many values; an error where there is not that much memory.
+fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| {
         Error::limit(
             "memory for a field",
-            format!("{} bytes", size_of_val(values)),
+            format!("{} bytes", len as u128 * size_of::<T>() as u128),
             "what the operating system grants",
             "choose a smaller size or f32",
         )
     })?;
-    copy.par_extend(values.par_iter().copied());
-    Ok(copy)
+    Ok(values)
 }
 
 impl<T: Real> Session for Threaded<T> {
@@ -234,13 +243,18 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
-        copied(self.field(field)?).map(T::into_array)
+        let values = self.field(field)?;
+        let copy = match &self.pool {
+            Some(pool) => pool.install(|| copied(values)),
+            None => copied(values),
+        };
+        copy.map(T::into_array)
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         let [_, _, width] = check_window(&self.problem, low, high)?;
         let values = self.field(field)?;
-        let mut window = Vec::new();
+        let mut window = reserved([high[0] - low[0], high[1] - low[1], width].iter().product())?;
         for z in low[0]..high[0] {
             for y in low[1]..high[1] {
                 let start = self.problem.shape.index([z, y, low[2]]);

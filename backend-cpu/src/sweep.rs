@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use abide_core::Real;
 use abide_core::program::MAX_FIELDS;
+use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
@@ -58,9 +58,9 @@ pub struct Band<T> {
 
 impl<T: Real> Band<T> {
     /// A band of some units, with scratch for any of the tapes. All scratch is allocated here, none in a sweep.
-    pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Self {
+    pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
         let lines = Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0));
-        Band { units, scratch: Scratch::new(region, tapes, chunk), lines }
+        Ok(Band { units, scratch: Scratch::new(region, tapes, chunk)?, lines })
     }
 }
 

@@ -1,9 +1,8 @@
 //! Compiled kernels kept on disk, by the content that made them.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
-use abide_cache::{folder, key, write};
+use abide_cache::{find, folder, keep, key};
 use abide_core::Result;
 use abide_core::plan::Compiled;
 
@@ -15,19 +14,23 @@ use crate::nvrtc::{Cubin, Nvrtc};
 pub fn compile(nvrtc: &Nvrtc, text: &str, target: &str, options: &[&str]) -> Result<Cubin> {
     let key = key(&[&format!("{:?} {target} {options:?}\n", nvrtc.version()), text]);
     let folder = folder("kernels");
-    if let Some(cubin) = folder.as_ref().and_then(|folder| read(folder.join(&key))) {
+    kept(folder.as_deref(), &key, || nvrtc.compile(text, target, options))
+}
+
+/// What a folder keeps under a key, or what `compile` makes and the folder keeps from now on.
+fn kept(folder: Option<&Path>, key: &str, compile: impl FnOnce() -> Result<Cubin>) -> Result<Cubin> {
+    if let Some(cubin) = folder.and_then(|folder| parsed(&find(folder, key)?)) {
         return Ok(cubin);
     }
-    let cubin = nvrtc.compile(text, target, options)?;
+    let cubin = compile()?;
     if let Some(folder) = folder {
-        write(&folder, &key, &bytes(&cubin));
+        keep(folder, key, &bytes(&cubin));
     }
     Ok(cubin)
 }
 
-/// A cached file: one line a kernel (name, target, registers, spilled bytes), an empty line, the image.
-fn read(path: PathBuf) -> Option<Cubin> {
-    let bytes = fs::read(path).ok()?;
+/// A kept content: one line a kernel (name, target, registers, spilled bytes), an empty line, the image.
+fn parsed(bytes: &[u8]) -> Option<Cubin> {
     let split = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let mut report = Vec::new();
     for line in std::str::from_utf8(&bytes[..split]).ok()?.lines() {
@@ -42,11 +45,46 @@ fn read(path: PathBuf) -> Option<Cubin> {
     Some(Cubin { image: bytes[split + 2..].to_vec(), report })
 }
 
-/// The content of a file that [`read`] reads.
+/// The content that [`parsed`] reads.
 fn bytes(cubin: &Cubin) -> Vec<u8> {
     let line = |c: &Compiled| format!("{} {} {} {}\n", c.kernel, c.target, c.registers, c.spill_bytes);
     let mut bytes = cubin.report.iter().map(line).collect::<String>().into_bytes();
     bytes.push(b'\n');
     bytes.extend_from_slice(&cubin.image);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A file that was cut or changed is never loaded: it is a miss, and is made anew.
+    #[test]
+    fn only_what_was_compiled_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let compiled =
+            Compiled { kernel: "step".to_owned(), target: "sm_90".to_owned(), registers: 40, spill_bytes: 0 };
+        let cubin = Cubin { image: b"\x7fELF\n\n code".to_vec(), report: vec![compiled] };
+        let place = Some(folder.path());
+        let anew = || kept(place, "key", || Ok(cubin.clone()));
+        let found = || kept(place, "key", || panic!("it was kept"));
+        assert_eq!(anew().unwrap(), cubin);
+        assert_eq!(found().unwrap(), cubin);
+        let path = folder.path().join("key");
+        let whole = fs::read(&path).unwrap();
+        let changed = [&whole[..whole.len() - 1], b"X"].concat();
+        for damaged in [&whole[..whole.len() - 3], &changed, &bytes(&cubin)] {
+            fs::write(&path, damaged).unwrap();
+            let mut compilations = 0;
+            let again = kept(place, "key", || {
+                compilations += 1;
+                Ok(cubin.clone())
+            });
+            assert_eq!((again.unwrap(), compilations), (cubin.clone(), 1));
+            assert_eq!(found().unwrap(), cubin);
+        }
+        assert_eq!(kept(None, "key", || Ok(cubin.clone())).unwrap(), cubin);
+    }
 }

@@ -134,7 +134,11 @@ fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(plans.len());
-    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    std::thread::scope(|scope| {
+        // Those that the system does not grant leave their work to the others, and to this one.
+        (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
+        work();
+    });
     let missing = || Err(Error::device("cuda", "compiling a plan", "no thread took it"));
     done.into_iter().map(|one| one.into_inner().unwrap_or_else(missing)).collect()
 }

@@ -114,7 +114,7 @@ fn cycles_end_as_the_reference_ends_them() {
             "drift",
             wind([9, 11], DType::F32),
             30,
-            random.cast(DType::F32),
+            random.cast(DType::F32).unwrap(),
             Parameters { relative: 1e-7, drift: 1.0, ..parameters.clone() },
         ),
     ];

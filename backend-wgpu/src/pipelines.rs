@@ -2,7 +2,6 @@
 //! out what it compiled, on disk, so that the next process does not compile at all.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -126,7 +125,7 @@ impl Kept {
         let folder = if hands_out { abide_cache::folder("pipelines") } else { None };
         let Adapter { name, interface, driver, .. } = &gpu.adapter;
         let name = abide_cache::key(&[name, interface, driver, &kernel.text]);
-        let found = folder.as_ref().and_then(|folder| fs::read(folder.join(&name)).ok());
+        let found = folder.as_ref().and_then(|folder| abide_cache::find(folder, &name));
         Kept { folder, name, found, cache: None }
     }
 
@@ -134,8 +133,8 @@ impl Kept {
     fn load(&mut self, device: &wgpu::Device) {
         if self.folder.is_some() {
             let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: self.found.as_deref(), fallback: true };
-            // SAFETY: the data are what `save` wrote for this device, driver and kernel, in one piece; their header is
-            // checked against the device, and those of another, or none at all, are passed over.
+            // SAFETY: the data are what `save` wrote for this device, driver and kernel, as their digest shows, in a folder
+            // that is the user's alone; their own header is checked against the device besides.
             self.cache = Some(unsafe { device.create_pipeline_cache(&descriptor) });
         }
     }
@@ -145,7 +144,7 @@ impl Kept {
         if let (Some(folder), Some(cache), None) = (&self.folder, &self.cache, &self.found)
             && let Some(data) = cache.get_data()
         {
-            abide_cache::write(folder, &self.name, &data);
+            abide_cache::keep(folder, &self.name, &data);
         }
     }
 }

@@ -61,7 +61,7 @@ fn banded(n: usize, width: usize, dtype: DType) -> Matrix {
         (1..width).for_each(|k| triplets.push(row, (row + k * k) % n, -0.7).unwrap());
     }
     (0..2000).for_each(|k| triplets.push(n - 2, k * 7, 1e-3).unwrap());
-    triplets.into_csr().unwrap().cast(dtype).into()
+    triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
 /// More rows than threads and workgroups at once: they come round for a second turn.
@@ -99,7 +99,7 @@ fn a_long_history_comes_back_whole() {
             triplets.push(row - 1, row, -1.0).unwrap();
         }
     }
-    let matrix: Matrix = triplets.into_csr().unwrap().cast(DType::F32).into();
+    let matrix: Matrix = triplets.into_csr().unwrap().cast(DType::F32).unwrap().into();
     let b = random(DType::F32, n);
     let options = SolveOptions::with_method(Method::Jacobi(Jacobi::default()));
     let long = Parameters { relative: 1e-4, iterations: 20_000, stagnation: None, ..Parameters::DEFAULT };
@@ -124,7 +124,7 @@ fn blocks_of_any_size_precondition() {
             triplets.push(row, row, 4.0 + (row % 5) as f64).unwrap();
             (1..4).for_each(|k| triplets.push(row, (row + k * k) % n, -0.8).unwrap());
         }
-        Matrix::from(triplets.into_csr().unwrap().cast(DType::F32))
+        Matrix::from(triplets.into_csr().unwrap().cast(DType::F32).unwrap())
     };
     let b = random(DType::F32, matrix.rows());
     let parameters = Parameters { relative: 1e-4, ..Parameters::DEFAULT };

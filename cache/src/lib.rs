@@ -1,44 +1,127 @@
 //! What is kept on disk between runs, for every backend: files by the digest of what made them ([`folder`], [`key`],
-//! [`write`](fn@write)), and the plans that tuning found fastest ([`winners`], [`tuned`]).
+//! [`keep`], [`find`]), the plans that tuning found fastest ([`winners`], [`tuned`]), and rates of the machine ([`rates`]).
 //!
-//! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost.
+//! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost. Whoever can write
+//! there decides what runs, so a folder that others can write to is not used ([`refusal`] says why).
 #![deny(missing_docs)]
 
+pub mod rates;
 pub mod tuned;
 pub mod winners;
 
+mod place;
+
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
 /// The environment variable that names the folder of what is kept, instead of the user's cache folder.
 pub const FOLDER_VARIABLE: &str = "ABIDE_CACHE";
 
-/// The folder of one kind of what is kept; `None` where the user has no cache folder.
+/// The folder of one kind of what is kept; `None` where the user has no cache folder, or it is not the user's alone.
 pub fn folder(kind: &str) -> Option<PathBuf> {
+    debug_assert!(KINDS.contains(&kind));
+    let root = root()?;
+    let folder = root.join(kind);
+    (place::check(&root).is_ok() && place::check(&folder).is_ok()).then_some(folder)
+}
+
+/// Why nothing is kept, where a folder of what is kept is not the user's alone.
+pub fn refusal() -> Option<String> {
+    let root = root()?;
+    let folders = std::iter::once(root.clone()).chain(KINDS.map(|kind| root.join(kind)));
+    folders.map(|folder| place::check(&folder)).find_map(Result::err)
+}
+
+/// The kinds of what is kept: compiled CUDA kernels, wgpu's pipelines, what tuning found, and rates of the machine.
+const KINDS: [&str; 4] = ["kernels", "pipelines", "tuned", "rates"];
+
+/// The folder of all kinds.
+fn root() -> Option<PathBuf> {
     let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    Some(named.or_else(dirs::cache_dir)?.join("abide").join(kind))
+    Some(named.or_else(dirs::cache_dir)?.join("abide"))
 }
 
 /// The name of a file for a content given in parts.
 pub fn key(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     parts.iter().for_each(|part| digest.update(part));
+    hexadecimal(digest)
+}
+
+fn hexadecimal(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The first line of a file that [`keep`] wrote: this, and the digest of its key and content.
+const MARK: &str = "abide-cache 1 ";
+
+fn head(key: &str, content: &[u8]) -> String {
+    let digest = Sha256::new().chain_update(key).chain_update(content);
+    format!("{MARK}{}\n", hexadecimal(digest))
+}
+
+/// Keeps a content that is handed to a driver as it is, under the digest of what made it.
+pub fn keep(folder: &Path, key: &str, content: &[u8]) {
+    write(folder, key, &[head(key, content).as_bytes(), content].concat());
+}
+
+/// What [`keep`] kept under this key; a file that holds anything else, whole or in part, is none and is deleted.
+pub fn find(folder: &Path, key: &str) -> Option<Vec<u8>> {
+    let path = folder.join(key);
+    let mut bytes = read(&path)?;
+    let length = head(key, &[]).len();
+    let is_whole = bytes.get(length..).is_some_and(|content| head(key, content).as_bytes() == &bytes[..length]);
+    if !is_whole {
+        let _ = fs::remove_file(path);
+        return None;
+    }
+    bytes.drain(..length);
+    Some(bytes)
+}
+
+/// The longest file that is read.
+const LONGEST: u64 = 1 << 28;
+
+/// A file's bytes, if it is one of ours: regular, not behind a link, and of a length that kernels have.
+pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let read = place::open(path).ok()?.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
+    (read as u64 <= LONGEST).then_some(bytes)
 }
 
 /// Writes a file whole, or leaves what was there.
 pub fn write(folder: &Path, key: &str, bytes: &[u8]) {
-    // Under a name of its own first, so that no other process or thread reads half a file.
-    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let partial = folder.join(format!("{key}.{}.{number}", std::process::id()));
-    let written = fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&partial, bytes))
-        .and_then(|()| fs::rename(&partial, folder.join(key)));
-    if written.is_err() {
-        let _ = fs::remove_file(partial);
+    // Nothing depends on it: what is not kept is made anew.
+    let _ = place::write(folder, key, bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("kernels");
+        let content = b"\x7fELF\n\nmachine code".as_slice();
+        assert_eq!(find(&folder, "a"), None);
+        keep(&folder, "a", content);
+        assert_eq!(find(&folder, "a").as_deref(), Some(content));
+        let whole = fs::read(folder.join("a")).unwrap();
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        for damaged in [&whole[..whole.len() - 1], &whole[..20], &[], content, &flipped, &[&whole[..], b"x"].concat()] {
+            fs::write(folder.join("a"), damaged).unwrap();
+            assert_eq!(find(&folder, "a"), None);
+            assert!(!folder.join("a").exists(), "a miss is made anew");
+        }
+        // Another kernel's file under this one's name.
+        fs::write(folder.join("b"), &whole).unwrap();
+        assert_eq!(find(&folder, "b"), None);
+        keep(&folder, "a", b"");
+        assert_eq!(find(&folder, "a").as_deref(), Some(&b""[..]));
     }
 }

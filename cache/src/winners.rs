@@ -1,6 +1,5 @@
 //! The plans that tuning found fastest, kept on disk by the question that they answer.
 
-use std::fs;
 use std::path::PathBuf;
 
 use abide_core::plan::{Options, Recipe, Tune};
@@ -88,7 +87,7 @@ impl Winners {
 
     /// The answer to a question; a file that cannot be understood, or answers another question, is none.
     pub fn find(&self, question: &Question) -> Option<Winner> {
-        let text = fs::read(self.folder.as_ref()?.join(name(question)?)).ok()?;
+        let text = crate::read(&self.folder.as_ref()?.join(name(question)?))?;
         let winner: Winner = serde_json::from_slice(&text).ok()?;
         (winner.question == *question).then_some(winner)
     }
@@ -109,6 +108,7 @@ fn name(question: &Question) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
 
     use abide_core::plan::{CachePolicy, Depth, Execution, stream, sweep};

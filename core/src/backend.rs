@@ -134,7 +134,13 @@ pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize
     let [nz, ny, nx] = check_window(problem, low, high)?;
     let shape = problem.shape;
     let index = |i: usize| shape.index([low[0] + i / (ny * nx), low[1] + i / nx % ny, low[2] + i % nx]);
-    Ok(crate::with_array!(array, v => crate::real::Real::into_array((0..nz * ny * nx).map(|i| v[index(i)]).collect())))
+    let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
+    match (array, &mut window) {
+        (Array::F32(from), Array::F32(to)) => to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)]),
+        (Array::F64(from), Array::F64(to)) => to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)]),
+        _ => {}
+    }
+    Ok(window)
 }
 
 /// The state of a run after an epoch.
@@ -238,7 +244,8 @@ pub fn drive(
     let begun = Instant::now();
     let cells = session.plan().shape.cells() as f64;
     // A projection is a bound: no device is faster, some are many times slower.
-    let projected = session.plan().project(1000).seconds / 1000.0;
+    let plan = session.plan();
+    let projected = plan.estimated_seconds.max(plan.project(1000).seconds / 1000.0);
     let first = pace.epoch.as_secs_f64() / 8.0 / projected.max(1e-9);
     // Whole passes: steps that are none are slower.
     let depth = u64::from(session.plan().depth.max(1));

@@ -37,7 +37,7 @@ pub struct DeviceSpec {
     pub memory_bytes: u64,
     /// The most bytes of one buffer that a kernel can address.
     pub buffer_bytes: u64,
-    /// Bytes per second between device memory and the chip.
+    /// Bytes per second between device memory and the chip; 0 where it is not known, or was not needed.
     pub memory_bandwidth: f64,
     /// Bytes per second from the last-level cache.
     pub l2_bandwidth: f64,

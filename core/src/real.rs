@@ -78,6 +78,7 @@ pub trait Real:
     + std::ops::Mul<Output = Self>
     + std::ops::Div<Output = Self>
     + std::ops::Neg<Output = Self>
+    + bytemuck::Zeroable
     + 'static
 {
     /// The type's tag.
@@ -215,12 +216,28 @@ macro_rules! with_array {
 }
 
 impl Array {
-    /// `len` values made by `value(index)`, rounded to `dtype`.
+    /// A few values made by `value(index)`, rounded to `dtype`; [`Array::try_from_fn`] makes as many as a user asks for.
     pub fn from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Self {
         match dtype {
             DType::F32 => Array::F32((0..len).map(|i| value(i) as f32).collect()),
             DType::F64 => Array::F64((0..len).map(value).collect()),
         }
+    }
+
+    /// `len` values made by `value(index)`, rounded to `dtype`; an error where the machine has not that much memory.
+    pub fn try_from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Result<Self> {
+        Ok(match dtype {
+            DType::F32 => {
+                let mut values = reserved(len)?;
+                values.extend((0..len).map(|i| value(i) as f32));
+                Array::F32(values)
+            }
+            DType::F64 => {
+                let mut values = reserved(len)?;
+                values.extend((0..len).map(value));
+                Array::F64(values)
+            }
+        })
     }
 
     /// The type of the values.
@@ -251,12 +268,17 @@ impl Array {
         with_array!(self, v => v.iter().map(|x| x.to_f64()).collect())
     }
 
-    /// The same values rounded to `dtype`.
-    pub fn cast(&self, dtype: DType) -> Array {
-        if dtype == self.dtype() {
-            return self.clone();
+    /// The same values rounded to `dtype`; an error where the machine has no memory for them.
+    pub fn cast(&self, dtype: DType) -> Result<Array> {
+        fn copied<T: Real>(values: &[T]) -> Result<Array> {
+            let mut copy = reserved(values.len())?;
+            copy.extend_from_slice(values);
+            Ok(T::into_array(copy))
         }
-        with_array!(self, v => Array::from_fn(dtype, v.len(), |i| v[i].to_f64()))
+        if dtype == self.dtype() {
+            return with_array!(self, v => copied(v));
+        }
+        with_array!(self, v => Array::try_from_fn(dtype, v.len(), |i| v[i].to_f64()))
     }
 
     /// How many values are NaN or infinite.
@@ -272,22 +294,14 @@ impl Array {
 
     /// `len` zeros, or an error where the machine has not that much memory.
     pub fn zeros(dtype: DType, len: usize) -> Result<Array> {
-        fn reserve<T: Real>(len: usize) -> Result<Vec<T>> {
-            let mut values: Vec<T> = Vec::new();
-            values.try_reserve_exact(len).map_err(|_| {
-                Error::limit(
-                    "memory for a field",
-                    format!("{} bytes", len as u128 * T::DTYPE.bytes() as u128),
-                    "what the operating system grants",
-                    "choose a smaller size or f32",
-                )
-            })?;
+        fn zeros<T: Real>(len: usize) -> Result<Array> {
+            let mut values = reserved(len)?;
             values.resize(len, T::ZERO);
-            Ok(values)
+            Ok(T::into_array(values))
         }
         match dtype {
-            DType::F32 => Ok(Array::F32(reserve(len)?)),
-            DType::F64 => Ok(Array::F64(reserve(len)?)),
+            DType::F32 => zeros::<f32>(len),
+            DType::F64 => zeros::<f64>(len),
         }
     }
 
@@ -369,6 +383,20 @@ impl Array {
     }
 }
 
+/// An empty vector with room for `len` values, or an error where the machine has not that much memory.
+fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
+    let mut values: Vec<T> = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| {
+        Error::limit(
+            "memory for an array",
+            format!("{} bytes", len as u128 * T::DTYPE.bytes() as u128),
+            "what the operating system grants",
+            "choose a smaller size or f32",
+        )
+    })?;
+    Ok(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -404,6 +432,15 @@ mod tests {
 
     #[test]
     fn too_much_memory_is_an_error() {
-        assert!(matches!(Array::zeros(DType::F64, usize::MAX / 16), Err(Error::Limit { .. })));
+        let most = usize::MAX / 16;
+        assert!(matches!(Array::zeros(DType::F64, most), Err(Error::Limit { .. })));
+        assert!(matches!(Array::try_from_fn(DType::F32, most, |_| 1.0), Err(Error::Limit { .. })));
+    }
+
+    #[test]
+    fn casts_round_once() {
+        let tenths = Array::try_from_fn(DType::F64, 3, |i| i as f64 / 10.0).unwrap();
+        assert_eq!(tenths.cast(DType::F32), Ok(Array::F32(vec![0.0, 0.1, 0.2])));
+        assert_eq!(tenths.cast(DType::F64), Ok(tenths));
     }
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::timing::Timed;
-use crate::backend::{self, Opened, begin_on};
+use crate::backend::{self, Host, Opened, begin_on};
 use crate::program::Problem;
 use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
 
@@ -143,7 +143,7 @@ fn cpu(name: &str, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> Res
         return Ok(fields);
     }
     let oracle = Opened::new(backend::Kind::Cpu, CpuBackend::new());
-    let mut session = begin_on(&oracle, problem, &Options::default(), || Ok(fields))?.session;
+    let mut session = begin_on(&oracle, problem, &Options::default(), Host::ASKED, || Ok(fields))?.session;
     session.advance(steps)?;
     (0..problem.program.fields().len()).map(|field| session.read(field)).collect()
 }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::check::{Check, Checked, against_cpu, differs, same_path, stepwise};
 use super::domain::Domain;
 use super::timing::{Timed, rates};
-use crate::backend::{Opened, Session, begin_on};
-use crate::memory;
+use crate::backend::{Host, Opened, Session, begin_on};
+use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape, Start};
 
@@ -125,13 +125,16 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         let what = if settings.repeats == 0 { "timed runs" } else { "steps of a timed run" };
         return Err(Error::limit(what, 0, "at least 1", "give one or more"));
     }
+    abide_cpu::start_threads()?;
     // The values to begin from, what the first run left, what another left, and the CPU's session and result beside them.
     let copies = if settings.check == Check::Off { 2 } else { 6 };
     let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    memory::check("memory to measure and compare", copies * bytes)?;
+    let budget =
+        Budget::new("memory to measure and compare").with(format!("{copies} times all fields"), copies * bytes);
+    budget.check("choose a smaller --size or --dtype f32")?;
     let start = random(problem)?;
     let session = |options: &Options| -> Result<Box<dyn Session>> {
-        Ok(begin_on(opened, problem, options, || Ok(start.clone()))?.session)
+        Ok(begin_on(opened, problem, options, Host::ASKED, || copied(&start))?.session)
     };
     let mut timed = Timed::new(session(&settings.options)?, &start);
     let filling = timed.calibrate(settings.seconds)?;
@@ -223,6 +226,10 @@ fn repeat(
         }
     }
     Ok((runs, state))
+}
+
+fn copied(fields: &[Array]) -> Result<Vec<Array>> {
+    fields.iter().map(|field| field.cast(field.dtype())).collect()
 }
 
 /// Random values between 0 and 1: real data, whose cost no shortcut for zeros hides.

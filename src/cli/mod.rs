@@ -22,6 +22,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
+use abide::memory::amount as bytes;
 use abide::{Error, Result};
 use clap::{Parser, Subcommand};
 
@@ -125,25 +126,6 @@ fn once<T: Display>(option: &str, things: impl IntoIterator<Item = T>) -> Result
     }
 }
 
-/// A number of bytes with its unit.
-fn bytes(count: f64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
-    let mut value = count;
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let digits = if value >= 100.0 || unit == 0 {
-        0
-    } else if value >= 10.0 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {}", units[unit])
-}
-
 /// `name=value`, where `name` is a word; a path with `=` in it can be written with a `./` before it.
 fn named(text: &str) -> (Option<&str>, &str) {
     let word = |name: &str| {
@@ -184,13 +166,5 @@ mod tests {
         assert_eq!(named("u=a=b.npy"), (Some("u"), "a=b.npy"));
         assert_eq!(named("./u=a.npy"), (None, "./u=a.npy"));
         assert_eq!(named("a.npy"), (None, "a.npy"));
-    }
-
-    #[test]
-    fn bytes_have_three_digits() {
-        assert_eq!(bytes(12.0), "12 B");
-        assert_eq!(bytes(1234.0), "1.23 kB");
-        assert_eq!(bytes(999.9e6), "1.00 GB");
-        assert_eq!(bytes(45.6e9), "45.6 GB");
     }
 }

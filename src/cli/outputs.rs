@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Targets, Written};
-use abide::{Array, Error, Program, Result, Running, Shape, Simulation};
+use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
 use super::problem::Input;
 
@@ -188,6 +188,28 @@ impl Writer {
             writer.asked_movies.push((field, output.path.clone()));
         }
         Ok(writer)
+    }
+
+    /// Bytes that are held at once while a file is written: the fields in it, and a picture's pixels.
+    pub fn bytes(&self, dtype: DType) -> u64 {
+        let (field, [planes, ..]) = (self.shape.bytes(dtype) as u64, self.shape.padded());
+        let all = field.saturating_mul(self.names.len() as u64);
+        // A line is shown as a strip.
+        let pixels = (self.shape.cells() / planes) as u64 * if self.shape.dimensions() == 1 { 32 } else { 1 };
+        let one = |named: bool, format: Format| match format {
+            Format::Vti if !named => all,
+            Format::Vti | Format::Npy => field,
+            Format::Png => field.saturating_add(pixels.saturating_mul(3)),
+            Format::Gif => field.saturating_add(pixels.saturating_mul(2)),
+        };
+        let outputs = self.outputs.iter().map(|output| one(output.field.is_some(), output.format));
+        let movies = self.asked_movies.iter().map(|_| one(true, Format::Gif));
+        let frames = self
+            .frames
+            .iter()
+            .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.path(0)).ok()?)));
+        // Values that are not finite are counted, and checkpoints written, a field at a time.
+        outputs.chain(movies).chain(frames).fold(field, u64::max)
     }
 
     /// Writes what is due before the first step.

@@ -147,13 +147,20 @@ impl Domain {
                 From::Own => Initial::Own,
                 From::Start(start) => Initial::Start(start.clone()),
                 From::File(path) => {
-                    let file = io::read(path)?;
-                    let size = *implied.get_or_insert(file.shape);
-                    if file.shape != size {
-                        let message = format!("its size is {}, the domain's is {size}", file.shape);
+                    // The values are read once there is known to be memory for them, unless that can be done only now.
+                    let (shape, initial) = match io::announced(path)? {
+                        Some(announced) => (announced.shape, Initial::File(path.clone())),
+                        None => {
+                            let file = io::read_for(path, self.dtype.unwrap_or(DType::F32))?;
+                            (file.shape, Initial::Loaded(file))
+                        }
+                    };
+                    let size = *implied.get_or_insert(shape);
+                    if shape != size {
+                        let message = format!("its size is {shape}, the domain's is {size}");
                         return Err(Error::file(path, message, "give inputs of one size, and that as --size or none"));
                     }
-                    Initial::File(file, is_picture(path))
+                    initial
                 }
             };
             loaded.push((input.field.as_deref(), initial));
@@ -191,7 +198,7 @@ impl Domain {
                     return Err(Error::invalid(format!("--input for field {name}"), "it is given twice", change));
                 }
                 given.push(name.to_owned());
-                builder = initial.clone().give(builder, &program, name, dtype.unwrap_or(DType::F32))?;
+                builder = initial.clone().give(builder, &program, name)?;
             }
         }
         Ok(Described { program, shape, builder })
@@ -210,23 +217,19 @@ impl Domain {
 enum Initial {
     Own,
     Start(Start),
-    File(Loaded, bool),
+    File(PathBuf),
+    Loaded(Loaded),
 }
 
 impl Initial {
-    fn give(self, builder: Builder, program: &Program, field: &str, dtype: DType) -> Result<Builder> {
+    fn give(self, builder: Builder, program: &Program, field: &str) -> Result<Builder> {
         Ok(match self {
             Initial::Own => builder.start(field, program.start(program.field(field)?).clone()),
             Initial::Start(start) => builder.start(field, start),
-            // A picture's levels are exact in neither type: casting them loses nothing worth a note.
-            Initial::File(loaded, true) => builder.input(field, loaded.values.cast(dtype)),
-            Initial::File(loaded, false) => builder.input(field, loaded),
+            Initial::File(path) => builder.input_file(field, path),
+            Initial::Loaded(loaded) => builder.input(field, loaded),
         })
     }
-}
-
-fn is_picture(path: &Path) -> bool {
-    path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("npy"))
 }
 
 /// Reads boundaries and refuses axes that the program does not have.

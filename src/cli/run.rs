@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use abide::backend::Pace;
 use abide::io::{self, Range};
-use abide::{Choice, Error, Result, Simulation};
+use abide::{Choice, DType, Error, Result, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -116,7 +116,8 @@ impl Run {
         asked.check(&read, &self.domain.program(&self.inputs, resumed.as_ref())?, self.steps)?;
         let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
-        let mut builder = self.manner.apply(described.builder, self.backend);
+        let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
+        let mut builder = self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
         if let Some(path) = &self.resume {
             builder = builder.resume(path);
         }

@@ -20,7 +20,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use crate::{Array, Error, Result, Shape};
+use crate::memory::Budget;
+use crate::{Array, DType, Error, Result, Shape};
 
 pub use colour::Range;
 pub use movie::Movie;
@@ -74,10 +75,60 @@ pub fn is_input(path: &Path) -> bool {
 
 /// Reads a field: `.npy`, or the grey values 0 to 1 of a `.png` or `.jpg`.
 pub fn read(path: &Path) -> Result<Loaded> {
+    read_for(path, DType::F64)
+}
+
+/// [`read`], with a picture's grey values in this type.
+pub fn read_for(path: &Path, dtype: DType) -> Result<Loaded> {
+    if let Some(announced) = announced(path)? {
+        announced.ask(path, dtype)?;
+    }
     match extension(path).as_str() {
         "npy" => npy::read(path),
-        "png" | "jpg" | "jpeg" => picture::read(path),
+        "png" | "jpg" | "jpeg" => picture::read(path, dtype),
         _ => Err(Error::file(path, "no input format has this extension", "give a .npy, .png or .jpg file")),
+    }
+}
+
+/// What the header of a file says of the field in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Announced {
+    /// The field's extents.
+    pub shape: Shape,
+    /// The type of its values; `None` for a picture, whose grey values are made in whatever type is wanted.
+    pub dtype: Option<DType>,
+    /// Bytes that the file's own form of the values takes while they are made.
+    pub form_bytes: u64,
+}
+
+impl Announced {
+    /// Bytes that reading the field takes beside its values of this type.
+    pub fn besides(&self, dtype: DType) -> u128 {
+        let other = self.dtype.filter(|&own| own != dtype).map_or(0, |own| self.shape.bytes(own) as u128);
+        other + u128::from(self.form_bytes)
+    }
+
+    /// [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in `dtype`.
+    fn ask(&self, path: &Path, dtype: DType) -> Result<()> {
+        let dtype = self.dtype.unwrap_or(dtype);
+        let values = format!("{} values of {dtype}", self.shape);
+        Budget::new(format!("memory for {}", path.display()))
+            .with(values, self.shape.bytes(dtype) as u128)
+            .with("the file's own form", u128::from(self.form_bytes))
+            .check("give a smaller file")
+    }
+}
+
+/// What the header of a file says; `None` where it says nothing that can be relied on, or where the file, as a pipe, can be
+/// read only once. Then [`read`] tells what is wrong, if anything.
+pub fn announced(path: &Path) -> Result<Option<Announced>> {
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    match extension(path).as_str() {
+        "npy" => npy::announced(path),
+        "png" | "jpg" | "jpeg" => picture::announced(path).map(Some),
+        _ => Ok(None),
     }
 }
 

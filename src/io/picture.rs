@@ -3,22 +3,93 @@
 use std::path::Path;
 
 use image::codecs::png::PngEncoder;
-use image::{ExtendedColorType, ImageEncoder, ImageReader};
+use image::{ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader};
 
 use super::colour::{MARK, Plane, Range};
-use super::{Loaded, Staged};
-use crate::{Array, Error, Result, Shape};
+use super::{Announced, Loaded, Staged};
+use crate::{Array, DType, Error, Result, Shape};
+
+/// A picture of which the header has been read: its rows are decoded together, and made grey one at a time.
+struct Picture<'p> {
+    path: &'p Path,
+    decoder: Box<dyn ImageDecoder>,
+    shape: Shape,
+    colour: ColorType,
+}
+
+impl<'p> Picture<'p> {
+    fn open(path: &'p Path) -> Result<Picture<'p>> {
+        let (reader, _) = super::open(path)?;
+        let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(path, e))?;
+        let decoder = reader.into_decoder().map_err(|e| fault(path, e))?;
+        let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
+        let shape = Shape::new(&[height as usize, width as usize])
+            .map_err(|e| Error::file(path, e, "give a picture of one pixel or more"))?;
+        Ok(Picture { path, decoder: Box::new(decoder), shape, colour })
+    }
+
+    /// Bytes of the decoded picture, in its own colours.
+    fn bytes(&self) -> usize {
+        self.shape.cells().saturating_mul(usize::from(self.colour.bytes_per_pixel()))
+    }
+
+    /// The grey values.
+    fn read(self, dtype: DType) -> Result<Loaded> {
+        let mut values = Array::zeros(dtype, self.shape.cells())?;
+        let (mut pixels, bytes) = (Vec::new(), self.bytes());
+        pixels.try_reserve_exact(bytes).map_err(|_| {
+            let asked = format!("{bytes} bytes");
+            Error::limit("memory for a picture", asked, "what the operating system grants", "give a smaller one")
+        })?;
+        pixels.resize(bytes, 0);
+        let Picture { path, decoder, shape, colour } = self;
+        decoder.read_image_boxed(&mut pixels).map_err(|e| fault(path, e))?;
+        let width = shape.padded()[2];
+        for (number, row) in pixels.chunks_exact(width * usize::from(colour.bytes_per_pixel())).enumerate() {
+            let levels =
+                grey(colour, width as u32, row).ok_or_else(|| fault(path, format!("its pixels are {colour:?}")))?;
+            let level = |x: usize| f64::from(levels[x]) / f64::from(u16::MAX);
+            let cells = number * width..(number + 1) * width;
+            match &mut values {
+                Array::F32(values) => values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x) as f32),
+                Array::F64(values) => values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x)),
+            }
+        }
+        Ok(Loaded { values, shape })
+    }
+}
+
+fn fault(path: &Path, error: impl ToString) -> Error {
+    Error::file(path, error.to_string(), "give a whole .png or .jpg picture")
+}
+
+/// The grey levels of a row of pixels; nothing for colours that no .png or .jpg has.
+fn grey(colour: ColorType, width: u32, row: &[u8]) -> Option<Vec<u16>> {
+    let bytes = || row.to_vec();
+    let words = || row.as_chunks().0.iter().map(|word| u16::from_ne_bytes(*word)).collect();
+    let picture = match colour {
+        ColorType::L8 => DynamicImage::ImageLuma8(ImageBuffer::from_raw(width, 1, bytes())?),
+        ColorType::La8 => DynamicImage::ImageLumaA8(ImageBuffer::from_raw(width, 1, bytes())?),
+        ColorType::Rgb8 => DynamicImage::ImageRgb8(ImageBuffer::from_raw(width, 1, bytes())?),
+        ColorType::Rgba8 => DynamicImage::ImageRgba8(ImageBuffer::from_raw(width, 1, bytes())?),
+        ColorType::L16 => DynamicImage::ImageLuma16(ImageBuffer::from_raw(width, 1, words())?),
+        ColorType::La16 => DynamicImage::ImageLumaA16(ImageBuffer::from_raw(width, 1, words())?),
+        ColorType::Rgb16 => DynamicImage::ImageRgb16(ImageBuffer::from_raw(width, 1, words())?),
+        ColorType::Rgba16 => DynamicImage::ImageRgba16(ImageBuffer::from_raw(width, 1, words())?),
+        _ => return None,
+    };
+    Some(picture.into_luma16().into_raw())
+}
+
+/// What a picture's header says.
+pub(super) fn announced(path: &Path) -> Result<Announced> {
+    let picture = Picture::open(path)?;
+    Ok(Announced { shape: picture.shape, dtype: None, form_bytes: picture.bytes() as u64 })
+}
 
 /// Reads a picture's grey values, 0 for black to 1 for white, rows from the top.
-pub(super) fn read(path: &Path) -> Result<Loaded> {
-    let (reader, _) = super::open(path)?;
-    let fault = |e: &dyn ToString| Error::file(path, e.to_string(), "give a whole .png or .jpg picture");
-    let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(&e))?;
-    let grey = reader.decode().map_err(|e| fault(&e))?.into_luma16();
-    let shape = Shape::new(&[grey.height() as usize, grey.width() as usize])
-        .map_err(|e| Error::file(path, e, "give a picture of one pixel or more"))?;
-    let values = grey.into_raw().into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
-    Ok(Loaded { values: Array::F64(values), shape })
+pub(super) fn read(path: &Path, dtype: DType) -> Result<Loaded> {
+    Picture::open(path)?.read(dtype)
 }
 
 /// Writes a field as a picture, one pixel a cell.
@@ -64,9 +135,55 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("g.png");
         image::GrayImage::from_raw(3, 1, vec![0, 51, 255]).unwrap().save(&path).unwrap();
-        let loaded = read(&path).unwrap();
+        let loaded = read(&path, DType::F64).unwrap();
         assert_eq!(loaded.values, Array::F64(vec![0.0, 0.2, 1.0]));
         assert_eq!(loaded.shape.extents(), [1, 3]);
+        assert_eq!(read(&path, DType::F32).unwrap().values, Array::F32(vec![0.0, 0.2, 1.0]));
+    }
+
+    /// Of every kind of pixel, row by row, the levels are those of the picture made grey as a whole.
+    #[test]
+    fn colours_are_made_grey_row_by_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.png");
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut words: Vec<u16> = (0..7 * 5 * 4).map(|_| random.u16(..)).collect();
+        words[..8].copy_from_slice(&[0, 0, 0, u16::MAX, u16::MAX, u16::MAX, u16::MAX, 0]);
+        let whole = DynamicImage::ImageRgba16(ImageBuffer::from_raw(7, 5, words).unwrap());
+        let rgb = whole.clone().into_rgb8();
+        let kinds = [
+            whole.clone(),
+            whole.to_rgb16().into(),
+            whole.to_luma_alpha16().into(),
+            whole.to_luma16().into(),
+            whole.to_rgba8().into(),
+            rgb.clone().into(),
+            whole.to_luma_alpha8().into(),
+            whole.to_luma8().into(),
+        ];
+        for kind in kinds {
+            kind.save(&path).unwrap();
+            let expected = image::open(&path).unwrap().into_luma16().into_raw();
+            let expected = expected.into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
+            assert_eq!(read(&path, DType::F64).unwrap().values, Array::F64(expected), "{:?}", kind.color());
+        }
+        let path = folder.path().join("c.jpg");
+        rgb.save(&path).unwrap();
+        let expected = image::open(&path).unwrap().into_luma16().into_raw();
+        let expected = expected.into_iter().map(|level| f64::from(level) / f64::from(u16::MAX)).collect();
+        assert_eq!(read(&path, DType::F64).unwrap().values, Array::F64(expected));
+    }
+
+    #[test]
+    fn a_header_tells_the_size_without_the_pixels() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("g.png");
+        image::RgbImage::new(64, 32).save(&path).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
+        let found = announced(&path).unwrap();
+        assert_eq!((found.shape.extents(), found.dtype, found.form_bytes), (&[32, 64][..], None, 3 * 32 * 64));
+        assert!(read(&path, DType::F64).is_err());
     }
 
     #[test]
@@ -77,9 +194,9 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for length in [0, 4, 20, whole.len() / 2] {
             std::fs::write(&path, &whole[..length]).unwrap();
-            assert!(matches!(read(&path), Err(Error::File { .. })), "{length}");
+            assert!(matches!(read(&path, DType::F64), Err(Error::File { .. })), "{length}");
         }
         std::fs::write(&path, "not a picture").unwrap();
-        assert!(matches!(read(&path), Err(Error::File { .. })));
+        assert!(matches!(read(&path, DType::F64), Err(Error::File { .. })));
     }
 }

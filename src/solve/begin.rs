@@ -1,12 +1,15 @@
 //! Opening a solver's session on the backend chosen, or on the first that can.
 
 use abide_core::solver::Gmres;
-use abide_core::solver::{LinearBackend, LinearSession, Matrix, Method, Refinement, SolveOptions, SolverError};
+use abide_core::solver::{
+    LinearBackend, LinearSession, Matrix, Method, Parameters, Preconditioning, Refinement, SolveOptions, SolverError,
+};
 use abide_cpu::{Threads, threaded_operator};
 
 use super::Precision;
 use crate::backend::{self, Kind, Opened};
-use crate::{Choice, DType, Error, Result, memory};
+use crate::memory::Budget;
+use crate::{Choice, DType, Error, Result};
 
 /// A session, the backend that opened it, and why others did not.
 pub(super) struct Begun {
@@ -30,12 +33,13 @@ pub(super) fn begin(
     matrix: &Matrix,
     precision: Precision,
     options: &SolveOptions,
+    parameters: &Parameters,
 ) -> Result<Begun, SolverError> {
     if let Some(opened) = opened {
-        return begin_on(opened, matrix, precision, options);
+        return begin_on(opened, matrix, precision, options, parameters);
     }
     let names = match choice {
-        Choice::Named(name) => return begin_on(&backend::open(name)?, matrix, precision, options),
+        Choice::Named(name) => return begin_on(&backend::open(name)?, matrix, precision, options, parameters),
         Choice::Auto => backend::names(),
     };
     let mut refusals: Vec<String> = Vec::new();
@@ -45,7 +49,7 @@ pub(super) fn begin(
                 let reason = "only a software driver is there".to_owned();
                 Err(Error::Unavailable { backend: name, reason }.into())
             }
-            _ => begin_on(&opened, matrix, precision, options),
+            _ => begin_on(&opened, matrix, precision, options, parameters),
         });
         match begun {
             Ok(begun) => {
@@ -68,6 +72,7 @@ fn begin_on(
     matrix: &Matrix,
     precision: Precision,
     options: &SolveOptions,
+    parameters: &Parameters,
 ) -> Result<Begun, SolverError> {
     let name = opened.backend.name();
     let linear = opened.backend.linear().ok_or_else(|| Error::Unsupported {
@@ -75,21 +80,91 @@ fn begin_on(
         reason: "it has no linear solvers".to_owned(),
         change: "use --backend cpu".to_owned(),
     })?;
-    // The host keeps b, x and, beside a device of its own memory, nothing else; others hold the method's vectors too.
-    let vectors = if opened.kind == Kind::Gpu { 2 } else { 2 + options.method.vectors() };
-    let bytes = vectors as u128 * matrix.rows() as u128 * matrix.dtype().bytes() as u128;
-    memory::check("memory for a solver's vectors", bytes)?;
+    budget(opened.kind, matrix, precision, options, parameters)
+        .check("choose a smaller system, another method or f32")?;
     let session = match precision {
         Precision::Plain(_) => open(linear, matrix, options)?,
         Precision::Mixed => {
             // What is wrong with the matrix is told of the one that was given, not of its rounded copy.
             matrix.check(options)?;
-            let inner = open(linear, &matrix.cast(DType::F32)?, options)?;
+            let inner = open(linear, &cast(matrix, DType::F32)?, options)?;
             let engine = Threads::<f64>::new(None, matrix.rows())?;
             Box::new(Refinement::new(engine, threaded_operator::<f64>(matrix)?, inner)?)
         }
     };
     Ok(Begun { backend: name, session, notes: Vec::new() })
+}
+
+/// Iterations whose residuals are counted ahead: a history grows with the iterations, and few solves have more.
+const HISTORY: usize = 1 << 20;
+
+/// What a solve will hold of the host's memory beside the matrix, which is there.
+fn budget(
+    kind: Kind,
+    matrix: &Matrix,
+    precision: Precision,
+    options: &SolveOptions,
+    parameters: &Parameters,
+) -> Budget {
+    let rows = matrix.rows() as u128;
+    let vectors = |count: usize, dtype: DType| (count as u128).saturating_mul(rows) * dtype.bytes() as u128;
+    let (outer, inner) = match precision {
+        Precision::Plain(dtype) => (dtype, dtype),
+        Precision::Mixed => (DType::F64, DType::F32),
+    };
+    let budget = Budget::new("memory for a solve").with("b and x", vectors(2, outer));
+    let budget = match precision {
+        Precision::Plain(_) => budget,
+        // The corrections' right-hand side and solution, and the residual in f64.
+        Precision::Mixed => budget
+            .with("the matrix in f32", stored(matrix, inner))
+            .with("the corrections", vectors(2, inner) + vectors(1, outer)),
+    };
+    let preconditioner = match options.preconditioner {
+        Preconditioning::None => 0,
+        Preconditioning::Jacobi => vectors(1, inner),
+        // Blocks are inverted in f64, one at a time.
+        Preconditioning::BlockJacobi { size } => {
+            let size = size.min(matrix.rows());
+            vectors(size, inner).saturating_add(4 * 8 * (size as u128).pow(2))
+        }
+        Preconditioning::Chebyshev { .. } => vectors(4, inner),
+    };
+    // What goes to a device of its own memory is packed as numbers and then as bytes; the rest is the device's to hold.
+    let preconditioner = preconditioner.saturating_mul(if kind == Kind::Gpu { 3 } else { 1 });
+    let budget = match kind {
+        Kind::Gpu => budget.with("the matrix on its way to the device", 2 * stored(matrix, inner)),
+        _ => budget.with(format!("the vectors of {}", options.method), vectors(options.method.vectors(), inner)),
+    };
+    let history = 8 * parameters.iterations.saturating_add(1).min(HISTORY) as u128;
+    // Computed in f64 apart from the solver, by whoever does not take its word.
+    let residual = match outer {
+        DType::F64 => vectors(1, DType::F64),
+        DType::F32 => stored(matrix, DType::F64) + vectors(3, DType::F64),
+    };
+    budget
+        .with(format!("preconditioner {}", options.preconditioner), preconditioner)
+        .with("the history", history)
+        .with("the residual in f64", residual)
+}
+
+/// Bytes of a matrix in a type; none where it is not stored.
+fn stored(matrix: &Matrix, dtype: DType) -> u128 {
+    match matrix {
+        Matrix::Stored(csr) => {
+            (csr.bytes() - csr.nnz() * csr.dtype().bytes()) as u128 + csr.nnz() as u128 * dtype.bytes() as u128
+        }
+        Matrix::Stencil(_) => 0,
+    }
+}
+
+/// The matrix in a type; memory is asked for where that is another than its own.
+pub(super) fn cast(matrix: &Matrix, dtype: DType) -> Result<Matrix> {
+    if matrix.dtype() != dtype {
+        let copy = Budget::new("memory for a solve").with(format!("the matrix in {dtype}"), stored(matrix, dtype));
+        copy.check("choose a smaller system, or solve it in the matrix's own type")?;
+    }
+    matrix.cast(dtype)
 }
 
 fn open(

@@ -96,7 +96,7 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
     });
     let mut system = solve.open()?;
     let rows = system.matrix().rows();
-    let b = random_vector(system.matrix().dtype(), rows, 1);
+    let b = random_vector(system.matrix().dtype(), rows, 1)?;
     let mut x = Array::zeros(b.dtype(), rows)?;
     let checked = Parameters { relative: tolerance, iterations: 100_000, stagnation: None, ..Parameters::DEFAULT };
     let report = system.solve_with(&b, &mut x, &checked, &mut |_, _| ControlFlow::Continue(()))?;
@@ -162,7 +162,7 @@ impl Timed<'_> {
     fn once(&mut self, iterations: usize) -> Result<f64, SolverError> {
         let parameters =
             Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::DEFAULT };
-        let mut x = self.zero.clone();
+        let mut x = self.zero.cast(self.zero.dtype())?;
         let outcome = self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
         match outcome {
             Ok(report) => Ok(report.iteration_seconds),

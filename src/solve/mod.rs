@@ -15,13 +15,15 @@
 
 mod begin;
 mod correct;
+mod files;
 pub mod measure;
 pub mod named;
 mod vectors;
 
 pub use abide_core::solver::*;
+pub use files::{read_matrix, read_vector};
 use vectors::residual_of;
-pub use vectors::{random_vector, true_residual};
+pub use vectors::{ones_vector, random_vector, true_residual};
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -162,7 +164,7 @@ impl Solve {
     pub fn open(self) -> Result<System, SolverError> {
         self.parameters.check()?;
         let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
-        let matrix = self.matrix.cast(precision.dtype())?;
+        let matrix = begin::cast(&self.matrix, precision.dtype())?;
         let mut notes = Vec::new();
         let method = match self.method {
             Some(method) => method,
@@ -173,7 +175,8 @@ impl Solve {
             }
         };
         let options = SolveOptions { method, preconditioner: self.preconditioner, cache: self.cache };
-        let begun = begin::begin(self.choice, self.opened.as_ref(), &matrix, precision, &options)?;
+        let begun = begin::begin(self.choice, self.opened.as_ref(), &matrix, precision, &options, &self.parameters)?;
+        notes.extend(crate::backend::cache_refusal());
         notes.extend(begun.notes);
         Ok(System { backend: begun.backend, session: begun.session, notes, matrix, parameters: self.parameters })
     }

@@ -3,6 +3,7 @@
 use abide_core::sparse::{self, Csr};
 use abide_core::{LinearStencil, catalogue};
 
+use crate::memory::Budget;
 use crate::{DType, Error, Result, Shape};
 
 /// How the matrices that [`matrix`] knows are written.
@@ -17,6 +18,25 @@ enum Kind {
     Trefethen(usize),
     Random { rows: usize, entries: usize, seed: u64 },
     Arrow(usize),
+}
+
+impl Kind {
+    /// Bytes that making the matrix takes at once, at most.
+    fn bytes(&self, dtype: DType) -> u128 {
+        let value = dtype.bytes() as u128;
+        let cells = |extents: &[usize]| extents.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
+        // Compressed rows beside offsets of both widths; and the values of a stencil's constants, or a sieve for primes.
+        let (rows, a_row, besides) = match *self {
+            Kind::Laplacian2d(extents) => (cells(&extents), 5, value),
+            Kind::Laplacian3d(extents) => (cells(&extents), 7, value),
+            Kind::Hpcg(extents) => (cells(&extents), 27, value),
+            Kind::Trefethen(n) => (n as u128, 1 + 2 * u128::from(n.max(1).ilog2() + 1), 40),
+            Kind::Arrow(n) => (n as u128, 3, 0),
+            // Entries in any order, those drawn, and both by row.
+            Kind::Random { rows, entries, .. } => return 64 * entries as u128 + 40 * rows as u128,
+        };
+        rows.saturating_mul(a_row * (4 + value) + 12 + besides)
+    }
 }
 
 fn parse(text: &str) -> Result<Kind> {
@@ -60,7 +80,10 @@ pub fn check(text: &str) -> Result<()> {
 
 /// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`] lists them.
 pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
-    match parse(text)? {
+    let kind = parse(text)?;
+    let budget = Budget::new("memory for a matrix").with(text, kind.bytes(dtype));
+    budget.check("choose a smaller one, an --operator, which is not stored, or --dtype f32")?;
+    match kind {
         Kind::Laplacian2d([ny, nx]) => sparse::laplacian_2d(ny, nx, dtype),
         Kind::Laplacian3d([nz, ny, nx]) => sparse::laplacian_3d(nz, ny, nx, dtype),
         Kind::Hpcg([nz, ny, nx]) => sparse::hpcg(nz, ny, nx, dtype),

@@ -1,22 +1,26 @@
 //! Right-hand sides, and residuals computed apart from any solver.
 
+use std::borrow::Cow;
+
 use abide_core::solver::{Engine, Matrix};
 use abide_cpu::{Threads, threaded_operator};
 
+use super::begin;
 use crate::{Array, DType, Error, Result};
 
 /// The norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
 pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
-    let residual = residual(matrix, b, x)?;
+    let Array::F64(residual) = residual(matrix, b, x)? else { return Ok(f64::NAN) };
     Ok(Threads::<f64>::new(None, residual.len())?.dot(&residual, &residual).sqrt())
 }
 
 /// `b - A x` in the type of `x`, computed in f64 on the CPU.
 pub(super) fn residual_of(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
-    Ok(Array::F64(residual(matrix, b, x)?).cast(x.dtype()))
+    residual(matrix, b, x)?.cast(x.dtype())
 }
 
-fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Vec<f64>> {
+/// `b - A x` in f64.
+fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
     let rows = matrix.rows();
     for (name, vector) in [("b", b), ("x", x)] {
         if vector.len() != rows {
@@ -24,19 +28,34 @@ fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Vec<f64>> {
             return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row"));
         }
     }
-    let operator = threaded_operator::<f64>(&matrix.cast(DType::F64)?)?;
+    let operator = threaded_operator::<f64>(&begin::cast(matrix, DType::F64)?)?;
     let engine = Threads::<f64>::new(None, rows)?;
-    let (b, x) = (b.to_f64(), x.to_f64());
-    let mut product = vec![0.0; rows];
-    operator.apply(&x, &mut product);
-    engine.update([&mut product], [&b], |[ax], [b]| [b - ax]);
+    let (b, x) = (in_f64(b)?, in_f64(x)?);
+    let mut product = Array::zeros(DType::F64, rows)?;
+    if let (Array::F64(b), Array::F64(x), Array::F64(product)) = (&*b, &*x, &mut product) {
+        operator.apply(x, product);
+        engine.update([product], [b], |[ax], [b]| [b - ax]);
+    }
     Ok(product)
 }
 
+/// A vector in f64: itself, or a copy.
+fn in_f64(vector: &Array) -> Result<Cow<'_, Array>> {
+    match vector.dtype() {
+        DType::F64 => Ok(Cow::Borrowed(vector)),
+        DType::F32 => vector.cast(DType::F64).map(Cow::Owned),
+    }
+}
+
+/// A vector of ones.
+pub fn ones_vector(dtype: DType, len: usize) -> Result<Array> {
+    Array::try_from_fn(dtype, len, |_| 1.0)
+}
+
 /// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode has a part.
-pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Array {
+pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Result<Array> {
     let mut state = seed;
-    Array::from_fn(dtype, len, |_| {
+    Array::try_from_fn(dtype, len, |_| {
         // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = state;

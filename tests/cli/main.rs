@@ -4,6 +4,7 @@ mod bad_input;
 mod bench;
 mod endings;
 mod files;
+mod memory;
 mod others;
 mod run;
 mod solve;

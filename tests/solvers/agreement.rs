@@ -27,7 +27,7 @@ fn drift(method: Method, dtype: abide::DType, iterations: usize) -> usize {
 pub fn two_runs_have_the_same_bits(subject: &Subject) {
     for dtype in subject.dtypes() {
         for matrix in systems(dtype) {
-            let b = random_vector(dtype, matrix.rows(), 12);
+            let b = random_vector(dtype, matrix.rows(), 12).unwrap();
             for method in subject.methods() {
                 for preconditioner in Preconditioning::ALL {
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
@@ -54,7 +54,7 @@ pub fn iterations_are_those_of_the_reference(subject: &Subject) {
     };
     for dtype in subject.dtypes() {
         for matrix in systems(dtype) {
-            let b = random_vector(dtype, matrix.rows(), 13);
+            let b = random_vector(dtype, matrix.rows(), 13).unwrap();
             for method in subject.methods() {
                 for preconditioner in Preconditioning::ALL {
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
@@ -72,7 +72,7 @@ pub fn iterations_are_those_of_the_reference(subject: &Subject) {
 pub fn every_cache_gives_a_solution(subject: &Subject) {
     for dtype in subject.dtypes() {
         for matrix in systems(dtype) {
-            let b = random_vector(dtype, matrix.rows(), 14);
+            let b = random_vector(dtype, matrix.rows(), 14).unwrap();
             for &cache in SolveCache::ALL {
                 for method in [Method::Cg, Method::SingleReductionCg] {
                     let way = Way { cache, ..Way::new(method, tolerance(dtype)) };

@@ -12,12 +12,12 @@ fn matrix(rows: usize, columns: usize, entries: &[(usize, usize, f64)], dtype: D
     for &(i, j, value) in entries {
         triplets.push(i, j, value).unwrap();
     }
-    triplets.into_csr().unwrap().cast(dtype).into()
+    triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
 /// The error of opening or solving with a random right-hand side.
 fn error(subject: &Subject, matrix: &Matrix, method: Method) -> SolverError {
-    let b = random_vector(matrix.dtype(), matrix.rows(), 15);
+    let b = random_vector(matrix.dtype(), matrix.rows(), 15).unwrap();
     let way = Way::new(method, 1e-3);
     match subject.solve(matrix, &b, &way) {
         Err(error) => error,
@@ -68,13 +68,13 @@ pub fn vectors_that_do_not_fit_are_refused(subject: &Subject) {
     let matrix = Matrix::from(shifted(&[6, 7], 0.5, Boundary::Constant(0.0), dtype));
     for method in subject.methods() {
         let mut system = subject.describe(&matrix, &Way::new(method, 1e-3)).open().unwrap();
-        let long = random_vector(dtype, 43, 1);
-        let right = random_vector(dtype, 42, 1);
+        let long = random_vector(dtype, 43, 1).unwrap();
+        let right = random_vector(dtype, 42, 1).unwrap();
         let error = system.solve(&long).unwrap_err().to_string();
         assert!(error.contains("vector b") && error.contains("43 values"), "{error}");
         let error = system.solve_from(&right, &mut long.clone()).unwrap_err().to_string();
         assert!(error.contains("vector x") && error.contains("43 values"), "{error}");
-        let error = system.solve(&right.cast(DType::F64)).unwrap_err().to_string();
+        let error = system.solve(&right.cast(DType::F64).unwrap()).unwrap_err().to_string();
         assert!(error.contains("f64") && error.contains("f32"), "{error}");
         for bad in [f64::NAN, f64::INFINITY] {
             let mut b = right.clone();
@@ -115,7 +115,7 @@ pub fn breakdowns_are_errors(subject: &Subject) {
         assert!(matches!(found, SolverError::Breakdown { .. }), "{found}");
         // A diagonal with a zero cannot scale.
         let way = Way { preconditioner: Preconditioning::Jacobi, ..Way::new(Method::BiCgStab, 1e-3) };
-        let b = random_vector(dtype, 2, 1);
+        let b = random_vector(dtype, 2, 1).unwrap();
         let found = subject.solve(&rotation, &b, &way).unwrap_err();
         assert!(matches!(&found, SolverError::Invalid(Error::Invalid { .. })), "{found}");
         assert!(found.to_string().contains("row 0"), "{found}");

@@ -24,7 +24,7 @@ fn gentle(dtype: DType) -> Vec<(&'static str, Matrix, f64)> {
 pub fn every_method_and_preconditioner_solves(subject: &Subject) {
     for dtype in subject.dtypes() {
         for (name, matrix, condition) in gentle(dtype) {
-            let b = random_vector(dtype, matrix.rows(), 5);
+            let b = random_vector(dtype, matrix.rows(), 5).unwrap();
             each(&subject.methods(), |&method| {
                 for preconditioner in Preconditioning::ALL {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
@@ -53,7 +53,7 @@ pub fn krylov_methods_solve_harder_systems(subject: &Subject) {
     for dtype in subject.dtypes() {
         for (name, condition) in systems {
             let matrix: Matrix = named::matrix(name, dtype).unwrap().into();
-            let b = random_vector(dtype, matrix.rows(), 6);
+            let b = random_vector(dtype, matrix.rows(), 6).unwrap();
             for method in subject.able(&methods) {
                 for preconditioner in [Preconditioning::None, Preconditioning::Jacobi] {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
@@ -72,7 +72,7 @@ pub fn nonsymmetric_systems_are_solved(subject: &Subject) {
     for dtype in subject.dtypes() {
         let free = windy(&[31, 44], dtype);
         for matrix in [Matrix::from(free.assemble().unwrap()), free.into()] {
-            let b = random_vector(dtype, matrix.rows(), 7);
+            let b = random_vector(dtype, matrix.rows(), 7).unwrap();
             for method in subject.able(&["bicgstab", "gmres", "gmres:5", "jacobi"]) {
                 for preconditioner in &Preconditioning::ALL[..3] {
                     let what = format!("{} windy {dtype} {method} {preconditioner}", subject.name);
@@ -90,7 +90,7 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
         for boundary in [Boundary::Constant(0.0), Boundary::Periodic, Boundary::Mirror] {
             let operator = shifted(&[21, 34], 0.2, boundary, dtype);
             let (assembled, free): (Matrix, Matrix) = (operator.assemble().unwrap().into(), operator.into());
-            let b = random_vector(dtype, free.rows(), 8);
+            let b = random_vector(dtype, free.rows(), 8).unwrap();
             for method in [Method::Cg, Method::BiCgStab] {
                 let way = Way::new(method, tolerance(dtype));
                 let [one, other] = [&assembled, &free].map(|matrix| {
@@ -106,7 +106,7 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
         // Rows that a fixed boundary keeps are the identity's: not symmetric.
         let fixed = shifted(&[12, 13], 0.2, Boundary::Fixed, dtype);
         let matrix = Matrix::from(fixed);
-        let b = random_vector(dtype, matrix.rows(), 9);
+        let b = random_vector(dtype, matrix.rows(), 9).unwrap();
         let way = Way::new(Method::BiCgStab, tolerance(dtype));
         let (x, _) = subject.solve(&matrix, &b, &way).unwrap();
         verify("fixed", &matrix, &b, &x, way.relative, 100.0);
@@ -118,7 +118,7 @@ pub fn mixed_precision_reaches_f64(subject: &Subject) {
     let relative = 1e-12;
     for (name, condition) in [("laplacian2d:40x39", 700.0), ("trefethen:300", 2000.0), ("hpcg:8x9x7", 70.0)] {
         let matrix: Matrix = named::matrix(name, DType::F64).unwrap().into();
-        let b = random_vector(DType::F64, matrix.rows(), 10);
+        let b = random_vector(DType::F64, matrix.rows(), 10).unwrap();
         for method in subject.able(&["cg", "cg-single", "cg-pipelined", "bicgstab", "gmres:60"]) {
             let way = Way::new(method, relative);
             let mut system = Solve::new(matrix.clone())

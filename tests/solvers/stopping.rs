@@ -10,7 +10,7 @@ use crate::subject::{Subject, Way};
 
 fn system() -> (Matrix, Array) {
     let matrix: Matrix = named::matrix("laplacian2d:33x34", DType::F32).unwrap().into();
-    let b = random_vector(DType::F32, matrix.rows(), 16);
+    let b = random_vector(DType::F32, matrix.rows(), 16).unwrap();
     (matrix, b)
 }
 

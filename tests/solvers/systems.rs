@@ -61,7 +61,7 @@ pub fn arrow(n: usize, dtype: DType) -> Csr {
             triplets.push(i, 0, 0.5).unwrap();
         }
     }
-    triplets.into_csr().unwrap().cast(dtype)
+    triplets.into_csr().unwrap().cast(dtype).unwrap()
 }
 
 /// Diffusion with a wind, upwind differences: strictly dominant, not symmetric.
@@ -105,7 +105,7 @@ pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
         triplets.push(i, j, value).unwrap();
     }
     // Duplicates of a pair are added up in another order above the diagonal than below: round symmetrically.
-    symmetrised(&triplets.into_csr().unwrap()).cast(dtype)
+    symmetrised(&triplets.into_csr().unwrap()).cast(dtype).unwrap()
 }
 
 /// A random strictly dominant matrix that is not symmetric.
@@ -121,7 +121,7 @@ pub fn random_dominant(n: usize, seed: u64, dtype: DType) -> Csr {
         }
         triplets.push(i, i, 2.0 * sum + 0.3 + random.f64()).unwrap();
     }
-    triplets.into_csr().unwrap().cast(dtype)
+    triplets.into_csr().unwrap().cast(dtype).unwrap()
 }
 
 /// The mean of a matrix and its transpose.

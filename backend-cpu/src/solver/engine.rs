@@ -8,6 +8,8 @@ use abide_core::solver::reduce::{BLOCK, Tree, block_dot};
 use abide_core::{Error, Real, Result};
 use rayon::ThreadPool;
 
+use crate::threads;
+
 /// Values of a piece of an update: as many as make handing it out cheap beside computing it.
 const PIECE: usize = 16 * BLOCK;
 
@@ -26,6 +28,9 @@ pub struct Threads<T> {
 impl<T: Real> Threads<T> {
     /// An engine for vectors of up to `rows` values, on a pool, or on rayon's global one.
     pub fn new(pool: Option<Arc<ThreadPool>>, rows: usize) -> Result<Self> {
+        if pool.is_none() {
+            threads::start()?;
+        }
         let mut sums = Vec::new();
         let len = rows.div_ceil(BLOCK).max(1) * DOTS;
         sums.try_reserve_exact(len).map_err(|_| {

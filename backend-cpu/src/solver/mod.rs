@@ -21,6 +21,7 @@ use rayon::prelude::*;
 pub use engine::Threads;
 
 use crate::backend::CpuBackend;
+use crate::threads;
 
 /// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it out takes.
 const WORK: usize = 16 << 10;
@@ -29,6 +30,9 @@ const WORK: usize = 16 << 10;
 ///
 /// The bits are those of [`Matrix::operator`].
 pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>>> {
+    if rayon::current_thread_index().is_none() {
+        threads::start()?;
+    }
     let plain = matrix.operator::<T>()?;
     Ok(match matrix {
         Matrix::Stored(matrix) => Arc::new(rows::Rows::new(Arc::clone(matrix), plain)),
@@ -53,7 +57,12 @@ impl CpuBackend {
 
 impl LinearBackend for CpuBackend {
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan> {
-        Ok(plan::plan(matrix, options, self.device(), self.is_reference()))
+        self.ready()?;
+        let mut plan = plan::plan(matrix, options, self.machine(false), self.is_reference());
+        if plan.traffic.moved > 0.0 {
+            plan.device = self.machine(true).clone();
+        }
+        Ok(plan)
     }
 
     fn open_solver(
@@ -62,6 +71,7 @@ impl LinearBackend for CpuBackend {
         plan: &SolvePlan,
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError> {
+        self.ready()?;
         plan.check(self.name(), matrix, options)?;
         matrix.check(options)?;
         match matrix.dtype() {
@@ -77,6 +87,7 @@ impl LinearBackend for CpuBackend {
         options: &SolveOptions,
         parameters: &Parameters,
     ) -> Result<Vec<Result<Report, SolverError>>> {
+        self.ready()?;
         check_batch(systems)?;
         // Alone on its thread, each is solved as the reference does it, with the bits of all threads together.
         let reference = CpuBackend::reference();

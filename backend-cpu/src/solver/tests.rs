@@ -27,7 +27,7 @@ fn ragged(n: usize, dtype: DType) -> Csr {
             triplets.push(i, random.usize(0..n), random.f64() - 0.5).unwrap();
         }
     }
-    triplets.into_csr().unwrap().cast(dtype)
+    triplets.into_csr().unwrap().cast(dtype).unwrap()
 }
 
 fn same_product<T: Real>(matrix: &Matrix, what: &str) {

@@ -55,7 +55,7 @@ pub fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> M
     for (row, value) in diagonal.into_iter().enumerate() {
         entries.push(row, row, value).unwrap();
     }
-    entries.into_csr().unwrap().cast(dtype).into()
+    entries.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
 /// Convection and diffusion on a plane, upwind: not symmetric.
@@ -100,5 +100,5 @@ pub fn hub(rows: usize, dtype: DType) -> Matrix {
     for (row, sum) in diagonal.into_iter().enumerate() {
         entries.push(row, row, sum + 0.3 + random.f64()).unwrap();
     }
-    entries.into_csr().unwrap().cast(dtype).into()
+    entries.into_csr().unwrap().cast(dtype).unwrap().into()
 }

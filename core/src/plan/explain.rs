@@ -83,7 +83,10 @@ impl Plan {
             ),
         );
         let d = &self.device;
-        let mut device = format!("{}: {:.0} GB/s", d.name, d.memory_bandwidth / 1e9);
+        let mut device = match d.memory_bandwidth {
+            rate if rate > 0.0 => format!("{}: {:.0} GB/s", d.name, rate / 1e9),
+            _ => format!("{}: the bandwidth of memory was not needed", d.name),
+        };
         if d.on_chip_bytes() > 0 && d.registers > 0 {
             let _ = write!(
                 device,

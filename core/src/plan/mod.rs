@@ -39,7 +39,9 @@ pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use planes::{Planes, plan_planes, planes_plans};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
-pub use rows::{Level, Levels, MAX_CPU_DEPTH, Output, Ring, Rows, Wavefront, across, plan_rows};
+pub use rows::{
+    Level, Levels, MAX_CPU_DEPTH, Output, Ring, Rows, Wavefront, across, is_too_small_to_choose, plan_rows,
+};
 pub use stream::{Stream, plan_stream, stream_plans};
 pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
 pub use tiles::{Tiles, plan_tiles, staged_fields};

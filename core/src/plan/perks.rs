@@ -130,11 +130,12 @@ pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection
     // Eq. 7 and 8: cells in shared memory are loaded and stored there each step but the first.
     let a_sm = 2.0 * (n - 1.0).max(0.0) * traffic.cell_bytes * traffic.cached_shared
         + n * traffic.kernel_shared_bytes * traffic.cells;
-    let memory_seconds = a_gm / device.memory_bandwidth;
-    let halo_seconds = halo / device.memory_bandwidth;
-    let shared_seconds = if device.shared_bandwidth > 0.0 { a_sm / device.shared_bandwidth } else { 0.0 };
-    let arithmetic_seconds =
-        if traffic.flops_per_second > 0.0 { n * traffic.flops * traffic.cells / traffic.flops_per_second } else { 0.0 };
+    // A rate that is not known bounds nothing.
+    let over = |amount: f64, rate: f64| if rate > 0.0 { amount / rate } else { 0.0 };
+    let memory_seconds = over(a_gm, device.memory_bandwidth);
+    let halo_seconds = over(halo, device.memory_bandwidth);
+    let shared_seconds = over(a_sm, device.shared_bandwidth);
+    let arithmetic_seconds = over(n * traffic.flops * traffic.cells, traffic.flops_per_second);
     let memory = memory_seconds + halo_seconds;
     let seconds = memory.max(shared_seconds).max(arithmetic_seconds);
     let bound = if seconds == memory {

@@ -120,8 +120,8 @@ impl Matrix {
             return Ok(false);
         }
         Ok(match self {
-            Matrix::Stored(matrix) => matrix.asymmetry().is_none(),
-            Matrix::Stencil(operator) => operator.sample()?.asymmetry().is_none(),
+            Matrix::Stored(matrix) => matrix.asymmetry()?.is_none(),
+            Matrix::Stencil(operator) => operator.sample()?.asymmetry()?.is_none(),
         })
     }
 
@@ -137,7 +137,7 @@ impl Matrix {
 
 /// The matrix in another type. An entry that becomes 0 is rounded like any other; a row that does would make another system.
 fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
-    let cast = matrix.cast(dtype);
+    let cast = matrix.cast(dtype)?;
     let fault = |what: String, reason: &str| {
         Error::invalid(what, format!("{reason} the range of {dtype}"), "scale the system or solve it in f64")
     };
@@ -163,12 +163,11 @@ fn check_stored(matrix: &Csr, options: &SolveOptions) -> Result<(), SolverError>
         return Ok(());
     }
     let method = options.method.name();
-    if let Some((row, column)) = matrix.asymmetry() {
+    if let Some((row, column)) = matrix.asymmetry()? {
         let (value, mirror) = (matrix.get(row, column), matrix.get(column, row));
         return Err(SolverError::NotSymmetric { method, row, column, value, mirror });
     }
-    let diagonal = matrix.diagonal();
-    let bad = (0..matrix.rows()).find_map(|row| diagonal.get(row).filter(|&value| value <= 0.0).map(|v| (row, v)));
+    let bad = (0..matrix.rows()).map(|row| (row, matrix.get(row, row))).find(|&(_, value)| value <= 0.0);
     bad.map_or(Ok(()), |(row, value)| Err(SolverError::NotPositive { method, row, value }))
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::lengths::RowLengths;
-use super::rows::{check_extents, filled, reserved};
+use super::rows::{check_extents, copied, filled, reserved};
 use crate::error::{Error, Result};
 use crate::real::{Array, DType, Real};
 use crate::with_array;
@@ -190,14 +190,17 @@ impl Csr {
     }
 
     /// The main diagonal, as long as the shorter extent; 0 where none is stored.
-    pub fn diagonal(&self) -> Array {
-        Array::from_fn(self.dtype(), self.rows().min(self.columns), |i| self.get(i, i))
+    pub fn diagonal(&self) -> Result<Array> {
+        Array::try_from_fn(self.dtype(), self.rows().min(self.columns), |i| self.get(i, i))
     }
 
-    /// The same matrix with values rounded to `dtype`.
-    pub fn cast(&self, dtype: DType) -> Csr {
-        let (offsets, indices) = (self.offsets.clone(), self.indices.clone());
-        Csr { columns: self.columns, offsets, indices, values: self.values.cast(dtype) }
+    /// The same matrix with values rounded to `dtype`; an error where the machine has no memory for it.
+    pub fn cast(&self, dtype: DType) -> Result<Csr> {
+        let offsets = match &self.offsets {
+            Offsets::U32(offsets) => Offsets::U32(copied(offsets)?),
+            Offsets::U64(offsets) => Offsets::U64(copied(offsets)?),
+        };
+        Ok(Csr { columns: self.columns, offsets, indices: copied(&self.indices)?, values: self.values.cast(dtype)? })
     }
 
     /// The same matrix with row offsets of 64 bits, whether it needs them or not.
@@ -213,23 +216,23 @@ impl Csr {
     }
 
     /// The row and column of an entry that differs from the one across the diagonal by more than rounding; `None` for a
-    /// matrix that is symmetric as far as its type tells. Square matrices only.
+    /// matrix that is symmetric as far as its type tells. Square matrices only; an error where the machine has no memory for a
+    /// number a row.
     ///
     /// Rounding is half of the type's digits relative to the larger of the two; an entry that is not stored is 0. One pass: rows are
     /// visited in order, so the entries above the diagonal of each row are met in order too.
-    pub fn asymmetry(&self) -> Option<(usize, usize)> {
+    pub fn asymmetry(&self) -> Result<Option<(usize, usize)>> {
         with_array!(&self.values, v => self.first_asymmetry(v))
     }
 
-    fn first_asymmetry<T: Real>(&self, values: &[T]) -> Option<(usize, usize)> {
+    fn first_asymmetry<T: Real>(&self, values: &[T]) -> Result<Option<(usize, usize)>> {
         let tolerance = if T::DTYPE == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON }.sqrt();
         // For each row, the next entry above the diagonal that no row below has met yet.
-        let mut next: Vec<usize> = (0..self.rows())
-            .map(|row| {
-                let range = self.range(row);
-                range.start + self.indices[range].partition_point(|&column| column as usize <= row)
-            })
-            .collect();
+        let mut next: Vec<usize> = reserved(self.rows())?;
+        next.extend((0..self.rows()).map(|row| {
+            let range = self.range(row);
+            range.start + self.indices[range].partition_point(|&column| column as usize <= row)
+        }));
         for row in 0..self.rows() {
             for at in self.range(row) {
                 let (column, value) = (self.indices[at] as usize, values[at].to_f64());
@@ -241,7 +244,7 @@ impl Csr {
                 // What stands above the diagonal before this row has no image below.
                 while *next < end && (self.indices[*next] as usize) < row {
                     if values[*next] != T::ZERO {
-                        return Some((column, self.indices[*next] as usize));
+                        return Ok(Some((column, self.indices[*next] as usize)));
                     }
                     *next += 1;
                 }
@@ -251,14 +254,14 @@ impl Csr {
                     *next += 1;
                 }
                 if (value - mirror).abs() > tolerance * value.abs().max(mirror.abs()) {
-                    return Some((row, column));
+                    return Ok(Some((row, column)));
                 }
             }
         }
-        (0..self.rows()).find_map(|row| {
+        Ok((0..self.rows()).find_map(|row| {
             let rest = next[row]..self.range(row).end;
             rest.into_iter().find(|&at| values[at] != T::ZERO).map(|at| (row, self.indices[at] as usize))
-        })
+        }))
     }
 
     /// [`Csr::is_symmetric`], but also the signs of zeros are equal.
@@ -302,7 +305,7 @@ impl Csr {
         for column in 0..self.columns {
             offsets[column + 1] += offsets[column];
         }
-        let mut next = offsets.clone();
+        let mut next = copied(&offsets)?;
         let mut indices: Vec<u32> = filled(0, self.nnz())?;
         let mut values: Vec<T> = filled(T::ZERO, self.nnz())?;
         for row in 0..self.rows() {

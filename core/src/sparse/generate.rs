@@ -74,6 +74,7 @@ pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<C
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let mut drawn = HashSet::new();
+    drawn.try_reserve(pairs).map_err(|_| super::rows::no_memory::<[usize; 2]>(pairs))?;
     let mut triplets = Triplets::new(n, n)?;
     let mut diagonal = super::rows::filled(0.0, n)?;
     diagonal.iter_mut().for_each(|value| *value = 0.01 * (1.0 - random.f64()));
@@ -91,7 +92,8 @@ pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<C
     for (row, value) in diagonal.into_iter().enumerate() {
         triplets.push(row, row, value)?;
     }
-    Ok(triplets.into_csr()?.cast(dtype))
+    let matrix = triplets.into_csr()?;
+    if matrix.dtype() == dtype { Ok(matrix) } else { matrix.cast(dtype) }
 }
 
 /// Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a power of two

@@ -75,6 +75,13 @@ pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     Ok(vector)
 }
 
+/// A copy, or an error where the machine has no memory for it.
+pub(super) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
+    let mut copy = reserved(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
 /// The error for memory that the machine does not have.
 pub(super) fn no_memory<T>(len: usize) -> Error {
     Error::limit(

@@ -51,6 +51,12 @@ impl<T: Real> Triplets<T> {
         Ok(())
     }
 
+    /// Makes room for so many entries, or an error where the machine has not that much memory.
+    pub(super) fn reserve(&mut self, entries: u64) -> Result<()> {
+        let entries = usize::try_from(entries).unwrap_or(usize::MAX);
+        self.entries.try_reserve_exact(entries).map_err(|_| no_memory::<(u32, u32, T)>(entries))
+    }
+
     /// How many entries were added.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use abide::io::Targets;
 use abide::solve::measure::{Row, Settings, measure};
 use abide::solve::{GridOperator, Matrix, Method, Precision, Preconditioning, SolveCache, SolverError, named};
-use abide::sparse::market;
 use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape, Solve};
 use clap::Args;
 use serde_json::json;
@@ -122,7 +121,7 @@ impl Case {
 
     fn matrix(&self, dtype: DType) -> Result<Matrix> {
         match self {
-            Case::Stored(name) if is_file(name) => Ok(market::read_matrix(name, dtype)?.into()),
+            Case::Stored(name) if is_file(name) => Ok(abide::solve::read_matrix(name, dtype)?.into()),
             Case::Stored(name) => Ok(named::matrix(name, dtype)?.into()),
             Case::Free { name, shape } => {
                 let zero = Boundaries::all(Boundary::Constant(0.0));

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use abide::io::{self, Batch, Staged, Targets, Written, npy};
+use abide::io::{Batch, Staged, Targets, Written, npy};
 use abide::solve::{Method, Parameters, Precision, Preconditioning, SolveCache, SolverError, true_residual};
 use abide::sparse::market;
 use abide::{Array, Choice, Error, ErrorKind, Result, Shape, Solve as Described};
@@ -150,7 +150,6 @@ impl Solve {
         parameters.check()?;
         self.check_files()?;
         let system = self.source.load(self.dtype.dtype())?;
-        let b = self.rhs.load(self.dtype.dtype(), system.matrix.rows())?;
         let drift = parameters.drift;
         let mut described = Described::new(system.matrix)
             .preconditioner(self.preconditioner)
@@ -165,6 +164,8 @@ impl Solve {
             Ok(opened) => opened,
             Err(error) => return self.refuse(&error),
         };
+        // Only now is there known to be memory for it.
+        let b = self.rhs.load(self.dtype.dtype(), opened.matrix().rows())?;
 
         signals::watch();
         let mut line = Line::new();
@@ -271,12 +272,4 @@ impl Line {
     fn clear(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// Reads a vector: `.npy`, else Matrix Market.
-fn read_vector(path: &Path, dtype: abide::DType) -> Result<Array> {
-    if path.extension().is_some_and(|e| e == "npy") {
-        return Ok(io::read(path)?.values.cast(dtype));
-    }
-    market::read_vector(path, dtype)
 }

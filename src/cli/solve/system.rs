@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::solve::{GridOperator, Matrix, named};
-use abide::sparse::market;
 use abide::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 use clap::Args;
 
@@ -58,7 +57,7 @@ impl Source {
     pub fn load(&self, dtype: DType) -> Result<System> {
         match (&self.one.file, &self.one.matrix, &self.one.operator, self.size) {
             (Some(path), ..) => {
-                let matrix = market::read_matrix(path, dtype)?;
+                let matrix = abide::solve::read_matrix(path, dtype)?;
                 System::stored(path.display().to_string(), matrix)
             }
             (_, Some(name), ..) => System::stored(name.clone(), named::matrix(name, dtype)?),
@@ -131,15 +130,10 @@ impl RightHandSide {
 
     /// The vector for a matrix of `rows` rows.
     pub fn load(&self, dtype: DType, rows: usize) -> Result<Array> {
-        let vector = match self {
-            RightHandSide::Ones => Array::from_fn(dtype, rows, |_| 1.0),
+        match self {
+            RightHandSide::Ones => abide::solve::ones_vector(dtype, rows),
             RightHandSide::Random(seed) => abide::solve::random_vector(dtype, rows, *seed),
-            RightHandSide::File(path) => super::read_vector(path, dtype)?,
-        };
-        if vector.len() == rows {
-            return Ok(vector);
+            RightHandSide::File(path) => abide::solve::read_vector(path, dtype, rows),
         }
-        let reason = format!("{} values for a matrix of {rows} rows", vector.len());
-        Err(Error::invalid("--rhs", reason, "give one value a row"))
     }
 }

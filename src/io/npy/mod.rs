@@ -9,8 +9,8 @@ use ndarray::{ArrayView, IxDyn, ShapeBuilder};
 use ndarray_npy::WriteNpyExt;
 
 use self::header::{Descriptor, Header};
-use super::{Loaded, Staged};
-use crate::{Array, Error, Real, Result, Shape};
+use super::{Announced, Loaded, Staged};
+use crate::{Array, DType, Error, Real, Result, Shape};
 
 /// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the axes.
 pub fn read(path: &Path) -> Result<Loaded> {
@@ -18,11 +18,26 @@ pub fn read(path: &Path) -> Result<Loaded> {
     decode(&mut reader, length, path)
 }
 
+/// What a file's header says of an array that [`read`] can read.
+pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
+    let (mut reader, length) = super::open(path)?;
+    let header = read_header(&mut reader, path)?;
+    let dtype = match &header.descriptor {
+        Descriptor::Plain(descriptor) if matches!(descriptor.as_str(), "<f4" | ">f4") => DType::F32,
+        Descriptor::Plain(descriptor) if matches!(descriptor.as_str(), "<f8" | ">f8") => DType::F64,
+        _ => return Ok(None),
+    };
+    let Ok(shape) = Shape::new(&header.shape) else { return Ok(None) };
+    let bytes = shape.bytes(dtype) as u64;
+    // A second array is filled in the other order of the axes.
+    let form_bytes = if header.fortran { bytes } else { 0 };
+    Ok((bytes <= length.saturating_sub(header.length)).then_some(Announced { shape, dtype: Some(dtype), form_bytes }))
+}
+
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
 pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
     let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
-    let header = Header::read(reader)
-        .map_err(|why| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save"))?;
+    let header = read_header(reader, path)?;
     let Descriptor::Plain(descriptor) = header.descriptor else {
         return Err(fault("it holds records, not plain numbers".to_owned()));
     };
@@ -55,8 +70,13 @@ pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result
         }
     };
     let values = values.map_err(fault)?;
-    let values = if header.fortran { from_fortran(values, &shape) } else { values };
+    let values = if header.fortran { from_fortran(values, &shape).map_err(fault)? } else { values };
     Ok(Loaded { values, shape })
+}
+
+fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
+    let foreign = |why: String| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save");
+    Header::read(reader).map_err(foreign)
 }
 
 /// Reads as many values as the shape has cells, and no more memory than the stream has bytes.
@@ -94,13 +114,14 @@ fn values<T: Real, const N: usize>(
 }
 
 /// Values whose first axis varies fastest, put in the order in which the last does.
-fn from_fortran(values: Array, shape: &Shape) -> Array {
-    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Array {
-        match ArrayView::from_shape(shape.extents().f(), &values) {
-            Ok(view) => T::into_array(view.iter().copied().collect()),
-            // Not reached: the shape has as many cells as there are values.
-            Err(_) => T::into_array(values),
-        }
+fn from_fortran(values: Array, shape: &Shape) -> Result<Array, String> {
+    fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Result<Array, String> {
+        let mut ordered = Vec::new();
+        let memory = |_| format!("there is no memory to put its {} values in order", values.len());
+        ordered.try_reserve_exact(values.len()).map_err(memory)?;
+        let view = ArrayView::from_shape(shape.extents().f(), &values).map_err(|e| e.to_string())?;
+        ordered.extend(view.iter());
+        Ok(T::into_array(ordered))
     }
     match values {
         Array::F32(values) => reordered(values, shape),

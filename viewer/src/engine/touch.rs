@@ -69,7 +69,7 @@ pub fn load(simulation: &mut Simulation, field: &str, path: &Path) -> Result<()>
     let (shape, dtype) = (problem.shape, problem.dtype);
     let loaded = io::read(path)?;
     let values = if loaded.shape == shape { loaded.values } else { stretched(path, &loaded, &shape)? };
-    simulation.write(field, &values.cast(dtype))
+    simulation.write(field, &values.cast(dtype)?)
 }
 
 /// Bilinear between the cells of a picture; the same in every plane of a box.

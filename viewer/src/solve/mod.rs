@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use abide::solve::{Matrix, Method, Parameters, Precision, Preconditioning, SolverError, named};
-use abide::sparse::{Csr, market};
+use abide::sparse::Csr;
 use abide::{Array, Choice, DType, Result, Solve};
 
 pub use page::Page;
@@ -54,7 +54,7 @@ impl Question {
         let dtype = self.precision.dtype();
         let path = Path::new(&self.matrix);
         if path.extension().is_some_and(|e| e == "mtx" || e == "gz") {
-            market::read_matrix(path, dtype)
+            abide::solve::read_matrix(path, dtype)
         } else {
             named::matrix(&self.matrix, dtype)
         }

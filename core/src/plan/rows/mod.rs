@@ -38,6 +38,14 @@ const CHUNK: usize = 544;
 /// Cells of a domain that are not worth waking a second thread for.
 const FEW: usize = 16384;
 
+/// Whether a plan for a CPU follows from the problem alone: so few cells are swept a step at a time and stay in its caches,
+/// however fast its memory is.
+pub fn is_too_small_to_choose(problem: &Problem, options: &Options) -> bool {
+    let one = matches!(options.depth, Depth::Auto | Depth::Steps(1));
+    let stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
+    stepwise && one && problem.shape.cells() < FEW
+}
+
 /// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
 pub fn plan_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let mut plan = free_rows(problem, device, options)?;
@@ -71,9 +79,7 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
         }
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),
-        (Execution::Auto, Depth::Auto | Depth::Steps(1)) if problem.shape.cells() < FEW => {
-            Ok(stepwise(problem, device))
-        }
+        (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),
         (Execution::Auto, Depth::Auto | Depth::Steps(1)) => {
             let mut best = stepwise(problem, device);
             for other in [streaming()?, wavefront::plan(problem, device, options.depth, Execution::Persistent)?] {

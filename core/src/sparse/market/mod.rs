@@ -24,7 +24,9 @@ mod read;
 mod vanished;
 mod write;
 
-pub use read::{read_matrix, read_matrix_from, read_vector, read_vector_from};
+pub use read::{
+    Announced, read_matrix, read_matrix_from, read_matrix_if, read_vector, read_vector_from, read_vector_if,
+};
 pub use write::{write_matrix, write_vector};
 
 #[cfg(test)]

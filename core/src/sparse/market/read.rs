@@ -12,37 +12,112 @@ use super::lines::{Fault, Lines, Words, shown};
 use super::vanished::{Vanished, is_not_zero};
 use crate::error::{Error, Result};
 use crate::real::{Array, DType, Real};
-use crate::sparse::rows::filled;
+use crate::sparse::rows::{filled, no_memory};
 use crate::sparse::{Csr, Triplets};
 
 /// Reads a sparse matrix from a file, decompressed where need be, and rounds its values to `dtype`.
 pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
+    read_matrix_if(path, dtype, |_| Ok(()))
+}
+
+/// [`read_matrix`], once `admit` has seen the size that the file announces, and before memory is taken for it.
+pub fn read_matrix_if(
+    path: impl AsRef<Path>,
+    dtype: DType,
+    admit: impl FnOnce(&Announced) -> Result<()>,
+) -> Result<Csr> {
     let path = path.as_ref();
-    read_matrix_from(open(path)?, path, dtype)
+    let (source, length) = open(path)?;
+    let input = Input { lines: &mut Lines::new(source), length, name: path };
+    match dtype {
+        DType::F32 => matrix::<f32>(input, admit),
+        DType::F64 => matrix::<f64>(input, admit),
+    }
 }
 
 /// Reads a vector, an `array` or a `coordinate` matrix of one column, from a file, decompressed where need be.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType) -> Result<Array> {
+    read_vector_if(path, dtype, |_| Ok(()))
+}
+
+/// [`read_vector`], once `admit` has seen the size that the file announces, and before memory is taken for it.
+pub fn read_vector_if(
+    path: impl AsRef<Path>,
+    dtype: DType,
+    admit: impl FnOnce(&Announced) -> Result<()>,
+) -> Result<Array> {
     let path = path.as_ref();
-    read_vector_from(open(path)?, path, dtype)
+    let (source, length) = open(path)?;
+    let input = Input { lines: &mut Lines::new(source), length, name: path };
+    match dtype {
+        DType::F32 => vector::<f32>(input, admit),
+        DType::F64 => vector::<f64>(input, admit),
+    }
 }
 
 /// [`read_matrix`] from anything that can be read; `name` stands in the errors.
 pub fn read_matrix_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
-    let name = name.as_ref();
+    let input = Input { lines: &mut Lines::new(reader), length: None, name: name.as_ref() };
     match dtype {
-        DType::F32 => matrix::<f32>(&mut Lines::new(reader), name),
-        DType::F64 => matrix::<f64>(&mut Lines::new(reader), name),
+        DType::F32 => matrix::<f32>(input, |_| Ok(())),
+        DType::F64 => matrix::<f64>(input, |_| Ok(())),
     }
 }
 
 /// [`read_vector`] from anything that can be read; `name` stands in the errors.
 pub fn read_vector_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Array> {
-    let name = name.as_ref();
+    let input = Input { lines: &mut Lines::new(reader), length: None, name: name.as_ref() };
     match dtype {
-        DType::F32 => vector::<f32>(&mut Lines::new(reader), name),
-        DType::F64 => vector::<f64>(&mut Lines::new(reader), name),
+        DType::F32 => vector::<f32>(input, |_| Ok(())),
+        DType::F64 => vector::<f64>(input, |_| Ok(())),
     }
+}
+
+/// The size that a file announces before its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announced {
+    /// Rows of the matrix, or values of the vector.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Entries that the file lists, but no more than a file of its length can.
+    pub listed: u64,
+    /// Entries in all, at most: a symmetric matrix has the images of those listed too.
+    pub entries: u64,
+    /// The number of the line that says so.
+    pub line: u64,
+}
+
+impl Announced {
+    fn new(header: &Header, length: Option<u64>) -> Announced {
+        // `1 1` and a line's end, or `1` and one.
+        let shortest = if header.format == Format::Array { 2 } else { 4 };
+        let listed = header.entries.min(length.map_or(u64::MAX, |length| length.saturating_add(1) / shortest));
+        let images = if header.symmetry == Symmetry::General { 1 } else { 2 };
+        let entries = listed.saturating_mul(images);
+        Announced { rows: header.rows, columns: header.columns, listed, entries, line: header.line }
+    }
+
+    /// Bytes that [`read_matrix`] takes at once, at most; what it returns takes some half of that.
+    pub fn matrix_bytes(&self, dtype: DType) -> u128 {
+        let (rows, entries, value) = (self.rows as u128 + 1, u128::from(self.entries), dtype.bytes() as u128);
+        // Entries as listed, by row and in compressed rows: two of the three at a time. The last beside offsets of both widths.
+        let (listed, sorted, stored) = (8 + value, value.max(4) + value, 4 + value);
+        8 * rows + entries * sorted + (entries * listed).max(entries * stored + 12 * rows)
+    }
+
+    /// Bytes that [`read_vector`] takes.
+    pub fn vector_bytes(&self, dtype: DType) -> u128 {
+        let rows = self.rows as u128;
+        rows * dtype.bytes() as u128 + rows / 8
+    }
+}
+
+/// What is read: its lines, its length where that says how many entries it can have, and its name.
+struct Input<'a, R> {
+    lines: &'a mut Lines<R>,
+    length: Option<u64>,
+    name: &'a Path,
 }
 
 /// A file as it is, or decompressed.
@@ -60,32 +135,60 @@ impl Read for Source {
     }
 }
 
-fn open(path: &Path) -> Result<Source> {
+/// A file, and its length where it is not compressed.
+fn open(path: &Path) -> Result<(Source, Option<u64>)> {
     let fault = |e: std::io::Error| Error::file(path, e, "give a Matrix Market file that can be read");
     let name = path.to_string_lossy().to_ascii_lowercase();
     if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
         return Err(Error::file(path, "it is an archive of files", "unpack it and give the .mtx file inside"));
     }
     let mut file = File::open(path).map_err(fault)?;
+    // What is not a regular file, as a pipe, does not tell its length.
+    let metadata = file.metadata().map_err(fault)?;
+    let length = metadata.is_file().then(|| metadata.len());
     let mut start = Vec::new();
     file.by_ref().take(2).read_to_end(&mut start).map_err(fault)?;
     let compressed = name.ends_with(".gz") || start == [0x1f, 0x8b];
     let whole = Cursor::new(start).chain(file);
-    Ok(if compressed { Source::Gzip(Box::new(MultiGzDecoder::new(whole))) } else { Source::Plain(whole) })
+    Ok(if compressed {
+        (Source::Gzip(Box::new(MultiGzDecoder::new(whole))), None)
+    } else {
+        (Source::Plain(whole), length)
+    })
 }
 
-fn matrix<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Result<Csr> {
+fn matrix<T: Real + FromStr>(
+    Input { lines, length, name }: Input<'_, impl Read>,
+    admit: impl FnOnce(&Announced) -> Result<()>,
+) -> Result<Csr> {
     let header = Header::read(lines).map_err(|fault| fault.of(name))?;
     if header.format == Format::Array {
         let change = "write the matrix as coordinate; a vector is read as a vector";
         return Err(Fault::new(1, "an array is a dense matrix, and a sparse one is due", change).of(name));
     }
-    let (matrix, vanished) = coordinates::<T>(lines, &header, name)?;
+    let announced = Announced::new(&header, length);
+    admit(&announced)?;
+    let mut triplets = Triplets::new(header.rows, header.columns)?;
+    if length.is_some() {
+        triplets.reserve(announced.entries)?;
+    }
+    let vanished = each_entry::<T>(lines, &header, name, |row, column, value| {
+        triplets.push(row, column, value)?;
+        match header.symmetry {
+            Symmetry::Symmetric if row != column => triplets.push(column, row, value),
+            Symmetry::Skew if row != column => triplets.push(column, row, -value),
+            _ => Ok(()),
+        }
+    })?;
+    let matrix = triplets.into_csr()?;
     vanished.check_matrix(&matrix, name)?;
     Ok(matrix)
 }
 
-fn vector<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Result<Array> {
+fn vector<T: Real + FromStr>(
+    Input { lines, length, name }: Input<'_, impl Read>,
+    admit: impl FnOnce(&Announced) -> Result<()>,
+) -> Result<Array> {
     let header = Header::read(lines).map_err(|fault| fault.of(name))?;
     if header.columns != 1 || header.symmetry != Symmetry::General {
         let message = match header.symmetry {
@@ -94,47 +197,46 @@ fn vector<T: Real + FromStr>(lines: &mut Lines<impl Read>, name: &Path) -> Resul
         };
         return Err(Fault::new(header.line, message, "give a matrix of one column").of(name));
     }
+    let announced = Announced::new(&header, length);
+    admit(&announced)?;
     if header.format == Format::Array {
         return array::<T>(lines, &header, name);
     }
-    let (column, vanished) = coordinates::<T>(lines, &header, name)?;
     let mut values = filled(T::ZERO, header.rows)?;
-    if let Some(entries) = T::slice(column.values()) {
-        (0..header.rows).for_each(|row| column.range(row).for_each(|at| values[row] = entries[at]));
-    }
+    // The first entry of a row is taken as it is: 0 and -0 added would be 0.
+    let mut seen: Vec<u64> = filled(0, header.rows.div_ceil(64))?;
+    let vanished = each_entry::<T>(lines, &header, name, |row, _, value| {
+        let bit = 1 << (row % 64);
+        values[row] = if seen[row / 64] & bit == 0 { value } else { values[row] + value };
+        seen[row / 64] |= bit;
+        Ok(())
+    })?;
     let vector = T::into_array(values);
     vanished.check_vector(&vector, name)?;
     Ok(vector)
 }
 
-/// Reads the entries of a coordinate matrix.
-fn coordinates<T: Real + FromStr>(
+/// Reads the entries of a coordinate matrix, as they are listed, and tells where values have vanished.
+fn each_entry<T: Real + FromStr>(
     lines: &mut Lines<impl Read>,
     header: &Header,
     name: &Path,
-) -> Result<(Csr, Vanished)> {
-    let mut triplets = Triplets::new(header.rows, header.columns)?;
+    mut take: impl FnMut(usize, usize, T) -> Result<()>,
+) -> Result<Vanished> {
     let mut vanished = Vanished::default();
     for count in 0..header.entries {
         let entry = next_of(lines, header, count).and_then(|()| entry::<T>(lines, header));
         let (row, column, value) = entry.map_err(|fault| fault.of(name))?;
-        triplets.push(row, column, value)?;
         if value == T::ZERO && Words(lines.line()).nth(2).is_some_and(is_not_zero) {
             vanished.mark(row, header.rows)?;
             if header.symmetry != Symmetry::General {
                 vanished.mark(column, header.rows)?;
             }
         }
-        if row != column {
-            match header.symmetry {
-                Symmetry::General => {}
-                Symmetry::Symmetric => triplets.push(column, row, value)?,
-                Symmetry::Skew => triplets.push(column, row, -value)?,
-            }
-        }
+        take(row, column, value)?;
     }
     end(lines, header).map_err(|fault| fault.of(name))?;
-    Ok((triplets.into_csr()?, vanished))
+    Ok(vanished)
 }
 
 /// Reads the values of an array.
@@ -146,6 +248,9 @@ fn array<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header, name:
         let (value, is_lost) = value.map_err(|fault| fault.of(name))?;
         if is_lost {
             vanished.mark(values.len(), header.rows)?;
+        }
+        if values.len() == values.capacity() {
+            values.try_reserve(1).map_err(|_| no_memory::<T>(values.len() + 1))?;
         }
         values.push(value);
     }

@@ -60,7 +60,7 @@ fn values_are_rounded_once() {
     let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000001\n";
     let narrow = read_matrix_from(text.as_bytes(), "a.mtx", DType::F32).unwrap();
     assert_eq!(narrow.values(), &Array::F32(vec![1.0 + f32::EPSILON]));
-    assert_eq!(read(text).unwrap().cast(DType::F32).values(), &Array::F32(vec![1.0]));
+    assert_eq!(read(text).unwrap().cast(DType::F32).unwrap().values(), &Array::F32(vec![1.0]));
 }
 
 #[test]
@@ -302,7 +302,7 @@ proptest! {
         let extent = if mirrored { rows.max(columns) } else { 0 };
         let mut matrix = assembled(&(rows.max(extent), columns.max(extent), entries));
         if narrow {
-            matrix = matrix.cast(DType::F32);
+            matrix = matrix.cast(DType::F32).unwrap();
         }
         prop_assume!(matrix.values().non_finite() == 0);
         let mut text = Vec::new();
@@ -333,4 +333,52 @@ proptest! {
         let _ = read_matrix_from(&good[..], "a.mtx", DType::F64);
         let _ = read_vector_from(&good[..], "a.mtx", DType::F64);
     }
+}
+
+/// The file's header is shown before memory is taken for what it announces; a file cannot list more than it has room for.
+#[test]
+fn what_a_file_announces_may_be_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mtx");
+    let no = || crate::Error::limit("memory", 1, 0, "ask for less");
+    let write = |text: &str| std::fs::write(&path, format!("%%MatrixMarket matrix {text}")).unwrap();
+    write("coordinate real symmetric\n500000000 500000000 3\n1 1 1\n2 1 1\n3 3 1\n");
+    let mut seen = None;
+    let refused = read_matrix_if(&path, DType::F64, |size| {
+        seen = Some(*size);
+        Err(no())
+    });
+    assert_eq!(refused, Err(no()));
+    let size = seen.unwrap();
+    assert_eq!((size.rows, size.columns, size.listed, size.entries, size.line), (500_000_000, 500_000_000, 3, 6, 2));
+    assert!(size.matrix_bytes(DType::F64) > 20 * 500_000_000);
+    write("coordinate real general\n2 2 1000000000000\n1 1 1\n");
+    let mut listed = 0;
+    let cut = read_matrix_if(&path, DType::F64, |size| {
+        listed = size.listed;
+        Ok(())
+    });
+    assert!(listed < 20, "{listed}");
+    assert!(cut.unwrap_err().to_string().contains("ends after 1 of the 1000000000000 entries"));
+
+    write("array real general\n300000000 1\n1\n");
+    let refused = read_vector_if(&path, DType::F32, |size| {
+        assert_eq!((size.rows, size.columns), (300_000_000, 1));
+        assert_eq!(size.vector_bytes(DType::F32) / 300_000_000, 4);
+        Err(no())
+    });
+    assert_eq!(refused, Err(no()));
+}
+
+/// A vector of entries has the bits that the matrix of one column has, signs of zeros too.
+#[test]
+fn entries_of_a_vector_are_added_in_order() {
+    let text = "%%MatrixMarket matrix coordinate real general\n70 1 7\n66 1 0.1\n1 1 -0.0\n66 1 0.2\n3 1 5\n2 1 -0.0\n2 1 0.0\n66 1 0.3\n";
+    let vector = read_vector_from(text.as_bytes(), "v.mtx", DType::F64).unwrap();
+    let matrix = read(text).unwrap();
+    let Array::F64(stored) = matrix.values() else { panic!("{matrix:?}") };
+    let mut expected = vec![0.0; 70];
+    (0..70).for_each(|row| matrix.range(row).for_each(|at| expected[row] = stored[at]));
+    assert!(vector.same_bits(&Array::F64(expected)), "{vector:?}");
+    assert_eq!(vector.get(65), Some(0.1 + 0.2 + 0.3));
 }

@@ -19,7 +19,7 @@ fn rows(width: usize, dense: bool, dtype: DType) -> Matrix {
         let entries = if dense && row == 0 { n } else { width };
         (0..entries).for_each(|k| triplets.push(row, (row + k) % n, 1.0).unwrap());
     }
-    triplets.into_csr().unwrap().cast(dtype).into()
+    triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
 fn stencil(boundaries: &str, dtype: DType) -> Matrix {

@@ -1,0 +1,118 @@
+//! Rates of a machine that take a while to measure, kept for the next process.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+/// How long a measured rate stands: machines are upgraded, and one that was busy while it was measured is measured again.
+const STANDS: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A folder of measured rates. It is a convenience: where it cannot be read or written they are measured anew.
+pub struct Rates {
+    folder: Option<PathBuf>,
+}
+
+/// A rate, and what it was measured of.
+#[derive(Serialize, Deserialize)]
+struct Rate {
+    what: String,
+    machine: Vec<String>,
+    version: String,
+    per_second: f64,
+}
+
+impl Rates {
+    /// Those of the user.
+    pub fn of_user() -> Rates {
+        Rates { folder: crate::folder("rates") }
+    }
+
+    /// Those in a folder.
+    pub fn at(folder: PathBuf) -> Rates {
+        Rates { folder: Some(folder) }
+    }
+
+    /// A rate of a machine, described in words, that was kept not long ago and lies within `plausible`; else what `measure`
+    /// finds, which is kept.
+    pub fn kept(
+        &self,
+        what: &str,
+        machine: &[String],
+        plausible: Range<f64>,
+        measure: impl FnOnce() -> Option<f64>,
+    ) -> Option<f64> {
+        let rate = |per_second| Rate {
+            what: what.to_owned(),
+            machine: machine.to_vec(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            per_second,
+        };
+        let asked = rate(0.0);
+        let parts: Vec<&str> = [what, &asked.version].into_iter().chain(machine.iter().map(String::as_str)).collect();
+        let name = crate::key(&[&parts.join("\n")]) + ".json";
+        let found = self.find(&name).filter(|found| {
+            (&found.what, &found.machine, &found.version) == (&asked.what, &asked.machine, &asked.version)
+                && plausible.contains(&found.per_second)
+        });
+        if let Some(found) = found {
+            return Some(found.per_second);
+        }
+        let measured = measure().filter(|per_second| plausible.contains(per_second))?;
+        if let (Some(folder), Ok(text)) = (&self.folder, serde_json::to_vec_pretty(&rate(measured))) {
+            crate::write(folder, &name, &text);
+        }
+        Some(measured)
+    }
+
+    fn find(&self, name: &str) -> Option<Rate> {
+        let path = self.folder.as_ref()?.join(name);
+        // A clock that was set back makes a file of the future, which stands no longer either.
+        let age = SystemTime::now().duration_since(fs::metadata(&path).ok()?.modified().ok()?).ok()?;
+        serde_json::from_slice(&crate::read(&path)?).ok().filter(|_| age < STANDS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Range<f64> = 1.0..1e9;
+
+    fn machine(name: &str) -> Vec<String> {
+        vec![name.to_owned(), "8".to_owned()]
+    }
+
+    #[test]
+    fn a_rate_is_measured_once_a_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let rates = Rates::at(folder.path().join("rates"));
+        assert_eq!(rates.kept("copy", &machine("a"), ALL, || Some(7.5)), Some(7.5));
+        assert_eq!(rates.kept("copy", &machine("a"), ALL, || panic!("it was kept")), Some(7.5));
+        assert_eq!(rates.kept("copy", &machine("b"), ALL, || Some(8.0)), Some(8.0));
+        assert_eq!(rates.kept("load", &machine("a"), ALL, || None), None);
+    }
+
+    #[test]
+    fn stale_foreign_and_damaged_files_do_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        let rates = Rates::at(folder.path().to_owned());
+        rates.kept("copy", &machine("a"), ALL, || Some(7.5));
+        let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let whole = fs::read_to_string(&path).unwrap();
+        for text in ["", "{}", "7.5", &whole.replace("\"a\"", "\"b\""), &whole.replace("7.5", "1e300"), &whole[..20]] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(rates.kept("copy", &machine("a"), ALL, || Some(9.0)), Some(9.0), "{text}");
+            assert_eq!(rates.kept("copy", &machine("a"), ALL, || None), Some(9.0), "{text}");
+        }
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        for time in [SystemTime::now() - 2 * STANDS, SystemTime::now() + STANDS] {
+            file.set_modified(time).unwrap();
+            assert_eq!(rates.find(path.file_name().unwrap().to_str().unwrap()).map(|rate| rate.per_second), None);
+        }
+        // What cannot be is not kept.
+        assert_eq!(Rates { folder: None }.kept("copy", &machine("a"), ALL, || Some(f64::NAN)), None);
+    }
+}
