@@ -11,7 +11,7 @@ pub fn steps(bytes: &[u8]) -> Result<u64> {
     let mut steps = None;
     for number in 0..archive.len() {
         let mut entry = archive.by_index(number)?;
-        let name = entry.name().to_owned();
+        let name = entry.name()?.into_owned();
         let mut content = Vec::new();
         entry.read_to_end(&mut content).with_context(|| format!("entry {name}"))?;
         if name == "abide.json" {

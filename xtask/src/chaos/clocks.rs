@@ -69,7 +69,7 @@ mod linux {
     /// The library that stands between programs and the clock, from Debian's package libfaketime.
     fn library() -> Option<PathBuf> {
         let folders = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
-        let mut places = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
+        let places = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
         places.map(|folder| folder.join("faketime").join("libfaketime.so.1")).find(|path| path.exists())
     }
 

@@ -33,7 +33,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     let place = trial.place();
     trial.seed_all(work, peace, &place)?;
     let set = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode));
-    let what = match trial.number / trial.bench.works().count() % 3 {
+    let what = match trial.number % 3 {
         0 => {
             // As in the folder for temporary files: who does not own a file may not replace it.
             set(&place, 0o1777)?;

@@ -10,6 +10,9 @@ use super::bench::Bench;
 use super::start::{Limit, Start};
 use super::trial::{Leaves, Trial, signal};
 
+/// Addresses beyond the least with which it says its version: where its parts lie differs from start to start.
+const MARGIN: u64 = 1 << 20;
+
 /// Fewer addresses than a work needs, or just enough of them.
 pub fn addresses(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
@@ -17,7 +20,7 @@ pub fn addresses(trial: &mut Trial<'_>) -> Result<()> {
     trial.seed(work, peace, &place)?;
     // What is needed grows with the machine's cores: most limits are small, some large.
     let more = 1 << trial.random.u64(12..31);
-    let limit = trial.bench.least_memory + trial.random.u64(0..more);
+    let limit = trial.bench.least_memory + MARGIN + trial.random.u64(0..more);
     let mut start = work.start().within(Limit::Memory, limit);
     if trial.random.bool() {
         start = start.with("RAYON_NUM_THREADS", trial.random.u32(1..5).to_string());
@@ -30,7 +33,7 @@ pub fn many_threads(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
     trial.seed(work, peace, &place)?;
-    let limit = trial.bench.least_memory + trial.random.u64(0..1 << 30);
+    let limit = trial.bench.least_memory + MARGIN + trial.random.u64(0..1 << 30);
     let start =
         work.start().within(Limit::Memory, limit).with("RAYON_NUM_THREADS", trial.random.u32(500..3000).to_string());
     trial.works_or_says_why(&start, &place, work, peace).map(drop)

@@ -23,6 +23,11 @@ pub fn terminate(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGTERM)
 }
 
+/// What a terminal sends when its window is closed.
+pub fn hang_up(trial: &mut Trial<'_>) -> Result<()> {
+    ask(trial, Signal::SIGHUP)
+}
+
 /// The status of a command that ended because it was asked to, as shells tell it.
 fn status_of(asked: Signal) -> i32 {
     128 + asked as i32
