@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn cut_files_are_not_whole() {
-        let npy = b"\x93NUMPY\x01\x00\x40\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }   \n\x00\x00\x00\x00\x00\x00\x80\x3f";
+        let header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }\n";
+        let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header, &[0; 8]].concat();
         let csv = b"iteration,residual\n0,1e0\n";
         let mtx = b"%%MatrixMarket matrix array real general\n2 1\n1\n2\n";
         for (name, whole) in [("a.npy", &npy[..]), ("a.csv", csv), ("a.mtx", mtx), ("a.gif", b"GIF89a..\0;")] {

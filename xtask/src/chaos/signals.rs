@@ -49,20 +49,22 @@ fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
     let ending = running.finish(trial.bench.deadline(peace))?;
     trial.check_end(&ending, &start);
     if ending.status.success() {
-        trial.check_files(work, peace, &place, Leaves::All, false)
-    } else if ending.status.code() == Some(status_of(asked)) {
+        return trial.check_files(work, peace, &place, Leaves::All, false);
+    }
+    // Before its first step there is nothing to write and nothing to report.
+    let told = ending.status.code() == Some(status_of(asked));
+    let begun = !ending.output.is_empty() || trial.is_new(CHECKPOINT, &place);
+    if told && begun {
         trial.check_files(work, peace, &place, Leaves::Stopped, false)?;
         if work.goes_on() {
             check_outputs(trial, work, peace, &place)?;
             trial.check_resumes(work, peace, &place)?;
         }
-        Ok(())
-    } else {
-        // It had not begun to listen: nothing is written by then.
-        let early = signal(ending.status) == Some(asked as i32);
-        trial.hold(early || ending.late, || format!("it ended with {}, not {}", ending.status, status_of(asked)));
-        trial.check_files(work, peace, &place, if early { Leaves::Either } else { Leaves::Abandoned }, false)
+        return Ok(());
     }
+    let early = told || signal(ending.status) == Some(asked as i32);
+    trial.hold(early || ending.late, || format!("it ended with {}, not {}", ending.status, status_of(asked)));
+    trial.check_files(work, peace, &place, if early { Leaves::Either } else { Leaves::Abandoned }, false)
 }
 
 /// The outputs of a stopped run are those of its checkpoint.

@@ -155,8 +155,10 @@ impl<'a> Trial<'a> {
         }
         let refused = code.is_some_and(|code| REFUSALS.contains(&code));
         if refused && start.streams[2] == Stream::Usual {
-            let says = ending.words.starts_with("error: ") && ending.words.len() > 20;
-            self.hold(says, || format!("what it says begins with no `error: `: {}", short(&ending.words)));
+            // What went wrong on the way may be told before.
+            let begins = ["error: ", "warning: "].iter().any(|word| ending.words.starts_with(word));
+            let says = begins && ending.words.lines().any(|line| line.starts_with("error: ") && line.len() > 20);
+            self.hold(says, || format!("it fails without a plain `error: `: {}", short(&ending.words)));
         }
     }
 
@@ -331,6 +333,11 @@ impl<'a> Trial<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a file is there that is not the old one.
+    pub fn is_new(&self, name: &str, place: &Path) -> bool {
+        fs::read(place.join(name)).is_ok_and(|found| self.old.get(name) != Some(&found))
     }
 
     /// Forgets what was old in a place where something else stands now.
