@@ -1,6 +1,7 @@
-//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask gpu` and `cargo xtask web`.
+//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask chaos`, `cargo xtask gpu` and `cargo xtask web`.
 
 mod cargo;
+mod chaos;
 mod gpu;
 mod setup;
 mod summary;
@@ -24,6 +25,8 @@ enum Task {
     Test,
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
     Gpu(gpu::Gpu),
+    /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
+    Chaos(chaos::Chaos),
     /// Build the page that runs Abide in a browser into the folder target/web/
     Web(web::Web),
 }
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Test => test::run(),
         Task::Gpu(gpu) => gpu.run(),
+        Task::Chaos(chaos) => chaos.run(),
         Task::Web(web) => web.run(),
     };
     match outcome {

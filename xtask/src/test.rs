@@ -41,6 +41,11 @@ pub fn run() -> Result<bool> {
         Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("examples", |_| examples());
+    steps.run("chaos", |counts| {
+        let (skipped, held) = crate::chaos::short()?;
+        counts.skipped.extend(skipped);
+        Ok(held)
+    });
     steps.run("documentation", |_| {
         succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });

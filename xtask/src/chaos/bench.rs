@@ -1,0 +1,85 @@
+//! What all trials share: the command, what it does in peace, where there is room to work.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::start::Start;
+use super::works::{Peace, WORKS, Work};
+use crate::setup::clear;
+
+/// The least time that any start of the command is given before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What all trials share.
+pub struct Bench {
+    pub binary: PathBuf,
+    /// Trials make their folders here; those of failed ones stay.
+    pub folder: PathBuf,
+    peace: Vec<Peace>,
+    /// The least limit of addresses under which the command says its version, in bytes.
+    pub least_memory: u64,
+    /// The least number of open files with which it does.
+    pub least_files: u64,
+}
+
+impl Bench {
+    /// Empties the folder and runs every work in peace.
+    pub fn new(binary: &Path, folder: &Path) -> Result<Bench> {
+        clear(folder)?;
+        let undisturbed = folder.join("undisturbed");
+        let mut peace = Vec::new();
+        for work in WORKS {
+            let found = Peace::of(work, binary, &undisturbed.join(work.name))?;
+            println!(
+                "{:<12} {:>6.0} ms undisturbed, {} files",
+                work.name,
+                found.time.as_secs_f64() * 1e3,
+                found.files.len()
+            );
+            peace.push(found);
+        }
+        clear(&undisturbed)?;
+        let mut bench =
+            Bench { binary: binary.to_owned(), folder: folder.to_owned(), peace, least_memory: 0, least_files: 0 };
+        #[cfg(target_os = "linux")]
+        {
+            use super::start::Limit;
+            bench.least_memory = bench.least(Limit::Memory, 1 << 16, 1 << 34)?;
+            bench.least_files = bench.least(Limit::Files, 1, 256)?;
+        }
+        fs::create_dir_all(&bench.folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        bench.binary = bench.binary.canonicalize().context("cannot find the command")?;
+        Ok(bench)
+    }
+
+    /// The works with what they leave in peace.
+    pub fn works(&self) -> impl Iterator<Item = (&'static Work, &Peace)> {
+        WORKS.iter().zip(&self.peace)
+    }
+
+    /// How long a start of a work may take.
+    pub fn deadline(&self, peace: &Peace) -> Duration {
+        PATIENCE + 20 * peace.time
+    }
+
+    /// The least value of a limit, in multiples of `grain` below `most`, under which the command can say its version.
+    #[cfg(target_os = "linux")]
+    fn least(&self, limit: super::start::Limit, grain: u64, most: u64) -> Result<u64> {
+        let logs = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let works = |value: u64| -> Result<bool> {
+            let start = Start::of("--version").within(limit, value);
+            // A process that cannot even begin is one that does not say its version.
+            let Ok(running) = start.spawn(&self.binary, logs.path(), logs.path()) else { return Ok(false) };
+            Ok(running.finish(PATIENCE)?.status.success())
+        };
+        let (mut low, mut high) = (0, most / grain);
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            if works(middle * grain)? { high = middle } else { low = middle }
+        }
+        Ok(high * grain)
+    }
+}

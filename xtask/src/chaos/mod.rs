@@ -1,0 +1,165 @@
+//! `cargo xtask chaos`: the command under hostile circumstances, from outside, for as long as one likes.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+
+mod bench;
+mod campaign;
+mod checkpoint;
+mod clocks;
+mod complete;
+mod kills;
+mod report;
+mod scenarios;
+mod start;
+mod together;
+mod trial;
+mod works;
+
+#[cfg(target_os = "linux")]
+mod caches;
+#[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
+mod disk;
+#[cfg(target_os = "linux")]
+mod folders;
+#[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
+mod streams;
+#[cfg(target_os = "linux")]
+mod surroundings;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use self::bench::Bench;
+use self::campaign::{Campaign, Until};
+use self::report::{Tally, report};
+use self::scenarios::{ALWAYS, SCENARIOS};
+use crate::cargo::{build, root};
+
+/// Where trials make their folders, and those of failed ones stay.
+const FOLDER: &str = "chaos";
+
+/// What `cargo xtask chaos` does to the command.
+#[derive(Args)]
+pub struct Chaos {
+    /// Only these scenarios [default: all]
+    #[arg(value_name = "SCENARIO", value_parser = named)]
+    scenarios: Vec<String>,
+
+    /// Go on with passes over the scenarios for so long
+    #[arg(long, value_name = "N", conflicts_with = "kills", value_parser = minutes)]
+    minutes: Option<Duration>,
+
+    /// Go on, after a pass over the scenarios, with those that kill until there are so many kills
+    #[arg(long, value_name = "N")]
+    kills: Option<u64>,
+
+    /// What all random choices follow from [default: another one each time]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// Trials at the same time [default: as many as there are cores]
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+
+    /// The command that is tried [default: a release build, made now]
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+
+    /// Print the scenarios, what each does and what must hold
+    #[arg(long)]
+    list: bool,
+}
+
+fn minutes(text: &str) -> Result<Duration, String> {
+    let minutes = text.parse::<f64>().ok().and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
+    minutes.ok_or_else(|| "not a number of minutes".to_owned())
+}
+
+fn named(text: &str) -> Result<String, String> {
+    let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+    if names.contains(&text) { Ok(text.to_owned()) } else { Err(format!("the scenarios are {}", names.join(", "))) }
+}
+
+impl Chaos {
+    /// Runs the campaign; whether everything held.
+    pub fn run(&self) -> Result<bool> {
+        if self.list {
+            list();
+            return Ok(true);
+        }
+        let binary = match &self.binary {
+            Some(path) => path.clone(),
+            None => command(&["build", "--release", "--package", "abide", "--bin", "abide"])?,
+        };
+        let until = match (self.minutes, self.kills) {
+            (Some(time), _) => Until::Time(time),
+            (None, Some(kills)) => Until::Kills(kills),
+            (None, None) => Until::Pass,
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.map_or(cores, usize::from);
+        let tallies = campaign(&binary, &self.scenarios, until, self.seed.unwrap_or_else(|| fastrand::u64(..)), jobs)?;
+        Ok(tallies.iter().all(|tally| tally.failures.is_empty()))
+    }
+}
+
+/// A short campaign with the command as the tests built it: the same choices each time. Returns what was skipped, and whether
+/// everything held.
+pub fn short() -> Result<(Vec<String>, bool)> {
+    let binary = command(&["test", "--workspace", "--no-run", "--quiet"])?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Most of their time trials wait for the disk.
+    let tallies = campaign(&binary, &[], Until::Kills(20), 1, 2 * cores)?;
+    let skipped = tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
+    Ok((skipped.collect(), tallies.iter().all(|tally| tally.failures.is_empty())))
+}
+
+/// Builds the command and returns where it is.
+fn command(arguments: &[&str]) -> Result<PathBuf> {
+    let programs = build(arguments)?;
+    let found = programs.into_iter().find(|p| p.kind == "bin" && p.target == "abide" && !p.is_test);
+    Ok(found.context("cargo built no command")?.path)
+}
+
+/// Runs scenarios, all if none is named, and prints what was found.
+fn campaign(binary: &Path, names: &[String], until: Until, seed: u64, jobs: usize) -> Result<Vec<Tally>> {
+    if !binary.is_file() {
+        bail!("{} is no program", binary.display());
+    }
+    println!("{}, seed {seed}, {jobs} jobs", binary.display());
+    let bench = Bench::new(binary, &root().join("target").join(FOLDER))?;
+    let wanted = SCENARIOS.iter().filter(|scenario| names.is_empty() || names.iter().any(|name| name == scenario.name));
+    let (mut able, mut skipped) = (Vec::new(), Vec::new());
+    for scenario in wanted {
+        let ready =
+            scenario.run.ok_or_else(|| "only on Linux".to_owned()).and_then(|run| (run.ready)(&bench).map(|()| run));
+        match ready {
+            Ok(run) => able.push((scenario, run)),
+            Err(why) => skipped.push(Tally { skipped: Some(why), ..Tally::of(scenario.name) }),
+        }
+    }
+    let mut tallies = Campaign { bench: &bench, seed, until, scenarios: able }.run(jobs)?;
+    tallies.extend(skipped);
+    print!("{}", report(&tallies));
+    println!("what must hold: {ALWAYS}");
+    Ok(tallies)
+}
+
+/// Prints the table of scenarios.
+fn list() {
+    println!("in all of them: {ALWAYS}\n");
+    for scenario in SCENARIOS {
+        println!("{:<14} {}", scenario.name, scenario.does);
+        if !scenario.holds.is_empty() {
+            println!("{:<14} … {}", "", scenario.holds);
+        }
+    }
+}

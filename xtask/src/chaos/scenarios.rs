@@ -1,0 +1,314 @@
+//! The table of scenarios: what is done to the command, and what must hold besides what always holds.
+
+use anyhow::Result;
+
+use super::bench::Bench;
+use super::trial::Trial;
+#[cfg(target_os = "linux")]
+use super::{caches, devices, disk, folders, memory, signals, streams, surroundings};
+use super::{clocks, kills, together};
+
+/// One kind of hostile circumstances.
+pub struct Scenario {
+    pub name: &'static str,
+    pub does: &'static str,
+    /// What holds besides what always does.
+    pub holds: &'static str,
+    /// Trials of one pass.
+    pub pass: usize,
+    /// Whether its trials count as kills.
+    pub kills: bool,
+    /// What runs it; `None` where this system cannot.
+    pub run: Option<Run>,
+}
+
+/// How a scenario is run.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Why it cannot be run on this machine, if it cannot.
+    pub ready: fn(&Bench) -> Result<(), String>,
+    /// One trial.
+    pub trial: fn(&mut Trial<'_>) -> Result<()>,
+}
+
+/// What always holds.
+pub const ALWAYS: &str = "files old or complete; checkpoints load and go on to the same bits; no panic, abort or hang; \
+                          an error in words; no temporary file left";
+
+/// What runs a scenario on Linux alone.
+macro_rules! linux {
+    ($trial:expr) => {
+        linux!($trial, ready)
+    };
+    ($trial:expr, $ready:expr) => {{
+        #[cfg(target_os = "linux")]
+        let run = Some(Run { ready: $ready, trial: $trial });
+        #[cfg(not(target_os = "linux"))]
+        let run = None;
+        run
+    }};
+}
+
+/// What runs a scenario on any system.
+const fn anywhere(trial: fn(&mut Trial<'_>) -> Result<()>) -> Option<Run> {
+    Some(Run { ready, trial })
+}
+
+fn ready(_: &Bench) -> Result<(), String> {
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn can_mount(bench: &Bench) -> Result<(), String> {
+    disk::can_mount(&bench.folder)
+}
+
+/// All scenarios, in the order of a pass.
+pub static SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "kill",
+        does: "kill -9 at any moment; goes on from the checkpoint, is killed again, until the end",
+        holds: "the end has the undisturbed bits; temporary files are counted",
+        pass: 8,
+        kills: true,
+        run: anywhere(kills::kill),
+    },
+    Scenario {
+        name: "interrupt",
+        does: "Ctrl-C (SIGINT) at any moment",
+        holds: "status 130; the outputs are those of its checkpoint",
+        pass: 8,
+        kills: true,
+        run: linux!(signals::interrupt),
+    },
+    Scenario {
+        name: "terminate",
+        does: "SIGTERM at any moment",
+        holds: "status 143; the outputs are those of its checkpoint",
+        pass: 8,
+        kills: true,
+        run: linux!(signals::terminate),
+    },
+    Scenario {
+        name: "hang-up",
+        does: "SIGHUP at any moment",
+        holds: "status 129; the outputs are those of its checkpoint",
+        pass: 4,
+        kills: true,
+        run: linux!(signals::hang_up),
+    },
+    Scenario {
+        name: "twice",
+        does: "SIGINT or SIGTERM twice within 20 ms",
+        holds: "ends at once, with 130 or 143; temporary files are counted",
+        pass: 4,
+        kills: true,
+        run: linux!(signals::twice),
+    },
+    Scenario {
+        name: "halt",
+        does: "halted at any moment for up to 0.4 s (SIGSTOP, SIGCONT)",
+        holds: "it succeeds",
+        pass: 4,
+        kills: false,
+        run: linux!(signals::halt),
+    },
+    Scenario {
+        name: "full-disk",
+        does: "a file system with room for a part of the bytes or of the files",
+        holds: "what fits is written",
+        pass: 8,
+        kills: false,
+        run: linux!(disk::full, can_mount),
+    },
+    Scenario {
+        name: "file-size",
+        does: "files that may not grow beyond a limit (RLIMIT_FSIZE)",
+        holds: "the system's signal for it counts as kill -9",
+        pass: 8,
+        kills: false,
+        run: linux!(disk::file_size),
+    },
+    Scenario {
+        name: "memory",
+        does: "too few addresses (RLIMIT_AS), from the least with which it says its version",
+        holds: "an abort for at most 64 KiB is counted as starved: any Rust program does",
+        pass: 16,
+        kills: false,
+        run: linux!(memory::addresses),
+    },
+    Scenario {
+        name: "memory-group",
+        does: "a control group with 1 to 64 MB, whose members the system kills",
+        holds: "as after kill -9",
+        pass: 6,
+        kills: false,
+        run: linux!(memory::group, memory::can_group),
+    },
+    Scenario {
+        name: "few-threads",
+        does: "a user who may have 1 to 8 threads (RLIMIT_NPROC)",
+        holds: "",
+        pass: 8,
+        kills: false,
+        run: linux!(memory::few_threads, memory::can_be_others),
+    },
+    Scenario {
+        name: "many-threads",
+        does: "RAYON_NUM_THREADS in the thousands and addresses for fewer",
+        holds: "",
+        pass: 4,
+        kills: false,
+        run: linux!(memory::many_threads),
+    },
+    Scenario {
+        name: "read-only",
+        does: "a file system that is mounted read-only",
+        holds: "it fails",
+        pass: 4,
+        kills: false,
+        run: linux!(folders::read_only, can_mount),
+    },
+    Scenario {
+        name: "foreign",
+        does: "a sticky folder with another's files, another's folder, another's file that may not be written",
+        holds: "a complete result may stay under a name that the error tells",
+        pass: 6,
+        kills: false,
+        run: linux!(folders::foreign, memory::can_be_others),
+    },
+    Scenario {
+        name: "immutable",
+        does: "an output that not even root may replace (chattr +i)",
+        holds: "it fails; a complete result may stay under a name that the error tells",
+        pass: 4,
+        kills: false,
+        run: linux!(folders::fixed, folders::can_fix),
+    },
+    Scenario {
+        name: "vanishing",
+        does: "on the way, the folder goes or a folder takes an output's place",
+        holds: "",
+        pass: 6,
+        kills: false,
+        run: linux!(folders::vanishing),
+    },
+    Scenario {
+        name: "devices",
+        does: "copies of /dev/null and /dev/full, or links to them, in the place of an output",
+        holds: "devices and links stay; a full one is a failure",
+        pass: 8,
+        kills: false,
+        run: linux!(devices::device, devices::can_make),
+    },
+    Scenario {
+        name: "pipes",
+        does: "a pipe with a name in the place of an output",
+        holds: "it stays, and carries the whole file or nothing",
+        pass: 4,
+        kills: false,
+        run: linux!(devices::pipe),
+    },
+    Scenario {
+        name: "cache",
+        does: "a cache of cut, random and foreign files, or no folder (wgpu)",
+        holds: "it succeeds with the same bits",
+        pass: 5,
+        kills: false,
+        run: linux!(caches::foreign, caches::can_keep),
+    },
+    Scenario {
+        name: "together",
+        does: "two or three processes on the same files, one of them killed at times; a reader reads all meanwhile",
+        holds: "the reader meets only old or complete files",
+        pass: 8,
+        kills: false,
+        run: anywhere(together::together),
+    },
+    Scenario {
+        name: "file-times",
+        does: "outputs and checkpoints written in the past and the future",
+        holds: "it succeeds",
+        pass: 3,
+        kills: false,
+        run: anywhere(clocks::file_times),
+    },
+    Scenario {
+        name: "clock-offset",
+        does: "a system that has been up for a second or for centuries (unshare --time)",
+        holds: "it succeeds",
+        pass: 4,
+        kills: false,
+        run: linux!(clocks::offset, clocks::can_offset),
+    },
+    Scenario {
+        name: "clock-jumps",
+        does: "the clock is set to and fro by years while it runs (libfaketime)",
+        holds: "it succeeds",
+        pass: 4,
+        kills: false,
+        run: linux!(clocks::jumps, clocks::can_jump),
+    },
+    Scenario {
+        name: "open-files",
+        does: "too few files that may be open at once (RLIMIT_NOFILE)",
+        holds: "",
+        pass: 8,
+        kills: false,
+        run: linux!(streams::open_files),
+    },
+    Scenario {
+        name: "streams",
+        does: "standard streams closed, on a full device or a pipe without a reader",
+        holds: "files as ever; it fails where its report is lost on a full device, and only there",
+        pass: 10,
+        kills: false,
+        run: linux!(streams::streams),
+    },
+    Scenario {
+        name: "words",
+        does: "the same with errors, help and plans",
+        holds: "the status is the same as ever, or 1 where output is lost",
+        pass: 14,
+        kills: false,
+        run: linux!(streams::words),
+    },
+    Scenario {
+        name: "variables",
+        does: "HOME missing, odd locales, time zones, terminals, folders for temporary files and caches",
+        holds: "it succeeds",
+        pass: 8,
+        kills: false,
+        run: linux!(surroundings::variables),
+    },
+    Scenario {
+        name: "names",
+        does: "outputs with line ends, escape sequences, invalid UTF-8 in their names, or of 255 bytes",
+        holds: "it succeeds; names that are no text may be refused",
+        pass: 16,
+        kills: false,
+        run: linux!(surroundings::names),
+    },
+    Scenario {
+        name: "long-path",
+        does: "a folder whose path is about as long as paths may be",
+        holds: "",
+        pass: 4,
+        kills: false,
+        run: linux!(surroundings::long_path),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_passes_are_not_empty() {
+        let mut names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SCENARIOS.len());
+        assert!(SCENARIOS.iter().all(|scenario| scenario.pass > 0));
+    }
+}
