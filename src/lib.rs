@@ -15,9 +15,17 @@
 //! ```
 #![deny(missing_docs)]
 
+// The command's code names the library as any other program does.
+#[cfg(feature = "command")]
+extern crate self as abide;
+
 pub mod backend;
 pub mod bench;
 mod builder;
+// The command, for its program and for tools that call it in their own process; no part of the library's promises.
+#[cfg(feature = "command")]
+#[doc(hidden)]
+pub mod cli;
 pub mod io;
 mod memory;
 mod simulation;

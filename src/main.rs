@@ -1,10 +1,8 @@
-//! The command `abide`.
-
-mod cli;
+//! The command `abide`; what it does is in the library's module `cli`.
 
 fn main() -> std::process::ExitCode {
     keep_mesa_quiet();
-    cli::main()
+    abide::cli::main()
 }
 
 /// Without a display, Mesa's Vulkan layer that looks for the display's GPU finds none and says `error: …` on every run.

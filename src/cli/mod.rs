@@ -14,6 +14,7 @@ mod solve;
 mod verify;
 mod view;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -93,6 +94,15 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Reads arguments, without the program's name before them, as the command would, and does nothing else: no file is
+/// looked at, nothing is printed. The error is what the command would say; a call for help is none.
+pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
+    match Command::try_parse_from(std::iter::once(OsString::from("abide")).chain(arguments)) {
+        Err(error) if error.use_stderr() => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
 /// Writes to standard output; a reader that has gone away is no error.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
@@ -151,6 +161,18 @@ mod tests {
     fn arguments_are_consistent() {
         use clap::CommandFactory;
         Command::command().debug_assert();
+    }
+
+    #[test]
+    fn arguments_are_checked_without_being_followed() {
+        let check = |line: &str| check_arguments(line.split_whitespace().map(OsString::from));
+        for good in ["run heat --steps 1 --output no/where.npy", "solve none.mtx", "--help", "run --help", "--version"]
+        {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for (bad, reason) in [("run heat --steps -1", "steps `-1`"), ("solve", "required"), ("walk", "walk")] {
+            assert!(check(bad).unwrap_err().contains(reason), "{bad}");
+        }
     }
 
     #[test]
