@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Loaded> {
 }
 
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
-pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
+pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
     let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
     let (header, used) = header(reader, path)?;
     let Some(descriptor) = header.type_descriptor.as_string() else {
@@ -140,7 +140,7 @@ pub fn write(path: &Path, shape: &Shape, values: &Array) -> Result<Staged> {
 }
 
 /// Writes a field to a stream.
-pub(super) fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
+pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
     fn all<T: Real + ndarray_npy::WritableElement>(
         writer: &mut impl Write,
         shape: &Shape,
