@@ -80,7 +80,7 @@ pub enum Error {
         log: String,
     },
     /// A file could not be read or written.
-    #[error("{path}: {message}; {change}", path = .path.display())]
+    #[error("{path}: {message}; {change}", path = line(.path.display()))]
     File {
         /// The file.
         path: PathBuf,
@@ -99,12 +99,12 @@ impl Error {
         limit: impl ToString,
         change: impl Into<String>,
     ) -> Self {
-        Error::Limit { what: what.into(), asked: asked.to_string(), limit: limit.to_string(), change: change.into() }
+        Error::Limit { what: line(what.into()), asked: line(asked), limit: line(limit), change: change.into() }
     }
 
     /// An [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>, reason: impl Into<String>, change: impl Into<String>) -> Self {
-        Error::Invalid { what: what.into(), reason: reason.into(), change: change.into() }
+        Error::Invalid { what: line(what.into()), reason: line(reason.into()), change: change.into() }
     }
 
     /// An [`Error::Unknown`], listing the names there are.
@@ -115,7 +115,7 @@ impl Error {
     ) -> Self {
         let known: Vec<String> = known.into_iter().map(|name| name.as_ref().to_owned()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Error::Unknown { kind, asked: asked.into(), known }
+        Error::Unknown { kind, asked: line(asked.into()), known }
     }
 
     /// An [`Error::Device`].
@@ -125,6 +125,33 @@ impl Error {
 
     /// An [`Error::File`].
     pub fn file(path: impl Into<PathBuf>, message: impl ToString, change: impl Into<String>) -> Self {
-        Error::File { path: path.into(), message: message.to_string(), change: change.into() }
+        Error::File { path: path.into(), message: line(message), change: change.into() }
+    }
+}
+
+/// Words of others, as a library's or a file's own, in one line that a terminal shows as it is.
+fn line(text: impl ToString) -> String {
+    let text = text.to_string();
+    let text = text.trim_end();
+    if !text.contains(char::is_control) {
+        return text.to_owned();
+    }
+    let letter =
+        |letter: char| if letter.is_control() { letter.escape_default().collect() } else { String::from(letter) };
+    text.chars().map(letter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_others_stay_in_one_line() {
+        let error = Error::file("a.npz", "the field `\u{1b}[31m\n` is é\n", "save it anew");
+        assert_eq!(error.to_string(), "a.npz: the field `\\u{1b}[31m\\n` is é; save it anew");
+        let error = Error::unknown("dtype", "f\u{7}", ["f32"]);
+        assert_eq!(error.to_string(), "no dtype is named `f\\u{7}`; known: f32");
+        let error = Error::invalid("boundary `\r`", "not\tone", "name one");
+        assert_eq!(error.to_string(), "boundary `\\r`: not\\tone; name one");
     }
 }
