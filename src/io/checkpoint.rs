@@ -1,7 +1,6 @@
 //! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
 
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -161,7 +160,13 @@ impl<W: Seek> Seek for Quiet<W> {
 
 /// Reads a checkpoint.
 pub fn read(path: &Path) -> Result<Checkpoint> {
-    let (mut zip, length) = open(path)?;
+    let (reader, length) = super::open(path)?;
+    read_from(reader, length, path)
+}
+
+/// [`read`] from anything of at most `length` bytes that can be read; `path` is named in errors.
+pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<Checkpoint> {
+    let mut zip = archive(reader, path)?;
     let head = head(&mut zip, path)?;
     let mut fields = Vec::new();
     for name in &head.fields {
@@ -177,22 +182,18 @@ pub fn read(path: &Path) -> Result<Checkpoint> {
 
 /// Reads what a checkpoint belongs to, and leaves its fields alone.
 pub fn read_head(path: &Path) -> Result<Head> {
-    head(&mut open(path)?.0, path)
+    head(&mut archive(super::open(path)?.0, path)?, path)
 }
-
-type Archive = ZipArchive<BufReader<File>>;
 
 fn foreign(path: &Path, message: String) -> Error {
     Error::file(path, message, "give a checkpoint that `abide run --checkpoint` wrote")
 }
 
-fn open(path: &Path) -> Result<(Archive, u64)> {
-    let (reader, length) = super::open(path)?;
-    let zip = ZipArchive::new(reader).map_err(|e| foreign(path, format!("not a checkpoint: {e}")))?;
-    Ok((zip, length))
+fn archive<R: Read + Seek>(reader: R, path: &Path) -> Result<ZipArchive<R>> {
+    ZipArchive::new(reader).map_err(|e| foreign(path, format!("not a checkpoint: {e}")))
 }
 
-fn head(zip: &mut Archive, path: &Path) -> Result<Head> {
+fn head(zip: &mut ZipArchive<impl Read + Seek>, path: &Path) -> Result<Head> {
     let entry = zip.by_name(ABOUT).map_err(|e| foreign(path, format!("not a checkpoint: {ABOUT}: {e}")))?;
     let mut text = String::new();
     entry.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
@@ -223,7 +224,7 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
     Ok((shape, about.dtype.parse()?, boundaries))
 }
 
-fn field(zip: &mut Archive, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
+fn field(zip: &mut ZipArchive<impl Read + Seek>, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
     let mut entry = zip
         .by_name(&format!("{name}.npy"))
         .map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;

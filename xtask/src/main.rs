@@ -1,7 +1,8 @@
-//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask chaos`, `cargo xtask gpu` and `cargo xtask web`.
+//! What a developer's day with Abide needs: `cargo xtask test`, `fuzz`, `chaos`, `gpu` and `web`.
 
 mod cargo;
 mod chaos;
+mod fuzz;
 mod gpu;
 mod setup;
 mod summary;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Task {
     /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
     Test,
+    /// Give the readers, the arguments and the CPU's kernels inputs that nobody thought of, and report what goes wrong
+    Fuzz(fuzz::Fuzz),
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
     Gpu(gpu::Gpu),
     /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
@@ -34,6 +37,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Test => test::run(),
+        Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(),
         Task::Web(web) => web.run(),

@@ -35,7 +35,7 @@ pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
 }
 
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
-pub(super) fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
+pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded> {
     let fault = |message: String| Error::file(path, message, "save it anew, as with numpy.save");
     let header = read_header(reader, path)?;
     let Descriptor::Plain(descriptor) = header.descriptor else {
@@ -135,7 +135,7 @@ pub fn write(path: &Path, shape: &Shape, values: &Array) -> Result<Staged> {
 }
 
 /// Writes a field to a stream.
-pub(super) fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
+pub fn encode(writer: &mut impl Write, shape: &Shape, values: &Array) -> std::io::Result<()> {
     fn all<T: Real + ndarray_npy::WritableElement>(
         writer: &mut impl Write,
         shape: &Shape,

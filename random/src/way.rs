@@ -1,0 +1,34 @@
+//! Ways to run a problem on the CPU that no planner would choose.
+
+use abide_core::plan::{Rows, Schedule, Wavefront};
+use abide_core::{Execution, Plan};
+use proptest::prelude::*;
+
+/// A way to run: a launch a stage, or passes so deep, in so many tiles and blocks of planes, by threads that keep their
+/// tiles or not.
+#[derive(Debug, Clone)]
+pub struct Way {
+    chunk: usize,
+    tiled: Option<(u32, [usize; 3], usize, bool)>,
+}
+
+impl Way {
+    /// The plan for so many threads, and the rows in it.
+    pub fn of(&self, mut plan: Plan, threads: usize) -> (Plan, Rows) {
+        let wavefront = self.tiled.map(|(depth, tiles, block, persistent)| {
+            plan.depth = depth;
+            plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };
+            Wavefront { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
+        });
+        let rows = Rows { threads, pinned: false, chunk: self.chunk, wavefront };
+        plan.schedule = Schedule::Rows(rows.clone());
+        (plan, rows)
+    }
+}
+
+/// Any such way.
+pub fn ways() -> impl Strategy<Value = Way> {
+    let tiled = (1u32..6, [1usize..4, 1usize..4, 1usize..4], 1usize..4, any::<bool>());
+    let chunk = prop::sample::select(vec![1usize, 3, 8, 512]);
+    (chunk, prop::option::weighted(0.8, tiled)).prop_map(|(chunk, tiled)| Way { chunk, tiled })
+}
