@@ -9,7 +9,7 @@ use abide::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{print, signals};
+use super::{complain, print, signals};
 
 /// Whether the one value that `--json` promises is under way.
 static TOLD: AtomicBool = AtomicBool::new(false);
@@ -60,7 +60,7 @@ impl Ending {
     /// Files could not be written: the first is the ending's, the others are told before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
-        others.iter().for_each(|fault| eprintln!("error: {fault}"));
+        others.iter().for_each(|fault| complain(format_args!("error: {fault}")));
         Err(first.clone().into())
     }
 
@@ -127,7 +127,7 @@ pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>
 
 fn report(json: bool, ending: &Ending) -> ExitCode {
     if !ending.sentence.is_empty() {
-        eprintln!("error: {}", ending.sentence);
+        complain(format_args!("error: {}", ending.sentence));
     }
     tell(json, &ending.json());
     ExitCode::from(ending.status())

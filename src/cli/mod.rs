@@ -114,6 +114,11 @@ pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::re
     }
 }
 
+/// Writes a line to standard error. Where that cannot be written, the exit status is all that is left.
+fn complain(words: impl Display) {
+    let _ = writeln!(std::io::stderr(), "{words}");
+}
+
 /// Writes to standard output; a reader that has gone away is no error.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();

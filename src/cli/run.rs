@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
-use super::{Ended, Ending, print_report, report, signals};
+use super::{Ended, Ending, complain, print_report, report, signals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -132,7 +132,7 @@ impl Run {
             bar.set_position(progress.steps);
             bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
             for fault in writer.observe(running)? {
-                bar.suspend(|| eprintln!("warning: {fault}; the run goes on"));
+                bar.suspend(|| complain(format_args!("warning: {fault}; the run goes on")));
             }
             Ok(if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });

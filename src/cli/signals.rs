@@ -59,6 +59,8 @@ pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
 fn start(take: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+    // SAFETY: no handler is installed: the signal is ignored, so that a limit on the size of files is an error of the write.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let asked = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
     let mut signals = signal_hook::iterator::Signals::new(asked)?;
     let listener = std::thread::Builder::new().name("signals".to_owned());

@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use self::report::Told;
 use self::system::{RightHandSide, Source};
-use super::{Ended, Ending, print_report, signals};
+use super::{Ended, Ending, complain, print_report, signals};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -197,7 +197,7 @@ impl Solve {
         // A file that is missing is what a script must know first, but for a solve that came to nothing.
         let ended = match &error {
             Some(error) if error.kind() == ErrorKind::NotConverged => {
-                faults.iter().for_each(|fault| eprintln!("error: {fault}"));
+                faults.iter().for_each(|fault| complain(format_args!("error: {fault}")));
                 Err(Ending::from(error))
             }
             Some(error) => Ending::unwritten(&faults).and_then(|()| Err(Ending::from(error))),
