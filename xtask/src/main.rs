@@ -1,6 +1,7 @@
-//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask gpu` and `cargo xtask web`.
+//! What a developer's day with Abide needs: `cargo xtask test`, `cargo xtask fuzz`, `cargo xtask gpu` and `cargo xtask web`.
 
 mod cargo;
+mod fuzz;
 mod gpu;
 mod setup;
 mod summary;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Task {
     /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
     Test,
+    /// Give the readers, the arguments and the CPU's kernels inputs that nobody thought of, and report what goes wrong
+    Fuzz(fuzz::Fuzz),
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
     Gpu(gpu::Gpu),
     /// Build the page that runs Abide in a browser into the folder target/web/
@@ -31,6 +34,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
         Task::Test => test::run(),
+        Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
         Task::Web(web) => web.run(),
     };

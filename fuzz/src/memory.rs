@@ -1,0 +1,106 @@
+//! What a thread takes from the heap: counted, and refused beyond a limit.
+//!
+//! Counted by threads, so that one execution's bytes are its own; what other threads take on its behalf is not.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, counting.
+pub struct Counting;
+
+thread_local! {
+    /// Bytes taken and not given back; below 0 where a thread gives back what another took.
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    /// The most of them there were, or would have been had they not been refused.
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+    static LIMIT: Cell<isize> = const { Cell::new(isize::MAX) };
+}
+
+/// Counts from here on, and refuses more than `most` bytes at a time.
+pub fn begin(most: usize) {
+    LIVE.set(0);
+    PEAK.set(0);
+    LIMIT.set(most.cast_signed());
+}
+
+/// Ends the count: the most bytes that this thread had or wanted at a time since it began.
+pub fn end() -> usize {
+    LIMIT.set(isize::MAX);
+    PEAK.get().unsigned_abs()
+}
+
+/// Counts `bytes` more, unless they are too many.
+fn grant(bytes: usize) -> bool {
+    let live = LIVE.get().saturating_add_unsigned(bytes);
+    PEAK.set(PEAK.get().max(live));
+    let granted = live <= LIMIT.get();
+    if granted {
+        LIVE.set(live);
+    }
+    granted
+}
+
+fn give_back(bytes: usize) {
+    LIVE.set(LIVE.get().saturating_sub_unsigned(bytes));
+}
+
+/// Grants bytes and takes them.
+fn take(bytes: usize, from: impl FnOnce() -> *mut u8) -> *mut u8 {
+    if !grant(bytes) {
+        return std::ptr::null_mut();
+    }
+    let taken = from();
+    if taken.is_null() {
+        give_back(bytes);
+    }
+    taken
+}
+
+// SAFETY: every block comes from the system's allocator by the same call with the same layout, and goes back to it; a
+// refusal is the null pointer that the trait provides for. Counting allocates nothing: the cells need no initialising.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are passed on.
+        take(layout.size(), || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are passed on.
+        take(layout.size(), || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        give_back(layout.size());
+        // SAFETY: the caller's promises are passed on; the system's allocator made the block.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // A block that moves is there twice for a while.
+        // SAFETY: the caller's promises are passed on; the system's allocator made the block.
+        let moved = take(size, || unsafe { System.realloc(block, layout, size) });
+        if !moved.is_null() {
+            give_back(layout.size());
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_and_limited() {
+        begin(1 << 20);
+        let block = vec![1u8; 1000];
+        let more: Vec<u8> = Vec::with_capacity(3000);
+        drop(block);
+        drop(more);
+        assert_eq!(end(), 4000);
+        begin(1 << 20);
+        let refused = Vec::<u8>::new().try_reserve_exact(2 << 20);
+        assert!(refused.is_err() && end() == 2 << 20);
+        assert!(Vec::<u8>::new().try_reserve_exact(2 << 20).is_ok(), "no limit outside of an execution");
+    }
+}

@@ -1,0 +1,124 @@
+//! Matrices and vectors in the Matrix Market format: what is read is written and read back to the same bits.
+
+use std::io::Read;
+
+use abide::sparse::Csr;
+use abide::sparse::market::{read_matrix, read_matrix_from, read_vector_from, write_matrix, write_vector};
+use abide::{Array, DType};
+use flate2::read::MultiGzDecoder;
+
+use super::{by_length, ensure, file, refused};
+
+pub const WORDS: &[&str] = &[
+    "%%MatrixMarket",
+    "matrix",
+    "vector",
+    "coordinate",
+    "array",
+    "real",
+    "double",
+    "integer",
+    "pattern",
+    "complex",
+    "general",
+    "symmetric",
+    "skew-symmetric",
+    "hermitian",
+    "\n",
+    "\r\n",
+    " ",
+    "\t",
+    "%",
+    "0",
+    "1",
+    "-1",
+    "1e308",
+    "1e999",
+    "-0.0",
+    "1D+3",
+    "4294967295",
+    "4294967296",
+    "18446744073709551615",
+    "nan",
+    "inf",
+    "5e-324",
+    "1 1 ",
+];
+
+/// A matrix, in both types.
+pub fn matrix(input: &[u8]) -> Result<(), String> {
+    in_both(|dtype| back(read_matrix_from(input, "a.mtx", dtype)))
+}
+
+/// A packed matrix, from a file.
+pub fn packed(input: &[u8]) -> Result<(), String> {
+    let file = file(input, ".mtx.gz")?;
+    in_both(|dtype| back(read_matrix(file.path(), dtype)))
+}
+
+/// Rows and columns that are announced take memory, however few entries are listed.
+pub fn memory(input: &[u8]) -> usize {
+    by_length(input).saturating_add(announced(input))
+}
+
+/// The same of what is packed.
+pub fn packed_memory(input: &[u8]) -> usize {
+    let mut text = vec![0; 1 << 16];
+    let mut length = 0;
+    let mut unpacked = MultiGzDecoder::new(input);
+    while let Ok(count @ 1..) = unpacked.read(&mut text[length..]) {
+        length += count;
+    }
+    // A byte of gzip unpacks to 1032 at most.
+    (1032 * by_length(input)).saturating_add(announced(&text[..length])).saturating_add(announced(input))
+}
+
+/// By the first line of numbers.
+fn announced(text: &[u8]) -> usize {
+    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
+    let size = lines.find(|line| line.trim_ascii_start().first().is_some_and(|&byte| byte != b'%')).unwrap_or_default();
+    let numbers = size.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).filter(|word| !word.is_empty());
+    let number = |word: &[u8]| std::str::from_utf8(word).ok().and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
+    numbers.take(2).map(number).fold(0, usize::saturating_add).saturating_mul(64)
+}
+
+/// A vector, in both types.
+pub fn vector(input: &[u8]) -> Result<(), String> {
+    in_both(|dtype| {
+        let vector: Array = match read_vector_from(input, "b.mtx", dtype) {
+            Ok(vector) => vector,
+            Err(error) => return refused(&error).map(|()| false),
+        };
+        let mut text = Vec::new();
+        write_vector(&vector, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
+        let again = read_vector_from(&text[..], "c.mtx", dtype).map_err(|e| format!("what was written: {e}"))?;
+        ensure(again.same_bits(&vector), || "a vector that was written comes back otherwise".to_owned())?;
+        Ok(true)
+    })
+}
+
+/// In f64, and where that could be read in f32.
+fn in_both(read: impl Fn(DType) -> Result<bool, String>) -> Result<(), String> {
+    if read(DType::F64)? {
+        read(DType::F32)?;
+    }
+    Ok(())
+}
+
+/// Whether there is a matrix; if so, it returns from its file.
+fn back(matrix: abide::Result<Csr>) -> Result<bool, String> {
+    let matrix = match matrix {
+        Ok(matrix) => matrix,
+        Err(error) => return refused(&error).map(|()| false),
+    };
+    // Entries that stand twice may add up to what no file can hold.
+    if matrix.values().non_finite() > 0 {
+        return Ok(true);
+    }
+    let mut text = Vec::new();
+    write_matrix(&matrix, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
+    let again = read_matrix_from(&text[..], "c.mtx", matrix.dtype()).map_err(|e| format!("what was written: {e}"))?;
+    let same = again == matrix && again.values().same_bits(matrix.values());
+    ensure(same, || "a matrix that was written comes back otherwise".to_owned())?;
+    Ok(true)
+}

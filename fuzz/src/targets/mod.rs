@@ -1,0 +1,123 @@
+//! What is fuzzed, one kind of input a module.
+
+mod arguments;
+mod checkpoint;
+mod market;
+mod npy;
+mod picture;
+mod programs;
+
+use std::io::Write;
+use std::time::Duration;
+
+use abide::Error;
+use tempfile::NamedTempFile;
+
+use crate::mutate::{self, Wrapping};
+
+/// Something that makes something of any bytes.
+pub struct Target {
+    /// Its name, and that of its folders.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub what: &'static str,
+    /// The longest input that is tried, in bytes.
+    pub longest: usize,
+    /// The time that an execution may take, of optimised code.
+    pub time: Duration,
+    /// The most bytes of memory that an execution is given, whatever it asks for: more is refused.
+    pub most: usize,
+    /// The bytes that an input may ask for, beside a few MB for any.
+    pub memory: fn(&[u8]) -> usize,
+    /// Takes the input, and says in a line what is wrong with what came of it.
+    pub run: fn(&[u8]) -> Result<(), String>,
+    /// What inputs are wrapped in.
+    pub wrappings: &'static [Wrapping],
+    /// Words of the input's language.
+    pub words: &'static [&'static str],
+}
+
+/// Values may be read one digit a value, and are there twice where they are put in order.
+fn by_length(input: &[u8]) -> usize {
+    64 * input.len()
+}
+
+const fn target(name: &'static str, what: &'static str, run: fn(&[u8]) -> Result<(), String>) -> Target {
+    let (time, most) = (Duration::from_secs(2), 16 << 20);
+    Target { name, what, longest: 4096, time, most, memory: by_length, run, wrappings: &[], words: &[] }
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        memory: market::memory,
+        words: market::WORDS,
+        ..target("matrix", "matrices in the Matrix Market format", market::matrix)
+    },
+    Target {
+        memory: market::memory,
+        words: market::WORDS,
+        ..target("vector", "vectors in the Matrix Market format", market::vector)
+    },
+    Target {
+        memory: market::packed_memory,
+        wrappings: &[mutate::GZIP],
+        words: market::WORDS,
+        ..target("gzip", "matrices in the Matrix Market format, packed", market::packed)
+    },
+    Target { words: npy::WORDS, ..target("npy", "NumPy's arrays", npy::run) },
+    Target {
+        wrappings: &[mutate::ZIP],
+        words: checkpoint::WORDS,
+        ..target("checkpoint", "checkpoints", checkpoint::run)
+    },
+    Target {
+        most: 64 << 20,
+        memory: picture::png_memory,
+        wrappings: &[mutate::CHUNKS, mutate::PIXELS],
+        words: picture::WORDS,
+        ..target("png", "pictures in PNG", picture::png)
+    },
+    Target { most: 64 << 20, memory: picture::jpeg_memory, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
+    Target {
+        longest: 512,
+        words: arguments::WORDS,
+        ..target("arguments", "the command's arguments, one a line", arguments::run)
+    },
+    Target {
+        longest: programs::KEY,
+        time: Duration::from_secs(10),
+        most: 512 << 20,
+        memory: |_| 512 << 20,
+        ..target("programs", "random programs in random plans, against the reference", programs::run)
+    },
+];
+
+/// The target of a name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// An input that is refused: the error is one line that a terminal shows as it is.
+fn refused(error: &Error) -> Result<(), String> {
+    let text = error.to_string();
+    match text.chars().find(|letter| letter.is_control()) {
+        Some(letter) => Err(format!("its error holds {letter:?}: {}", text.escape_debug())),
+        None => Ok(()),
+    }
+}
+
+/// A file with these contents, for readers that take a path; it is gone with the handle.
+fn file(contents: &[u8], extension: &str) -> Result<NamedTempFile, String> {
+    let named = || -> std::io::Result<NamedTempFile> {
+        let mut file = tempfile::Builder::new().suffix(extension).tempfile()?;
+        file.write_all(contents)?;
+        Ok(file)
+    };
+    named().map_err(|e| format!("the fuzzer's own file: {e}"))
+}
+
+/// What must hold, or else what is wrong.
+fn ensure(holds: bool, wrong: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(wrong()) }
+}
