@@ -67,6 +67,21 @@ struct Folders {
     findings: PathBuf,
 }
 
+impl Folders {
+    /// Takes an input that goes wrong out of those to start from, so that the next process gets beyond it.
+    fn forget(&self, input: &Path) {
+        let Ok(wrong) = fs::read(input) else { return };
+        let files = [&self.seeds, &self.corpus].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        for path in files.filter_map(|entry| Some(entry.ok()?.path())) {
+            // A file may have been too long to be tried whole.
+            if fs::read(&path).is_ok_and(|contents| contents.starts_with(&wrong)) {
+                // Another job may have done so.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
 impl Campaign {
     /// Fuzzes a target and prints what came of it; whether nothing was found.
     pub fn fuzz(&self, target: &Target) -> Result<bool> {
@@ -136,7 +151,6 @@ impl Campaign {
             let mut arguments = vec![
                 format!("-seed={}", self.seed.wrapping_add((job + self.jobs * attempt) as u32).max(1)),
                 format!("-max_len={}", target.longest),
-                format!("-dict={}", folders.words.display()),
                 format!("-artifact_prefix={}/", folders.findings.display()),
                 // What an execution may take, of time and memory, is checked here and not there.
                 "-timeout=0".to_owned(),
@@ -145,11 +159,14 @@ impl Campaign {
                 "-print_final_stats=1".to_owned(),
                 "-print_funcs=0".to_owned(),
             ];
+            if !target.words.is_empty() {
+                arguments.push(format!("-dict={}", folders.words.display()));
+            }
             arguments.extend(left.map(|left| format!("-runs={left}")));
             arguments.extend(time.map(|time| format!("-max_total_time={}", time.as_secs())));
             arguments.extend([&folders.corpus, &folders.seeds].map(|folder| folder.display().to_string()));
             let command = &mut command(target)?;
-            done += state.run(command.args(arguments).env("TMPDIR", &folders.own), job, done)?;
+            done += state.run(command.args(arguments).env("TMPDIR", &folders.own), job, done, folders)?;
             if state.failures.load(Ordering::Relaxed) >= MOST_FAILURES {
                 break;
             }
@@ -166,7 +183,7 @@ fn command(target: &Target) -> Result<Command> {
 
 impl State {
     /// Runs one process to its end, and returns its executions.
-    fn run(&self, command: &mut Command, job: usize, before: u64) -> Result<u64> {
+    fn run(&self, command: &mut Command, job: usize, before: u64, folders: &Folders) -> Result<u64> {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let Some(output) = child.stderr.take() else { bail!("a job has no output") };
         let (mut runs, mut text, mut input, mut last) = (0, None, None, Vec::new());
@@ -198,6 +215,7 @@ impl State {
                 bail!("a job does not start: {status}: {}", last.join(" | "));
             }
             self.failures.fetch_add(1, Ordering::Relaxed);
+            input.iter().for_each(|input| folders.forget(input));
             self.keep(text.unwrap_or_else(|| format!("ends with {status}")), input)?;
         }
         Ok(runs)

@@ -66,7 +66,8 @@ extern "C" fn LLVMFuzzerCustomMutator(start: *mut u8, length: usize, most: usize
         // What is inside may be longer than the packed whole.
         bytes.resize(2 * length.max(most), 0);
         let room = bytes.len();
-        bytes.truncate(libfuzzer_sys::fuzzer_mutate(bytes, length, room));
+        let length = libfuzzer_sys::fuzzer_mutate(bytes, length, room);
+        bytes.truncate(length);
     });
     let length = input.len().min(most);
     whole[..length].copy_from_slice(&input[..length]);

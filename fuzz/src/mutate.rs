@@ -12,7 +12,7 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 use crate::Target;
 
 /// The most bytes that are looked at inside a file.
-const INSIDE: u64 = 1 << 20;
+const INSIDE: u64 = 1 << 16;
 
 /// A part of a file: its name there, and what it holds.
 type Part = (String, Vec<u8>);
