@@ -72,13 +72,12 @@ pub const TARGETS: &[Target] = &[
         ..target("checkpoint", "checkpoints", checkpoint::run)
     },
     Target {
-        most: 64 << 20,
         memory: picture::png_memory,
         wrappings: &[mutate::CHUNKS, mutate::PIXELS],
         words: picture::WORDS,
         ..target("png", "pictures in PNG", picture::png)
     },
-    Target { most: 64 << 20, memory: picture::jpeg_memory, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
+    Target { memory: picture::jpeg_memory, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
     Target {
         longest: 512,
         words: arguments::WORDS,
