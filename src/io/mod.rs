@@ -7,6 +7,7 @@ pub mod checkpoint;
 mod colour;
 mod movie;
 pub mod npy;
+mod palette;
 mod picture;
 mod staged;
 pub mod vti;

@@ -6,12 +6,13 @@ use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageReader};
 
 use super::colour::{MARK, Plane, Range};
-use super::{Loaded, Staged};
+use super::{Loaded, Staged, palette};
 use crate::{Array, Error, Result, Shape};
 
 /// Reads a picture's grey values, 0 for black to 1 for white, rows from the top.
 pub(super) fn read(path: &Path) -> Result<Loaded> {
-    let (reader, _) = super::open(path)?;
+    let (mut reader, _) = super::open(path)?;
+    palette::check(&mut reader, path)?;
     let fault = |e: &dyn ToString| Error::file(path, e.to_string(), "give a whole .png or .jpg picture");
     let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(&e))?;
     let grey = reader.decode().map_err(|e| fault(&e))?.into_luma16();
