@@ -9,6 +9,7 @@ mod colour;
 mod movie;
 pub mod npy;
 mod numbered;
+mod palette;
 mod picture;
 mod place;
 mod rights;

@@ -6,7 +6,7 @@ use image::codecs::png::PngEncoder;
 use image::{ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader};
 
 use super::colour::{MARK, Plane, Range};
-use super::{Announced, Loaded, Staged};
+use super::{Announced, Loaded, Staged, palette};
 use crate::{Array, DType, Error, Result, Shape};
 
 /// A picture of which the header has been read: its rows are decoded together, and made grey one at a time.
@@ -19,7 +19,8 @@ struct Picture<'p> {
 
 impl<'p> Picture<'p> {
     fn open(path: &'p Path) -> Result<Picture<'p>> {
-        let (reader, _) = super::open(path)?;
+        let (mut reader, _) = super::open(path)?;
+        palette::check(&mut reader, path)?;
         let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(path, e))?;
         let decoder = reader.into_decoder().map_err(|e| fault(path, e))?;
         let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
