@@ -145,7 +145,7 @@ fn open(path: &Path) -> Result<(Source, Option<u64>)> {
     let mut file = File::open(path).map_err(fault)?;
     // What is not a regular file, as a pipe, does not tell its length.
     let metadata = file.metadata().map_err(fault)?;
-    let length = metadata.is_file().then(|| metadata.len());
+    let length = metadata.is_file().then_some(metadata.len());
     let mut start = Vec::new();
     file.by_ref().take(2).read_to_end(&mut start).map_err(fault)?;
     let compressed = name.ends_with(".gz") || start == [0x1f, 0x8b];
