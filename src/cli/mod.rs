@@ -105,15 +105,6 @@ pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::re
     }
 }
 
-/// Reads arguments, without the program's name before them, as the command would, and does nothing else: no file is
-/// looked at, nothing is printed. The error is what the command would say; a call for help is none.
-pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
-    match Command::try_parse_from(std::iter::once(OsString::from("abide")).chain(arguments)) {
-        Err(error) if error.use_stderr() => Err(error.to_string()),
-        _ => Ok(()),
-    }
-}
-
 /// Writes a line to standard error. Where that cannot be written, the exit status is all that is left.
 fn complain(words: impl Display) {
     let _ = writeln!(std::io::stderr(), "{words}");

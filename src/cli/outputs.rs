@@ -207,7 +207,7 @@ impl Writer {
         let frames = self
             .frames
             .iter()
-            .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.path(0)).ok()?)));
+            .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.names.path(0)).ok()?)));
         // Values that are not finite are counted, and checkpoints written, a field at a time.
         outputs.chain(movies).chain(frames).fold(field, u64::max)
     }
