@@ -235,7 +235,7 @@ mod tests {
                 "{extents}"
             );
         }
-        let records = file("", "False", "(2,)", &[0; 32]);
+        let records = file("", "False", "(2,)", &[]);
         let records = String::from_utf8_lossy(&records[10..]).replace("''", "[('x', '<f8'), ('y', '<f8')]");
         let records = [b"\x93NUMPY\x01\x00", &(records.len() as u16).to_le_bytes()[..], records.as_bytes()].concat();
         assert!(decode_bytes(&records).unwrap_err().to_string().contains("it holds records"));
