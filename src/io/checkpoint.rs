@@ -238,6 +238,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use std::fs::File;
 
     fn problem() -> Problem {
         let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();

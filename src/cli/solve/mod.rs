@@ -5,7 +5,7 @@ mod report;
 mod system;
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use abide::io::{Batch, Staged, Targets, Written, npy};
