@@ -16,7 +16,7 @@ mod solver;
 mod systems;
 
 use abide_core::plan::krylov::{Division, Space};
-use abide_core::solver::{Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache};
+use abide_core::solver::{Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError};
 use abide_core::sparse::{Csr, Triplets, laplacian_2d};
 use abide_core::{Array, DType};
 
@@ -53,13 +53,38 @@ fn recurrences_that_lose_the_residual_start_anew() {
             return Err("other bits in launches of 2 iterations".to_owned());
         }
         // Without a look at the true residual it ends too early.
-        let blind = ("const double norm = sqrt(true_square);", "return; const double norm = sqrt(true_square);");
+        let blind = ("if (!course.lost(true_square)) return;", "return;");
         let outcome = case.compile(&compiler, &[blind])?.run(1, 0)?;
         if outcome.true_residual > bound {
             Ok(())
         } else {
             Err(format!("nothing is lost here: {:e}, {bound:e}", outcome.true_residual))
         }
+    });
+}
+
+/// Without a threshold that can be met, what ends a run is the energy that its iterations take off: the same iteration as the reference's,
+/// however the launches are cut.
+#[test]
+fn energies_below_rounding_end_a_run() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let ends = [Method::Cg, Method::SingleReductionCg].map(|method| End {
+        case: Case {
+            name: "energy",
+            matrix: laplacian_2d(9, 11, DType::F64).unwrap().into(),
+            options: options(method, Preconditioning::None, SolveCache::Mixed),
+            form: form(Space::Grid, 2, Division::Split { lanes: 2 }),
+            shared: None,
+        },
+        right: Array::from_fn(DType::F64, 99, |i| ((i * 7) % 11) as f64 - 4.0),
+        parameters: Parameters { relative: 0.0, iterations: 2000, stagnation: Some(60), ..Parameters::default() },
+    });
+    solver::all(&ends, |end| {
+        let ended = solver::reference(&end.case.matrix, &end.case.options, &end.right, &end.parameters)?.0;
+        if !matches!(ended, Err(SolverError::Stagnation { .. })) {
+            return Err(format!("{}: the reference: {ended:?}", end.case.options.method));
+        }
+        end.check(&compiler).map_err(|why| format!("{}: {why}", end.case.options.method))
     });
 }
 

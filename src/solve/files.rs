@@ -32,7 +32,7 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
 ///
 /// # Errors
 ///
-/// Those of [`io::read`] and [`market::read_vector`]; [`Error::Invalid`] where it has another length, [`Error::Limit`] where
+/// Those of [`io::read`] and [`market::read_vector`]; [`Error::File`] where it has another length, [`Error::Limit`] where
 /// the machine has no memory for it. Both come before the values are read.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<Array> {
     let path = path.as_ref();
@@ -41,7 +41,7 @@ pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<
             return Ok(());
         }
         let reason = format!("{len} values for a matrix of {rows} rows");
-        Err(Error::invalid(format!("the vector {}", path.display()), reason, "give one value a row"))
+        Err(Error::file(path, reason, "give one value a row"))
     };
     if path.extension().is_some_and(|e| e == "npy") {
         if let Some(announced) = io::announced(path)? {

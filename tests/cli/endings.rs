@@ -51,7 +51,6 @@ const USAGE: &[&str] = &[
     "verify --backend tpu",
     "bench",
     "bench stencils --repeats 4",
-    "bench stencils --stencil 2d5pt 2d5pt",
     "bench solvers --method cg --method cg",
     "bench solvers --operator laplacian2d",
     "bench portable --backend cuda",

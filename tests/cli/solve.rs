@@ -130,7 +130,7 @@ fn bad_requests_are_refused_in_words() {
         ("solve a.mtx --preconditioner ilu", &["ilu", "block-jacobi"]),
         ("solve a.mtx --rhs twos", &["twos", "random:SEED"]),
         ("solve a.mtx --rhs a.mtx", &["a.mtx"]),
-        ("solve a.mtx --tolerance -1 --backend cpu", &["relative"]),
+        ("solve a.mtx --tolerance -1 --backend cpu", &["tolerance"]),
         ("solve a.mtx --output x.txt", &["x.txt", ".npy"]),
         ("solve a.mtx --output x.npy --history x.npy", &["two outputs"]),
         ("solve --matrix cube:3", &["cube:3", "hpcg"]),

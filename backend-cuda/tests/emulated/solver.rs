@@ -171,7 +171,7 @@ impl Case {
 }
 
 /// How the reference ends, and its last iterate.
-fn reference(
+pub fn reference(
     matrix: &Matrix,
     options: &SolveOptions,
     right: &Array,

@@ -48,7 +48,7 @@ impl<E: Engine<f64>> Refinement<E> {
         let square = |b: &[f64]| engine.dot(b, b);
         let mut run = match Run::open(self.plan.method.profile(), a.rows(), b, x, square, parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
-            Begin::Iterate(run) => run,
+            Begin::Iterate(run) => run.iterating_in(DType::F32),
         };
         let n = b.len();
         let mut r = zeros::<f64>(n)?;

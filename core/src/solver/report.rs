@@ -65,7 +65,7 @@ impl Default for Parameters {
 pub struct Report {
     /// The method's name.
     pub method: &'static str,
-    /// The type that it computed in; of mixed precision, that of the corrections.
+    /// The type of the iterations; of mixed precision f32.
     pub dtype: DType,
     /// Iterations done.
     pub iterations: usize,

@@ -247,6 +247,12 @@ impl<'p> Run<'p> {
         Ok(self.take())
     }
 
+    /// The iterations are in another type than the right-hand side.
+    pub(super) fn iterating_in(mut self, dtype: DType) -> Self {
+        self.report.dtype = dtype;
+        self
+    }
+
     /// What was done so far.
     pub fn report(&self) -> &Report {
         &self.report

@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::problem::Manner;
-use super::super::{Ended, Ending, once, print, print_report};
+use super::super::{Ended, Ending, print, print_report};
 use super::record::{self, Line, Machine};
 use super::{choose, judge, progress_bar, roofline, table};
 
@@ -200,9 +200,6 @@ impl Stencils {
 
     /// By stencil, type and domain; each once, also where groups of domains overlap.
     fn problems(&self) -> Result<Vec<Problem>> {
-        once("--stencil", &self.stencils)?;
-        once("--dtype", &self.dtypes)?;
-        once("--size", &self.sizes)?;
         let named: Vec<&str> = self.stencils.iter().map(String::as_str).collect();
         let stencils = if named.is_empty() { STENCILS.to_vec() } else { named };
         let dtypes = if self.dtypes.is_empty() { vec![DType::F64, DType::F32] } else { self.dtypes.clone() };

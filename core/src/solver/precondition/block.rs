@@ -24,10 +24,12 @@ pub const MAX_BLOCK: usize = 1000;
 
 /// An error for blocks of no rows, or of too many.
 pub(crate) fn check_block_size(size: usize) -> Result<()> {
-    if !(1..=MAX_BLOCK).contains(&size) {
-        return Err(Error::limit("the rows of a block of block-Jacobi", size, format!("1 to {MAX_BLOCK}"), "take 8"));
-    }
-    Ok(())
+    let limit = match size {
+        0 => "at least 1".to_owned(),
+        1..=MAX_BLOCK => return Ok(()),
+        _ => format!("at most {MAX_BLOCK}"),
+    };
+    Err(Error::limit("the rows of a block of block-Jacobi", size, limit, "take 8"))
 }
 
 impl<T: Real> BlockDiagonal<T> {
