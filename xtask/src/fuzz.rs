@@ -46,6 +46,11 @@ pub struct Fuzz {
 }
 
 impl Fuzz {
+    /// Every target for so many minutes.
+    pub fn all(minutes: f64) -> Fuzz {
+        Fuzz { target: None, minutes: Some(minutes), runs: None, jobs: None, seed: 1, build: false }
+    }
+
     /// Builds and runs; whether nothing was found.
     pub fn run(&self) -> Result<bool> {
         setup::cpp()?;

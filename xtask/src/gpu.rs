@@ -100,6 +100,8 @@ fn place(program: &Program) -> Option<String> {
         ("backend-cuda", "test", true) if WITHOUT_DEVICE.contains(&target.as_str()) => None,
         ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}")),
         ("backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}-{target}")),
+        // Nor does the benchmark of CPUs.
+        ("abide", "bench", _) if target == "cpu" => None,
         (_, "bench", _) => Some(format!("benches/{package}-{target}")),
         _ => None,
     }

@@ -23,7 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
-    Test,
+    Test(test::Test),
     /// Give the readers, the arguments and the CPU's kernels inputs that nobody thought of, and report what goes wrong
     Fuzz(fuzz::Fuzz),
     /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
@@ -36,7 +36,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().task {
-        Task::Test => test::run(),
+        Task::Test(test) => test::run(&test),
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(),

@@ -2,16 +2,27 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 
 use crate::cargo::{build, cargo, root, succeeds};
+use crate::chaos::Chaos;
+use crate::fuzz::Fuzz;
 use crate::setup;
 use crate::summary::{Counts, Step, summary};
 
+/// What is run beside the steps that every change must pass.
+#[derive(Args)]
+pub struct Test {
+    /// Fuzz each target for a minute and try hostile circumstances for ten: some half an hour more
+    #[arg(long)]
+    full: bool,
+}
+
 /// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the later ones.
-pub fn run() -> Result<bool> {
+pub fn run(test: &Test) -> Result<bool> {
     let mut steps = Steps::default();
     steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
     steps.run("Vulkan driver present", |_| setup::vulkan().map(|()| true));
@@ -51,6 +62,10 @@ pub fn run() -> Result<bool> {
     });
 
     steps.run("page in a browser", |_| crate::web::check());
+    if test.full {
+        steps.run("fuzzing", |_| Fuzz::all(1.0).run());
+        steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
+    }
 
     print!("{}", summary(&steps.0));
     Ok(steps.0.iter().all(|step| step.ok))

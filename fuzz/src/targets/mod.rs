@@ -109,7 +109,10 @@ fn refused(error: &Error) -> Result<(), String> {
 /// A file with these contents, for readers that take a path; it is gone with the handle.
 fn file(contents: &[u8], extension: &str) -> Result<NamedTempFile, String> {
     let named = || -> std::io::Result<NamedTempFile> {
-        let mut file = tempfile::Builder::new().suffix(extension).tempfile()?;
+        // Where there are files in memory, no disk is waited for.
+        let memory = std::path::Path::new("/dev/shm");
+        let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        let mut file = tempfile::Builder::new().suffix(extension).tempfile_in(folder)?;
         file.write_all(contents)?;
         Ok(file)
     };

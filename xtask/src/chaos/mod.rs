@@ -89,6 +89,12 @@ fn named(text: &str) -> Result<String, String> {
 }
 
 impl Chaos {
+    /// Every scenario, again and again for so long.
+    pub fn all(time: Duration) -> Chaos {
+        let (minutes, scenarios) = (Some(time), Vec::new());
+        Chaos { scenarios, minutes, kills: None, seed: None, jobs: None, binary: None, list: false }
+    }
+
     /// Runs the campaign; whether everything held.
     pub fn run(&self) -> Result<bool> {
         if self.list {

@@ -30,6 +30,9 @@ impl Fault {
 /// The longest line, in bytes; the format's own limit is 1024.
 const LONGEST: usize = 1 << 20;
 
+/// What is read at a time at first: small files shall not cost the memory of the longest line.
+const FIRST: usize = 1 << 14;
+
 /// The lines of a file, one at a time.
 pub(super) struct Lines<R> {
     reader: R,
@@ -43,7 +46,7 @@ pub(super) struct Lines<R> {
 
 impl<R: Read> Lines<R> {
     pub fn new(reader: R) -> Self {
-        Lines { reader, buffer: vec![0; LONGEST], left: 0..0, line: 0..0, number: 0, ended: false }
+        Lines { reader, buffer: vec![0; FIRST], left: 0..0, line: 0..0, number: 0, ended: false }
     }
 
     /// The number of the current line, from 1.
@@ -98,6 +101,9 @@ impl<R: Read> Lines<R> {
 
     fn fill(&mut self) -> Result<(), Fault> {
         let line = self.number + 1;
+        if self.left.end == self.buffer.len() && self.buffer.len() < LONGEST {
+            self.buffer.resize((4 * self.buffer.len()).min(LONGEST), 0);
+        }
         if self.left.end == self.buffer.len() {
             let message = format!("it is longer than {LONGEST} bytes");
             return Err(Fault::new(line, message, "check that this is a Matrix Market file"));
