@@ -49,8 +49,9 @@ pub struct Row {
     pub cache: &'static str,
     /// The median of the runs: what an iteration adds to a solve, whatever its length.
     pub us_per_iteration: f64,
-    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the chip.
-    pub us_per_solve: f64,
+    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the chip. Nothing where it is lost
+    /// in how far the runs are apart.
+    pub us_per_solve: Option<f64>,
     /// How far the run farthest from the median is from it.
     pub spread_percent: f64,
     /// Iterations of a timed solve.
@@ -138,7 +139,9 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
         method,
         cache: plan.cache.name(),
         us_per_iteration: median,
-        us_per_solve: rates(&besides).map_or(0.0, |rates| rates.median),
+        us_per_solve: rates(&besides)
+            .map(|rates| rates.median)
+            .filter(|&beside| beside > spread / 100.0 * median * wanted as f64),
         spread_percent: spread,
         timed_iterations: wanted,
         iterations: report.iterations,

@@ -283,7 +283,7 @@ impl Results {
             _ => "-".to_owned(),
         };
         let mut text = format!(
-            "{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10.2}{:>7.1}{:>8}{:>10.1}{:>11}{:>11.1e}\n",
+            "{:<34}{:<6}{:>9}{:>10}  {:<13}{:<9}{:>10.2}{:>7.1}{:>8}{:>10}{:>11}{:>11.1e}\n",
             row.matrix,
             row.dtype,
             row.rows,
@@ -293,7 +293,7 @@ impl Results {
             row.us_per_iteration,
             row.spread_percent,
             bound,
-            row.us_per_solve,
+            row.us_per_solve.map_or_else(|| "-".to_owned(), |us| format!("{us:.1}")),
             row.iterations,
             row.true_residual,
         );
@@ -335,7 +335,8 @@ impl Results {
         text += "matrix,dtype,rows,nnz,method,cache,us_per_iteration,spread_percent,us_per_solve,iterations,true_residual\n";
         for row in self.rows.iter().filter(|row| row.holds()) {
             let Row { matrix, dtype, rows, nnz, method, cache, iterations, .. } = row;
-            let [us, spread, solve] = [row.us_per_iteration, row.spread_percent, row.us_per_solve].map(significant);
+            let [us, spread] = [row.us_per_iteration, row.spread_percent].map(significant);
+            let solve = row.us_per_solve.map(|us| significant(us).to_string()).unwrap_or_default();
             let residual = row.true_residual;
             let _ = writeln!(
                 text,
