@@ -71,13 +71,16 @@ pub fn run(input: &[u8]) -> Result<(), String> {
     reference::advance(&problem, &mut expected, first + second).map_err(|e| format!("the reference: {e}"))?;
     let words = |error: abide::Error| format!("{run:?} of {} {}: {error}", problem.shape, problem.dtype);
     let Some(plan) = plan(&problem, &run).map_err(words)? else { return Ok(()) };
-    let mut session = match backend()?.open(&problem, &plan, fields) {
+    let advanced = backend()?.open(&problem, &plan, fields).and_then(|mut session| {
+        session.advance(first)?;
+        session.advance(second)?;
+        Ok(session)
+    });
+    let mut session = match advanced {
         // Rings of many levels are promised more memory than they touch, and an execution is granted little.
         Err(abide::Error::Limit { .. }) => return Ok(()),
-        opened => opened.map_err(words)?,
+        advanced => advanced.map_err(words)?,
     };
-    session.advance(first).map_err(words)?;
-    session.advance(second).map_err(words)?;
     for (field, expected) in expected.iter().enumerate() {
         let found = session.read(field).map_err(words)?;
         ensure(found.same_bits(expected), || {
