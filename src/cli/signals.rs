@@ -48,6 +48,7 @@ pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
         let is_first = FIRST.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if !(is_first && WATCHED.load(Ordering::SeqCst)) {
             FIRST.store(number, Ordering::SeqCst);
+            abide::io::remove_unfinished();
             last(&Ending::interrupted("it was ended at once"));
             std::process::exit(status().into());
         }

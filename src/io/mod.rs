@@ -27,7 +27,7 @@ use crate::{Array, DType, Error, Result, Shape};
 pub use colour::Range;
 pub use movie::Movie;
 pub use numbered::Numbered;
-pub use staged::{Batch, Staged, Written, check_target};
+pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
 pub use targets::Targets;
 
 /// Values read from a file, with the extents that they had there.

@@ -1,9 +1,11 @@
 //! Files that appear whole or not at all.
 
+use std::collections::BTreeSet;
 use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use tempfile::NamedTempFile;
 
@@ -19,6 +21,7 @@ use crate::{Error, Result};
 /// their beginning can be written there too.
 pub struct Staged {
     file: NamedTempFile,
+    _listed: Listed,
     place: Place,
     target: PathBuf,
 }
@@ -38,12 +41,13 @@ impl Staged {
         let file = file.map_err(|(folder, e)| {
             Error::file(target, format!("cannot write in {}: {e}", folder.display()), advice(e.kind()))
         })?;
-        Ok(Staged { file, place, target: target.to_owned() })
+        Ok(Staged { _listed: Listed::new(file.path()), file, place, target: target.to_owned() })
     }
 
     /// Lets `body` write the contents through a buffer.
     pub fn fill(mut self, body: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>) -> Result<Staged> {
-        let mut writer = BufWriter::with_capacity(1 << 20, self.file.as_file_mut());
+        // Small, since it is taken without asking.
+        let mut writer = BufWriter::with_capacity(1 << 16, self.file.as_file_mut());
         let done = body(&mut writer).and_then(|()| writer.flush());
         drop(writer);
         done.map_err(|e| self.fault(e))?;
@@ -103,6 +107,33 @@ impl Staged {
             Ok(()) => Ok(()),
             Err(error) => Err((file, error)),
         }
+    }
+}
+
+/// The temporary names of files that are not complete.
+static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A file's place among them.
+struct Listed(PathBuf);
+
+impl Listed {
+    fn new(path: &Path) -> Listed {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        Listed(path.to_owned())
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Removes the files that are under way: for a program that is about to end in the midst of its work.
+pub fn remove_unfinished() {
+    for path in std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        // One that has just got its name is complete, and no longer here.
+        let _ = std::fs::remove_file(path);
     }
 }
 

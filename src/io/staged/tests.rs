@@ -3,6 +3,17 @@
 use super::*;
 
 #[test]
+fn what_is_under_way_can_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_listed = |path: &Path| UNFINISHED.lock().unwrap().contains(path);
+    let staged = Staged::new(&folder.path().join("b")).unwrap();
+    let path = staged.file.path().to_owned();
+    assert!(is_listed(&path) && path.exists());
+    drop(staged);
+    assert!(!is_listed(&path) && !path.exists());
+}
+
+#[test]
 fn what_is_not_committed_leaves_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("a.txt");

@@ -102,7 +102,8 @@ impl Chaos {
             return Ok(true);
         }
         let binary = match &self.binary {
-            Some(path) => path.clone(),
+            // Trials start it in folders of their own.
+            Some(path) => std::path::absolute(path).context("the command's path")?,
             None => command(&["build", "--release", "--package", "abide", "--bin", "abide"])?,
         };
         let until = match (self.minutes, self.kills) {

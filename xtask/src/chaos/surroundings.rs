@@ -14,7 +14,7 @@ use super::works::CHECKPOINT;
 const VARIABLES: &[(&str, &[Option<&[u8]>])] = &[
     ("HOME", &[None, Some(b""), Some(b"/not/there"), Some(b"/dev/null"), Some(b"\xff\xfe")]),
     ("XDG_CACHE_HOME", &[None, Some(b""), Some(b"relative"), Some(b"/proc/1")]),
-    ("ABIDE_CACHE", &[None, Some(b""), Some(b"/dev/null"), Some(b"/not/there"), Some(b"\xff")]),
+    ("ABIDE_CACHE", &[None, Some(b""), Some(b"/dev/null"), Some(b"/not/there"), Some(b"/not/\xff")]),
     ("TMPDIR", &[None, Some(b""), Some(b"/not/there"), Some(b"/proc")]),
     ("LANG", &[None, Some(b"C"), Some(b"tr_TR.UTF-8"), Some(b"de_DE@euro"), Some(b"\xff")]),
     ("LC_ALL", &[None, Some(b"POSIX"), Some(b"ar_EG.UTF-8"), Some(b"zz_ZZ.KOI9"), Some(b"")]),
