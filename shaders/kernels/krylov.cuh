@@ -379,12 +379,13 @@ struct Team {
 // The stopping tests, as the reference has them: every thread runs them on the same numbers.
 struct Course {
     const Arguments& a;
-    double least, value, stretch, before;
+    double least, value;
+    real stretch, before;
     unsigned length, since;
     int status, quantity;
 
     __device__ __forceinline__ Course(const Arguments& arguments)
-        : a(arguments), least(a.state->least), value(0), stretch(a.state->stretch), before(a.state->before),
+        : a(arguments), least(a.state->least), value(0), stretch(real(a.state->stretch)), before(real(a.state->before)),
           length(a.state->length), since(a.state->since), status(a.state->status), quantity(OF_RESIDUAL) {}
 
     // The one thread that writes for all that work on the system.
@@ -415,18 +416,18 @@ struct Course {
     }
 
     // An iteration has taken alpha rho off the square of the error's A-norm.
-    __device__ __forceinline__ void gained(double energy) { stretch += energy; }
+    __device__ __forceinline__ void gained(real energy) { stretch += energy; }
 
     // Whether there was no progress for too long.
     __device__ __forceinline__ bool stagnates(unsigned iteration, double residual)
     {
         if constexpr (BY_ENERGY) {
             if (iteration - since < a.patience) return false;
-            const double whole = before + stretch;
+            const real whole = before + stretch;
             // A sum that overflows or underflows says nothing.
-            const bool over = is_finite(whole) && stretch < LEAST_SHARE * whole;
+            const bool over = is_finite(whole) && stretch < real(LEAST_SHARE) * whole;
             since = iteration;
-            stretch = 0;
+            stretch = real(0);
             before = whole;
             return over;
         } else {

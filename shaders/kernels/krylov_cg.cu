@@ -66,7 +66,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             to[0] = sqrt(double(s[1]));
             to[1] = s[0] / rz;
         });
-        course.gained(double(alpha) * double(rz));
+        course.gained(alpha * rz);
         course.converged(made[0]);
         const real beta = real(made[1]);
         rz = sums[0];

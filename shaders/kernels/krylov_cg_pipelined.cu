@@ -138,7 +138,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             r.set(k, i, r.get(k, i) - step * image);
             w.set(k, i, w.get(k, i) - step * second);
         });
-        course.gained(double(step) * double(gamma));
+        course.gained(step * gamma);
         last_gamma = gamma;
         last_alpha = step;
         if (++iteration == course.a.replacement) {

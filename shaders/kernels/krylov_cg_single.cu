@@ -93,7 +93,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             x.set(k, i, x.get(k, i) + step * direction);
             r.set(k, i, r.get(k, i) - step * image);
         });
-        course.gained(double(step) * double(gamma));
+        course.gained(step * gamma);
         multiply();
         course.converged(residual);
     }
