@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use abide_core::{Error, Result};
 use rayon::ThreadPoolBuilder;
 
+use crate::memory;
+
 /// Starts the threads that everything runs on, unless they were started before, by Abide or by the program that uses it.
 ///
 /// Rayon panics at the first use of threads that it could not start, so all that uses them asks this first.
@@ -18,6 +20,7 @@ pub fn start() -> Result<()> {
     static STARTED: OnceLock<Result<()>> = OnceLock::new();
     STARTED
         .get_or_init(|| {
+            check(wanted(), memory::room_for_addresses())?;
             let Err(error) = ThreadPoolBuilder::new().build_global() else { return Ok(()) };
             if error.source().is_some() {
                 return Err(refused(wanted(), error));
@@ -28,6 +31,24 @@ pub fn start() -> Result<()> {
                 .map_err(|_| refused(wanted(), "an earlier attempt failed"))
         })
         .clone()
+}
+
+/// Bytes of address space that a thread takes as it starts: its stack, and what Rust and the system lay beside it.
+const OF_A_THREAD: u64 = (2 << 20) + (128 << 10);
+
+/// Bytes that are left to everything else.
+const OF_THE_REST: u64 = 8 << 20;
+
+/// An error where the threads would fill the address space: one that has begun and finds no room for its second, small stack ends the
+/// process.
+fn check(threads: usize, room: Option<u64>) -> Result<()> {
+    let wanted = (threads as u64).saturating_mul(OF_A_THREAD).saturating_add(OF_THE_REST);
+    match room {
+        Some(room) if wanted > room => {
+            Err(refused(threads, format!("{} MB of address space are left", room / 1_000_000)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The threads that rayon would start.
@@ -45,4 +66,17 @@ pub fn refused(threads: usize, why: impl ToString) -> Error {
         format!("what the system grants ({})", why.to_string()),
         "set RAYON_NUM_THREADS to fewer, or raise the limits on processes and address space (ulimit -u, ulimit -v)",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_fill_the_address_space_are_refused() {
+        assert!(check(2, None).is_ok() && check(2, Some(100 << 20)).is_ok());
+        let error = check(2928, Some(945 << 20)).unwrap_err().to_string();
+        assert!(error.contains("threads: 2928 asked") && error.contains("990 MB of address space"), "{error}");
+        assert!(check(usize::MAX, Some(u64::MAX - 1)).is_err());
+    }
 }

@@ -40,7 +40,8 @@ const KINDS: [&str; 4] = ["kernels", "pipelines", "tuned", "rates"];
 
 /// The folder of all kinds.
 fn root() -> Option<PathBuf> {
-    let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
+    // Set to nothing, it names no folder.
+    let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
     Some(named.or_else(dirs::cache_dir)?.join("abide"))
 }
 
