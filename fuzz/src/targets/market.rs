@@ -76,8 +76,10 @@ pub fn packed_memory(input: &[u8]) -> usize {
 /// By the first line of numbers.
 fn announced(text: &[u8]) -> usize {
     let mut lines = text.split(|&byte| byte == b'\n').skip(1);
-    let size = lines.find(|line| line.trim_ascii_start().first().is_some_and(|&byte| byte != b'%')).unwrap_or_default();
-    let numbers = size.split(|byte| byte.is_ascii_whitespace() || *byte == 0x0b).filter(|word| !word.is_empty());
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
+    let first = |line: &[u8]| line.iter().copied().find(|byte| !is_space(byte));
+    let size = lines.find(|line| first(line).is_some_and(|byte| byte != b'%')).unwrap_or_default();
+    let numbers = size.split(is_space).filter(|word| !word.is_empty());
     let number = |word: &[u8]| std::str::from_utf8(word).ok().and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
     numbers.take(2).map(number).fold(0, usize::saturating_add).saturating_mul(64)
 }
@@ -91,7 +93,10 @@ pub fn vector(input: &[u8]) -> Result<(), String> {
         };
         let mut text = Vec::new();
         write_vector(&vector, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
-        let again = read_vector_from(&text[..], "c.mtx", dtype).map_err(|e| format!("what was written: {e}"))?;
+        let again = match read_vector_from(&text[..], "c.mtx", dtype) {
+            Err(abide::Error::Limit { .. }) => return Ok(true),
+            again => again.map_err(|e| format!("what was written: {e}"))?,
+        };
         ensure(again.same_bits(&vector), || "a vector that was written comes back otherwise".to_owned())?;
         Ok(true)
     })
@@ -117,7 +122,11 @@ fn back(matrix: abide::Result<Csr>) -> Result<bool, String> {
     }
     let mut text = Vec::new();
     write_matrix(&matrix, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
-    let again = read_matrix_from(&text[..], "c.mtx", matrix.dtype()).map_err(|e| format!("what was written: {e}"))?;
+    let again = match read_matrix_from(&text[..], "c.mtx", matrix.dtype()) {
+        // Both of them together may be more than an execution is granted.
+        Err(abide::Error::Limit { .. }) => return Ok(true),
+        again => again.map_err(|e| format!("what was written: {e}"))?,
+    };
     let same = again == matrix && again.values().same_bits(matrix.values());
     ensure(same, || "a matrix that was written comes back otherwise".to_owned())?;
     Ok(true)
