@@ -42,7 +42,9 @@ const KINDS: [&str; 4] = ["kernels", "pipelines", "tuned", "rates"];
 fn root() -> Option<PathBuf> {
     // Set to nothing, it names no folder.
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    Some(named.or_else(dirs::cache_dir)?.join("abide"))
+    // A user's folder that is named relative to wherever a program runs is none.
+    let own = || dirs::cache_dir().filter(|folder| folder.is_absolute());
+    Some(named.or_else(own)?.join("abide"))
 }
 
 /// The name of a file for a content given in parts.

@@ -31,6 +31,8 @@ impl Staged {
     /// cannot be replaced.
     pub fn new(target: &Path) -> Result<Staged> {
         let place = Place::find(target)?;
+        // Made and listed at once: whoever ends the program sees all of them or stops the next.
+        let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &place {
             Place::File { path, old: None } => temporary(folder_of(path), path, false),
             Place::File { path, old: Some(old) } => {
@@ -41,7 +43,9 @@ impl Staged {
         let file = file.map_err(|(folder, e)| {
             Error::file(target, format!("cannot write in {}: {e}", folder.display()), advice(e.kind()))
         })?;
-        Ok(Staged { _listed: Listed::new(file.path()), file, place, target: target.to_owned() })
+        unfinished.insert(file.path().to_owned());
+        drop(unfinished);
+        Ok(Staged { _listed: Listed(file.path().to_owned()), file, place, target: target.to_owned() })
     }
 
     /// Lets `body` write the contents through a buffer.
@@ -116,25 +120,21 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// A file's place among them.
 struct Listed(PathBuf);
 
-impl Listed {
-    fn new(path: &Path) -> Listed {
-        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
-        Listed(path.to_owned())
-    }
-}
-
 impl Drop for Listed {
     fn drop(&mut self) {
         UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
     }
 }
 
-/// Removes the files that are under way: for a program that is about to end in the midst of its work.
+/// Removes the files that are under way, for a program that is about to end in the midst of its work: no other is begun after it.
 pub fn remove_unfinished() {
-    for path in std::mem::take(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)) {
+    let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    for path in std::mem::take(&mut *unfinished) {
         // One that has just got its name is complete, and no longer here.
         let _ = std::fs::remove_file(path);
     }
+    // Who would begin another waits for the end.
+    std::mem::forget(unfinished);
 }
 
 /// Copies a file into what is written in place.
