@@ -15,7 +15,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::fit_solver;
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh, patience};
+use super::outcome::{STATE_BYTES, State, Status, fresh};
 use super::session::{Arguments, EPOCH_SECONDS, FIRST_EPOCH, Room};
 use crate::driver::during;
 use crate::kernels::Kernels;
@@ -191,7 +191,7 @@ impl Launch<'_> {
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
-            patience: patience(self.parameters),
+            patience: self.parameters.patience(),
             ..Arguments::default()
         };
         let grid = u32::try_from(count).ok().filter(|&count| count <= i32::MAX as u32);

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::solver::{Exhausted, Parameters, Run, SolverError};
+use abide_core::solver::{Exhausted, Run, SolverError};
 use abide_core::{Error, Real};
 use abide_shaders::cuda::QUANTITIES;
 
@@ -37,11 +37,6 @@ const WORDS: usize = 11 * 8;
 
 /// Bytes of the kernels' `State`: the doubles, and four words.
 pub const STATE_BYTES: usize = WORDS + 4 * 4;
-
-/// Iterations without progress at most, as the kernels take it.
-pub fn patience(parameters: &Parameters) -> u32 {
-    parameters.stagnation.map_or(u32::MAX, |patience| u32::try_from(patience.max(1)).unwrap_or(u32::MAX))
-}
 
 /// The state before the first launch: no residual yet.
 pub fn fresh() -> Vec<u8> {
@@ -107,7 +102,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use abide_core::solver::{Begin, Method, Observe};
+    use abide_core::solver::{Begin, Method, Observe, Parameters};
 
     use super::*;
 

@@ -16,7 +16,7 @@ use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh, patience};
+use super::outcome::{STATE_BYTES, State, Status, fresh};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
@@ -230,7 +230,7 @@ impl KrylovSession {
             half: self.image.interval[1],
             until,
             most: narrow(parameters.iterations),
-            patience: patience(parameters),
+            patience: parameters.patience(),
             replacement: self.image.replacement,
         };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.

@@ -354,11 +354,7 @@ impl Program {
         for number in [thresholds[0], near, image.weight, image.interval[0], image.interval[1]] {
             bytes.extend(number.to_ne_bytes());
         }
-        for number in [
-            parameters.iterations as u32,
-            parameters.stagnation.map_or(u32::MAX, |patience| patience as u32),
-            image.replacement,
-        ] {
+        for number in [parameters.iterations as u32, parameters.patience(), image.replacement] {
             bytes.extend(number.to_ne_bytes());
         }
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())

@@ -207,7 +207,7 @@ impl KrylovSession {
             rows: narrow(rows),
             size: self.size,
             most: narrow(parameters.iterations),
-            patience: parameters.stagnation.map_or(u32::MAX, |patience| narrow(patience.max(1))),
+            patience: parameters.patience(),
             factors: self.factors,
             // A cycle of more vectors than iterations is never filled.
             restart: narrow(self.cycle.min(parameters.iterations.max(1))),

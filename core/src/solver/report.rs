@@ -42,6 +42,11 @@ impl Parameters {
         drift: 10.0,
     };
 
+    /// [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number for never.
+    pub fn patience(&self) -> u32 {
+        self.stagnation.map_or(u32::MAX, |patience| u32::try_from(patience.max(1)).unwrap_or(u32::MAX))
+    }
+
     /// Checks that the tolerances are numbers that a residual can be compared with.
     pub fn check(&self) -> Result<()> {
         for (name, value) in [("relative", self.relative), ("absolute", self.absolute), ("drift", self.drift)] {
@@ -230,10 +235,10 @@ pub enum SolverError {
     },
 }
 
-impl SolverError {
-    /// What was done until the error; nothing where the arguments were refused.
-    pub fn report(&self) -> Option<&Report> {
-        match self {
+/// The report of an error, shared or to be changed as the error is; nothing where the arguments were refused.
+macro_rules! report_of {
+    ($error:expr) => {
+        match $error {
             SolverError::Invalid(_)
             | SolverError::NotSymmetric { .. }
             | SolverError::NotPositive { .. }
@@ -245,22 +250,18 @@ impl SolverError {
             | SolverError::Stopped { report }
             | SolverError::NotConverged { report, .. } => Some(report),
         }
+    };
+}
+
+impl SolverError {
+    /// What was done until the error; nothing where the arguments were refused.
+    pub fn report(&self) -> Option<&Report> {
+        report_of!(self).map(|report| &**report)
     }
 
     /// The same, to be changed by who ran the solver.
     pub fn report_mut(&mut self) -> Option<&mut Report> {
-        match self {
-            SolverError::Invalid(_)
-            | SolverError::NotSymmetric { .. }
-            | SolverError::NotPositive { .. }
-            | SolverError::Singular { .. } => None,
-            SolverError::Breakdown { report, .. }
-            | SolverError::Indefinite { report, .. }
-            | SolverError::Stagnation { report }
-            | SolverError::NotFinite { report, .. }
-            | SolverError::Stopped { report }
-            | SolverError::NotConverged { report, .. } => Some(report),
-        }
+        report_of!(self).map(|report| &mut **report)
     }
 
     /// The norms of the residual until the error.
