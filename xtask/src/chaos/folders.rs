@@ -11,7 +11,7 @@ use nix::mount::MsFlags;
 use super::bench::Bench;
 use super::disk::Mounted;
 use super::memory::{FIRST_USER, give};
-use super::trial::Trial;
+use super::trial::{Begun, Trial};
 use super::works::{CHECKPOINT, Work};
 
 /// A file system that nobody may write to.
@@ -102,12 +102,7 @@ pub fn fixed(trial: &mut Trial<'_>) -> Result<()> {
 
 /// A folder that is removed on the way, or a folder that takes a file's place.
 pub fn vanishing(trial: &mut Trial<'_>) -> Result<()> {
-    let (work, peace) = trial.work();
-    let place = trial.place();
-    trial.seed(work, peace, &place)?;
-    let start = work.start();
-    let mut running = trial.start(&start, &place)?;
-    let delay = trial.moment(peace);
+    let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     let taken = trial.random.bool().then(|| one_of(trial, work));
     let ended = running.until(delay)?.is_some();
     if let (Some(name), false) = (&taken, ended) {

@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::start::Running;
-use super::trial::{Leaves, Trial, short, signal};
+use super::trial::{Begun, Leaves, Trial, short, signal};
 use super::works::{CHECKPOINT, Peace, Work};
 
 /// Ctrl-C.
@@ -35,12 +35,7 @@ fn status_of(asked: Signal) -> i32 {
 
 /// Asks a work to end at any moment.
 fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
-    let (work, peace) = trial.work();
-    let place = trial.place();
-    trial.seed(work, peace, &place)?;
-    let start = work.start();
-    let mut running = trial.start(&start, &place)?;
-    let delay = trial.moment(peace);
+    let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {
         send(&running, asked)?;
         trial.kills += 1;
@@ -87,13 +82,8 @@ fn check_outputs(trial: &mut Trial<'_>, work: &Work, peace: &Peace, place: &Path
 
 /// Asks twice, which ends a work at once: without its results and without half of one.
 pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
-    let (work, peace) = trial.work();
-    let place = trial.place();
-    trial.seed(work, peace, &place)?;
     let asked = if trial.random.bool() { Signal::SIGINT } else { Signal::SIGTERM };
-    let start = work.start();
-    let mut running = trial.start(&start, &place)?;
-    let delay = trial.moment(peace);
+    let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {
         send(&running, asked)?;
         sleep(Duration::from_micros(trial.random.u64(0..20_000)));
@@ -118,12 +108,7 @@ pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
 
 /// Halts a work for a while, as a laptop that sleeps or a queue that makes room.
 pub fn halt(trial: &mut Trial<'_>) -> Result<()> {
-    let (work, peace) = trial.work();
-    let place = trial.place();
-    trial.seed(work, peace, &place)?;
-    let start = work.start();
-    let mut running = trial.start(&start, &place)?;
-    let delay = trial.moment(peace);
+    let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {
         send(&running, Signal::SIGSTOP)?;
         sleep(Duration::from_millis(trial.random.u64(10..400)));

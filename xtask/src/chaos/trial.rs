@@ -93,6 +93,16 @@ impl<'a> Trial<'a> {
         works[self.number % works.len()]
     }
 
+    /// Starts the work whose turn it is, to be disturbed at a random moment.
+    pub fn begin(&mut self) -> Result<Begun<'a>> {
+        let ((work, peace), place) = (self.work(), self.place());
+        self.seed(work, peace, &place)?;
+        let start = work.start();
+        let running = self.start(&start, &place)?;
+        let delay = self.moment(peace);
+        Ok(Begun { work, peace, place, start, running, delay })
+    }
+
     /// Something did not hold.
     pub fn fail(&mut self, what: impl Into<String>) {
         self.failures.push(what.into());
@@ -351,6 +361,17 @@ impl<'a> Trial<'a> {
     pub fn moment(&mut self, peace: &Peace) -> Duration {
         peace.time.mul_f64(self.random.f64())
     }
+}
+
+/// A work under way.
+pub struct Begun<'a> {
+    pub work: &'static Work,
+    pub peace: &'a Peace,
+    pub place: PathBuf,
+    pub start: Start,
+    pub running: Running,
+    /// When to disturb it, from its start.
+    pub delay: Duration,
 }
 
 /// Whether it ended as any Rust program does where the system denies it a little memory: the language's library aborts. A
