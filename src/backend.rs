@@ -347,7 +347,7 @@ fn first_able(
         let begun = able.and_then(|(opened, plan)| {
             // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
             let given = match (&fields, copies) {
-                (Some(fields), 1) => fields.iter().map(|field| field.cast(field.dtype())).collect::<Result<_>>()?,
+                (Some(fields), 1) => fields.iter().map(Array::try_clone).collect::<Result<_>>()?,
                 _ => fields.take().unwrap_or_default(),
             };
             let session = opened.backend.open(problem, &plan, given)?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::plan::{Ring, across};
-use abide_core::{Error, Real, Result};
+use abide_core::{Real, Result, memory};
 use bytemuck::allocation::try_zeroed_vec;
 
 use crate::sum::LINE_BYTES;
@@ -18,14 +18,8 @@ pub struct Storage<T> {
 
 /// So many zeros, which take no memory before they are used; an error where the machine has not that much.
 pub fn zeros<T: Real>(len: usize) -> Result<Vec<T>> {
-    try_zeroed_vec(len).map_err(|()| {
-        Error::limit(
-            "memory for the planes and rows at work",
-            format!("{} bytes", len as u128 * size_of::<T>() as u128),
-            "what the operating system grants",
-            "choose a smaller --depth or --size, or fewer threads (RAYON_NUM_THREADS)",
-        )
-    })
+    let change = "choose a smaller --depth or --size, or fewer threads (RAYON_NUM_THREADS)";
+    try_zeroed_vec(len).map_err(|()| memory::refused::<T>(len, "the planes and rows at work", change))
 }
 
 impl<T: Real> Storage<T> {

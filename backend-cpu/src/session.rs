@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use abide_core::backend::{check_field, check_window};
 use abide_core::plan::{Levels, MAX_CPU_DEPTH, Rows};
-use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session};
+use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session, memory};
 use core_affinity::CoreId;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -210,16 +210,7 @@ fn copied<T: Real>(values: &[T]) -> Result<Vec<T>> {
 
 /// An empty vector with room for so many values; an error where there is not that much memory.
 fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| {
-        Error::limit(
-            "memory for a field",
-            format!("{} bytes", len as u128 * size_of::<T>() as u128),
-            "what the operating system grants",
-            "choose a smaller size or f32",
-        )
-    })?;
-    Ok(values)
+    memory::reserved(len, "a field", "choose a smaller size or f32")
 }
 
 impl<T: Real> Session for Threaded<T> {

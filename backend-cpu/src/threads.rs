@@ -3,9 +3,10 @@
 use std::error::Error as _;
 use std::panic::catch_unwind;
 use std::sync::OnceLock;
+use std::{io, thread};
 
 use abide_core::{Error, Result};
-use rayon::ThreadPoolBuilder;
+use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::memory;
 
@@ -20,8 +21,7 @@ pub fn start() -> Result<()> {
     static STARTED: OnceLock<Result<()>> = OnceLock::new();
     STARTED
         .get_or_init(|| {
-            check(wanted(), memory::room_for_addresses())?;
-            let Err(error) = ThreadPoolBuilder::new().build_global() else { return Ok(()) };
+            let Err(error) = ThreadPoolBuilder::new().spawn_handler(spawn).build_global() else { return Ok(()) };
             if error.source().is_some() {
                 return Err(refused(wanted(), error));
             }
@@ -39,14 +39,21 @@ const OF_A_THREAD: u64 = (2 << 20) + (128 << 10);
 /// Bytes that are left to everything else.
 const OF_THE_REST: u64 = 8 << 20;
 
+/// Starts one of rayon's threads, the first after a look at the address space; not called where a program has started its own.
+fn spawn(thread: ThreadBuilder) -> io::Result<()> {
+    if thread.index() == 0 {
+        check(wanted(), memory::room_for_addresses()).map_err(io::Error::other)?;
+    }
+    thread::Builder::new().spawn(|| thread.run())?;
+    Ok(())
+}
+
 /// An error where the threads would fill the address space: one that has begun and finds no room for its second, small stack ends the
 /// process.
-fn check(threads: usize, room: Option<u64>) -> Result<()> {
+fn check(threads: usize, room: Option<u64>) -> Result<(), String> {
     let wanted = (threads as u64).saturating_mul(OF_A_THREAD).saturating_add(OF_THE_REST);
     match room {
-        Some(room) if wanted > room => {
-            Err(refused(threads, format!("{} MB of address space are left", room / 1_000_000)))
-        }
+        Some(room) if wanted > room => Err(format!("{} MB of address space are left", room / 1_000_000)),
         _ => Ok(()),
     }
 }
@@ -75,7 +82,7 @@ mod tests {
     #[test]
     fn threads_that_fill_the_address_space_are_refused() {
         assert!(check(2, None).is_ok() && check(2, Some(100 << 20)).is_ok());
-        let error = check(2928, Some(945 << 20)).unwrap_err().to_string();
+        let error = refused(2928, check(2928, Some(945 << 20)).unwrap_err()).to_string();
         assert!(error.contains("threads: 2928 asked") && error.contains("990 MB of address space"), "{error}");
         assert!(check(usize::MAX, Some(u64::MAX - 1)).is_err());
     }

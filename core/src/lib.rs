@@ -17,6 +17,7 @@ pub mod expr;
 pub mod footprint;
 pub mod grid;
 mod kind;
+pub mod memory;
 pub mod plan;
 pub mod program;
 pub mod real;

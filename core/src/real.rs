@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -268,15 +269,20 @@ impl Array {
         with_array!(self, v => v.iter().map(|x| x.to_f64()).collect())
     }
 
-    /// The same values rounded to `dtype`; an error where the machine has no memory for them.
-    pub fn cast(&self, dtype: DType) -> Result<Array> {
+    /// A copy, or an error where the machine has no memory for it.
+    pub fn try_clone(&self) -> Result<Array> {
         fn copied<T: Real>(values: &[T]) -> Result<Array> {
             let mut copy = reserved(values.len())?;
             copy.extend_from_slice(values);
             Ok(T::into_array(copy))
         }
+        with_array!(self, v => copied(v))
+    }
+
+    /// The same values rounded to `dtype`; an error where the machine has no memory for them.
+    pub fn cast(&self, dtype: DType) -> Result<Array> {
         if dtype == self.dtype() {
-            return with_array!(self, v => copied(v));
+            return self.try_clone();
         }
         with_array!(self, v => Array::try_from_fn(dtype, v.len(), |i| v[i].to_f64()))
     }
@@ -385,16 +391,7 @@ impl Array {
 
 /// An empty vector with room for `len` values, or an error where the machine has not that much memory.
 fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
-    let mut values: Vec<T> = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| {
-        Error::limit(
-            "memory for an array",
-            format!("{} bytes", len as u128 * T::DTYPE.bytes() as u128),
-            "what the operating system grants",
-            "choose a smaller size or f32",
-        )
-    })?;
-    Ok(values)
+    memory::reserved(len, "an array", "choose a smaller size or f32")
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ fn repeat(
 }
 
 fn copied(fields: &[Array]) -> Result<Vec<Array>> {
-    fields.iter().map(|field| field.cast(field.dtype())).collect()
+    fields.iter().map(Array::try_clone).collect()
 }
 
 /// Random values between 0 and 1: real data, whose cost no shortcut for zeros hides.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use abide_core::with_array;
+use abide_core::{memory, with_array};
 
 use crate::{Array, Error, Real, Result, Shape};
 
@@ -82,11 +82,7 @@ impl Plane {
 
     /// Makes a pixel of every value of the plane, rows from the top.
     pub(super) fn pixels<P: Copy>(&self, values: &Array, mut pixel: impl FnMut(f64) -> P) -> Result<Vec<P>> {
-        let count = self.width * self.height;
-        let mut pixels = Vec::new();
-        pixels.try_reserve_exact(count).map_err(|_| {
-            Error::limit("memory for a picture", format!("{count} pixels"), "what the system grants", "write .npy")
-        })?;
+        let mut pixels = memory::reserved(self.width * self.height, "a picture", "write .npy")?;
         let rows = if self.strip { 1 } else { self.height };
         let shown = self.offset..self.offset + rows * self.width;
         with_array!(values, v => pixels.extend(v[shown].iter().map(|&x| pixel(x.to_f64()))));

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use abide_core::memory;
 use image::codecs::png::PngEncoder;
 use image::{ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader};
 
@@ -37,12 +38,7 @@ impl<'p> Picture<'p> {
     /// The grey values.
     fn read(self, dtype: DType) -> Result<Loaded> {
         let mut values = Array::zeros(dtype, self.shape.cells())?;
-        let (mut pixels, bytes) = (Vec::new(), self.bytes());
-        pixels.try_reserve_exact(bytes).map_err(|_| {
-            let asked = format!("{bytes} bytes");
-            Error::limit("memory for a picture", asked, "what the operating system grants", "give a smaller one")
-        })?;
-        pixels.resize(bytes, 0);
+        let mut pixels = memory::filled(0, self.bytes(), "a picture", "give a smaller one")?;
         let Picture { path, decoder, shape, colour } = self;
         decoder.read_image_boxed(&mut pixels).map_err(|e| fault(path, e))?;
         let width = shape.padded()[2];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use abide_core::solver::{LinearSession, Matrix, Measure, Observe, Parameters, Report, SolverError};
 
-use super::{residual_of, true_residual};
+use super::vectors::{norm, residual};
 use crate::{Array, Result};
 
 /// Solves by conjugate gradients, and corrects: where the recurred residual has met the threshold and the true one is far above it,
@@ -25,16 +25,18 @@ pub(super) fn solve(
     let corrects = plan.method.profile().measure == Measure::Energy && plan.dtype == matrix.dtype();
     let mut outcome = session.solve(b, x, parameters, observe);
     let mut before = f64::INFINITY;
+    // What the last correction left.
+    let mut left: Option<Array> = None;
     loop {
         // Only a recurred residual that was small enough comes with a true one.
-        let (mut report, norm) = match outcome {
+        let (mut report, now) = match outcome {
             Err(SolverError::Stagnation { report }) if corrects => match report.true_residual {
-                Some(norm) if norm <= 0.5 * before => (report, norm),
+                Some(now) if now <= 0.5 * before => (report, now),
                 _ => return Err(SolverError::Stagnation { report }),
             },
             other => return other,
         };
-        before = norm;
+        before = now;
         let inner = Parameters {
             relative: 0.0,
             absolute: report.threshold,
@@ -42,12 +44,16 @@ pub(super) fn solve(
             time: parameters.time.map(|limit| limit.saturating_sub(std::time::Duration::from_secs_f64(report.seconds))),
             ..parameters.clone()
         };
-        let r = residual_of(matrix, b, x)?;
+        let r = match left.take() {
+            Some(r) => r,
+            None => residual(matrix, b, x)?,
+        };
+        let r = r.cast(x.dtype())?;
         let mut d = Array::zeros(x.dtype(), x.len())?;
         let done = report.iterations;
         // Where the correction begins, the history has the true residual.
         if let Some(last) = report.history.last_mut() {
-            *last = norm;
+            *last = now;
         }
         let corrected = session.solve(&r, &mut d, &inner, &mut |iteration, residual| match iteration {
             0 => ControlFlow::Continue(()),
@@ -65,9 +71,11 @@ pub(super) fn solve(
             }
         };
         if let Ok(report) = &mut outcome {
-            let norm = true_residual(matrix, b, x)?;
-            report.true_residual = Some(norm);
-            if norm.is_nan() || norm > report.threshold * parameters.drift.max(1.0) {
+            let r = residual(matrix, b, x)?;
+            let now = norm(&r)?;
+            left = Some(r);
+            report.true_residual = Some(now);
+            if now.is_nan() || now > report.threshold * parameters.drift.max(1.0) {
                 outcome = outcome.and_then(|report| Err(SolverError::Stagnation { report: Box::new(report) }));
             }
         }

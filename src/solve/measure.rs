@@ -165,7 +165,7 @@ impl Timed<'_> {
     fn once(&mut self, iterations: usize) -> Result<f64, SolverError> {
         let parameters =
             Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::DEFAULT };
-        let mut x = self.zero.cast(self.zero.dtype())?;
+        let mut x = self.zero.try_clone()?;
         let outcome = self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
         match outcome {
             Ok(report) => Ok(report.iteration_seconds),

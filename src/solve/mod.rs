@@ -22,7 +22,6 @@ mod vectors;
 
 pub use abide_core::solver::*;
 pub use files::{read_matrix, read_vector};
-use vectors::residual_of;
 pub use vectors::{ones_vector, random_vector, true_residual};
 
 use std::ops::ControlFlow;

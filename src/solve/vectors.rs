@@ -10,17 +10,17 @@ use crate::{Array, DType, Error, Result};
 
 /// The norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
 pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
-    let Array::F64(residual) = residual(matrix, b, x)? else { return Ok(f64::NAN) };
-    Ok(Threads::<f64>::new(None, residual.len())?.dot(&residual, &residual).sqrt())
+    norm(&residual(matrix, b, x)?)
 }
 
-/// `b - A x` in the type of `x`, computed in f64 on the CPU.
-pub(super) fn residual_of(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
-    residual(matrix, b, x)?.cast(x.dtype())
+/// The norm of a vector in f64.
+pub(super) fn norm(vector: &Array) -> Result<f64> {
+    let Array::F64(values) = &*in_f64(vector)? else { return Ok(f64::NAN) };
+    Ok(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt())
 }
 
-/// `b - A x` in f64.
-fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
+/// `b - A x` in f64, computed on the CPU.
+pub(super) fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
     let rows = matrix.rows();
     for (name, vector) in [("b", b), ("x", x)] {
         if vector.len() != rows {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::solver::Engine;
 use abide_core::solver::reduce::{BLOCK, Tree, block_dot};
-use abide_core::{Error, Real, Result};
+use abide_core::{Real, Result, memory};
 use rayon::ThreadPool;
 
 use crate::threads;
@@ -31,11 +31,8 @@ impl<T: Real> Threads<T> {
         if pool.is_none() {
             threads::start()?;
         }
-        let mut sums = Vec::new();
         let len = rows.div_ceil(BLOCK).max(1) * DOTS;
-        sums.try_reserve_exact(len).map_err(|_| {
-            Error::limit("a reduction's sums, in values", len, "the memory there is", "make the system smaller")
-        })?;
+        let sums = memory::reserved(len, "a reduction's sums", "make the system smaller")?;
         Ok(Threads { pool, sums: Mutex::new(sums) })
     }
 }

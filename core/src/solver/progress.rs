@@ -35,7 +35,7 @@ pub(super) struct Progress {
     least_share: f64,
     /// Iterations without progress at most.
     patience: Option<usize>,
-    /// The least residual; of energies, the least true residual that the recurred one had fallen away from.
+    /// The least residual; of energies, the true residual that the last start left.
     least: f64,
     /// The iteration of the least residual; of energies, the first of the stretch.
     since: usize,

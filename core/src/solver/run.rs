@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::progress::{Measure, Progress};
 use super::{Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Profile, Report, SolverError};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::real::{DType, Real};
 
 /// Entries of the history that are reserved before the loop: most runs never need more, and a limit of a thousand million
@@ -42,15 +43,7 @@ pub enum Begin<'p> {
 
 /// `n` zeros, or an error where the machine has not that much memory.
 pub(crate) fn zeros<T: Real>(n: usize) -> Result<Vec<T>> {
-    let mut values = reserved(n, "a solver's vector, in values", "make the system smaller")?;
-    values.resize(n, T::ZERO);
-    Ok(values)
-}
-
-fn reserved<T>(n: usize, what: &str, change: &str) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(n).map_err(|_| Error::limit(what, n, "the memory there is", change))?;
-    Ok(values)
+    memory::filled(T::ZERO, n, "a solver's vector", "make the system smaller")
 }
 
 impl<'p> Run<'p> {
@@ -93,7 +86,7 @@ impl<'p> Run<'p> {
         }
         parameters.check()?;
         let room = parameters.iterations.saturating_add(1).min(HISTORY);
-        let history = reserved(room, "a solver's history, in iterations", "allow fewer iterations")?;
+        let history = memory::reserved(room, "a solver's history", "allow fewer iterations")?;
         let mut run = Run {
             parameters,
             observe: Some(observe),

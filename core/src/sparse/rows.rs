@@ -3,6 +3,7 @@
 use super::MAX_EXTENT;
 use super::csr::{Csr, Offsets};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::real::Real;
 
 /// A matrix whose rows are added from the first to the last, each by ascending column.
@@ -61,18 +62,18 @@ pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
     Ok(())
 }
 
+/// What memory is asked for here, and what to change where there is not enough.
+const WHAT: &str = "a matrix";
+const CHANGE: &str = "choose a smaller matrix or f32";
+
 /// An empty vector with room for `len`, or an error where the machine has not that much memory.
 pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>> {
-    let mut vector = Vec::new();
-    vector.try_reserve_exact(len).map_err(|_| no_memory::<T>(len))?;
-    Ok(vector)
+    memory::reserved(len, WHAT, CHANGE)
 }
 
 /// `len` copies of `value`, or an error where the machine has not that much memory.
 pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
-    let mut vector = reserved(len)?;
-    vector.resize(len, value);
-    Ok(vector)
+    memory::filled(value, len, WHAT, CHANGE)
 }
 
 /// A copy, or an error where the machine has no memory for it.
@@ -84,10 +85,5 @@ pub(super) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
 
 /// The error for memory that the machine does not have.
 pub(super) fn no_memory<T>(len: usize) -> Error {
-    Error::limit(
-        "memory for a matrix",
-        format!("{} bytes", len as u128 * size_of::<T>() as u128),
-        "what the operating system grants",
-        "choose a smaller matrix or f32",
-    )
+    memory::refused::<T>(len, WHAT, CHANGE)
 }

@@ -2,7 +2,8 @@
 
 use super::spread::Parts;
 use super::{Division, Krylov, SLICE, shares};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory;
 use crate::real::{Array, Real};
 use crate::sparse::Csr;
 use crate::with_array;
@@ -43,11 +44,7 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
     let total = krylov.shares.iter().map(|share| share.entries + share.spread_entries).sum();
     let mut packed = Array::zeros(T::DTYPE, total)?;
     let values = T::slice_mut(&mut packed).unwrap_or_default();
-    let mut wide: Vec<u32> = Vec::new();
-    wide.try_reserve_exact(total).map_err(|_| {
-        Error::limit("columns of a matrix laid out for a device", total, "the memory there is", "choose --backend cpu")
-    })?;
-    wide.resize(total, 0);
+    let mut wide = memory::filled(0_u32, total, "a matrix laid out for a device", "choose --backend cpu")?;
     let (mut offsets, mut searches, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     let mut begun = 0;
     for share in &krylov.shares {
