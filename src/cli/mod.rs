@@ -94,7 +94,18 @@ impl Verb {
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    hush_decoders();
     ending::conclude(ending::wants_json(&arguments), || Ok(Command::try_parse_from(&arguments)?.verb.execute()))
+}
+
+/// Leaves panics unsaid that the library turns into errors.
+fn hush_decoders() {
+    let say = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !abide::io::is_decoding() {
+            say(panic);
+        }
+    }));
 }
 
 /// Reads arguments, without the program's name before them, as the command would, and does nothing else: no file is

@@ -6,10 +6,10 @@
 
 pub mod checkpoint;
 mod colour;
+mod decoding;
 mod movie;
 pub mod npy;
 mod numbered;
-mod palette;
 mod picture;
 mod place;
 mod rights;
@@ -25,6 +25,7 @@ use crate::memory::Budget;
 use crate::{Array, DType, Error, Result, Shape};
 
 pub use colour::Range;
+pub use decoding::is_decoding;
 pub use movie::Movie;
 pub use numbered::Numbered;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};

@@ -7,7 +7,8 @@ use image::codecs::png::PngEncoder;
 use image::{ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader};
 
 use super::colour::{MARK, Plane, Range};
-use super::{Announced, Loaded, Staged, palette};
+use super::decoding::{guarded, jpeg_bytes};
+use super::{Announced, Loaded, Staged};
 use crate::{Array, DType, Error, Result, Shape};
 
 /// A picture of which the header has been read: its rows are decoded together, and made grey one at a time.
@@ -16,18 +17,20 @@ struct Picture<'p> {
     decoder: Box<dyn ImageDecoder>,
     shape: Shape,
     colour: ColorType,
+    /// Bytes that the decoder takes beside the picture itself.
+    beside: u64,
 }
 
 impl<'p> Picture<'p> {
     fn open(path: &'p Path) -> Result<Picture<'p>> {
-        let (mut reader, _) = super::open(path)?;
-        palette::check(&mut reader, path)?;
+        let (mut reader, length) = super::open(path)?;
+        let beside = jpeg_bytes(&mut reader, length).map_err(|e| fault(path, e))?;
         let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(path, e))?;
-        let decoder = reader.into_decoder().map_err(|e| fault(path, e))?;
+        let decoder = guarded(|| reader.into_decoder()).ok_or_else(|| broken(path))?.map_err(|e| fault(path, e))?;
         let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
         let shape = Shape::new(&[height as usize, width as usize])
             .map_err(|e| Error::file(path, e, "give a picture of one pixel or more"))?;
-        Ok(Picture { path, decoder: Box::new(decoder), shape, colour })
+        Ok(Picture { path, decoder: Box::new(decoder), shape, colour, beside })
     }
 
     /// Bytes of the decoded picture, in its own colours.
@@ -35,12 +38,20 @@ impl<'p> Picture<'p> {
         self.shape.cells().saturating_mul(usize::from(self.colour.bytes_per_pixel()))
     }
 
+    /// Refuses a picture whose decoder would find no memory.
+    fn check_memory(&self) -> Result<()> {
+        let beside = usize::try_from(self.beside).unwrap_or(usize::MAX);
+        memory::reserved::<u8>(beside, "the decoder of a picture", "give a smaller one").map(drop)
+    }
+
     /// The grey values.
     fn read(self, dtype: DType) -> Result<Loaded> {
         let mut values = Array::zeros(dtype, self.shape.cells())?;
         let mut pixels = memory::filled(0, self.bytes(), "a picture", "give a smaller one")?;
-        let Picture { path, decoder, shape, colour } = self;
-        decoder.read_image_boxed(&mut pixels).map_err(|e| fault(path, e))?;
+        self.check_memory()?;
+        let Picture { path, decoder, shape, colour, .. } = self;
+        let decoded = guarded(|| decoder.read_image_boxed(&mut pixels)).ok_or_else(|| broken(path))?;
+        decoded.map_err(|e| fault(path, e))?;
         let width = shape.padded()[2];
         for (number, row) in pixels.chunks_exact(width * usize::from(colour.bytes_per_pixel())).enumerate() {
             let levels =
@@ -58,6 +69,11 @@ impl<'p> Picture<'p> {
 
 fn fault(path: &Path, error: impl ToString) -> Error {
     Error::file(path, error.to_string(), "give a whole .png or .jpg picture")
+}
+
+/// The error for a picture whose decoder panicked.
+fn broken(path: &Path) -> Error {
+    fault(path, "it is broken in a way that its decoder does not expect")
 }
 
 /// The grey levels of a row of pixels; nothing for colours that no .png or .jpg has.
@@ -81,7 +97,11 @@ fn grey(colour: ColorType, width: u32, row: &[u8]) -> Option<Vec<u16>> {
 /// What a picture's header says.
 pub(super) fn announced(path: &Path) -> Result<Announced> {
     let picture = Picture::open(path)?;
-    Ok(Announced { shape: picture.shape, dtype: None, form_bytes: picture.bytes() as u64 })
+    Ok(Announced {
+        shape: picture.shape,
+        dtype: None,
+        form_bytes: picture.beside.saturating_add(picture.bytes() as u64),
+    })
 }
 
 /// Reads a picture's grey values, 0 for black to 1 for white, rows from the top.

@@ -43,11 +43,16 @@ pub fn png_memory(input: &[u8]) -> usize {
     pixels(side(16), side(20)).saturating_add(by_length(input))
 }
 
-/// By the largest size in a start of a JPEG's frame.
+/// Bytes of memory that a pixel of a JPEG may take: coefficients of four components, sampled four times as finely along both
+/// axes as the coarsest.
+const COEFFICIENTS: usize = 2 * 4 * 16;
+
+/// By the largest size in a start of a JPEG's frame, in whole blocks and with some rows beside.
 pub fn jpeg_memory(input: &[u8]) -> usize {
     let size = |bytes: &[u8]| {
         let side = |at: usize| usize::from(bytes[at]) << 8 | usize::from(bytes[at + 1]);
-        if bytes[0] == 0xff && bytes[1] & 0xf0 == 0xc0 { pixels(side(5), side(7)) } else { 0 }
+        let is_frame = bytes[0] == 0xff && bytes[1] & 0xf0 == 0xc0;
+        if is_frame { (PIXEL + COEFFICIENTS) * (side(5) + 128) * (side(7) + 64) } else { 0 }
     };
     input.windows(9).map(size).max().unwrap_or(0).saturating_add(by_length(input))
 }
