@@ -298,8 +298,8 @@ fn check_memory(opened: &Opened, problem: &Problem, plan: Option<&Plan>, host: H
     let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
     // What threads keep of a pass; all of them at once.
     let rings = match plan.map(|plan| &plan.schedule) {
-        Some(Schedule::Rows(rows)) => {
-            rows.wavefront.as_ref().map_or(0, |wavefront| rows.threads as u128 * wavefront.ring_bytes as u128)
+        Some(Schedule::Cpu(rows)) => {
+            rows.tiling.as_ref().map_or(0, |tiling| rows.threads as u128 * tiling.ring_bytes as u128)
         }
         _ => 0,
     };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use abide_core::backend::check_fields;
-use abide_core::plan::{Rows, Schedule, is_too_small_to_choose, plan_rows};
+use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
 use abide_core::solver::LinearBackend;
 use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result, Session, Tune,
@@ -14,7 +14,7 @@ use crate::device::{bandwidth, instruction_set, machine};
 use crate::pin;
 use crate::reference;
 use crate::session::{Threaded, Workers};
-use crate::sweep::has_fused_multiply_add;
+use crate::stepwise::has_fused_multiply_add;
 use crate::threads;
 
 /// Which code a session runs. Both give the same bits.
@@ -94,7 +94,7 @@ impl CpuBackend {
         &self,
         problem: &Problem,
         plan: &Plan,
-        rows: &Rows,
+        rows: &Cpu,
         fields: Vec<Vec<T>>,
     ) -> Result<Box<dyn Session>> {
         let fused = has_fused_multiply_add();
@@ -165,17 +165,17 @@ impl Backend for CpuBackend {
                     change: "leave the execution and the depth at auto, and pin out".to_owned(),
                 });
             }
-            return plan_rows(problem, device, &Options { execution: Execution::Stepwise, ..*options });
+            return plan_cpu(problem, device, &Options { execution: Execution::Stepwise, ..*options });
         }
         if options.pin {
             pin::cores(self.threads())?;
         }
-        let plan = plan_rows(problem, device, options)?;
+        let plan = plan_cpu(problem, device, options)?;
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         if plan.execution != Execution::Persistent || self.threads() <= cores {
             return Ok(plan);
         }
-        let mut plan = plan_rows(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
+        let mut plan = plan_cpu(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
         if options.execution == Execution::Persistent {
             let threads = self.threads();
             plan.notes.push(format!(
@@ -194,7 +194,7 @@ impl Backend for CpuBackend {
         self.ready()?;
         problem.check()?;
         check_fields(problem, &fields)?;
-        let Schedule::Rows(rows) = &plan.schedule else {
+        let Schedule::Cpu(rows) = &plan.schedule else {
             return Err(Error::Unsupported {
                 backend: "cpu",
                 reason: format!("the plan is for {}, in tiles", plan.device.name),

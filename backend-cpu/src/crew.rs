@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::thread;
 
-use abide_core::plan::{Levels, Wavefront};
+use abide_core::plan::{Levels, Tiling};
 use abide_core::{Real, Result};
 use core_affinity::CoreId;
 use rayon::prelude::*;
@@ -26,12 +26,12 @@ use crate::threads::refused;
 const SPINS: u32 = 4000;
 
 /// The tiles of a region, the streamed axis slowest, each axis cut evenly.
-pub fn tiles(region: &Region, wavefront: &Wavefront, stream: usize) -> Vec<Tile> {
+pub fn tiles(region: &Region, tiling: &Tiling, stream: usize) -> Vec<Tile> {
     let computed = [0, 1, 2].map(|axis| region.computed(axis));
     let cut = |axis: usize| {
         let Range { start, end } = computed[axis].clone();
         // A plan's numbers are anyone's to change.
-        let count = wavefront.tiles[axis].clamp(1, (end - start).max(1));
+        let count = tiling.tiles[axis].clamp(1, (end - start).max(1));
         (0..count).map(move |i| start + (end - start) * i / count..start + (end - start) * (i + 1) / count)
     };
     let mut tiles = Vec::new();

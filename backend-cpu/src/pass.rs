@@ -12,10 +12,10 @@ use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
+use crate::prefetch::Prefetch;
 use crate::region::Region;
 use crate::rings::{Storage, Walk, Window, padded};
 use crate::shared::Shared;
-use crate::streams::Stream;
 use crate::stretch::Stretch;
 use crate::sum::{Ahead, LINE_BYTES, Rows};
 use crate::tape::{RowAt, Tape};
@@ -60,7 +60,7 @@ struct Work<T> {
     /// The scalars of each stage whose scalars are the same in all rows.
     scalars: Vec<Vec<T>>,
     lines: Vec<LineAt>,
-    streams: Vec<Stream>,
+    prefetches: Vec<Prefetch>,
     /// For each output of the level at work, where its row begins in its ring or in the domain.
     begin: Vec<Walk>,
 }
@@ -73,7 +73,7 @@ impl<T: Real> Rings<T> {
             scratch: Scratch::new(region, &tapes, chunk)?,
             scalars: tapes.iter().map(|tape| Vec::with_capacity(tape.uniform.nodes.len())).collect(),
             lines: Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0)),
-            streams: Vec::new(),
+            prefetches: Vec::new(),
             begin: Vec::new(),
         };
         Ok(Rings { storages: Vec::new(), work })
@@ -144,7 +144,7 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
         tape.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
     }
     let window = pass.window(tile);
-    pass.streams(&mut work.streams);
+    pass.prefetches(&mut work.prefetches);
     let mut parts: Vec<Part<T>> = (0..levels.levels.len()).map(|level| pass.part(tile, level)).collect();
     let planes = |parts: &[Part<T>], level: usize| parts[level].span[levels.stream].clone();
     let lag = |level: usize| levels.levels[level].lag as isize;
@@ -231,11 +231,11 @@ impl<T: Real> Pass<'_, T> {
         // Along the second axis rows lie side by side, be they planes or the rows of one.
         let [slow, fast] = if self.levels.stream == 0 { [planes, rows] } else { [rows, planes] };
         // Most turns are part of a stretch.
-        let first = self.go_on(part, &work.streams, number, [slow.start, fast.start], &fast);
+        let first = self.go_on(part, &work.prefetches, number, [slow.start, fast.start], &fast);
         if slow.len() == 1 && first == fast.end {
             return;
         }
-        let Work { scratch, scalars, lines, begin, streams } = work;
+        let Work { scratch, scalars, lines, begin, prefetches } = work;
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
         let tape = &self.tapes[level.stage];
         let memory = Sources { now: self.now, storages };
@@ -251,7 +251,7 @@ impl<T: Real> Pass<'_, T> {
         for z in slow.clone() {
             let mut y = if z == slow.start { first } else { fast.start };
             while y < fast.end {
-                y = self.go_on(part, streams, number, [z, y], &fast);
+                y = self.go_on(part, prefetches, number, [z, y], &fast);
                 if y == fast.end {
                     break;
                 }
@@ -280,7 +280,7 @@ impl<T: Real> Pass<'_, T> {
                     });
                 }
                 let mut targets =
-                    Targets { pass: self, tile, level, number, part, streams, storages, begin, row: at, domain };
+                    Targets { pass: self, tile, level, number, part, prefetches, storages, begin, row: at, domain };
                 let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
                     row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
@@ -307,7 +307,7 @@ impl<T: Real> Pass<'_, T> {
     fn go_on(
         &self,
         part: &mut Part<T>,
-        streams: &[Stream],
+        prefetches: &[Prefetch],
         number: usize,
         at: [isize; 2],
         fast: &Range<isize>,
@@ -317,8 +317,8 @@ impl<T: Real> Pass<'_, T> {
         // SAFETY: by the contract of `advance` nobody writes what a tile reads, nor reads what it writes. The rings are
         // this thread's, borrowed while a tile is at work, and no level writes a plane that it reads for the row at work.
         unsafe { stretch.advance(rows) };
-        for stream in streams {
-            self.ask(stream, at, rows, number, &part.share);
+        for prefetch in prefetches {
+            self.ask(prefetch, at, rows, number, &part.share);
         }
         at[1] + rows as isize
     }

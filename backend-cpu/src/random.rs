@@ -1,6 +1,6 @@
 //! Random programs on random domains: the threaded path against the reference, bit for bit.
 
-use abide_core::plan::plan_rows;
+use abide_core::plan::plan_cpu;
 use abide_core::{Array, DType, Options, Problem, Real, Session};
 use abide_random::grown::{Case, cases};
 use abide_random::{Way, ways};
@@ -15,7 +15,7 @@ fn check<T: Real>(case: &Case, problem: &Problem, way: &Way, fused: bool) -> Res
     let mut expected = case.fields(problem);
     let fields = expected.iter().filter_map(T::slice).map(<[T]>::to_vec).collect();
     reference::advance(problem, &mut expected, first + second).unwrap();
-    let (plan, rows) = way.of(plan_rows(problem, &machine(2, 20e9), &Options::default()).unwrap(), 3);
+    let (plan, rows) = way.of(plan_cpu(problem, &machine(2, 20e9), &Options::default()).unwrap(), 3);
     let mut session = Threaded::<T>::open(problem, &plan, &rows, Workers::default(), fused, fields).unwrap();
     session.advance(first).unwrap();
     session.advance(second).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use abide_core::backend::{check_field, check_window};
-use abide_core::plan::{Levels, MAX_CPU_DEPTH, Rows};
+use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
 use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session, memory};
 use core_affinity::CoreId;
 use rayon::ThreadPool;
@@ -16,7 +16,7 @@ use crate::crew;
 use crate::pass::{Pass, Rings, Tile};
 use crate::region::Region;
 use crate::shared::Shared;
-use crate::sweep::{Band, Outputs, Stage, sweep};
+use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
 
 /// Who works for a session.
@@ -72,7 +72,7 @@ impl<T: Real> Threaded<T> {
     pub fn open(
         problem: &Problem,
         plan: &Plan,
-        rows: &Rows,
+        rows: &Cpu,
         Workers { pool, cores }: Workers,
         fused: bool,
         fields: Vec<Vec<T>>,
@@ -83,16 +83,16 @@ impl<T: Real> Threaded<T> {
         // A plan's fields are anyone's to change; scratch grows with both.
         let (threads, chunk) = (rows.threads.clamp(1, 4096), rows.chunk.clamp(1, 1 << 16));
         let region = Region::new(problem, threads, chunk);
-        let way = match &rows.wavefront {
+        let way = match &rows.tiling {
             None => {
                 let tapes: Vec<&Tape> = tapes.iter().collect();
                 let band = |units| Band::new(units, &region, &tapes, chunk);
                 Way::Stepwise(region.bands(threads).into_iter().map(band).collect::<Result<_>>()?)
             }
-            Some(wavefront) => {
+            Some(tiling) => {
                 let depth = plan.depth.clamp(1, MAX_CPU_DEPTH) as usize;
-                let levels = Levels::new(problem, depth, wavefront.block);
-                let tiles = crew::tiles(&region, wavefront, levels.stream);
+                let levels = Levels::new(problem, depth, tiling.block);
+                let tiles = crew::tiles(&region, tiling, levels.stream);
                 let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk));
                 let rings = rings.collect::<Result<_>>()?;
                 let persistent = plan.execution == Execution::Persistent;

@@ -7,9 +7,9 @@ use abide_core::plan::Level;
 
 use crate::chunk::Sink;
 use crate::pass::{Pass, Tile};
+use crate::prefetch::Prefetch;
 use crate::rings::Walk;
 use crate::shared::Shared;
-use crate::streams::Stream;
 use crate::stretch::Stretch;
 
 /// What a level does in a tile.
@@ -37,7 +37,7 @@ pub struct Targets<'a, T> {
     /// What the level does in the tile.
     pub part: &'a Part<T>,
     /// What memory is asked for with each row.
-    pub streams: &'a [Stream],
+    pub prefetches: &'a [Prefetch],
     /// The rings' storages.
     pub storages: &'a [Shared<'a, T>],
     /// For each output, where its rows begin in its ring or in the domain.
@@ -65,8 +65,8 @@ unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
 
     #[inline(always)]
     fn done(&mut self, rows: usize) {
-        for stream in self.streams {
-            self.pass.ask(stream, self.row, rows, self.number, &self.part.share);
+        for prefetch in self.prefetches {
+            self.pass.ask(prefetch, self.row, rows, self.number, &self.part.share);
         }
         for output in 0..self.begin.len() {
             if self.part.keeps {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{Rows, Schedule};
+use abide_core::plan::{Cpu, Schedule};
 use abide_core::{
     Array, Backend, Boundaries, Boundary, DType, Depth, Execution, Options, Parameter, Problem, Program, Scope, Shape,
     Start, Stencil, catalogue,
@@ -40,11 +40,11 @@ fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Arra
     for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
         let depth = if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(random.u32(1..=3)) };
         let mut plan = backend.plan(problem, &Options { execution, depth, ..Options::default() }).unwrap();
-        if let Schedule::Rows(rows) = &mut plan.schedule {
+        if let Schedule::Cpu(rows) = &mut plan.schedule {
             rows.chunk = chunk;
-            if let Some(wavefront) = &mut rows.wavefront {
-                wavefront.block = random.usize(1..=5);
-                wavefront.tiles = wavefront.tiles.map(|tiles| tiles.max(random.usize(1..=3)));
+            if let Some(tiling) = &mut rows.tiling {
+                tiling.block = random.usize(1..=5);
+                tiling.tiles = tiling.tiles.map(|tiles| tiles.max(random.usize(1..=3)));
             }
         }
         let mut session = backend.open(problem, &plan, fields.clone()).unwrap();
@@ -152,8 +152,8 @@ fn deep_passes() {
             let options =
                 Options { execution: Execution::Persistent, depth: Depth::Steps(depth), ..Options::default() };
             let mut plan = backend.plan(&problem, &options).unwrap();
-            if let Schedule::Rows(Rows { wavefront: Some(wavefront), .. }) = &mut plan.schedule {
-                (wavefront.block, wavefront.tiles) = (block, tiles);
+            if let Schedule::Cpu(Cpu { tiling: Some(tiling), .. }) = &mut plan.schedule {
+                (tiling.block, tiling.tiles) = (block, tiles);
             }
             let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
             session.advance(40).unwrap();

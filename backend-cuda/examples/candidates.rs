@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Options, Schedule, sweep_plans};
+use abide_core::plan::{Execution, Options, Schedule, persistent_plans};
 use abide_core::{Array, Backend, Problem, Result, Shape, Start, catalogue};
 use abide_cuda::CudaBackend;
 
@@ -32,7 +32,7 @@ fn main() -> Result<()> {
         let compiled = session.plan().compiled.first().map(|c| (c.registers, c.spill_bytes));
         let threads = session
             .plan()
-            .sweep()
+            .persistent()
             .map(|s| (s.threads, s.cells_per_thread, s.tiles, s.chunk, s.blocks_per_multiprocessor));
         Ok((
             (shape.cells() as u64 * steps) as f64 / seconds[2] / 1e9,
@@ -45,9 +45,9 @@ fn main() -> Result<()> {
         Err(error) => println!("failed: {error}"),
     }
     let ahead: Option<usize> = rest.get(1).and_then(|n| n.parse().ok());
-    for mut plan in sweep_plans(&problem, backend.device(), &options)?.into_iter().take(count) {
-        if let (Schedule::Sweep(sweep), Some(ahead)) = (&mut plan.schedule, ahead) {
-            sweep.halo_ahead = ahead;
+    for mut plan in persistent_plans(&problem, backend.device(), &options)?.into_iter().take(count) {
+        if let (Schedule::Persistent(persistent), Some(ahead)) = (&mut plan.schedule, ahead) {
+            persistent.halo_ahead = ahead;
         }
         match time(&plan) {
             Ok((rate, words)) => println!("{rate:8.1} GCells/s  {words}"),

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::plan::krylov::{forms, plan_krylov, plan_krylov_form};
+use abide_core::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
     GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions, SolvePlan,
     SolverError,
@@ -157,9 +157,13 @@ fn main() -> Result<()> {
                 line(&format!("{method} {cache}"), plan_krylov(&matrix, &device, &options), &options);
             }
         }
-        for form in forms(&matrix, &device) {
+        for configuration in configurations(&matrix, &device) {
             let options = SolveOptions::with_method(method.unwrap_or(Method::SingleReductionCg));
-            line(&format!("{} form", options.method), plan_krylov_form(&matrix, &device, &options, &form), &options);
+            line(
+                &format!("{} form", options.method),
+                plan_krylov_configuration(&matrix, &device, &options, &configuration),
+                &options,
+            );
         }
     }
     Ok(())

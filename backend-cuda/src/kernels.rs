@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::stream::Form;
-use abide_core::plan::{Compiled, Depth, Options, stream_plans};
+use abide_core::plan::streaming::warp::Configuration;
+use abide_core::plan::{Compiled, Depth, Options, streaming_plans};
 use abide_core::{DeviceSpec, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
@@ -22,7 +22,7 @@ pub fn target(device: &DeviceSpec) -> String {
 
 /// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent one, of plans
 /// with fewer planes in registers, halving the interval between what fits and what does not, to an eighth of what was
-/// planned; for a streaming one, of other forms.
+/// planned; for a streaming one, of other configurations.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -34,7 +34,7 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         Ok((plan, cubin, spilled))
     };
     let mut best = compile(plan)?;
-    if plan.stream().is_some() {
+    if plan.warp_streaming().is_some() {
         for other in other_streams(problem, plan) {
             if best.2 == 0 {
                 break;
@@ -46,13 +46,13 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
         return Ok(noted(best, 0));
     }
-    let Some(sweep) = plan.sweep().filter(|sweep| best.2 > 0 && sweep.planes_registers > 0) else {
+    let Some(persistent) = plan.persistent().filter(|persistent| best.2 > 0 && persistent.planes_registers > 0) else {
         return Ok(noted(best, 0));
     };
-    let (planned, finest) = (sweep.planes_registers, sweep.chunk.max(sweep.planes_registers / 8));
+    let (planned, finest) = (persistent.planes_registers, persistent.chunk.max(persistent.planes_registers / 8));
     let (mut fits, mut spills) = (None, planned);
     while spills - fits.unwrap_or(0) > finest || fits.is_none() {
-        let planes = (fits.unwrap_or(0) + spills) / 2 / sweep.chunk * sweep.chunk;
+        let planes = (fits.unwrap_or(0) + spills) / 2 / persistent.chunk * persistent.chunk;
         let tried = compile(&plan.with_planes_in_registers(problem, planes))?;
         if tried.2 == 0 || planes == 0 {
             (fits, best) = (Some(planes), tried);
@@ -70,15 +70,15 @@ fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
 /// The most streams that are compiled in search of one that does not spill.
 const STREAMS_TRIED: usize = 8;
 
-/// Streams of other forms, the one of the least estimate first; as deep as `plan` where its depth was asked for.
+/// Streams of other configurations, the one of the least estimate first; as deep as `plan` where its depth was asked for.
 fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
-    let asked = plan.stream().is_some_and(|stream| stream.depth_asked);
+    let asked = plan.warp_streaming().is_some_and(|stream| stream.depth_asked);
     let depth = if asked { Depth::Steps(plan.depth) } else { Depth::Auto };
     let options = Options { depth, ..Options::default() };
-    let shape = |plan: &Plan| plan.stream().map(|stream| Form { waves: 0, ..stream.form() });
+    let shape = |plan: &Plan| plan.warp_streaming().map(|stream| Configuration { waves: 0, ..stream.configuration() });
     let mut shapes = vec![shape(plan)];
     // That plans can be made is known: one was.
-    let all = stream_plans(problem, &plan.device, &options).unwrap_or_default();
+    let all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
     let fresh = all.into_iter().filter(|other| {
         let shape = shape(other);
         let is_fresh = !shapes.contains(&shape);

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use abide_core::plan::{Sweep, Synchronisation};
+use abide_core::plan::{self, Synchronisation};
 use abide_core::{Error, Plan, Result};
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
@@ -18,7 +18,7 @@ const FLAG_BYTES: usize = 128;
 /// A cooperative launch an epoch.
 pub(crate) struct Persistent {
     function: CudaFunction,
-    sweep: Sweep,
+    plan: plan::Persistent,
     flags: CudaSlice<u8>,
     /// The most steps of one launch: the flags count finished stages in 32 bits.
     most_steps: u64,
@@ -26,29 +26,30 @@ pub(crate) struct Persistent {
 
 impl Persistent {
     pub fn new(plan: &Plan, fields: &Fields, kernels: &Kernels) -> Result<Self> {
-        let Some(sweep) = plan.sweep().cloned() else {
-            return Err(Error::invalid("plan", "it is not persistent", "make it with plan_sweep"));
+        let Some(persistent) = plan.persistent().cloned() else {
+            return Err(Error::invalid("plan", "it is not persistent", "make it with plan_persistent"));
         };
-        let function = kernels.function(cuda::PERSISTENT_ENTRY, sweep.shared_bytes)?;
-        let threads = sweep.threads_per_block() as u32;
+        let function = kernels.function(cuda::PERSISTENT_ENTRY, persistent.shared_bytes)?;
+        let threads = persistent.threads_per_block() as u32;
         // Blocks wait for each other: all of them must be on the device at once, or the kernel would never end.
         let resident = function
-            .occupancy_max_active_blocks_per_multiprocessor(threads, sweep.shared_bytes, None)
+            .occupancy_max_active_blocks_per_multiprocessor(threads, persistent.shared_bytes, None)
             .map_err(during("asking for the occupancy"))? as usize
             * plan.device.multiprocessors;
-        if resident < sweep.blocks {
+        if resident < persistent.blocks {
             return Err(Error::limit(
                 "co-resident blocks of a persistent kernel",
-                sweep.blocks,
+                persistent.blocks,
                 resident,
                 "use --execution stepwise, or another cache policy",
             ));
         }
-        let flags = fields.stream.alloc_zeros::<u8>(sweep.blocks * FLAG_BYTES).map_err(during("allocating flags"))?;
+        let flags =
+            fields.stream.alloc_zeros::<u8>(persistent.blocks * FLAG_BYTES).map_err(during("allocating flags"))?;
         // All blocks count on one flag where all wait for all.
-        let counted = if sweep.synchronisation == Synchronisation::Grid { sweep.blocks as u64 } else { 1 };
+        let counted = if persistent.synchronisation == Synchronisation::Grid { persistent.blocks as u64 } else { 1 };
         let a_step = counted * fields.problem.program.stages().len() as u64;
-        Ok(Persistent { function, sweep, flags, most_steps: u64::from(u32::MAX / 2) / a_step.max(1) })
+        Ok(Persistent { function, plan: persistent, flags, most_steps: u64::from(u32::MAX / 2) / a_step.max(1) })
     }
 }
 
@@ -65,7 +66,7 @@ impl Launcher for Persistent {
         let stream = fields.stream.cu_stream();
         let mut flags = self.flags.device_ptr(&fields.stream).0;
         // SAFETY: the flags are as long as allocated; the stream orders this before the launch.
-        unsafe { result::memset_d8_async(flags, 0, self.sweep.blocks * FLAG_BYTES, stream) }
+        unsafe { result::memset_d8_async(flags, 0, self.plan.blocks * FLAG_BYTES, stream) }
             .map_err(during("clearing flags"))?;
         let mut buffers = fields.pointers(&fields.flips(0, 0));
         // At most `most_steps`, which 32 bits hold.
@@ -81,9 +82,9 @@ impl Launcher for Persistent {
         unsafe {
             result::launch_cooperative_kernel(
                 self.function.cu_function(),
-                (self.sweep.blocks as u32, 1, 1),
-                (self.sweep.threads_per_block() as u32, 1, 1),
-                self.sweep.shared_bytes as u32,
+                (self.plan.blocks as u32, 1, 1),
+                (self.plan.threads_per_block() as u32, 1, 1),
+                self.plan.shared_bytes as u32,
                 stream,
                 &mut arguments,
             )

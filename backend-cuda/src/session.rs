@@ -34,9 +34,9 @@ pub(crate) fn launcher(
     nvrtc: &Arc<Nvrtc>,
 ) -> Result<Box<dyn Launcher>> {
     Ok(match plan.schedule {
-        Schedule::Sweep(_) => Box::new(Persistent::new(plan, fields, kernels)?),
-        Schedule::Stream(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => {
+        Schedule::Persistent(_) => Box::new(Persistent::new(plan, fields, kernels)?),
+        Schedule::WarpStreaming(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
+        Schedule::Stepwise(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) | Schedule::Cpu(_) => {
             Box::new(Stepwise::new(plan, kernels)?)
         }
     })

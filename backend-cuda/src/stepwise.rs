@@ -35,8 +35,8 @@ unsafe impl Send for Stepwise {}
 
 impl Stepwise {
     pub fn new(plan: &Plan, kernels: &Kernels) -> Result<Self> {
-        let Some(tiles) = plan.tiles() else {
-            return Err(Error::invalid("plan", "it has no tiles", "make it with plan_tiles"));
+        let Some(tiles) = plan.stepwise() else {
+            return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
         };
         let blocks: usize = tiles.blocks(plan.shape.padded()).iter().product();
         let blocks = u32::try_from(blocks)

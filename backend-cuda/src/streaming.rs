@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::plan::Stream;
-use abide_core::plan::stream::{Form, plan_form};
+use abide_core::plan::WarpStreaming;
+use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
 use abide_core::{Error, Plan, Result};
 use abide_shaders::cuda;
 use cudarc::driver::{CudaFunction, result};
@@ -18,7 +18,7 @@ use crate::session::Launcher;
 /// A kernel that advances `stream.depth` steps.
 struct Pass {
     function: CudaFunction,
-    stream: Stream,
+    stream: WarpStreaming,
 }
 
 /// A launch a pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of one step,
@@ -31,7 +31,7 @@ pub(crate) struct Streaming {
 }
 
 impl Pass {
-    fn new(stream: &Stream, kernels: &Kernels) -> Result<Pass> {
+    fn new(stream: &WarpStreaming, kernels: &Kernels) -> Result<Pass> {
         let function = kernels.function(cuda::STREAM_ENTRY, stream.shared_bytes)?;
         Ok(Pass { function, stream: stream.clone() })
     }
@@ -39,8 +39,8 @@ impl Pass {
 
 impl Streaming {
     pub fn new(plan: &Plan, kernels: &Kernels, nvrtc: &Arc<Nvrtc>) -> Result<Self> {
-        let Some(stream) = plan.stream() else {
-            return Err(Error::invalid("plan", "it does not stream", "make it with plan_stream"));
+        let Some(stream) = plan.warp_streaming() else {
+            return Err(Error::invalid("plan", "it does not stream", "make it with plan_streaming"));
         };
         let mut passes = vec![Some(Pass::new(stream, kernels)?)];
         let mut depth = stream.depth / 2;
@@ -59,11 +59,11 @@ impl Streaming {
         if self.passes[number].is_some() {
             return Ok(());
         }
-        let Some(stream) = self.plan.stream() else { return Ok(()) };
-        let form = Form { depth: self.depth(number) as usize, ..stream.form() };
-        let shallower = plan_form(&fields.problem, &self.plan.device, &form).ok_or_else(|| {
+        let Some(stream) = self.plan.warp_streaming() else { return Ok(()) };
+        let configuration = Configuration { depth: self.depth(number) as usize, ..stream.configuration() };
+        let shallower = plan_configuration(&fields.problem, &self.plan.device, &configuration).ok_or_else(|| {
             Error::invalid(
-                format!("a pass of {} steps", form.depth),
+                format!("a pass of {} steps", configuration.depth),
                 "it does not fit the device",
                 "use another --depth",
             )
@@ -71,7 +71,7 @@ impl Streaming {
         let (plan, cubin) =
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;
         let loaded = Kernels::load(&fields.context, cubin)?;
-        let Some(stream) = plan.stream() else { return Ok(()) };
+        let Some(stream) = plan.warp_streaming() else { return Ok(()) };
         self.passes[number] = Some(Pass::new(stream, &loaded)?);
         Ok(())
     }

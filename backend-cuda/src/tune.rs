@@ -118,7 +118,7 @@ fn brief(error: &Error) -> String {
 fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -> Vec<Result<(Plan, Cubin)>> {
     let compile = |number: usize, plan: &Plan| {
         // A stream that spills is left out here; a session would open another in its place, and so does the own choice.
-        if number == 0 || plan.stream().is_none() {
+        if number == 0 || plan.warp_streaming().is_none() {
             return fit(nvrtc, problem, plan, target);
         }
         let cubin = cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)?;

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use abide_core::plan::sweep::Synchronisation;
-use abide_core::plan::{CachePolicy, stream, sweep};
+use abide_core::plan::persistent::Synchronisation;
+use abide_core::plan::streaming::warp;
+use abide_core::plan::{CachePolicy, persistent};
 use abide_core::{
     Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape, Start,
     Stencil, catalogue,
@@ -83,10 +84,10 @@ struct Case {
 }
 
 enum How {
-    Streaming(stream::Form),
+    Streaming(warp::Configuration),
     /// A persistent kernel on so many multiprocessors, with so many planes in registers, for so many steps.
     Persistent {
-        form: sweep::Form,
+        configuration: persistent::Configuration,
         multiprocessors: usize,
         planes_registers: usize,
         steps: u64,
@@ -103,7 +104,7 @@ const fn streaming(
     carried_shared: usize,
     blocks_per_multiprocessor: usize,
 ) -> How {
-    How::Streaming(stream::Form {
+    How::Streaming(warp::Configuration {
         depth,
         warps,
         cells_per_thread,
@@ -155,12 +156,12 @@ const CASES: [Case; 15] = [
     // Planes in registers and in shared memory; blocks that wait for their neighbours.
     Case { name: "persistent-star", program: "2d13pt", extents: &[61, 201], dtype: DType::F64, boundaries: "y=fixed,x=periodic",
         architecture: 800, plan: How::Persistent {
-            form: sweep::Form { threads: [1, 96], cells_per_thread: [1, 2], blocks_per_multiprocessor: 2, chunk: 2 },
+            configuration: persistent::Configuration { threads: [1, 96], cells_per_thread: [1, 2], blocks_per_multiprocessor: 2, chunk: 2 },
             multiprocessors: 2, planes_registers: 4, steps: 5, synchronisation: Synchronisation::Neighbours } },
     // More tiles than blocks; blocks that wait for all, at a counter.
     Case { name: "persistent-cube", program: "3d7pt", extents: &[12, 17, 67], dtype: DType::F64, boundaries: "mirror",
         architecture: 800, plan: How::Persistent {
-            form: sweep::Form { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
+            configuration: persistent::Configuration { threads: [4, 16], cells_per_thread: [2, 2], blocks_per_multiprocessor: 4, chunk: 1 },
             multiprocessors: 2, planes_registers: 1, steps: 5, synchronisation: Synchronisation::Grid } },
 ];
 
@@ -180,22 +181,26 @@ impl Case {
     fn plan(&self, problem: &Problem) -> Result<Plan> {
         let mut device = DeviceSpec::preset("h200")?;
         device.multiprocessors = 1;
-        let none = || Error::invalid(format!("the form of {}", self.name), "it does not fit", "give another");
+        let none = || Error::invalid(format!("the configuration of {}", self.name), "it does not fit", "give another");
         match &self.plan {
-            How::Streaming(form) => {
-                let plan = stream::plan_form(problem, &device, form).ok_or_else(none)?;
-                let stream = plan.stream().ok_or_else(none)?;
-                assert_eq!(stream.form(), *form, "{}", self.name);
+            How::Streaming(configuration) => {
+                let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
+                let stream = plan.warp_streaming().ok_or_else(none)?;
+                assert_eq!(stream.configuration(), *configuration, "{}", self.name);
                 assert!(stream.shares > 1, "{}: one block", self.name);
                 Ok(plan)
             }
-            How::Persistent { form, multiprocessors, planes_registers, synchronisation, .. } => {
+            How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
                 device.multiprocessors = *multiprocessors;
-                let plan = sweep::plan_form(problem, &device, CachePolicy::Mixed, form).ok_or_else(none)?;
+                let plan = persistent::plan_configuration(problem, &device, CachePolicy::Mixed, configuration)
+                    .ok_or_else(none)?;
                 let plan = plan.with_planes_in_registers(problem, *planes_registers);
-                let sweep = plan.sweep().ok_or_else(none)?;
-                assert_eq!((sweep.planes_registers, sweep.synchronisation), (*planes_registers, *synchronisation));
-                assert!(sweep.blocks > 1 && sweep.planes_shared > 0, "{}: {sweep:?}", self.name);
+                let persistent = plan.persistent().ok_or_else(none)?;
+                assert_eq!(
+                    (persistent.planes_registers, persistent.synchronisation),
+                    (*planes_registers, *synchronisation)
+                );
+                assert!(persistent.blocks > 1 && persistent.planes_shared > 0, "{}: {persistent:?}", self.name);
                 Ok(plan)
             }
         }
@@ -203,7 +208,7 @@ impl Case {
 
     fn steps(&self) -> u64 {
         match &self.plan {
-            How::Streaming(form) => form.depth as u64,
+            How::Streaming(configuration) => configuration.depth as u64,
             How::Persistent { steps, .. } => *steps,
         }
     }
@@ -214,7 +219,7 @@ impl Case {
         let problem = self.problem().map_err(said)?;
         let plan = self.plan(&problem).map_err(said)?;
         let text = abide_shaders::cuda::kernel(&problem, &plan).map_err(said)?;
-        let words = if plan.stream().is_some() { rig::STREAMING } else { rig::PERSISTENT };
+        let words = if plan.warp_streaming().is_some() { rig::STREAMING } else { rig::PERSISTENT };
         let text = rig::replaced(&rig::rewritten(&text, words)?, changes)?;
         let start: Vec<Array> = (1..=problem.program.fields().len() as u64)
             .map(|seed| Start::Random { seed, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))

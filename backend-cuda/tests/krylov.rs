@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::plan::krylov::{forms, plan_krylov_form};
+use abide_core::plan::krylov::{configurations, plan_krylov_configuration};
 use abide_core::solver::{
     BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial,
     SolveCache, SolveOptions, SolverError,
@@ -150,8 +150,14 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let (wrong, runs) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     // A method's kernels take minutes to compile for one matrix, so that each of these is one item.
     let of_matrix = |matrix| {
-        let forms = forms(matrix, backend.device()).into_iter().map(|form| (Preconditioning::Jacobi, Some(form)));
-        Preconditioning::ALL.into_iter().map(|preconditioner| (preconditioner, None)).chain(forms).collect::<Vec<_>>()
+        let configurations = configurations(matrix, backend.device())
+            .into_iter()
+            .map(|configuration| (Preconditioning::Jacobi, Some(configuration)));
+        Preconditioning::ALL
+            .into_iter()
+            .map(|preconditioner| (preconditioner, None))
+            .chain(configurations)
+            .collect::<Vec<_>>()
     };
     let all: Vec<_> = matrices
         .iter()
@@ -162,7 +168,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
                 .flat_map(move |method| ways.clone().into_iter().map(move |way| (named, method, way)))
         })
         .collect();
-    each(&all, |((name, matrix), method, (preconditioner, form))| {
+    each(&all, |((name, matrix), method, (preconditioner, configuration))| {
         let (method, preconditioner) = (*method, *preconditioner);
         let run = |what: &dyn Display, outcome: Result<(), String>| {
             runs.fetch_add(1, Ordering::Relaxed);
@@ -184,9 +190,9 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
             Err(error) => return run(&preconditioner, Err(error.to_string())),
         };
         // One form of the plan: products, one block, clusters, the grid.
-        if let Some(form) = form {
-            if let Ok(plan) = plan_krylov_form(matrix, backend.device(), &options, form) {
-                run(&format_args!("{form:?}"), check(&backend, matrix, &options, &plan, &expected));
+        if let Some(configuration) = configuration {
+            if let Ok(plan) = plan_krylov_configuration(matrix, backend.device(), &options, configuration) {
+                run(&format_args!("{configuration:?}"), check(&backend, matrix, &options, &plan, &expected));
             }
             return;
         }

@@ -20,7 +20,7 @@ use abide_core::solver::{Matrix, Method, Parameters, PipelinedCg, Preconditionin
 use abide_core::sparse::{Csr, Triplets, laplacian_2d};
 use abide_core::{Array, DType};
 
-use cases::{cases, form, gmres, options};
+use cases::{cases, configuration, gmres, options};
 use common::present;
 use solver::{Case, End};
 use systems::{hub, wind};
@@ -40,9 +40,14 @@ fn recurrences_that_lose_the_residual_start_anew() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let method = Method::PipelinedCg(PipelinedCg { replacement: 0 });
     let options = options(method, Preconditioning::None, SolveCache::Auto);
-    let form = form(Space::Block, 1, Division::Merged { items: 7 });
-    let cases =
-        [2111, 1700].map(|rows| Case { name: "lost", matrix: hub(rows, DType::F32), options, form, shared: None });
+    let configuration = configuration(Space::Block, 1, Division::Merged { items: 7 });
+    let cases = [2111, 1700].map(|rows| Case {
+        name: "lost",
+        matrix: hub(rows, DType::F32),
+        options,
+        configuration,
+        shared: None,
+    });
     solver::all(&cases, |case| {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
@@ -73,7 +78,7 @@ fn energies_below_rounding_end_a_run() {
             name: "energy",
             matrix: laplacian_2d(9, 11, DType::F64).unwrap().into(),
             options: options(method, Preconditioning::None, SolveCache::Mixed),
-            form: form(Space::Grid, 2, Division::Split { lanes: 2 }),
+            configuration: configuration(Space::Grid, 2, Division::Split { lanes: 2 }),
             shared: None,
         },
         right: Array::from_fn(DType::F64, 99, |i| ((i * 7) % 11) as f64 - 4.0),
@@ -105,7 +110,7 @@ fn cycles_end_as_the_reference_ends_them() {
             name,
             matrix,
             options: options(gmres(restart), Preconditioning::None, SolveCache::Mixed),
-            form: form(Space::Grid, 2, Division::Split { lanes: 2 }),
+            configuration: configuration(Space::Grid, 2, Division::Split { lanes: 2 }),
             shared: None,
         },
         right,

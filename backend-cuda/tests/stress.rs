@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
-use abide_core::plan::{plan, stream_plans, sweep_plans};
+use abide_core::plan::{persistent_plans, plan, streaming_plans};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start};
 use abide_cpu::CpuBackend;
 use abide_cuda::CudaBackend;
@@ -58,10 +58,10 @@ fn plans(device: &DeviceSpec, problem: &Problem, number: usize, rng: &mut Rng) -
         let options = Options { execution: Execution::Persistent, cache: policies[turn], ..own };
         for (kind, plan) in [
             ("planned", able(plan(problem, device, &options))?),
-            ("random", sweep_plans(problem, device, &options).ok().and_then(|all| pick(all, rng))),
+            ("random", persistent_plans(problem, device, &options).ok().and_then(|all| pick(all, rng))),
         ] {
             let Some(plan) = plan else { continue };
-            let waits = plan.sweep().map(|sweep| sweep.synchronisation);
+            let waits = plan.persistent().map(|persistent| persistent.synchronisation);
             plans.push((format!("persistent, {kind}"), plan.clone()));
             // All blocks may wait for all wherever it would do to wait for the neighbours.
             if waits == Some(Synchronisation::Neighbours) {
@@ -72,7 +72,7 @@ fn plans(device: &DeviceSpec, problem: &Problem, number: usize, rng: &mut Rng) -
     for depth in [Depth::Auto, Depth::Steps(rng.u32(1..=8))] {
         let options = Options { execution: Execution::Streaming, depth, ..own };
         plans.extend(able(plan(problem, device, &options))?.map(|plan| ("streaming, planned".to_owned(), plan)));
-        let random = stream_plans(problem, device, &options).ok().and_then(|all| pick(all, rng));
+        let random = streaming_plans(problem, device, &options).ok().and_then(|all| pick(all, rng));
         plans.extend(random.map(|plan| ("streaming, random".to_owned(), plan)));
     }
     Ok(plans)
@@ -83,15 +83,15 @@ fn pick(mut plans: Vec<Plan>, rng: &mut Rng) -> Option<Plan> {
 }
 
 fn for_all(mut plan: Plan) -> Plan {
-    if let Schedule::Sweep(sweep) = &mut plan.schedule {
-        sweep.synchronisation = Synchronisation::Grid;
+    if let Schedule::Persistent(persistent) = &mut plan.schedule {
+        persistent.synchronisation = Synchronisation::Grid;
     }
     plan
 }
 
 /// By what the blocks of a plan share a domain: 0 they wait for their neighbours, 1 for all, 2 they stream.
 fn protocol(plan: &Plan) -> usize {
-    match plan.sweep().map(|sweep| sweep.synchronisation) {
+    match plan.persistent().map(|persistent| persistent.synchronisation) {
         Some(Synchronisation::Neighbours) => 0,
         Some(Synchronisation::Grid) => 1,
         None => 2,

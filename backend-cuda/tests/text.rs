@@ -98,10 +98,10 @@ fn planes_in_registers_do_not_spill() {
         let asked = plan(&problem, device, &options).unwrap();
         let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, &problem, &asked, &target(device)).unwrap();
         let worst = cubin.report.iter().map(|c| c.spill_bytes).max().unwrap_or(0);
-        let [asked, used] = [&asked, &kept].map(|plan| plan.sweep().unwrap().planes_registers);
+        let [asked, used] = [&asked, &kept].map(|plan| plan.persistent().unwrap().planes_registers);
         println!("{name} {dtype} {}: {used} of {asked} planes in registers, {:?}", device.name, cubin.report);
         assert!(worst == 0 || used == 0, "{name} {dtype} {} spills {worst} bytes", device.name);
-        assert!(cubin.report[0].registers <= kept.sweep().unwrap().registers);
+        assert!(cubin.report[0].registers <= kept.persistent().unwrap().registers);
         assert!(worst == 0 || kept.notes.iter().any(|note| note.contains("spills")));
         assert_eq!(kept.compiled, cubin.report);
     }
@@ -139,7 +139,7 @@ fn streaming_plans_do_not_spill() {
         let (kept, cubin): (Plan, _) = abide_cuda::fit(&nvrtc, problem, plan, &target).unwrap();
         assert_eq!(kept.compiled, cubin.report);
         for kernel in &cubin.report {
-            let (bytes, registers) = (kernel.spill_bytes, kept.stream().unwrap().registers);
+            let (bytes, registers) = (kernel.spill_bytes, kept.warp_streaming().unwrap().registers);
             let words = format!("{} {} {target}: {}", problem.program.name(), problem.dtype, kept.summary());
             println!("{words}: {} of {registers} registers, {bytes} bytes spilled", kernel.registers);
             assert!(kernel.registers <= registers, "{words}: {} of {registers} registers", kernel.registers);

@@ -85,7 +85,10 @@ fn the_winner_is_right_and_is_kept() {
         if noted(&kept, "kept from") {
             let same = match (Recipe::of(&kept), Recipe::of(&tuned)) {
                 // Whether all stays on the chip is no choice.
-                (Some(Recipe::Sweep { form: a, .. }), Some(Recipe::Sweep { form: b, .. })) => a == b,
+                (
+                    Some(Recipe::Persistent { configuration: a, .. }),
+                    Some(Recipe::Persistent { configuration: b, .. }),
+                ) => a == b,
                 (a, b) => a == b,
             };
             assert!(same, "{} is no {}", kept.summary(), tuned.summary());

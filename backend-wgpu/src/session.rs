@@ -52,7 +52,7 @@ impl WgpuSession {
     ) -> Result<WgpuSession> {
         check_fields(problem, &fields)?;
         let stages = problem.program.stages();
-        let fields_of_pass: Vec<Vec<usize>> = if plan.blocks().is_some() || plan.planes().is_some() {
+        let fields_of_pass: Vec<Vec<usize>> = if plan.overlapped().is_some() || plan.portable_streaming().is_some() {
             vec![(0..problem.program.fields().len()).filter(|&field| problem.program.is_written(field)).collect()]
         } else {
             stages.iter().map(|stage| stage.writes.clone()).collect()

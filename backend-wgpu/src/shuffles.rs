@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{Recipe, planes};
+use abide_core::plan::{Recipe, streaming};
 use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Options, Plan, Problem, Session, Shape, catalogue};
 use abide_shaders::wgsl;
 
@@ -66,11 +66,12 @@ fn shuffles_hand_over_what_slots_do() {
             let problem = problem(name, &extents, boundary);
             let plan = |handover| {
                 let (threads, cells) = ([1, SUBGROUP], [1, columns]);
-                let form = planes::Form { depth, threads, cells, ahead: 2, handover, shares: 2 };
-                Recipe::Planes { form }.plan(&problem, &device, &Options::default())
+                let configuration =
+                    streaming::portable::Configuration { depth, threads, cells, ahead: 2, handover, shares: 2 };
+                Recipe::PortableStreaming { configuration }.plan(&problem, &device, &Options::default())
             };
-            let shuffled = plan(planes::Handover::Shuffles).unwrap_or_else(|| panic!("{name} {boundary}"));
-            let slots = plan(planes::Handover::DoubleSlots).unwrap();
+            let shuffled = plan(streaming::portable::Handover::Shuffles).unwrap_or_else(|| panic!("{name} {boundary}"));
+            let slots = plan(streaming::portable::Handover::DoubleSlots).unwrap();
             assert_eq!(wgsl::kernels(&problem, &shuffled).unwrap()[0].workgroup_bytes, 0);
             let expected = after(&backend, &problem, &slots, 2, false);
             let got = after(&backend, &problem, &shuffled, 2, true);

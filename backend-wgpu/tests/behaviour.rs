@@ -26,7 +26,7 @@ fn entry(name: &str, dimensions: usize) -> Program {
 fn tiled(backend: &WgpuBackend, problem: &Problem, tile: [usize; 3], threads: [usize; 3], staged: bool) -> Plan {
     let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
     let mut plan = backend.plan(problem, &stepwise).unwrap();
-    if let Schedule::Tiles(tiles) = &mut plan.schedule {
+    if let Schedule::Stepwise(tiles) = &mut plan.schedule {
         (tiles.tile, tiles.threads) = (tile, threads);
         tiles.shared_bytes.fill(usize::from(staged));
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::plan::{Execution, plan_portable, plan_tiles};
+use abide_core::plan::{Execution, plan_portable, plan_stepwise};
 use abide_core::{Array, DType, DeviceSpec, Error, Options, Plan, Problem, catalogue};
 use abide_wgpu::WgpuBackend;
 use common::random::{boundary, check_cuts, program};
@@ -18,7 +18,8 @@ fn binding(backend: &WgpuBackend, bytes: u64) -> DeviceSpec {
 /// A launch a stage with fields in that many buffers.
 fn plan(backend: &WgpuBackend, problem: &Problem, pieces: u64) -> Plan {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
-    plan_tiles(problem, &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)), &Options::default()).unwrap()
+    plan_stepwise(problem, &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)), &Options::default())
+        .unwrap()
 }
 
 fn after(backend: &WgpuBackend, problem: &Problem, plan: &Plan, fields: &[Array], steps: u64) -> Vec<Array> {
@@ -43,7 +44,7 @@ fn pieces_have_the_bits_of_the_whole() {
         println!("seed {seed}: {} {} {boundary} {:?}", problem.program.name(), problem.shape, split.notes);
         check_plan(&backend, &problem, &split, &fields, 3);
         check_cuts(&backend, &problem, &split, &fields, 5, &mut rng);
-        let whole = plan_tiles(&problem, backend.device(), &Options::default()).unwrap();
+        let whole = plan_stepwise(&problem, backend.device(), &Options::default()).unwrap();
         let [expected, got] = [&whole, &split].map(|plan| after(&backend, &problem, plan, &fields, 5));
         assert!(got.iter().zip(&expected).all(|(a, b)| a.same_bits(b)), "seed {seed}");
     }
@@ -83,7 +84,7 @@ fn what_splits_is_said() {
     let streaming = Options { execution: Execution::Streaming, ..Options::default() };
     assert!(matches!(plan_portable(&problem, &small, &streaming), Err(Error::Limit { .. })));
     // More buffers than a kernel binds.
-    let tiny = plan_tiles(&problem, &binding(&backend, 256), &Options::default()).unwrap();
+    let tiny = plan_stepwise(&problem, &binding(&backend, 256), &Options::default()).unwrap();
     let error = backend.open(&problem, &tiny, values(&problem, 1)).err().unwrap().to_string();
     assert!(error.contains("buffers of fields"), "{error}");
 }

@@ -111,7 +111,8 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use abide_core::plan::{CachePolicy, Depth, Execution, stream, sweep};
+    use abide_core::plan::streaming::warp;
+    use abide_core::plan::{CachePolicy, Depth, Execution, persistent};
     use abide_core::{Boundaries, DType, LinearStencil, Program, Shape, catalogue};
 
     use super::*;
@@ -126,8 +127,13 @@ mod tests {
     }
 
     fn winner(question: Question) -> Winner {
-        let form = sweep::Form { threads: [1, 256], cells_per_thread: [1, 2], blocks_per_multiprocessor: 2, chunk: 4 };
-        let recipe = Recipe::Sweep { cache: CachePolicy::Mixed, form, whole: true };
+        let configuration = persistent::Configuration {
+            threads: [1, 256],
+            cells_per_thread: [1, 2],
+            blocks_per_multiprocessor: 2,
+            chunk: 4,
+        };
+        let recipe = Recipe::Persistent { cache: CachePolicy::Mixed, configuration, whole: true };
         // A number without a short decimal form.
         let seconds = 0.1f64.powi(5) / 3.0;
         Winner { question, timed_on: "2d5pt 512x512".to_owned(), tune: Tune::Full, seconds, recipe }
@@ -142,7 +148,7 @@ mod tests {
         let first = winner(question.clone());
         winners.keep(&first);
         assert_eq!(winners.find(&question), Some(first.clone()));
-        let form = stream::Form {
+        let configuration = warp::Configuration {
             depth: 8,
             warps: 1,
             cells_per_thread: [1, 4],
@@ -152,7 +158,7 @@ mod tests {
             blocks_per_multiprocessor: 8,
             waves: 2,
         };
-        for recipe in [Recipe::Stream { form }, Recipe::Tiles] {
+        for recipe in [Recipe::WarpStreaming { configuration }, Recipe::Stepwise] {
             let second = Winner { recipe, tune: Tune::Quick, ..first.clone() };
             winners.keep(&second);
             assert_eq!(winners.find(&question), Some(second));

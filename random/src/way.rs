@@ -1,6 +1,6 @@
 //! Ways to run a problem on the CPU that no planner would choose.
 
-use abide_core::plan::{Rows, Schedule, Wavefront};
+use abide_core::plan::{Cpu, Schedule, Tiling};
 use abide_core::{Execution, Plan};
 use proptest::prelude::*;
 
@@ -14,14 +14,14 @@ pub struct Way {
 
 impl Way {
     /// The plan for so many threads, and the rows in it.
-    pub fn of(&self, mut plan: Plan, threads: usize) -> (Plan, Rows) {
-        let wavefront = self.tiled.map(|(depth, tiles, block, persistent)| {
+    pub fn of(&self, mut plan: Plan, threads: usize) -> (Plan, Cpu) {
+        let tiling = self.tiled.map(|(depth, tiles, block, persistent)| {
             plan.depth = depth;
             plan.execution = if persistent { Execution::Persistent } else { Execution::Streaming };
-            Wavefront { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
+            Tiling { tiles, tile: [0; 3], block, ring_bytes: 0, overlap: 1.0 }
         });
-        let rows = Rows { threads, pinned: false, chunk: self.chunk, wavefront };
-        plan.schedule = Schedule::Rows(rows.clone());
+        let rows = Cpu { threads, pinned: false, chunk: self.chunk, tiling };
+        plan.schedule = Schedule::Cpu(rows.clone());
         (plan, rows)
     }
 }

@@ -2,12 +2,12 @@
 
 mod krylov;
 mod pitch;
-mod stream;
+mod streaming;
 
 use std::fmt::Write as _;
 
 use abide_core::expr::{Tap, Unary};
-use abide_core::plan::{Axes, Schedule, Sweep, Synchronisation, Tiles, staged_fields};
+use abide_core::plan::{Axes, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::emit::{Language, formula};
@@ -108,33 +108,33 @@ fn literal(dtype: DType, value: f64) -> String {
 pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
-        Schedule::Sweep(sweep) => Ok(persistent(problem, &program, sweep)),
-        Schedule::Tiles(tiles) => Ok(stepwise(problem, &program, tiles)),
-        Schedule::Stream(stream) => Ok(stream::streaming(problem, &program, stream)),
-        Schedule::Rows(_) | Schedule::Blocks(_) | Schedule::Planes(_) => {
+        Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
+        Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
+        Schedule::WarpStreaming(stream) => Ok(streaming::streaming(problem, &program, stream)),
+        Schedule::Cpu(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => {
             Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"))
         }
     }
 }
 
-fn persistent(problem: &Problem, program: &Program, sweep: &Sweep) -> String {
+fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> String {
     let mut text = constants(problem, program);
     let mut define = |name: &str, value: usize| constant(&mut text, name, value);
-    define("THREADS_Y", sweep.threads[0]);
-    define("THREADS_X", sweep.threads[1]);
-    define("OWN_Y", sweep.cells_per_thread[0]);
-    define("OWN_X", sweep.cells_per_thread[1]);
-    define("TILES_S", sweep.tiles[0]);
-    define("TILES_Y", sweep.tiles[1]);
-    define("TILES_X", sweep.tiles[2]);
-    define("BLOCKS", sweep.blocks);
-    define("BLOCKS_PER_MULTIPROCESSOR", sweep.blocks_per_multiprocessor);
-    define("PLANES_LEAST", sweep.planes[0]);
-    define("PLANES_REGISTERS", sweep.planes_registers);
-    define("PLANES_SHARED", sweep.planes_shared);
-    define("CHUNK", sweep.chunk);
-    define("HALO_AHEAD", sweep.halo_ahead);
-    define("NEIGHBOURS", usize::from(sweep.synchronisation == Synchronisation::Neighbours));
+    define("THREADS_Y", persistent.threads[0]);
+    define("THREADS_X", persistent.threads[1]);
+    define("OWN_Y", persistent.cells_per_thread[0]);
+    define("OWN_X", persistent.cells_per_thread[1]);
+    define("TILES_S", persistent.tiles[0]);
+    define("TILES_Y", persistent.tiles[1]);
+    define("TILES_X", persistent.tiles[2]);
+    define("BLOCKS", persistent.blocks);
+    define("BLOCKS_PER_MULTIPROCESSOR", persistent.blocks_per_multiprocessor);
+    define("PLANES_LEAST", persistent.planes[0]);
+    define("PLANES_REGISTERS", persistent.planes_registers);
+    define("PLANES_SHARED", persistent.planes_shared);
+    define("CHUNK", persistent.chunk);
+    define("HALO_AHEAD", persistent.halo_ahead);
+    define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
     text.push_str(COMMON);
     for number in 0..program.stages().len() {
         text.push_str(&stage(problem, program, number, true));
@@ -149,7 +149,7 @@ fn persistent(problem: &Problem, program: &Program, sweep: &Sweep) -> String {
     text
 }
 
-fn stepwise(problem: &Problem, program: &Program, tiles: &Tiles) -> String {
+fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     let mut text = constants(problem, program);
     let axes = Axes::of(problem.shape.dimensions());
     for (letter, (cells, threads)) in

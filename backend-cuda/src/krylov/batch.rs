@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Form, Krylov, Space, Vector, forms, plan_krylov_form};
+use abide_core::plan::krylov::{Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration};
 use abide_core::solver::{
     BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan, SolverError,
     check_batch, reduce,
@@ -37,10 +37,11 @@ pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) 
     if let Preconditioning::Chebyshev { .. } = options.preconditioner {
         return Err(refused("the preconditioner chebyshev"));
     }
-    let in_a_block = forms(matrix, device).into_iter().filter(|form| form.space == Space::Block);
-    let plans = in_a_block.filter_map(|form| {
-        let form = Form { threads: form.threads.min(THREADS), ..form };
-        plan_krylov_form(matrix, device, options, &form).ok()
+    let in_a_block =
+        configurations(matrix, device).into_iter().filter(|configuration| configuration.space == Space::Block);
+    let plans = in_a_block.filter_map(|configuration| {
+        let configuration = Configuration { threads: configuration.threads.min(THREADS), ..configuration };
+        plan_krylov_configuration(matrix, device, options, &configuration).ok()
     });
     let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
     plans.min_by(|a, b| seconds(a).total_cmp(&seconds(b))).ok_or_else(|| {

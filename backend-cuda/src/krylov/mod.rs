@@ -9,7 +9,7 @@ mod image;
 mod outcome;
 mod session;
 
-use abide_core::plan::krylov::{Home, Space, plan_krylov, plan_krylov_form};
+use abide_core::plan::krylov::{Home, Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
     BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError,
 };
@@ -48,16 +48,16 @@ pub fn fit_solver(
     let mut best = compile(plan)?;
     while best.2 > 0 {
         let Some(layout) = best.0.krylov() else { break };
-        let mut form = layout.form();
+        let mut configuration = layout.configuration();
         let in_registers = layout.vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
         if in_registers > 0 {
-            form.registers = in_registers - 1;
-        } else if form.threads > 256 {
-            form.threads = (form.threads / 2).next_multiple_of(32);
+            configuration.registers = in_registers - 1;
+        } else if configuration.threads > 256 {
+            configuration.threads = (configuration.threads / 2).next_multiple_of(32);
         } else {
             break;
         }
-        let mut next = plan_krylov_form(matrix, &plan.device, options, &form)?;
+        let mut next = plan_krylov_configuration(matrix, &plan.device, options, &configuration)?;
         next.notes.push(
             "fewer vectors in registers or threads than modelled, for the compiler's report showed spills".to_owned(),
         );
@@ -99,16 +99,16 @@ impl LinearBackend for CudaBackend {
             let (Some(layout), SolverError::Invalid(Error::Limit { .. })) = (plan.krylov(), &refused) else {
                 return Err(refused);
             };
-            let mut form = layout.form();
-            if form.space != Space::Cluster {
+            let mut configuration = layout.configuration();
+            if configuration.space != Space::Cluster {
                 return Err(refused);
             }
-            form.blocks /= 2;
-            if form.blocks < 2 {
-                (form.space, form.blocks) = (Space::Grid, self.device().multiprocessors);
+            configuration.blocks /= 2;
+            if configuration.blocks < 2 {
+                (configuration.space, configuration.blocks) = (Space::Grid, self.device().multiprocessors);
             }
             let note = format!("another layout than planned: {refused}");
-            plan = plan_krylov_form(matrix, self.device(), options, &form)?;
+            plan = plan_krylov_configuration(matrix, self.device(), options, &configuration)?;
             plan.notes.push(note);
         }
     }

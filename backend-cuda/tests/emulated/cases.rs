@@ -1,7 +1,7 @@
 //! What is emulated of the solvers: every method, product, space and policy, and rows that are spread.
 
 use abide_core::DType;
-use abide_core::plan::krylov::{Division, Form, Space};
+use abide_core::plan::krylov::{Configuration, Division, Space};
 use abide_core::solver::{Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions};
 use abide_core::sparse::{hpcg, laplacian_2d, trefethen};
 
@@ -10,13 +10,13 @@ use crate::systems::{arrow, long_rows, stencil, wind};
 
 const SLICED: Division = Division::Sliced { width: None };
 
-pub fn form(space: Space, blocks: usize, division: Division) -> Form {
-    Form { space, blocks, threads: 128, division, registers: usize::MAX, spread: None }
+pub fn configuration(space: Space, blocks: usize, division: Division) -> Configuration {
+    Configuration { space, blocks, threads: 128, division, registers: usize::MAX, spread: None }
 }
 
 /// On a grid, with rows of more than 60 entries spread over its blocks.
-fn spread(blocks: usize, division: Division) -> Form {
-    Form { spread: Some(60), ..form(Space::Grid, blocks, division) }
+fn spread(blocks: usize, division: Division) -> Configuration {
+    Configuration { spread: Some(60), ..configuration(Space::Grid, blocks, division) }
 }
 
 pub fn options(method: Method, preconditioner: Preconditioning, cache: SolveCache) -> SolveOptions {
@@ -37,24 +37,29 @@ pub fn cases() -> Vec<Case> {
     let plane = || -> Matrix { laplacian_2d(23, 19, DType::F64).unwrap().into() };
     let primes = || -> Matrix { trefethen(331, DType::F64).unwrap().into() };
     let cube = || -> Matrix { hpcg(7, 6, 5, DType::F32).unwrap().into() };
-    let case = |name, matrix, options, form| Case { name, matrix, options, form, shared: None };
+    let case = |name, matrix, options, configuration| Case { name, matrix, options, configuration, shared: None };
     vec![
         // Conjugate gradients: every product, every space, every policy.
-        case("cg-sliced", plane(), options(Method::Cg, M::None, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        case(
+            "cg-sliced",
+            plane(),
+            options(Method::Cg, M::None, SolveCache::Mixed),
+            configuration(Space::Grid, 3, SLICED),
+        ),
         Case {
             shared: Some(6000),
             ..case(
                 "cg-sliced-partly",
                 plane(),
                 options(Method::Cg, M::Jacobi, SolveCache::Matrix),
-                form(Space::Grid, 3, SLICED),
+                configuration(Space::Grid, 3, SLICED),
             )
         },
         case(
             "cg-split",
             primes(),
             options(Method::Cg, M::Jacobi, SolveCache::None),
-            form(Space::Grid, 2, Division::Split { lanes: 4 }),
+            configuration(Space::Grid, 2, Division::Split { lanes: 4 }),
         ),
         Case {
             shared: Some(16000),
@@ -62,14 +67,14 @@ pub fn cases() -> Vec<Case> {
                 "cg-split-partly",
                 primes(),
                 options(Method::Cg, M::BlockJacobi { size: 5 }, SolveCache::Matrix),
-                form(Space::Grid, 2, Division::Split { lanes: 8 }),
+                configuration(Space::Grid, 2, Division::Split { lanes: 8 }),
             )
         },
         case(
             "cg-merged",
             arrow(301),
             options(Method::Cg, M::Jacobi, SolveCache::Mixed),
-            form(Space::Grid, 2, Division::Merged { items: 3 }),
+            configuration(Space::Grid, 2, Division::Merged { items: 3 }),
         ),
         Case {
             shared: Some(9000),
@@ -77,176 +82,186 @@ pub fn cases() -> Vec<Case> {
                 "cg-merged-partly",
                 arrow(301),
                 options(Method::Cg, M::None, SolveCache::Mixed),
-                form(Space::Grid, 3, Division::Merged { items: 1 }),
+                configuration(Space::Grid, 3, Division::Merged { items: 1 }),
             )
         },
         case(
             "cg-stencil",
             stencil(&[21, 17], "constant=0"),
             options(Method::Cg, M::None, SolveCache::Mixed),
-            form(Space::Grid, 3, Division::Stencil),
+            configuration(Space::Grid, 3, Division::Stencil),
         ),
         case(
             "cg-stencil-sides",
             stencil(&[13, 17], "y=periodic,x=mirror"),
             options(Method::Cg, M::Jacobi, SolveCache::Vectors),
-            form(Space::Cluster, 2, Division::Stencil),
+            configuration(Space::Cluster, 2, Division::Stencil),
         ),
         case(
             "cg-cluster",
             cube(),
             options(Method::Cg, M::Jacobi, SolveCache::Mixed),
-            form(Space::Cluster, 3, Division::Split { lanes: 16 }),
+            configuration(Space::Cluster, 3, Division::Split { lanes: 16 }),
         ),
         case(
             "cg-block",
             plane(),
             options(Method::Cg, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
-            form(Space::Block, 1, Division::Split { lanes: 2 }),
+            configuration(Space::Block, 1, Division::Split { lanes: 2 }),
         ),
         // One reduction.
-        case("single-grid", plane(), options(single, M::Jacobi, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        case(
+            "single-grid",
+            plane(),
+            options(single, M::Jacobi, SolveCache::Mixed),
+            configuration(Space::Grid, 3, SLICED),
+        ),
         case(
             "single-cluster",
             primes(),
             options(single, M::Jacobi, SolveCache::Mixed),
-            form(Space::Cluster, 3, Division::Split { lanes: 32 }),
+            configuration(Space::Cluster, 3, Division::Split { lanes: 32 }),
         ),
         case(
             "single-block",
             cube(),
             options(single, M::BlockJacobi { size: 8 }, SolveCache::Vectors),
-            form(Space::Block, 1, SLICED),
+            configuration(Space::Block, 1, SLICED),
         ),
         case(
             "single-polynomial",
             plane(),
             options(single, M::Chebyshev { degree: 3 }, SolveCache::Mixed),
-            form(Space::Grid, 2, SLICED),
+            configuration(Space::Grid, 2, SLICED),
         ),
         // Pipelined.
-        case("pipelined-grid", plane(), options(pipelined, M::None, SolveCache::Mixed), form(Space::Grid, 3, SLICED)),
+        case(
+            "pipelined-grid",
+            plane(),
+            options(pipelined, M::None, SolveCache::Mixed),
+            configuration(Space::Grid, 3, SLICED),
+        ),
         case(
             "pipelined-cluster",
             primes(),
             options(pipelined, M::Jacobi, SolveCache::Mixed),
-            form(Space::Cluster, 2, Division::Split { lanes: 8 }),
+            configuration(Space::Cluster, 2, Division::Split { lanes: 8 }),
         ),
         case(
             "pipelined-blocks",
             plane(),
             options(pipelined, M::BlockJacobi { size: 8 }, SolveCache::None),
-            form(Space::Grid, 2, Division::Split { lanes: 2 }),
+            configuration(Space::Grid, 2, Division::Split { lanes: 2 }),
         ),
         case(
             "pipelined-polynomial",
             plane(),
             options(pipelined, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
-            form(Space::Cluster, 2, SLICED),
+            configuration(Space::Cluster, 2, SLICED),
         ),
         // The others.
         case(
             "bicgstab-grid",
             plane(),
             options(Method::BiCgStab, M::Jacobi, SolveCache::Mixed),
-            form(Space::Grid, 3, SLICED),
+            configuration(Space::Grid, 3, SLICED),
         ),
         case(
             "bicgstab-cluster",
             arrow(211),
             options(Method::BiCgStab, M::BlockJacobi { size: 4 }, SolveCache::Mixed),
-            form(Space::Cluster, 3, Division::Merged { items: 5 }),
+            configuration(Space::Cluster, 3, Division::Merged { items: 5 }),
         ),
         case(
             "bicgstab-polynomial",
             plane(),
             options(Method::BiCgStab, M::Chebyshev { degree: 2 }, SolveCache::None),
-            form(Space::Grid, 2, SLICED),
+            configuration(Space::Grid, 2, SLICED),
         ),
         // A basis: cycles that are cut by launches, and longer than what one group of sums holds.
         case(
             "gmres-grid",
             wind([23, 19], DType::F64),
             options(gmres(30), M::None, SolveCache::Mixed),
-            form(Space::Grid, 3, SLICED),
+            configuration(Space::Grid, 3, SLICED),
         ),
         case(
             "gmres-long",
             laplacian_2d(13, 11, DType::F64).unwrap().into(),
             options(gmres(40), M::None, SolveCache::Auto),
-            form(Space::Grid, 2, Division::Split { lanes: 4 }),
+            configuration(Space::Grid, 2, Division::Split { lanes: 4 }),
         ),
         case(
             "gmres-short",
             wind([17, 21], DType::F64),
             options(gmres(4), M::Jacobi, SolveCache::None),
-            form(Space::Grid, 3, Division::Merged { items: 3 }),
+            configuration(Space::Grid, 3, Division::Merged { items: 3 }),
         ),
         case(
             "gmres-cluster",
             arrow(211),
             options(gmres(7), M::BlockJacobi { size: 4 }, SolveCache::Mixed),
-            form(Space::Cluster, 3, Division::Merged { items: 5 }),
+            configuration(Space::Cluster, 3, Division::Merged { items: 5 }),
         ),
         case(
             "gmres-cluster-f32",
             wind([19, 13], DType::F32),
             options(gmres(11), M::Jacobi, SolveCache::Vectors),
-            form(Space::Cluster, 2, Division::Split { lanes: 2 }),
+            configuration(Space::Cluster, 2, Division::Split { lanes: 2 }),
         ),
         case(
             "gmres-polynomial",
             plane(),
             options(gmres(20), M::Chebyshev { degree: 2 }, SolveCache::Mixed),
-            form(Space::Grid, 2, SLICED),
+            configuration(Space::Grid, 2, SLICED),
         ),
         case(
             "gmres-block",
             wind([13, 11], DType::F64),
             options(gmres(40), M::BlockJacobi { size: 8 }, SolveCache::Mixed),
-            form(Space::Block, 1, SLICED),
+            configuration(Space::Block, 1, SLICED),
         ),
         case(
             "gmres-rows",
             wind([25, 23], DType::F64),
             options(gmres(12), M::Jacobi, SolveCache::Mixed),
-            form(Space::Block, 1, SLICED),
+            configuration(Space::Block, 1, SLICED),
         ),
         case(
             "gmres-stencil",
             stencil(&[13, 17], "y=periodic,x=mirror"),
             options(gmres(9), M::Jacobi, SolveCache::Matrix),
-            form(Space::Grid, 2, Division::Stencil),
+            configuration(Space::Grid, 2, Division::Stencil),
         ),
         case(
             "gmres-stencil-polynomial",
             stencil(&[19, 23], "constant=0"),
             options(gmres(6), M::Chebyshev { degree: 3 }, SolveCache::Auto),
-            form(Space::Cluster, 2, Division::Stencil),
+            configuration(Space::Cluster, 2, Division::Stencil),
         ),
         case(
             "chebyshev-grid",
             stencil(&[19, 23], "constant=0"),
             options(chebyshev, M::None, SolveCache::Mixed),
-            form(Space::Grid, 3, Division::Stencil),
+            configuration(Space::Grid, 3, Division::Stencil),
         ),
         case(
             "chebyshev-cluster",
             primes(),
             options(chebyshev, M::Jacobi, SolveCache::Mixed),
-            form(Space::Cluster, 2, Division::Split { lanes: 4 }),
+            configuration(Space::Cluster, 2, Division::Split { lanes: 4 }),
         ),
         case(
             "jacobi-grid",
             stencil(&[11, 13], "y=constant=0,x=periodic"),
             options(jacobi, M::None, SolveCache::Mixed),
-            form(Space::Grid, 2, Division::Stencil),
+            configuration(Space::Grid, 2, Division::Stencil),
         ),
         case(
             "jacobi-block",
             stencil(&[9, 11], "constant=0"),
             options(jacobi, M::BlockJacobi { size: 3 }, SolveCache::Mixed),
-            form(Space::Block, 1, Division::Stencil),
+            configuration(Space::Block, 1, Division::Stencil),
         ),
         // Long rows spread over all blocks: every method, product and exchange; one or several of them, in one block or many.
         case("spread-cg", arrow(301), options(Method::Cg, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),

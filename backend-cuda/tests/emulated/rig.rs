@@ -126,9 +126,11 @@ impl Launch {
         for (name, content) in FILES.into_iter().chain([("kernel.h", text)]) {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
-        let (blocks, threads, shared, persistent) = match (plan.stream(), plan.sweep()) {
+        let (blocks, threads, shared, persistent) = match (plan.warp_streaming(), plan.persistent()) {
             (Some(stream), _) => (stream.shares, stream.threads_per_block(), stream.shared_bytes, false),
-            (None, Some(sweep)) => (sweep.blocks, sweep.threads_per_block(), sweep.shared_bytes, true),
+            (None, Some(persistent)) => {
+                (persistent.blocks, persistent.threads_per_block(), persistent.shared_bytes, true)
+            }
             (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
         };
         // Each stage that writes a field of a persistent kernel swaps its buffers, and each pass of a streaming kernel

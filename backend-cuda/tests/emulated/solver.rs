@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Form, Krylov, Vector, plan_krylov_form};
+use abide_core::plan::krylov::{Configuration, Krylov, Vector, plan_krylov_configuration};
 use abide_core::solver::{Matrix, Parameters, Report, Serial, SolveOptions, SolverError, reduce};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
@@ -51,7 +51,7 @@ pub struct Case {
     pub name: &'static str,
     pub matrix: Matrix,
     pub options: SolveOptions,
-    pub form: Form,
+    pub configuration: Configuration,
     /// Bytes of shared memory of a block, where there shall be less than an H200 has.
     pub shared: Option<usize>,
 }
@@ -92,11 +92,11 @@ impl Case {
     /// The kernel with some words replaced, compiled, and the system beside it.
     pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
         let mut device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
-        device.multiprocessors = self.form.blocks;
+        device.multiprocessors = self.configuration.blocks;
         if let Some(bytes) = self.shared {
             device.shared_bytes_per_block = bytes;
         }
-        let plan = plan_krylov_form(&self.matrix, &device, &self.options, &self.form);
+        let plan = plan_krylov_configuration(&self.matrix, &device, &self.options, &self.configuration);
         let layout = plan.map_err(|error| error.to_string())?.krylov().cloned().ok_or("no layout")?;
         let program = Program::compile(compiler, &self.matrix, &self.options, layout, None, changes)?;
         program.write(&[(&self.matrix, self.right())], &self.options, &self.parameters())?;
@@ -114,7 +114,7 @@ impl Case {
         let begun = Instant::now();
         let (report, expected) = self.reference().map_err(|why| format!("the reference: {why}"))?;
         let program = self.compile(compiler, &[])?;
-        if self.form.spread.is_some() && program.layout.spread_rows.is_empty() {
+        if self.configuration.spread.is_some() && program.layout.spread_rows.is_empty() {
             return Err("no row is spread".to_owned());
         }
         let outcome = program.run(1, 0)?;

@@ -2,55 +2,58 @@
 
 use std::fmt::Write as _;
 
-use super::planes::Handover;
-use super::{Blocks, Execution, Plan, Planes, Schedule, Stream, Sweep, Synchronisation, Wavefront, perks::Bound};
+use super::streaming::portable::Handover;
+use super::{
+    Execution, Overlapped, Persistent, Plan, PortableStreaming, Schedule, Synchronisation, Tiling, WarpStreaming,
+    perks::Bound,
+};
 
 impl Plan {
     /// The plan in one line.
     pub fn summary(&self) -> String {
         match &self.schedule {
-            Schedule::Rows(rows) => match &rows.wavefront {
+            Schedule::Cpu(rows) => match &rows.tiling {
                 None => format!("stepwise, rows on {} threads", rows.threads),
-                Some(wavefront) => format!(
+                Some(tiling) => format!(
                     "{}, {} steps a pass, {} tiles of {} on {} threads",
                     self.execution,
                     self.depth,
-                    times(&wavefront.tiles),
-                    times(&wavefront.tile),
+                    times(&tiling.tiles),
+                    times(&tiling.tile),
                     rows.threads
                 ),
             },
-            Schedule::Tiles(tiles) => {
+            Schedule::Stepwise(tiles) => {
                 format!("stepwise, tiles of {}, {} threads", times(&tiles.tile), tiles.threads_per_block())
             }
-            Schedule::Sweep(sweep) => format!(
+            Schedule::Persistent(persistent) => format!(
                 "persistent, cache {}, {:.1} % on the chip, {} blocks of {} threads, {} + {} of {} planes in registers + shared memory",
                 self.cache,
                 100.0 * self.cached_share(),
-                sweep.blocks,
-                sweep.threads_per_block(),
-                sweep.planes_registers,
-                sweep.planes_shared,
-                sweep.planes[1],
+                persistent.blocks,
+                persistent.threads_per_block(),
+                persistent.planes_registers,
+                persistent.planes_shared,
+                persistent.planes[1],
             ),
-            Schedule::Blocks(blocks) => format!(
+            Schedule::Overlapped(blocks) => format!(
                 "streaming, {} steps a pass, {} windows of {}, {} threads × {} cells",
-                blocks.form.depth,
+                blocks.configuration.depth,
                 times(&blocks.blocks),
                 times(&blocks.window()),
                 blocks.threads_per_block(),
-                times(&blocks.form.cells),
+                times(&blocks.configuration.cells),
             ),
-            Schedule::Planes(planes) => format!(
+            Schedule::PortableStreaming(planes) => format!(
                 "streaming, {} steps a pass, {} windows of {} in {} shares, {} threads × {} cells of a plane",
-                planes.form.depth,
+                planes.configuration.depth,
                 times(&planes.tiles),
                 times(&planes.window()),
-                planes.form.shares,
+                planes.configuration.shares,
                 planes.threads_per_block(),
-                times(&planes.form.cells),
+                times(&planes.configuration.cells),
             ),
-            Schedule::Stream(stream) => format!(
+            Schedule::WarpStreaming(stream) => format!(
                 "streaming, {} steps a pass, {} windows of {} in {} shares, {} warps × {} a multiprocessor",
                 stream.depth,
                 times(&stream.tiles),
@@ -99,7 +102,7 @@ impl Plan {
             );
         }
         line(&mut text, "device", &device);
-        let on_cpu = matches!(self.schedule, Schedule::Rows(_));
+        let on_cpu = matches!(self.schedule, Schedule::Cpu(_));
         line(
             &mut text,
             "execution",
@@ -115,14 +118,14 @@ impl Plan {
             },
         );
         match &self.schedule {
-            Schedule::Rows(rows) => {
+            Schedule::Cpu(rows) => {
                 let pinned = if rows.pinned { ", each pinned to a core" } else { "" };
                 line(&mut text, "rows", &format!("{} threads{pinned}, chunks of {} cells", rows.threads, rows.chunk));
-                if let Some(wavefront) = &rows.wavefront {
-                    explain_wavefront(&mut text, wavefront, self.depth, line);
+                if let Some(tiling) = &rows.tiling {
+                    explain_wavefront(&mut text, tiling, self.depth, line);
                 }
             }
-            Schedule::Tiles(tiles) => line(
+            Schedule::Stepwise(tiles) => line(
                 &mut text,
                 "tiles",
                 &format!(
@@ -132,10 +135,10 @@ impl Plan {
                     tiles.shared_bytes.iter().max().copied().unwrap_or(0),
                 ),
             ),
-            Schedule::Sweep(sweep) => self.explain_sweep(&mut text, sweep, line),
-            Schedule::Blocks(blocks) => explain_blocks(&mut text, blocks, line),
-            Schedule::Planes(planes) => explain_planes(&mut text, planes, line),
-            Schedule::Stream(stream) => explain_stream(&mut text, stream, line),
+            Schedule::Persistent(persistent) => self.explain_persistent(&mut text, persistent, line),
+            Schedule::Overlapped(blocks) => explain_blocks(&mut text, blocks, line),
+            Schedule::PortableStreaming(planes) => explain_planes(&mut text, planes, line),
+            Schedule::WarpStreaming(stream) => explain_warp_streaming(&mut text, stream, line),
         }
         let p = self.project(1000);
         line(
@@ -178,27 +181,27 @@ impl Plan {
         text
     }
 
-    fn explain_sweep(&self, text: &mut String, sweep: &Sweep, line: impl Fn(&mut String, &str, &str)) {
-        let plane = sweep.plane();
+    fn explain_persistent(&self, text: &mut String, persistent: &Persistent, line: impl Fn(&mut String, &str, &str)) {
+        let plane = persistent.plane();
         line(
             text,
             "tiles",
             &format!(
                 "{} of {} planes of {}×{} cells, {} blocks of {}×{} threads owning {}×{} cells a plane, {} a multiprocessor",
-                times(&sweep.tiles),
-                if sweep.planes[0] == sweep.planes[1] {
-                    sweep.planes[0].to_string()
+                times(&persistent.tiles),
+                if persistent.planes[0] == persistent.planes[1] {
+                    persistent.planes[0].to_string()
                 } else {
-                    format!("{}–{}", sweep.planes[0], sweep.planes[1])
+                    format!("{}–{}", persistent.planes[0], persistent.planes[1])
                 },
                 plane[0],
                 plane[1],
-                sweep.blocks,
-                sweep.threads[0],
-                sweep.threads[1],
-                sweep.cells_per_thread[0],
-                sweep.cells_per_thread[1],
-                sweep.blocks_per_multiprocessor,
+                persistent.blocks,
+                persistent.threads[0],
+                persistent.threads[1],
+                persistent.cells_per_thread[0],
+                persistent.cells_per_thread[1],
+                persistent.blocks_per_multiprocessor,
             ),
         );
         line(
@@ -206,10 +209,11 @@ impl Plan {
             "planes",
             &format!(
                 "{} in registers, {} in shared memory, {} in device memory; {} between barriers",
-                sweep.planes_registers,
-                sweep.planes_shared,
-                sweep.planes[1] - (sweep.planes_registers + sweep.planes_shared).min(sweep.planes[1]),
-                sweep.chunk,
+                persistent.planes_registers,
+                persistent.planes_shared,
+                persistent.planes[1]
+                    - (persistent.planes_registers + persistent.planes_shared).min(persistent.planes[1]),
+                persistent.chunk,
             ),
         );
         let share = self.cached_share();
@@ -231,13 +235,13 @@ impl Plan {
             "budget",
             &format!(
                 "up to {} registers a thread, {} bytes of shared memory a block",
-                sweep.registers, sweep.shared_bytes
+                persistent.registers, persistent.shared_bytes
             ),
         );
         line(
             text,
             "waits",
-            match sweep.synchronisation {
+            match persistent.synchronisation {
                 Synchronisation::Neighbours => "each block for the blocks whose tiles touch its own",
                 Synchronisation::Grid => "every block for all, once a stage",
             },
@@ -245,7 +249,7 @@ impl Plan {
     }
 }
 
-fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String, &str, &str)) {
+fn explain_blocks(text: &mut String, blocks: &Overlapped, line: impl Fn(&mut String, &str, &str)) {
     line(
         text,
         "windows",
@@ -253,13 +257,18 @@ fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String,
             "{} of {} cells by {} threads of {} cells in registers, {} bytes of workgroup memory",
             times(&blocks.blocks),
             times(&blocks.window()),
-            times(&blocks.form.threads),
-            times(&blocks.form.cells),
+            times(&blocks.configuration.threads),
+            times(&blocks.configuration.cells),
             blocks.shared_bytes,
         ),
     );
-    let barriers = if blocks.form.double { "one barrier" } else { "a barrier before and after the new values" };
-    line(text, "depth", &format!("{} steps a pass; {barriers} a stage whose cells are exchanged", blocks.form.depth));
+    let barriers =
+        if blocks.configuration.double { "one barrier" } else { "a barrier before and after the new values" };
+    line(
+        text,
+        "depth",
+        &format!("{} steps a pass; {barriers} a stage whose cells are exchanged", blocks.configuration.depth),
+    );
     let halo = blocks.halo.map(|[low, high]| low + high);
     line(
         text,
@@ -268,7 +277,7 @@ fn explain_blocks(text: &mut String, blocks: &Blocks, line: impl Fn(&mut String,
     );
 }
 
-fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String, &str, &str)) {
+fn explain_planes(text: &mut String, planes: &PortableStreaming, line: impl Fn(&mut String, &str, &str)) {
     line(
         text,
         "windows",
@@ -277,14 +286,14 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
              workgroup memory",
             times(&planes.tiles),
             times(&planes.window()),
-            times(&planes.form.threads),
-            times(&planes.form.cells),
-            planes.form.shares,
+            times(&planes.configuration.threads),
+            times(&planes.configuration.cells),
+            planes.configuration.shares,
             planes.side_shares,
             planes.shared_bytes,
         ),
     );
-    let handover = match planes.form.handover {
+    let handover = match planes.configuration.handover {
         Handover::Slots => "two barriers a plane",
         Handover::DoubleSlots => "one barrier a plane",
         Handover::Shuffles => "threads shuffle cells, without barriers",
@@ -292,7 +301,10 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
     line(
         text,
         "depth",
-        &format!("{} steps a pass, {} planes behind what arrives; {handover}", planes.form.depth, planes.behind),
+        &format!(
+            "{} steps a pass, {} planes behind what arrives; {handover}",
+            planes.configuration.depth, planes.behind
+        ),
     );
     line(
         text,
@@ -308,29 +320,29 @@ fn explain_planes(text: &mut String, planes: &Planes, line: impl Fn(&mut String,
         "carried",
         &format!(
             "{} values a thread in registers; planes are loaded {} before they are needed, {} cells at a time",
-            planes.carried, planes.form.ahead, planes.lanes
+            planes.carried, planes.configuration.ahead, planes.lanes
         ),
     );
 }
 
-fn explain_wavefront(text: &mut String, wavefront: &Wavefront, depth: u32, line: impl Fn(&mut String, &str, &str)) {
-    line(text, "tiles", &format!("{} of {} cells", times(&wavefront.tiles), times(&wavefront.tile)));
+fn explain_wavefront(text: &mut String, tiling: &Tiling, depth: u32, line: impl Fn(&mut String, &str, &str)) {
+    line(text, "tiles", &format!("{} of {} cells", times(&tiling.tiles), times(&tiling.tile)));
     line(
         text,
         "depth",
         &format!(
             "{depth} steps a pass; a thread keeps {:.0} kB of planes between them in its caches",
-            wavefront.ring_bytes as f64 / 1e3
+            tiling.ring_bytes as f64 / 1e3
         ),
     );
     line(
         text,
         "overlap",
-        &format!("{:.1} % of the cells are computed once more where tiles meet", 100.0 * (wavefront.overlap - 1.0)),
+        &format!("{:.1} % of the cells are computed once more where tiles meet", 100.0 * (tiling.overlap - 1.0)),
     );
 }
 
-fn explain_stream(text: &mut String, stream: &Stream, line: impl Fn(&mut String, &str, &str)) {
+fn explain_warp_streaming(text: &mut String, stream: &WarpStreaming, line: impl Fn(&mut String, &str, &str)) {
     let window = stream.window();
     line(
         text,

@@ -1,11 +1,11 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
 //!
-//! Six schedules: [`Rows`] for CPUs, a stage at a time or several steps in tiles ([`Wavefront`]), [`Tiles`] for a launch a
-//! stage on any GPU, [`Blocks`] and [`Planes`] for several steps a launch on any GPU, [`Sweep`] for persistent kernels that
-//! keep planes of their tile on the chip, [`Stream`] for kernels that advance several steps a pass over the domain. [`perks`] projects what
-//! the hardware would allow at best, [`ebisu`] what it allows the last.
+//! Four schedules of a GPU: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each launch advances several
+//! steps and recomputes the halo; 2.5-D streaming with temporal blocking, in a form for warps ([`WarpStreaming`]) and a portable one
+//! ([`PortableStreaming`]); [`Persistent`], tiles that stay on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or
+//! persistent. [`perks`] projects what the hardware allows at best for the last of the four, [`ebisu`] for streaming.
 
-pub mod blocks;
+mod cpu;
 mod dispatches;
 pub mod ebisu;
 mod explain;
@@ -13,14 +13,13 @@ pub mod krylov;
 mod measured;
 mod neighbours;
 mod options;
+pub mod overlapped;
 pub mod perks;
-pub mod planes;
+pub mod persistent;
 mod portable;
 mod recipe;
-mod rows;
-pub mod stream;
-pub mod sweep;
-mod tiles;
+mod stepwise;
+pub mod streaming;
 
 use serde::Serialize;
 
@@ -30,38 +29,36 @@ use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
-pub use blocks::{Blocks, blocks_plans, plan_blocks};
+pub use cpu::{Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu};
 pub use dispatches::{Dispatches, Effort, plan_dispatches};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
-pub use planes::{Planes, plan_planes, planes_plans};
+pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
+pub use persistent::{Axes, MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
-pub use rows::{
-    Level, Levels, MAX_CPU_DEPTH, Output, Ring, Rows, Wavefront, across, is_too_small_to_choose, plan_rows,
-};
-pub use stream::{Stream, plan_stream, stream_plans};
-pub use sweep::{Axes, MAX_SWEEP_RADIUS, Sweep, Synchronisation, plan_sweep, sweep_plans};
-pub use tiles::{Tiles, plan_tiles, staged_fields};
+pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
+pub use streaming::portable::{PortableStreaming, plan_portable_streaming, portable_streaming_plans};
+pub use streaming::warp::{WarpStreaming, plan_streaming, streaming_plans};
 
 /// How the cells are divided among threads and places.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Schedule {
-    /// Rows of cells, on a CPU.
-    Rows(Rows),
-    /// Tiles, a launch a stage.
-    Tiles(Tiles),
-    /// Windows of a tile and its halo, several steps a launch.
-    Blocks(Blocks),
-    /// Planes that stream through windows, several steps a launch on any GPU.
-    Planes(Planes),
-    /// Tiles that blocks own for the whole run and sweep plane by plane.
-    Sweep(Sweep),
-    /// Windows through which planes stream, several steps a launch, by warps on CUDA.
-    Stream(Stream),
+    /// A CPU's threads.
+    Cpu(Cpu),
+    /// A launch per stage.
+    Stepwise(Stepwise),
+    /// Overlapped tiling: several steps per launch, the halo recomputed.
+    Overlapped(Overlapped),
+    /// 2.5-D streaming with temporal blocking, by warps on CUDA.
+    WarpStreaming(WarpStreaming),
+    /// 2.5-D streaming with temporal blocking, on any GPU.
+    PortableStreaming(PortableStreaming),
+    /// Tiles that stay on the chip for the whole run (PERKS).
+    Persistent(Persistent),
 }
 
 /// What the compiler said of one kernel.
@@ -120,42 +117,42 @@ impl Plan {
         perks::project(&self.traffic, &self.device, steps)
     }
 
-    /// The sweep of a persistent plan.
-    pub fn sweep(&self) -> Option<&Sweep> {
+    /// Returns the tiles of a persistent plan.
+    pub fn persistent(&self) -> Option<&Persistent> {
         match &self.schedule {
-            Schedule::Sweep(sweep) => Some(sweep),
+            Schedule::Persistent(persistent) => Some(persistent),
             _ => None,
         }
     }
 
-    /// The windows of a streaming plan.
-    pub fn stream(&self) -> Option<&Stream> {
+    /// Returns the windows of a streaming plan by warps.
+    pub fn warp_streaming(&self) -> Option<&WarpStreaming> {
         match &self.schedule {
-            Schedule::Stream(stream) => Some(stream),
+            Schedule::WarpStreaming(streaming) => Some(streaming),
             _ => None,
         }
     }
 
-    /// The windows of a plan of several steps a launch on any GPU.
-    pub fn blocks(&self) -> Option<&Blocks> {
+    /// Returns the windows of a streaming plan on any GPU.
+    pub fn portable_streaming(&self) -> Option<&PortableStreaming> {
         match &self.schedule {
-            Schedule::Blocks(blocks) => Some(blocks),
+            Schedule::PortableStreaming(streaming) => Some(streaming),
             _ => None,
         }
     }
 
-    /// The streaming planes of a plan of several steps a launch on any GPU.
-    pub fn planes(&self) -> Option<&Planes> {
+    /// Returns the windows of a plan by overlapped tiling.
+    pub fn overlapped(&self) -> Option<&Overlapped> {
         match &self.schedule {
-            Schedule::Planes(planes) => Some(planes),
+            Schedule::Overlapped(overlapped) => Some(overlapped),
             _ => None,
         }
     }
 
-    /// The tiles of a stepwise plan on a GPU.
-    pub fn tiles(&self) -> Option<&Tiles> {
+    /// Returns the tiles of a stepwise plan on a GPU.
+    pub fn stepwise(&self) -> Option<&Stepwise> {
         match &self.schedule {
-            Schedule::Tiles(tiles) => Some(tiles),
+            Schedule::Stepwise(stepwise) => Some(stepwise),
             _ => None,
         }
     }
@@ -165,9 +162,9 @@ impl Plan {
 /// they leave it open.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match options.execution {
-        Execution::Stepwise => plan_tiles(problem, device, options),
-        Execution::Persistent => plan_sweep(problem, device, options),
-        Execution::Streaming => plan_stream(problem, device, options),
+        Execution::Stepwise => plan_stepwise(problem, device, options),
+        Execution::Persistent => plan_persistent(problem, device, options),
+        Execution::Streaming => plan_streaming(problem, device, options),
         Execution::Auto => fastest(problem, device, options),
     }
 }
@@ -176,9 +173,9 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
 /// a streaming one's.
 fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
-        return plan_stream(problem, device, options);
+        return plan_streaming(problem, device, options);
     }
-    let mut best = plan_tiles(problem, device, options);
+    let mut best = plan_stepwise(problem, device, options);
     let mut notes = Vec::new();
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
         (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => best = Ok(other),
@@ -188,9 +185,9 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     };
     let wants_cache = options.cache != CachePolicy::Auto;
     if !wants_cache {
-        consider("streaming", plan_stream(problem, device, options), false);
+        consider("streaming", plan_streaming(problem, device, options), false);
     }
-    consider("persistent", plan_sweep(problem, device, options), wants_cache);
+    consider("persistent", plan_persistent(problem, device, options), wants_cache);
     let mut plan = best?;
     plan.notes.extend(notes);
     Ok(plan)

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use super::{
-    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, plan, plan_tiles, stream_plans, sweep_plans,
+    CachePolicy, Execution, Options, Plan, Recipe, Schedule, Tune, persistent_plans, plan, plan_stepwise,
+    streaming_plans,
 };
 use crate::device::DeviceSpec;
 use crate::error::Result;
@@ -37,30 +38,30 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
     let mut plans = vec![own];
     if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
-        plans.extend(plan_tiles(problem, device, options));
+        plans.extend(plan_stepwise(problem, device, options));
     }
     // Where an execution cannot be, the planner's own choice is another, and says why.
     let others = |execution, of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>| {
         if asked(execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
     };
-    let sweeps = others(Execution::Persistent, sweep_plans);
-    let streams = others(Execution::Streaming, stream_plans);
+    let persistents = others(Execution::Persistent, persistent_plans);
+    let streamings = others(Execution::Streaming, streaming_plans);
     // The planner's own choice is one of them: a place more for it.
     let places = most + 1 - plans.len();
     let best = |plans: &[Plan]| plans.first().map_or(f64::INFINITY, |plan| plan.estimated_seconds);
-    let (sweep, stream) = (best(&sweeps), best(&streams));
-    let share = if sweeps.is_empty() {
+    let (persistent, streaming) = (best(&persistents), best(&streamings));
+    let share = if persistents.is_empty() {
         places
-    } else if stream > FAR * sweep {
+    } else if streaming > FAR * persistent {
         places.div_ceil(8)
-    } else if sweep > FAR * stream {
+    } else if persistent > FAR * streaming {
         places - places.div_ceil(8)
     } else {
         places.div_ceil(2)
     };
-    let mut streams = spread(streams, share, full);
-    let mut rest = spread(sweeps, places.saturating_sub(streams.len()), full);
-    rest.append(&mut streams);
+    let mut streamings = spread(streamings, share, full);
+    let mut rest = spread(persistents, places.saturating_sub(streamings.len()), full);
+    rest.append(&mut streamings);
     rest.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
     plans.append(&mut rest);
     let mut seen = HashSet::new();
@@ -97,33 +98,34 @@ fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl
     }
 }
 
-/// What sets plans of one execution farthest apart: the depth of a stream, the cells that a sweep's thread owns.
+/// What sets plans of one execution farthest apart: the temporal depth of a streaming plan, the cells that a thread of a persistent
+/// one owns.
 fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
-        Schedule::Sweep(sweep) => sweep.cells_per_thread.to_vec(),
-        Schedule::Stream(stream) => vec![stream.depth],
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => Vec::new(),
+        Schedule::Persistent(persistent) => persistent.cells_per_thread.to_vec(),
+        Schedule::WarpStreaming(streaming) => vec![streaming.depth],
+        _ => Vec::new(),
     }
 }
 
 /// That, and the threads and cells of a block.
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
-        Schedule::Sweep(sweep) => [sweep.threads, sweep.cells_per_thread].concat(),
-        Schedule::Stream(stream) => {
-            [&[stream.depth, stream.warps, usize::from(stream.lag)][..], &stream.cells_per_thread].concat()
+        Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),
+        Schedule::WarpStreaming(streaming) => {
+            [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread].concat()
         }
-        Schedule::Tiles(_) | Schedule::Blocks(_) | Schedule::Planes(_) | Schedule::Rows(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
 /// All that makes kernels differ: two numbers of waves may come to the same shares.
 fn kernel(plan: &Plan) -> (Option<Recipe>, Vec<usize>) {
     let mut recipe = Recipe::of(plan);
-    if let Some(Recipe::Stream { form }) = &mut recipe {
-        form.waves = 0;
+    if let Some(Recipe::WarpStreaming { configuration }) = &mut recipe {
+        configuration.waves = 0;
     }
-    (recipe, plan.stream().map(|stream| vec![stream.shares]).unwrap_or_default())
+    (recipe, plan.warp_streaming().map(|streaming| vec![streaming.shares]).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -158,8 +160,11 @@ mod tests {
                 assert_eq!(plans[0], plan(&problem, &device, &options).unwrap());
                 assert_eq!(count(&plans, Execution::Stepwise), 1);
                 let firsts = [
-                    (Execution::Persistent, sweep_plans(&problem, &device, &options).unwrap()[0].estimated_seconds),
-                    (Execution::Streaming, stream_plans(&problem, &device, &options).unwrap()[0].estimated_seconds),
+                    (
+                        Execution::Persistent,
+                        persistent_plans(&problem, &device, &options).unwrap()[0].estimated_seconds,
+                    ),
+                    (Execution::Streaming, streaming_plans(&problem, &device, &options).unwrap()[0].estimated_seconds),
                 ];
                 let best = firsts[0].1.min(firsts[1].1);
                 for (execution, first) in firsts {
@@ -179,7 +184,7 @@ mod tests {
             let quick = list(&problem, &Options { tune: Tune::Quick, ..Options::default() });
             let forms: HashSet<_> = quick.iter().map(|plan| (plan.execution.name(), form(plan))).collect();
             assert_eq!(forms.len(), quick.len(), "{forms:?}");
-            let streams = quick.iter().filter_map(Plan::stream);
+            let streams = quick.iter().filter_map(Plan::warp_streaming);
             assert!(streams.map(|stream| stream.depth).collect::<HashSet<_>>().len() > 1);
             let full = list(&problem, &Options { tune: Tune::Full, ..Options::default() });
             assert_eq!(full.iter().map(kernel).collect::<HashSet<_>>().len(), full.len());
@@ -195,8 +200,8 @@ mod tests {
         let options = Options { tune: Tune::Quick, ..Options::default() };
         let plans = list(&problem, &options);
         let firsts = [
-            sweep_plans(&problem, &device, &options).unwrap().swap_remove(0),
-            stream_plans(&problem, &device, &options).unwrap().swap_remove(0),
+            persistent_plans(&problem, &device, &options).unwrap().swap_remove(0),
+            streaming_plans(&problem, &device, &options).unwrap().swap_remove(0),
         ];
         for first in firsts {
             assert!(plans.iter().any(|plan| kernel(plan) == kernel(&first)), "{}", first.summary());

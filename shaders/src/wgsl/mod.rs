@@ -4,17 +4,17 @@
 //! `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of several steps. A line
 //! `//@name` in them is where the generated part `name` goes.
 
-mod blocks;
 mod fold;
 pub mod krylov;
 mod language;
+mod overlapped;
 mod pieces;
-mod planes;
+mod streaming;
 
 use std::fmt::Write as _;
 
 use abide_core::expr::{Binary, Node, Tap};
-use abide_core::plan::{Schedule, Tiles, staged_fields};
+use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::emit::{Formula, formula};
@@ -23,8 +23,8 @@ use language::Wgsl;
 use pieces::Pieces;
 
 const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
-const TILE: &str = include_str!("../../kernels/tile.wgsl");
-const DIRECT: &str = include_str!("../../kernels/direct.wgsl");
+const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");
+const DIRECT: &str = include_str!("../../kernels/stepwise_direct.wgsl");
 const POWER: &str = include_str!("../../kernels/power.wgsl");
 const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
@@ -99,7 +99,7 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
         return other;
     }
     match &plan.schedule {
-        Schedule::Tiles(tiles) if tiles.shared_bytes.len() == stages.len() => {
+        Schedule::Stepwise(tiles) if tiles.shared_bytes.len() == stages.len() => {
             let shared_bytes = tiles.shared_bytes.iter();
             Ok(stages
                 .iter()
@@ -107,14 +107,14 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
                 .map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0))
                 .collect())
         }
-        Schedule::Tiles(_) => other,
-        Schedule::Blocks(blocks) if plan.boundaries == problem.boundaries => {
-            Ok(vec![blocks::kernel(problem, &stages, blocks)])
+        Schedule::Stepwise(_) => other,
+        Schedule::Overlapped(blocks) if plan.boundaries == problem.boundaries => {
+            Ok(vec![overlapped::kernel(problem, &stages, blocks)])
         }
-        Schedule::Planes(planes) if plan.boundaries == problem.boundaries => {
-            Ok(vec![planes::kernel(problem, &stages, planes, false)])
+        Schedule::PortableStreaming(planes) if plan.boundaries == problem.boundaries => {
+            Ok(vec![streaming::kernel(problem, &stages, planes, false)])
         }
-        Schedule::Blocks(_) | Schedule::Planes(_) => other,
+        Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => other,
         _ => Err(Error::invalid("plan", "it is a CPU's or CUDA's", "make a plan for a wgpu device")),
     }
 }
@@ -123,8 +123,8 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
 /// or one step.
 pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
     match &plan.schedule {
-        Schedule::Planes(planes) if planes.form.depth > 1 => {
-            Ok(Some(planes::kernel(problem, &prepared(problem)?, planes, true)))
+        Schedule::PortableStreaming(planes) if planes.configuration.depth > 1 => {
+            Ok(Some(streaming::kernel(problem, &prepared(problem)?, planes, true)))
         }
         _ => Ok(None),
     }
@@ -170,7 +170,7 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-fn kernel(problem: &Problem, stage: &Stage, tiles: &Tiles, in_tile: bool) -> Kernel {
+fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> Kernel {
     let program = &*problem.program;
     let staged = if in_tile { staged_fields(stage) } else { Vec::new() };
     let side: [usize; 3] = std::array::from_fn(|axis| tiles.tile[axis] + 2 * stage.footprint.radius[axis]);
@@ -349,7 +349,7 @@ fn domain_constants(extents: [usize; 3], boundaries: &Boundaries, radius: [usize
 }
 
 /// The tile.
-fn constants(stage: &Stage, tiles: &Tiles, workgroups: [usize; 3], staged: usize) -> String {
+fn constants(stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) -> String {
     let mut text = String::new();
     for (axis, letter) in AXES.into_iter().enumerate() {
         let numbers = [

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::{blocks_plans, plan_tiles, planes_plans};
+use abide_core::plan::{overlapped_plans, plan_stepwise, portable_streaming_plans};
 use abide_core::{Boundaries, DeviceSpec, Expr, Options, Scope, Shape, Stencil, catalogue};
 use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 
@@ -18,7 +18,7 @@ fn problem(program: Program, extents: &[usize], dtype: DType) -> Problem {
 }
 
 fn kernels_on(problem: &Problem, shared_bytes: usize) -> Vec<Kernel> {
-    kernels(problem, &plan_tiles(problem, &device(shared_bytes), &Options::default()).unwrap()).unwrap()
+    kernels(problem, &plan_stepwise(problem, &device(shared_bytes), &Options::default()).unwrap()).unwrap()
 }
 
 fn parsed(text: &str) -> naga::Module {
@@ -73,7 +73,7 @@ fn every_kernel_of_split_fields_is_valid() {
             let bytes = (problem.shape.bytes(DType::F32) as u64).div_ceil(3).next_multiple_of(256);
             for shared_bytes in [48 << 10, 0] {
                 let device = DeviceSpec { buffer_bytes: bytes, memory_bytes: 0, ..device(shared_bytes) };
-                let plan = plan_tiles(&problem, &device, &Options::default()).unwrap();
+                let plan = plan_stepwise(&problem, &device, &Options::default()).unwrap();
                 for kernel in kernels(&problem, &plan).unwrap() {
                     check_against_module(&kernel, shared_bytes);
                     let pieces = problem.shape.cells().div_ceil(kernel.piece_cells);
@@ -99,7 +99,7 @@ fn every_kernel_of_windows_is_valid() {
                     turn += 1;
                     let (shared_bytes, threads) = [(16 << 10, 256), (48 << 10, 1024)][turn % 2];
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
-                    let plans = blocks_plans(&problem, &device, &Options::default()).unwrap();
+                    let plans = overlapped_plans(&problem, &device, &Options::default()).unwrap();
                     assert!(!plans.is_empty() || dimensions == 3, "{} {dtype}", entry.name);
                     // The model's choice, and another that no other case is likely to take.
                     for plan in plans.first().into_iter().chain(plans.get(turn * 37 % plans.len().max(1))) {
@@ -132,7 +132,7 @@ fn every_kernel_of_planes_is_valid() {
                     turn += 1;
                     let (shared_bytes, threads) = [(16 << 10, 256), (48 << 10, 1024)][turn % 2];
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
-                    let plans = planes_plans(&problem, &device, &Options::default()).unwrap();
+                    let plans = portable_streaming_plans(&problem, &device, &Options::default()).unwrap();
                     assert!(!plans.is_empty(), "{} {dtype}", entry.name);
                     // The model's choice, and another that no other case is likely to take.
                     for plan in [&plans[0], &plans[turn * 37 % plans.len()]] {

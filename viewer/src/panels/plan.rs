@@ -50,27 +50,27 @@ pub fn picture(ui: &mut Ui, plan: &Plan) {
         font: TextStyle::Small.resolve(ui.style()),
     };
     let homes = match &plan.schedule {
-        Schedule::Rows(rows) => sheet.rows(rect, rows.threads),
-        Schedule::Tiles(tiles) => {
+        Schedule::Cpu(rows) => sheet.rows(rect, rows.threads),
+        Schedule::Stepwise(tiles) => {
             let shape = plan.shape.padded();
             let halo = tiles.shared_bytes.iter().any(|&bytes| bytes > 0);
             sheet.tiles(rect, [shape[1], shape[2]], [tiles.tile[1], tiles.tile[2]], halo)
         }
-        Schedule::Sweep(sweep) => {
-            let planes = sweep.planes[1];
-            sheet.sweep(rect, sweep.planes_registers.min(planes), sweep.planes_shared, planes)
+        Schedule::Persistent(persistent) => {
+            let planes = persistent.planes[1];
+            sheet.sweep(rect, persistent.planes_registers.min(planes), persistent.planes_shared, planes)
         }
-        Schedule::Stream(stream) => {
+        Schedule::WarpStreaming(stream) => {
             let margin = stream.margin[2] as f32 / stream.window()[1].max(1) as f32;
             sheet.stages(rect, stream.depth, margin, "planes stream through")
         }
-        Schedule::Planes(planes) => {
+        Schedule::PortableStreaming(planes) => {
             let margin = planes.margin[2][0] as f32 / planes.window()[1].max(1) as f32;
-            sheet.stages(rect, planes.form.depth, margin, "planes stream through")
+            sheet.stages(rect, planes.configuration.depth, margin, "planes stream through")
         }
-        Schedule::Blocks(blocks) => {
+        Schedule::Overlapped(blocks) => {
             let margin = blocks.halo[2][0] as f32 / blocks.window()[2].max(1) as f32;
-            sheet.stages(rect, blocks.form.depth, margin, "windows stay in shared memory")
+            sheet.stages(rect, blocks.configuration.depth, margin, "windows stay in shared memory")
         }
     };
     ui.horizontal(|ui| {

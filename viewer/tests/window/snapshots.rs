@@ -190,16 +190,16 @@ fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
 }
 
 fn made_up() -> State {
-    use abide::plan::{Schedule, plan_tiles};
+    use abide::plan::{Schedule, plan_stepwise};
     use abide_viewer::engine::{Started, Status, Tempo};
     use std::sync::Arc;
 
     let setup = scenes::find("coral").unwrap().setup;
     let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
     let device = abide::DeviceSpec::preset("a100").unwrap();
-    let mut plan = plan_tiles(&problem, &device, &abide::Options::default()).unwrap();
+    let mut plan = plan_stepwise(&problem, &device, &abide::Options::default()).unwrap();
     // What the planner finds best may change; the picture is to stay.
-    if let Schedule::Tiles(tiles) = &mut plan.schedule {
+    if let Schedule::Stepwise(tiles) = &mut plan.schedule {
         (tiles.tile, tiles.threads, tiles.shared_bytes) = ([1, 32, 64], [1, 8, 32], vec![18_000]);
     }
     let report = abide::RunReport::new("cuda", &plan, 1000, 1000, 2.5e-3);
@@ -233,27 +233,28 @@ fn the_page_of_files() {
 
 #[test]
 fn plans_as_pictures() {
-    use abide::plan::{Schedule, plan_stream, plan_sweep, plan_tiles};
+    use abide::plan::{Schedule, plan_persistent, plan_stepwise, plan_streaming};
     let problem = setup("2d5pt", "2304x2304").builder().and_then(abide::Builder::problem).unwrap();
     let device = abide::DeviceSpec::preset("a100").unwrap();
     let options = abide::Options::default();
     let cpu = abide::backend::open("cpu").unwrap();
     let mut rows = abide::backend::plan(&cpu, &problem, &options).unwrap();
     // As many threads on every machine that the picture is made on.
-    if let Schedule::Rows(rows) = &mut rows.schedule {
+    if let Schedule::Cpu(rows) = &mut rows.schedule {
         rows.threads = 6;
     }
-    let mut plans = [plan_tiles, plan_sweep, plan_stream].map(|plan| plan(&problem, &device, &options).unwrap());
+    let mut plans =
+        [plan_stepwise, plan_persistent, plan_streaming].map(|plan| plan(&problem, &device, &options).unwrap());
     // What the planner finds best may change; the pictures are to stay.
     for plan in &mut plans {
         match &mut plan.schedule {
-            Schedule::Tiles(tiles) => (tiles.tile, tiles.shared_bytes) = ([1, 32, 64], vec![18_000]),
-            Schedule::Sweep(sweep) => {
-                (sweep.planes, sweep.planes_registers, sweep.planes_shared) = ([20, 20], 9, 7);
+            Schedule::Stepwise(tiles) => (tiles.tile, tiles.shared_bytes) = ([1, 32, 64], vec![18_000]),
+            Schedule::Persistent(persistent) => {
+                (persistent.planes, persistent.planes_registers, persistent.planes_shared) = ([20, 20], 9, 7);
                 let cells = plan.traffic.cells;
                 (plan.traffic.cached_registers, plan.traffic.cached_shared) = (0.45 * cells, 0.35 * cells);
             }
-            Schedule::Stream(stream) => {
+            Schedule::WarpStreaming(stream) => {
                 (stream.depth, stream.margin, stream.cells_per_thread) = (6, [0, 0, 8], [1, 4]);
             }
             _ => {}

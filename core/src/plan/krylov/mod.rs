@@ -28,7 +28,7 @@ use crate::solver::{
 };
 
 pub use pack::{Columns, Packed, pack};
-pub use product::forms;
+pub use product::configurations;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
 /// Rows of a slice, and lanes of a warp.
@@ -126,7 +126,7 @@ impl Share {
 
 /// What may be chosen freely; the planner tries several and keeps the one of the least estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Form {
+pub struct Configuration {
     /// Which blocks.
     pub space: Space,
     /// How many.
@@ -228,11 +228,11 @@ pub struct Krylov {
 
 impl Krylov {
     /// The choices that this layout was made from.
-    pub fn form(&self) -> Form {
+    pub fn configuration(&self) -> Configuration {
         let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
         // The width is found again.
         let division = if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Form { space, blocks, threads, division, registers, spread }
+        Configuration { space, blocks, threads, division, registers, spread }
     }
 
     /// Whether loops over a thread's rows are unrolled, as rows in registers ask for.
@@ -302,14 +302,14 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
     basis::check(matrix, device, options.method)
 }
 
-/// Plans a solve: the form of the least estimate among those that fit.
+/// Plans a solve: the configuration of the least estimate among those that fit.
 pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
     check(matrix, device, options)?;
     let mut best: Option<SolvePlan> = None;
     let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
-    for form in product::forms(matrix, device) {
-        // A form that does not fit says so; the grid's always fits.
-        if let Ok(plan) = plan_krylov_form(matrix, device, options, &form)
+    for configuration in product::configurations(matrix, device) {
+        // A configuration that does not fit says so; the grid's always fits.
+        if let Ok(plan) = plan_krylov_configuration(matrix, device, options, &configuration)
             && best.as_ref().is_none_or(|best| seconds(&plan) < seconds(best))
         {
             best = Some(plan);
@@ -326,29 +326,29 @@ pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions)
     })
 }
 
-/// Plans a solve of a given form; an error where it does not fit the device.
-pub fn plan_krylov_form(
+/// Plans a solve of a given configuration; an error where it does not fit the device.
+pub fn plan_krylov_configuration(
     matrix: &Matrix,
     device: &DeviceSpec,
     options: &SolveOptions,
-    form: &Form,
+    configuration: &Configuration,
 ) -> Result<SolvePlan> {
     check(matrix, device, options)?;
-    if form.spread.is_some() && form.space != Space::Grid {
+    if configuration.spread.is_some() && configuration.space != Space::Grid {
         let reason = "only a grid's blocks share rows";
-        return Err(Error::invalid("the form of a persistent solver", reason, "leave out `spread`"));
+        return Err(Error::invalid("the configuration of a persistent solver", reason, "leave out `spread`"));
     }
     let applied = applied(options);
-    let cut = shares::Cut::new(matrix, form, applied)?;
-    let krylov = place::place(matrix, device, options, form, cut)?;
+    let cut = shares::Cut::new(matrix, configuration, applied)?;
+    let krylov = place::place(matrix, device, options, configuration, cut)?;
     let (product, synchronisation) = (
-        match form.division {
+        match configuration.division {
             Division::Sliced { .. } => Product::Sliced,
             Division::Split { .. } => Product::Rows,
             Division::Merged { .. } => Product::Merge,
             Division::Stencil => Product::MatrixFree,
         },
-        match form.space {
+        match configuration.space {
             Space::Block => SolveSync::Block,
             Space::Cluster => SolveSync::Cluster,
             Space::Grid => SolveSync::Grid,

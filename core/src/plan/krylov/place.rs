@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Division, Form, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, basis, entry_bytes,
-    estimate, vectors,
+    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, basis,
+    entry_bytes, estimate, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -46,13 +46,17 @@ pub fn place(
     matrix: &Matrix,
     device: &DeviceSpec,
     options: &SolveOptions,
-    form: &Form,
+    configuration: &Configuration,
     cut: Cut<'_>,
 ) -> Result<Krylov> {
-    let Form { space, blocks, threads, registers, .. } = *form;
+    let Configuration { space, blocks, threads, registers, .. } = *configuration;
     let Cut { mut shares, width, column_bytes, parts } = cut;
     let (applied, real) = (applied(options), matrix.dtype().bytes());
-    let division = if let Division::Sliced { .. } = form.division { Division::Sliced { width } } else { form.division };
+    let division = if let Division::Sliced { .. } = configuration.division {
+        Division::Sliced { width }
+    } else {
+        configuration.division
+    };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
     let rows_per_thread = most_rows.div_ceil(threads);
     let turns = match (options.method, applied) {
@@ -153,7 +157,7 @@ pub fn place(
         column_bytes,
         vectors,
         shares,
-        spread: form.spread,
+        spread: configuration.spread,
         spread_rows,
         turns,
         restart,

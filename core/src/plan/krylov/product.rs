@@ -1,7 +1,7 @@
 //! Which product suits a matrix, and the forms that are worth an estimate.
 
 use super::spread::{self, Parts};
-use super::{CLUSTER, Division, Form, LONG, SLICE, Space};
+use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space};
 use crate::device::DeviceSpec;
 use crate::solver::Matrix;
 use crate::sparse::RowLengths;
@@ -28,7 +28,7 @@ impl Lengths {
 
 /// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its shares, and on all
 /// multiprocessors also with the longest rows spread over them, where these are long enough.
-pub fn forms(matrix: &Matrix, device: &DeviceSpec) -> Vec<Form> {
+pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration> {
     let multiprocessors = device.multiprocessors.max(1);
     let clusters: &[usize] =
         if device.compute_capability.is_some_and(|(major, _)| major >= 9) { &[2, 4, 8, CLUSTER] } else { &[] };
@@ -39,17 +39,19 @@ pub fn forms(matrix: &Matrix, device: &DeviceSpec) -> Vec<Form> {
     let stored = if let Matrix::Stored(stored) = matrix { Some(stored) } else { None };
     let lengths = |spread| stored.and_then(|stored| Some(Lengths::of(&Parts::new(stored, spread).ok()?)));
     let whole = lengths(None);
-    let mut forms = Vec::new();
+    let mut configurations = Vec::new();
     for (space, blocks) in spaces {
         // Every block has a row, and no replica is larger than shared memory.
         if blocks > rows || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1)) {
             continue;
         }
         let mut add = |lengths: Option<&Lengths>, spread| {
-            forms.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(|(division, wanted)| {
-                let threads = wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
-                Form { space, blocks, threads, division, registers: usize::MAX, spread }
-            }));
+            configurations.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(
+                |(division, wanted)| {
+                    let threads = wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
+                    Configuration { space, blocks, threads, division, registers: usize::MAX, spread }
+                },
+            ));
         };
         add(whole.as_ref(), None);
         if let (Space::Grid, Some(stored)) = (space, stored)
@@ -58,7 +60,7 @@ pub fn forms(matrix: &Matrix, device: &DeviceSpec) -> Vec<Form> {
             add(lengths(Some(threshold)).as_ref(), Some(threshold));
         }
     }
-    forms
+    configurations
 }
 
 /// The products that suit the shares of so many blocks, and how many threads each has work for.

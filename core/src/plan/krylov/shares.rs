@@ -1,11 +1,11 @@
 //! Cutting the rows into shares, one a block: consecutive rows of about as many bytes.
 
 use super::spread::Parts;
-use super::{Division, Form, SLICE, Share, Space};
+use super::{Configuration, Division, SLICE, Share, Space};
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Preconditioning};
 
-/// The shares of a form, before places are given out.
+/// The shares of a configuration, before places are given out.
 pub struct Cut<'a> {
     pub shares: Vec<Share>,
     /// Entries of every row as laid out, where all are alike.
@@ -16,29 +16,31 @@ pub struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    pub fn new(matrix: &'a Matrix, form: &Form, applied: Preconditioning) -> Result<Self> {
+    pub fn new(matrix: &'a Matrix, configuration: &Configuration, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
         // Whole lines of memory, unless that would leave blocks without rows; blocks of block-Jacobi are never cut.
-        let line = if rows >= 32 * SLICE * form.blocks { SLICE } else { 1 };
+        let line = if rows >= 32 * SLICE * configuration.blocks { SLICE } else { 1 };
         let align = match applied {
             Preconditioning::BlockJacobi { size } => size * (line / gcd(size, line)),
             _ => line,
         };
         let parts = match matrix {
-            Matrix::Stored(stored) => Some(Parts::new(stored, form.spread)?),
+            Matrix::Stored(stored) => Some(Parts::new(stored, configuration.spread)?),
             Matrix::Stencil(_) => None,
         };
-        let width = match (&parts, form.division) {
+        let width = match (&parts, configuration.division) {
             (Some(parts), Division::Sliced { .. }) => common_width(parts),
             _ => None,
         };
         let firsts = match &parts {
             // Padded rows are all alike, whatever they hold; of a row that is spread, each block has its part to do.
-            Some(parts) if width.is_none() || !parts.spread.is_empty() => cut(rows, form.blocks, align, |row| {
-                let own = width.map_or_else(|| parts.start(row), |width| width * row);
-                own + 3 * row + parts.spread_before(row)
-            }),
-            _ => cut(rows, form.blocks, align, |row| row),
+            Some(parts) if width.is_none() || !parts.spread.is_empty() => {
+                cut(rows, configuration.blocks, align, |row| {
+                    let own = width.map_or_else(|| parts.start(row), |width| width * row);
+                    own + 3 * row + parts.spread_before(row)
+                })
+            }
+            _ => cut(rows, configuration.blocks, align, |row| row),
         };
         let mut shares: Vec<Share> = firsts
             .windows(2)
@@ -53,9 +55,9 @@ impl<'a> Cut<'a> {
             })
             .collect();
         let Some(parts) = parts else { return Ok(Cut { shares, width, column_bytes: 2, parts }) };
-        let mut column_bytes = if form.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
+        let mut column_bytes = if configuration.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
-            share.entries = match (form.division, width) {
+            share.entries = match (configuration.division, width) {
                 (Division::Sliced { .. }, Some(width)) => share.rows.next_multiple_of(SLICE) * width,
                 (Division::Sliced { .. }, None) => slices(&parts, share).map(|width| SLICE * width).sum(),
                 _ => parts.start(share.first + share.rows) - parts.start(share.first),
@@ -67,7 +69,7 @@ impl<'a> Cut<'a> {
                 return Err(Error::limit("entries of one block's rows", all, u32::MAX / 2, change));
             }
             let (low, high) = columns(&parts, share);
-            if form.space == Space::Grid {
+            if configuration.space == Space::Grid {
                 share.base = low;
                 if high - low > usize::from(u16::MAX) {
                     column_bytes = 4;

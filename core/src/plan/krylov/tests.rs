@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::krylov::product::forms;
+use crate::plan::krylov::product::configurations;
 use crate::solver::{Gmres, GridOperator, Jacobi, PipelinedCg, Place};
 use crate::sparse::{Csr, Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use crate::{Array, Boundaries, Boundary, LinearStencil, Shape};
@@ -116,8 +116,10 @@ fn shares_and_places_fit_on_every_preset() {
             {
                 let preconditioner = Preconditioning::ALL[(number + turn) % 4];
                 let options = SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
-                for form in forms(&matrix, &device(name)) {
-                    let Ok(plan) = plan_krylov_form(&matrix, &device(name), &options, &form) else { continue };
+                for configuration in configurations(&matrix, &device(name)) {
+                    let Ok(plan) = plan_krylov_configuration(&matrix, &device(name), &options, &configuration) else {
+                        continue;
+                    };
                     let words = format!("matrix {number} on {name}: {plan}");
                     let krylov = plan.krylov().unwrap();
                     let mut next = 0;
@@ -157,8 +159,10 @@ fn packed_matrices_multiply_as_the_stored_ones() {
         let slices = Division::Sliced { width: None };
         let divisions = [slices, Division::Split { lanes: 4 }, Division::Merged { items: 3 }];
         for (division, spread) in divisions.into_iter().flat_map(|d| [(d, None), (d, Some(300))]) {
-            let form = Form { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0, spread };
-            let plan = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap();
+            let configuration =
+                Configuration { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0, spread };
+            let plan =
+                plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration).unwrap();
             let krylov = plan.krylov().unwrap();
             let long =
                 spread.map_or(0, |most| (0..stored.rows()).filter(|&row| stored.range(row).len() > most).count());
@@ -245,20 +249,23 @@ fn long_rows_are_spread_over_all_blocks() {
             assert_eq!(krylov.barriers, vectors::barriers(method, Preconditioning::None));
             assert!(plan.notes.iter().any(|note| note.contains("no barrier more")), "{plan}");
             assert!(krylov.describe().contains("1 long row spread"), "{}", krylov.describe());
-            // Kept whole, the row is a block's alone: a form that loses, and says why.
-            let form = Form { division: Division::Merged { items: 7 }, spread: None, ..krylov.form() };
-            let whole = plan_krylov_form(&matrix, &device(name), &options, &form).unwrap();
+            // Kept whole, the row is a block's alone: a configuration that loses, and says why.
+            let configuration =
+                Configuration { division: Division::Merged { items: 7 }, spread: None, ..krylov.configuration() };
+            let whole = plan_krylov_configuration(&matrix, &device(name), &options, &configuration).unwrap();
             assert!(whole.krylov().unwrap().imbalance() > 10.0 && whole.notes.len() == 1, "{whole}");
             assert!(whole.krylov().unwrap().seconds > 1.5 * krylov.seconds, "{name}");
         }
     }
     // Rows of a cluster's or of one block are not.
-    let form = Form {
+    let configuration = Configuration {
         space: Space::Cluster,
         blocks: 8,
-        ..planned(&matrix, "h200", &SolveOptions::default()).krylov().unwrap().form()
+        ..planned(&matrix, "h200", &SolveOptions::default()).krylov().unwrap().configuration()
     };
-    let error = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap_err().to_string();
+    let error = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("grid"), "{error}");
 }
 
@@ -277,7 +284,7 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
     let Matrix::Stored(stored) = &matrix else { unreachable!() };
     let threshold = spread::threshold(stored, 132);
     assert_eq!(threshold, Some(1000 + long - 1 - SPREAD_ROWS));
-    let form = Form {
+    let configuration = Configuration {
         space: Space::Grid,
         blocks: 132,
         threads: 512,
@@ -285,10 +292,12 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
         registers: 0,
         spread: threshold,
     };
-    let plan = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap();
+    let plan = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration).unwrap();
     assert_eq!(plan.krylov().unwrap().spread_rows.len(), SPREAD_ROWS);
-    let form = Form { spread: Some(1000), ..form };
-    let error = plan_krylov_form(&matrix, &device("h200"), &SolveOptions::default(), &form).unwrap_err().to_string();
+    let configuration = Configuration { spread: Some(1000), ..configuration };
+    let error = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("299") && error.contains("128"), "{error}");
 }
 

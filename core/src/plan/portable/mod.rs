@@ -1,16 +1,16 @@
 //! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels for them have in
 //! common, and which of them is planned.
 //!
-//! Three families: a launch a stage ([`Tiles`](super::Tiles)), windows that stay in registers for several steps
-//! ([`Blocks`](super::Blocks)), and planes that stream through several steps ([`Planes`](super::Planes)).
+//! Three families: a launch a stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for several steps
+//! ([`Overlapped`](super::Overlapped)), and planes that stream through several steps ([`PortableStreaming`](super::PortableStreaming)).
 
 mod neighbours;
 pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::tiles::check_buffer;
-use super::{CachePolicy, Depth, Execution, Options, Plan, plan_blocks, plan_planes, plan_tiles};
+use super::stepwise::check_buffer;
+use super::{CachePolicy, Depth, Execution, Options, Plan, plan_overlapped, plan_portable_streaming, plan_stepwise};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::grid::Boundary;
@@ -29,13 +29,13 @@ pub(super) const MOST_ARGUMENTS: usize = 240;
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let is_deep = !matches!(options.depth, Depth::Auto | Depth::Steps(1));
     if options.execution == Execution::Streaming || (is_deep && options.execution == Execution::Auto) {
-        return plan_streaming(problem, device, options);
+        return plan_several_steps(problem, device, options);
     }
-    let mut stepwise = plan_tiles(problem, device, options)?;
+    let mut stepwise = plan_stepwise(problem, device, options)?;
     if options.execution != Execution::Auto || options.depth != Depth::Auto {
         return Ok(stepwise);
     }
-    match plan_streaming(problem, device, options) {
+    match plan_several_steps(problem, device, options) {
         Ok(streaming) if streaming.estimated_seconds < stepwise.estimated_seconds => Ok(streaming),
         Ok(_) => Ok(stepwise),
         Err(why) => {
@@ -46,8 +46,8 @@ pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) 
 }
 
 /// Several steps a dispatch: windows or planes, whichever are estimated to be faster.
-fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    match (plan_blocks(problem, device, options), plan_planes(problem, device, options)) {
+fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    match (plan_overlapped(problem, device, options), plan_portable_streaming(problem, device, options)) {
         (Ok(windows), Ok(planes)) if planes.estimated_seconds < windows.estimated_seconds => Ok(planes),
         (Ok(windows), _) => Ok(windows),
         (Err(why), Ok(mut planes)) => {

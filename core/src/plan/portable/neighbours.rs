@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use super::plan_portable;
 use crate::device::DeviceSpec;
 use crate::error::Result;
-use crate::plan::{CachePolicy, Execution, Options, Plan, Schedule, Tune, blocks_plans, plan_tiles, planes_plans};
+use crate::plan::{
+    CachePolicy, Execution, Options, Plan, Schedule, Tune, overlapped_plans, plan_stepwise, portable_streaming_plans,
+};
 use crate::program::Problem;
 
 /// Plans of a quick and of a full list.
@@ -14,18 +16,18 @@ const FULL: usize = 40;
 
 /// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a launch a
 /// stage, then windows and planes, half of each, from coarse differences to fine, each by their estimate: the best for
-/// several forms of a thread's block, then for several depths of each, then with other threads.
+/// several configurations of a thread's block, then for several depths of each, then with other threads.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];
     let most = if options.tune == Tune::Full { FULL } else { QUICK };
     let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
     if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
-        let stepwise = plan_tiles(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
+        let stepwise = plan_stepwise(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
         plans.extend(stepwise);
     }
     if asked(Execution::Streaming) {
-        let planes = planes_plans(problem, device, options).unwrap_or_default();
-        let windows = blocks_plans(problem, device, options).unwrap_or_default();
+        let planes = portable_streaming_plans(problem, device, options).unwrap_or_default();
+        let windows = overlapped_plans(problem, device, options).unwrap_or_default();
         let room = most - plans.len();
         take(&mut plans, &planes, if windows.is_empty() { room } else { room / 2 });
         let room = most - plans.len();
@@ -55,8 +57,8 @@ type Kind = fn(&Plan) -> Vec<usize>;
 
 fn cells(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
-        Schedule::Blocks(blocks) => [&[1], &blocks.form.cells[..]].concat(),
-        Schedule::Planes(planes) => [&[2], &planes.form.cells[..]].concat(),
+        Schedule::Overlapped(blocks) => [&[1], &blocks.configuration.cells[..]].concat(),
+        Schedule::PortableStreaming(planes) => [&[2], &planes.configuration.cells[..]].concat(),
         _ => Vec::new(),
     }
 }
@@ -67,10 +69,16 @@ fn depth_and_cells(plan: &Plan) -> Vec<usize> {
 
 fn all(plan: &Plan) -> Vec<usize> {
     let rest = match &plan.schedule {
-        Schedule::Blocks(blocks) => [&blocks.form.threads[..], &[usize::from(blocks.form.double)]].concat(),
-        Schedule::Planes(planes) => {
-            let form = &planes.form;
-            [&form.threads[..], &[form.ahead, form.handover.barriers(), form.shares]].concat()
+        Schedule::Overlapped(blocks) => {
+            [&blocks.configuration.threads[..], &[usize::from(blocks.configuration.double)]].concat()
+        }
+        Schedule::PortableStreaming(planes) => {
+            let configuration = &planes.configuration;
+            [
+                &configuration.threads[..],
+                &[configuration.ahead, configuration.handover.barriers(), configuration.shares],
+            ]
+            .concat()
         }
         _ => Vec::new(),
     };

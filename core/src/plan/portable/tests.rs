@@ -81,7 +81,7 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
         assert_eq!(plans.iter().filter(|plan| plan.execution == Execution::Stepwise).count(), 1);
         let recipes: std::collections::HashSet<_> = plans.iter().map(Recipe::of).collect();
         assert_eq!(recipes.len(), most);
-        let planes = plans.iter().filter(|plan| plan.planes().is_some()).count();
+        let planes = plans.iter().filter(|plan| plan.portable_streaming().is_some()).count();
         assert!((most / 2 - 1..=most / 2 + 1).contains(&planes), "{planes} of {most}");
         for plan in &plans {
             assert_eq!(Recipe::of(plan).unwrap().plan(&problem, device, &options).as_ref(), Some(plan));
@@ -99,10 +99,14 @@ fn planes_step_in_where_there_is_no_window() {
     let deep = |depth| plan_portable(&problem, device, &Options { depth: Depth::Steps(depth), ..Options::default() });
     // Where both have room, the faster: of cubes of radius 2 hardly anything is left inside the halo.
     let plan = deep(2).unwrap();
-    assert!(plan.planes().is_some() && plan.notes.is_empty(), "{:?}", plan.notes);
+    assert!(plan.portable_streaming().is_some() && plan.notes.is_empty(), "{:?}", plan.notes);
     let flat = self::problem("2d5pt", &[2304, 2304], DType::F32, "fixed");
-    assert!(plan_portable(&flat, device, &Options::default()).unwrap().blocks().is_some());
+    assert!(plan_portable(&flat, device, &Options::default()).unwrap().overlapped().is_some());
     let plan = deep(5).unwrap();
-    assert!(plan.planes().is_some() && plan.notes[0].starts_with("planes, for there is no window"), "{:?}", plan.notes);
+    assert!(
+        plan.portable_streaming().is_some() && plan.notes[0].starts_with("planes, for there is no window"),
+        "{:?}",
+        plan.notes
+    );
     assert!(deep(500).unwrap_err().to_string().contains("windows of several steps"));
 }

@@ -1,0 +1,73 @@
+//! Windows of several steps: every depth, tile and division of a run keeps the bound of a step, and the bits of its parts.
+
+mod common;
+
+use abide_core::backend::Backend;
+use abide_core::plan::overlapped_plans;
+use abide_core::{DType, Depth, Error, Execution, LinearStencil, Options, Program, catalogue};
+use common::random::{boundary, check_cuts, in_parts, pick, program, streaming};
+use common::{backend, check_plan, problem, values};
+use fastrand::Rng;
+
+fn entry(name: &str, dimensions: usize) -> Program {
+    catalogue::find(name).unwrap().program(dimensions).unwrap()
+}
+
+/// The bound of a step holds whatever the depth, the window and the calls; random stencils, extents and boundaries.
+#[test]
+fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
+    let Some(backend) = backend() else { return };
+    let mut tried = 0;
+    for seed in 0..40 {
+        let mut rng = Rng::with_seed(seed);
+        let program = program(seed, &mut rng);
+        let most = [0, 700, 90, 24][program.dimensions()];
+        let extents: Vec<usize> = (0..program.dimensions()).map(|_| rng.usize(1..=most)).collect();
+        let dtype = if rng.bool() { DType::F32 } else { DType::F64 };
+        let boundary = boundary(&mut rng, &["fixed", "mirror", "constant=0.5"]);
+        let Ok(problem) = problem(program, &extents, dtype, &boundary) else { continue };
+        let depth = rng.u32(1..=9);
+        let Some(plan) = pick(&backend, &problem, overlapped_plans, depth, &mut rng) else { continue };
+        let fields = values(&problem, seed);
+        check_plan(&backend, &problem, &plan, &fields, 4);
+        let steps = u64::from(plan.depth) + rng.u64(1..=7);
+        check_cuts(&backend, &problem, &plan, &fields, steps, &mut rng);
+        tried += 1;
+    }
+    assert!(tried > 25, "{tried}");
+}
+
+/// Small domains in one window, for hundreds of steps a dispatch.
+#[test]
+fn a_small_domain_stays_in_one_window() {
+    let Some(backend) = backend() else { return };
+    for (name, extents) in
+        [("1d3pt", vec![777]), ("2d9pt", vec![29, 31]), ("fdtd-tm", vec![17, 19]), ("3d7pt", vec![7, 6, 9])]
+    {
+        for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
+            let problem = problem(entry(name, extents.len()), &extents, DType::F32, boundary).unwrap();
+            let plan = backend.plan(&problem, &streaming(Depth::Auto)).unwrap();
+            let blocks = plan.overlapped().unwrap();
+            assert!(blocks.blocks == [1; 3] && plan.depth > 100, "{}", plan.summary());
+            check_plan(&backend, &problem, &plan, &values(&problem, 1), 3);
+            let fields = values(&problem, 2);
+            let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+            session.advance(700).unwrap();
+            let found = in_parts(&backend, &problem, &plan, &fields, 700, &mut Rng::with_seed(3));
+            assert!(found[0].same_bits(&session.read(0).unwrap()), "{name} {boundary}");
+        }
+    }
+}
+
+#[test]
+fn what_no_window_holds_is_refused_with_a_reason() {
+    let Some(backend) = backend() else { return };
+    let wide = LinearStencil::new("wide", &[([-200, 0], 0.25), ([0, 0], 0.5), ([0, 200], 0.25)]).unwrap();
+    let problem = problem(Program::new(&wide).unwrap(), &[703, 503], DType::F32, "fixed").unwrap();
+    let error = backend.plan(&problem, &streaming(Depth::Steps(50))).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("50 steps deep"), "{error}");
+    let auto = backend.plan(&problem, &Options::default()).unwrap();
+    assert_eq!(auto.execution, Execution::Stepwise);
+    let why = "not streaming, for that cannot: windows of several steps";
+    assert!(auto.notes.iter().any(|note| note.starts_with(why)), "{:?}", auto.notes);
+}

@@ -1,0 +1,114 @@
+//! The schedules of a CPU: rows of cells, shared among threads.
+//!
+//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several
+//! steps while their planes stream past ([`Tiling`]); they differ in who waits for whom between two passes.
+
+mod levels;
+#[cfg(test)]
+mod tests;
+mod tiling;
+
+use serde::Serialize;
+
+use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base, perks::Traffic};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::Problem;
+
+pub use levels::{Level, Levels, Output, Ring, across};
+pub use tiling::{MAX_CPU_DEPTH, Tiling};
+
+/// Rows of cells, each evaluated in chunks that stay in the first-level cache.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cpu {
+    /// Threads.
+    pub threads: usize,
+    /// Whether each stays on a core of its own.
+    pub pinned: bool,
+    /// Cells of a chunk; a multiple of the widest vector.
+    pub chunk: usize,
+    /// The tiles that are advanced by several steps at a time; `None` for a stepwise run.
+    pub tiling: Option<Tiling>,
+}
+
+/// Cells of a chunk: four slots of so many values and the rows beside them stay in a first-level cache. Somewhat more than a
+/// power of two, for so are the rows of tiles.
+const CHUNK: usize = 544;
+
+/// Cells of a domain that are not worth waking a second thread for.
+const FEW: usize = 16384;
+
+/// Whether a plan for a CPU follows from the problem alone: so few cells are swept a step at a time and stay in its caches,
+/// however fast its memory is.
+pub fn is_too_small_to_choose(problem: &Problem, options: &Options) -> bool {
+    let one = matches!(options.depth, Depth::Auto | Depth::Steps(1));
+    let stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
+    stepwise && one && problem.shape.cells() < FEW
+}
+
+/// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
+pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let mut plan = free_rows(problem, device, options)?;
+    if let Schedule::Cpu(rows) = &mut plan.schedule {
+        rows.pinned = options.pin;
+    }
+    Ok(plan)
+}
+
+/// The plan of threads that run wherever the system puts them.
+fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    problem.check()?;
+    let persistent = || -> Result<Plan> {
+        if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
+            return Err(Error::Unsupported {
+                backend: "cpu",
+                reason: format!(
+                    "cache {} was asked for, and what a core's cache keeps is its own choice",
+                    options.cache
+                ),
+                change: "leave --cache at auto, or choose --backend cuda".to_owned(),
+            });
+        }
+        tiling::plan(problem, device, options.depth, Execution::Persistent)
+    };
+    let streaming = || tiling::plan(problem, device, options.depth, Execution::Streaming);
+    match (options.execution, options.depth) {
+        (Execution::Stepwise, depth) => {
+            check_depth(depth)?;
+            Ok(stepwise(problem, device))
+        }
+        (Execution::Streaming, _) => streaming(),
+        (Execution::Persistent, _) => persistent(),
+        (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),
+        (Execution::Auto, Depth::Auto | Depth::Steps(1)) => {
+            let mut best = stepwise(problem, device);
+            for other in [streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?] {
+                if other.estimated_seconds < best.estimated_seconds {
+                    best = other;
+                }
+            }
+            Ok(best)
+        }
+        (Execution::Auto, Depth::Steps(_)) => {
+            let (one, other) = (streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?);
+            Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
+        }
+    }
+}
+
+/// All of a stage, then the next.
+fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
+    let rows = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, tiling: None };
+    let traffic = Traffic::uncached(problem, device);
+    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Cpu(rows), traffic);
+    plan.estimated_seconds = tiling::stepwise_seconds(problem, device);
+    plan
+}
+
+/// Refuses a temporal depth that no kernel has.
+pub(super) fn check_depth(depth: Depth) -> Result<()> {
+    match depth {
+        Depth::Auto | Depth::Steps(1) => Ok(()),
+        Depth::Steps(more) => Err(Error::limit("temporal depth", more, 1, "use --depth auto or --depth 1")),
+    }
+}

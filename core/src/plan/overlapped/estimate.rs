@@ -1,0 +1,80 @@
+//! How long a step of windows is likely to take: an estimate to choose by, on a device that tells next to nothing of itself.
+
+use super::{Demand, Exchange, Overlapped};
+use crate::device::DeviceSpec;
+use crate::plan::portable::rates;
+
+/// Clocks in which a stage's operations follow one another, however few cells there are.
+const LATENCY_CLOCKS: f64 = 150.0;
+/// Instructions of a stage and thread beside cells and slots.
+const STAGE_INSTRUCTIONS: f64 = 12.0;
+/// Instructions of a cell and step beside the formula: what is moved, and the share of windows that mask cells.
+const CELL_INSTRUCTIONS: f64 = 1.5;
+/// Registers of a thread beside its cells.
+const OTHER_REGISTERS: f64 = 32.0;
+
+/// Instructions of a step that are at hand, and how much longer those take that are not. By boxes of 25 points.
+const AT_HAND: f64 = 1200.0;
+const FETCHED: f64 = 1.6;
+
+/// What kernels take of what is counted here, of two axes and of three, where every cell of a block is near an edge: by kernels
+/// over Vulkan on an H200.
+const COUNTED: [f64; 2] = [1.2, 2.0];
+
+/// What a thread does in a step.
+pub(super) struct Cost {
+    instructions: f64,
+    /// 32-bit accesses of workgroup memory.
+    accesses: f64,
+    barriers: f64,
+    stages: f64,
+    registers: f64,
+}
+
+impl Cost {
+    pub fn of(demand: &Demand<'_>, exchange: &Exchange) -> Cost {
+        let volume = exchange.cells.iter().product::<usize>() as f64;
+        let (words, slower) = rates::words(demand.problem.dtype);
+        let stages = demand.program.stages().len() as f64;
+        let accesses = words * exchange.accesses(&demand.program) as f64;
+        let waiting = demand.program.stages().iter().filter(|stage| !crate::plan::staged_fields(stage).is_empty());
+        let single = exchange.fields.iter().flatten().all(|given| given.copies == 1);
+        let fields = demand.program.fields().len() as f64;
+        let instructions = volume * (slower * demand.operations as f64 + CELL_INSTRUCTIONS)
+            + accesses / words
+            + stages * STAGE_INSTRUCTIONS;
+        Cost {
+            instructions: instructions + FETCHED * (instructions - AT_HAND).max(0.0),
+            accesses,
+            barriers: waiting.count() as f64 * if single { 2.0 } else { 1.0 },
+            stages,
+            registers: 1.5 * volume * fields * words + OTHER_REGISTERS,
+        }
+    }
+}
+
+/// Seconds a step.
+pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, blocks: &Overlapped, cost: &Cost) -> f64 {
+    let threads = blocks.threads_per_block() as f64;
+    let work = (threads / 128.0).max(0.25) * cost.instructions;
+    let work = work.max(threads / 32.0 * cost.accesses);
+    let resident = rates::resident(device, blocks.threads_per_block(), cost.registers, blocks.shared_bytes);
+    if resident < 1.0 {
+        // Registers spill, or nothing runs at all.
+        return f64::INFINITY;
+    }
+    let count = blocks.blocks.iter().product::<usize>() as f64;
+    let each = (count / rates::units(device)).ceil();
+    let waits = cost.barriers * rates::BARRIER_CLOCKS + cost.stages * LATENCY_CLOCKS;
+    let clocks = each * work + (each / resident).ceil() * waits;
+    let depth = blocks.configuration.depth as f64;
+    let compute = depth * clocks / rates::CLOCK;
+    let bytes = demand.problem.dtype.bytes() as f64;
+    let fields = demand.program.fields().len();
+    let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
+    let cells = demand.problem.shape.cells() as f64;
+    let moved = cells * bytes * (fields as f64 * (1.0 / blocks.valid).min(2.0) + written);
+    let move_seconds = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
+    let counted = COUNTED[usize::from(demand.problem.shape.dimensions() > 2)];
+    counted * rates::dispatch_seconds(device, compute, move_seconds) / depth
+}

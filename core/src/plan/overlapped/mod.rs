@@ -1,0 +1,131 @@
+//! The schedule of temporal blocking on devices without a barrier of all workgroups: each dispatch advances several steps.
+//!
+//! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block of cells in
+//! registers for as many steps as the depth, and gives the block's edges to its neighbours through workgroup memory
+//! ([`Exchange`]). Cells near the window's sides go wrong by the reach of a step each step; when the halo is used up, the tile is
+//! written (overlapped tiling; Meng and Skadron, ICS'09). An axis that a window holds *whole* needs no halo: a domain that
+//! fits into one window stays there for hundreds of steps.
+
+mod candidates;
+mod estimate;
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use super::perks::Traffic;
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words, no_room};
+use super::{Execution, Options, Plan, Schedule, base};
+use crate::device::DeviceSpec;
+use crate::error::Result;
+use crate::program::{Problem, Program};
+
+pub use self::exchange::{Exchange, Given, Source, refreshes};
+
+/// Steps of a dispatch where windows need no halo: enough that starting it costs nothing beside them, and few enough that
+/// it ends long before a system would think that the device hangs.
+const MOST_STEPS: usize = 512;
+
+/// The most words of registers for the cells of a thread.
+const MOST_WORDS: usize = 64;
+
+/// The free choices of windows. Triples are along the three axes, slowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Configuration {
+    /// Steps of a dispatch.
+    pub depth: usize,
+    /// Threads of a window.
+    pub threads: [usize; 3],
+    /// Cells of a thread.
+    pub cells: [usize; 3],
+    /// Whether new values have slots of their own, so that a stage needs one barrier and not two.
+    pub double: bool,
+}
+
+/// Windows that advance several steps a dispatch. Triples are along the three axes, slowest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overlapped {
+    /// What was chosen freely.
+    pub configuration: Configuration,
+    /// Axes that a window holds whole.
+    pub whole: [bool; 3],
+    /// Cells of a window below and above its tile: halo, or ghost cells of an axis that is held whole.
+    pub halo: [[usize; 2]; 3],
+    /// Cells of a tile.
+    pub tile: [usize; 3],
+    /// Windows of the domain.
+    pub blocks: [usize; 3],
+    /// Bytes of workgroup memory of a window.
+    pub shared_bytes: usize,
+    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq. 9).
+    pub valid: f64,
+}
+
+impl Overlapped {
+    /// Cells of a window along the three axes.
+    pub fn window(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| self.configuration.threads[axis] * self.configuration.cells[axis])
+    }
+
+    /// Threads of a window.
+    pub fn threads_per_block(&self) -> usize {
+        self.configuration.threads.iter().product()
+    }
+
+    /// Whether ghost cells are refreshed from slots along any axis.
+    pub fn refreshes(&self, problem: &Problem) -> bool {
+        let radius = problem.program.radius();
+        (0..3).any(|axis| refreshes(problem, axis, self.whole[axis], radius[axis]))
+    }
+
+    /// What threads give each other, for the program simplified for the problem's type.
+    pub fn exchange(&self, problem: &Problem, simplified: &Program) -> Exchange {
+        let Configuration { threads, cells, double, .. } = self.configuration;
+        Exchange::of(simplified, threads, cells, self.refreshes(problem), double)
+    }
+}
+
+/// Plans windows of several steps: the first of [`overlapped_plans`].
+pub fn plan_overlapped(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = overlapped_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        let room = format!(
+            "windows with a tile inside their halo, of {} threads, {} registers of cells a thread, {MOST_OPERATIONS} operations \
+             of its cells together, {MOST_ARGUMENTS} taps a stage and {} bytes of workgroup memory",
+            device.threads_per_block,
+            most_words(device, MOST_WORDS),
+            device.shared_bytes_per_block
+        );
+        no_room("windows of several steps", problem, device, options, room)
+    })
+}
+
+/// All plans of windows that fit a device, the one that the model finds fastest first.
+pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    check_streaming(problem, device, options)?;
+    let demand = Demand::of(problem);
+    let mut plans: Vec<(f64, Overlapped)> = candidates::candidates(&demand, device, options.depth);
+    plans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let plan = |(estimate, overlapped)| plan_of(problem, device, overlapped, estimate);
+    Ok(plans.into_iter().map(plan).collect())
+}
+
+/// The plan of a configuration, where it fits.
+pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration: &Configuration) -> Option<Plan> {
+    super::stepwise::check_buffer(problem, device).ok()?;
+    let demand = Demand::of(problem);
+    let (layout, cost) = candidates::layout(&demand, device, configuration)?;
+    let blocks = candidates::blocks(&demand, &layout, configuration)?;
+    let estimate = estimate::step_seconds(&demand, device, &blocks, &cost);
+    Some(plan_of(problem, device, blocks, estimate))
+}
+
+fn plan_of(problem: &Problem, device: &DeviceSpec, blocks: Overlapped, estimate: f64) -> Plan {
+    let depth = blocks.configuration.depth;
+    let traffic = Traffic::in_passes(problem, device, depth);
+    let mut plan = base(problem, device, Execution::Streaming, Schedule::Overlapped(blocks), traffic);
+    plan.depth = depth as u32;
+    plan.estimated_seconds = estimate;
+    plan
+}

@@ -1,0 +1,252 @@
+//! The schedule of a persistent kernel: a block owns a tile for the whole run and sweeps it plane by plane.
+//!
+//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each tile's
+//! first planes live in registers, the next in shared memory, the rest in device memory, and are updated in place; a
+//! window of the planes around the one computed slides along in registers, and cells of other threads are exchanged
+//! through a ring in shared memory. The rim of each tile is published in device memory every step for its neighbours.
+
+mod candidates;
+mod estimate;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use super::cpu::check_depth;
+use super::{CachePolicy, Execution, Options, Plan, Schedule, base};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::Problem;
+
+pub use self::candidates::Configuration;
+use self::candidates::candidates;
+use self::estimate::{step_seconds, traffic};
+use self::room::{planes_shared, ring_bytes, shared_bytes};
+
+/// The largest radius that a persistent kernel's register window takes.
+pub const MAX_PERSISTENT_RADIUS: usize = 12;
+
+/// Which of the three padded axes is swept, and which two lie in a plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Axes(pub [usize; 3]);
+
+impl Axes {
+    /// The axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and a square have a
+    /// plane of one row; a line is a single plane.
+    pub fn of(dimensions: usize) -> Axes {
+        if dimensions == 3 { Axes([0, 1, 2]) } else { Axes([1, 0, 2]) }
+    }
+
+    /// `values` of the padded axes in the order swept, slower, faster.
+    pub fn order<T: Copy>(self, values: [T; 3]) -> [T; 3] {
+        self.0.map(|axis| values[axis])
+    }
+
+    /// Values in the order swept, slower, faster as those of the padded axes.
+    pub fn padded<T: Clone>(self, values: [T; 3]) -> [T; 3] {
+        let mut all = values.clone();
+        for (value, axis) in values.into_iter().zip(self.0) {
+            all[axis] = value;
+        }
+        all
+    }
+}
+
+/// How blocks wait for each other between stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Synchronisation {
+    /// Each block waits for the blocks whose tiles touch its own.
+    Neighbours,
+    /// All blocks wait for all.
+    Grid,
+}
+
+/// Tiles that blocks own for the whole run. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Persistent {
+    /// Threads of a block.
+    pub threads: [usize; 2],
+    /// Cells of a plane that a thread owns.
+    pub cells_per_thread: [usize; 2],
+    /// Tiles of the domain.
+    pub tiles: [usize; 3],
+    /// The fewest and the most planes of a tile; tiles differ by one plane at most.
+    pub planes: [usize; 2],
+    /// Planes in registers: the first of each block's first tile.
+    pub planes_registers: usize,
+    /// Planes in shared memory: the next.
+    pub planes_shared: usize,
+    /// Planes that arrive and are computed between two barriers of the block.
+    pub chunk: usize,
+    /// Chunks whose lateral halo is fetched at once, ahead of its use.
+    pub halo_ahead: usize,
+    /// Blocks launched: one for each tile, or as many as can be resident.
+    pub blocks: usize,
+    /// Blocks resident on one multiprocessor.
+    pub blocks_per_multiprocessor: usize,
+    /// How blocks wait for each other.
+    pub synchronisation: Synchronisation,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// Registers a thread may use.
+    pub registers: usize,
+}
+
+impl Persistent {
+    /// Cells of a tile's plane along its two axes.
+    pub fn plane(&self) -> [usize; 2] {
+        [self.threads[0] * self.cells_per_thread[0], self.threads[1] * self.cells_per_thread[1]]
+    }
+
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> usize {
+        self.threads[0] * self.threads[1]
+    }
+
+    /// All tiles of the domain.
+    pub fn tile_count(&self) -> usize {
+        self.tiles.iter().product()
+    }
+
+    /// What was chosen freely of it.
+    pub fn configuration(&self) -> Configuration {
+        Configuration {
+            threads: self.threads,
+            cells_per_thread: self.cells_per_thread,
+            blocks_per_multiprocessor: self.blocks_per_multiprocessor,
+            chunk: self.chunk,
+        }
+    }
+
+    /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their lateral halo.
+    pub fn ring_bytes(&self, problem: &Problem) -> usize {
+        ring_bytes(problem, self.plane(), self.chunk)
+    }
+
+    /// The same sweep with `planes` of its planes in registers; those given up go to shared memory as far as it reaches
+    /// (unless `policy` is `registers`).
+    fn with_planes_in_registers(
+        &self,
+        problem: &Problem,
+        device: &DeviceSpec,
+        policy: CachePolicy,
+        planes: usize,
+    ) -> Persistent {
+        let mut persistent = self.clone();
+        persistent.planes_registers = planes;
+        if policy != CachePolicy::Registers {
+            persistent.planes_shared = planes_shared(problem, device, &persistent);
+        }
+        persistent.shared_bytes = shared_bytes(problem, &persistent);
+        persistent
+    }
+
+    /// Cells of the domain that stay in registers and in shared memory.
+    pub fn cached_cells(&self, problem: &Problem) -> [usize; 2] {
+        let extents = Axes::of(problem.shape.dimensions()).order(problem.shape.padded());
+        let plane = self.plane();
+        let mut cells = [0; 2];
+        for tile in 0..self.blocks.min(self.tile_count()) {
+            let at =
+                [tile / (self.tiles[1] * self.tiles[2]), tile / self.tiles[2] % self.tiles[1], tile % self.tiles[2]];
+            let planes = self.planes_of(at[0], extents[0]);
+            let side = |axis: usize| extents[axis].saturating_sub(at[axis] * plane[axis - 1]).min(plane[axis - 1]);
+            let area = side(1) * side(2);
+            let registers = self.planes_registers.min(planes);
+            cells[0] += area * registers;
+            cells[1] += area * self.planes_shared.min(planes - registers);
+        }
+        cells
+    }
+
+    /// Planes of the tile in row `row` of the swept axis, whose extent is `extent`: the first rows have one more.
+    pub fn planes_of(&self, row: usize, extent: usize) -> usize {
+        extent / self.tiles[0] + usize::from(row < extent % self.tiles[0])
+    }
+}
+
+/// Plans a persistent kernel for a device with registers and shared memory to plan with: the first of [`persistent_plans`].
+pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = persistent_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        Error::limit(
+            "shared memory of a block of a persistent kernel",
+            format!(
+                "the exchange ring of {} fields of radius {:?}",
+                problem.program.fields().len(),
+                problem.program.radius()
+            ),
+            format!("{} bytes", device.shared_bytes_per_block),
+            "use --execution stepwise",
+        )
+    })
+}
+
+/// All plans of persistent kernels that fit a device, the one that the model finds fastest first.
+pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    problem.check()?;
+    check_depth(options.depth)?;
+    if device.registers == 0 || device.multiprocessors == 0 {
+        return Err(Error::Unsupported {
+            backend: "wgpu",
+            reason: "a persistent kernel needs a device-wide barrier, which only CUDA devices offer".to_owned(),
+            change: "use --execution stepwise, or --backend cuda".to_owned(),
+        });
+    }
+    if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_PERSISTENT_RADIUS) {
+        return Err(Error::limit(
+            "radius of a stencil in a persistent kernel",
+            far,
+            MAX_PERSISTENT_RADIUS,
+            "use --execution stepwise",
+        ));
+    }
+    let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
+    // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is too coarse.
+    let mut sweeps: Vec<(bool, f64, Persistent)> = candidates(problem, device, policy)
+        .map(|persistent| {
+            let whole = persistent.cached_cells(problem).iter().sum::<usize>() == problem.shape.cells();
+            (!whole, step_seconds(problem, device, &persistent), persistent)
+        })
+        .collect();
+    sweeps.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    Ok(sweeps.into_iter().map(|(_, _, persistent)| plan_of(problem, device, policy, persistent)).collect())
+}
+
+/// The plan of a configuration, where it is one of those that [`persistent_plans`] would consider.
+pub fn plan_configuration(
+    problem: &Problem,
+    device: &DeviceSpec,
+    policy: CachePolicy,
+    configuration: &Configuration,
+) -> Option<Plan> {
+    let policy = if policy == CachePolicy::Auto { CachePolicy::Mixed } else { policy };
+    let persistent =
+        candidates(problem, device, policy).find(|persistent| persistent.configuration() == *configuration)?;
+    Some(plan_of(problem, device, policy, persistent))
+}
+
+/// The plan that runs a sweep.
+fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, persistent: Persistent) -> Plan {
+    let traffic = traffic(problem, device, &persistent);
+    let estimate = step_seconds(problem, device, &persistent);
+    let mut plan = base(problem, device, Execution::Persistent, Schedule::Persistent(persistent), traffic);
+    plan.cache = policy;
+    plan.estimated_seconds = estimate;
+    plan
+}
+
+impl Plan {
+    /// The same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's report of spills may
+    /// ask; a plan that is not persistent stays as it is.
+    pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
+        let Some(persistent) = self.persistent() else { return self.clone() };
+        let planes = planes.min(persistent.planes[0]) / persistent.chunk * persistent.chunk;
+        let persistent = persistent.with_planes_in_registers(problem, &self.device, self.cache, planes);
+        let mut plan = plan_of(problem, &self.device, self.cache, persistent);
+        plan.notes = self.notes.clone();
+        plan
+    }
+}

@@ -1,0 +1,57 @@
+//! What a sweep takes of a multiprocessor: shared memory and registers.
+
+use super::{Axes, Persistent};
+use crate::device::DeviceSpec;
+use crate::footprint::Neighbourhood;
+use crate::plan::stepwise::staged_fields;
+use crate::program::{Problem, Stage};
+
+pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
+    let stage = |stage: &Stage| {
+        let [_, ry, rx] = axes.order(stage.footprint.radius);
+        staged_fields(stage).len() * (plane[0] + 2 * ry) * (plane[1] + 2 * padding(rx, problem))
+    };
+    let cells = problem.program.stages().iter().map(stage).max().unwrap_or(0);
+    2 * chunk * cells * problem.dtype.bytes()
+}
+
+/// Cells before a row of the ring: the radius, rounded up so that the row's first own cell is aligned to 16 bytes.
+fn padding(radius: usize, problem: &Problem) -> usize {
+    radius.next_multiple_of(16 / problem.dtype.bytes())
+}
+
+pub(super) fn shared_bytes(problem: &Problem, persistent: &Persistent) -> usize {
+    let plane = persistent.plane();
+    let cells = problem.program.fields().len() * persistent.planes_shared * plane[0] * plane[1];
+    persistent.ring_bytes(problem) + cells * problem.dtype.bytes()
+}
+
+/// The most planes that shared memory holds beside the ring, of those not in registers.
+pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> usize {
+    let limit = device.shared_bytes_for(persistent.blocks_per_multiprocessor);
+    let plane = persistent.plane();
+    let bytes = problem.program.fields().len() * plane[0] * plane[1] * problem.dtype.bytes();
+    let room = limit.saturating_sub(persistent.ring_bytes(problem)) / bytes;
+    room.min(persistent.planes[1] - persistent.planes_registers)
+}
+
+/// Registers a thread needs besides the planes it keeps: the window of the largest stage, addresses and temporaries.
+pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usize) -> usize {
+    let axes = Axes::of(problem.shape.dimensions());
+    let words = problem.dtype.bytes() / 4;
+    let own = cells_per_thread[0] * cells_per_thread[1];
+    let stage = |stage: &Stage| {
+        let field = |radius: &[usize; 3]| {
+            let [rs, ry, rx] = axes.order(*radius);
+            let extended = (cells_per_thread[0] + 2 * ry) * (cells_per_thread[1] + 2 * rx);
+            let star = stage.footprint.neighbourhood != Neighbourhood::Box;
+            let lateral = extended - own;
+            (2 * rs + chunk) * own + if star { lateral } else { (2 * rs + chunk) * lateral }
+        };
+        let window: usize = stage.footprint.field_radius.iter().flatten().map(field).sum();
+        window + chunk * own * stage.writes.len()
+    };
+    let values = problem.program.stages().iter().map(stage).max().unwrap_or(0);
+    36 + words * values
+}

@@ -1,0 +1,157 @@
+//! The schedule of a launch a stage: each block stages a tile with its halo in shared memory.
+
+use serde::Serialize;
+
+use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::{Problem, Stage};
+
+/// Tiles of a launch a stage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stepwise {
+    /// Cells of a tile along the three axes, slowest first.
+    pub tile: [usize; 3],
+    /// Threads of a block along the three axes, slowest first; each divides the tile.
+    pub threads: [usize; 3],
+    /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from device
+    /// memory instead.
+    pub shared_bytes: Vec<usize>,
+    /// The most cells of a field in one buffer, for a device that binds none large enough: a field lies in several then.
+    pub piece_cells: usize,
+}
+
+impl Stepwise {
+    /// Blocks along the three axes for a domain.
+    pub fn blocks(&self, extents: [usize; 3]) -> [usize; 3] {
+        std::array::from_fn(|axis| extents[axis].div_ceil(self.tile[axis]))
+    }
+
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> usize {
+        self.threads.iter().product()
+    }
+}
+
+/// The fields of a stage that a tile must stage: those tapped away from the cell itself.
+pub fn staged_fields(stage: &Stage) -> Vec<usize> {
+    let radii = stage.footprint.field_radius.iter().enumerate();
+    radii.filter(|(_, radius)| radius.is_some_and(|r| r != [0; 3])).map(|(field, _)| field).collect()
+}
+
+/// Plans a launch a stage, within the device's limits of threads and shared memory.
+pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    problem.check()?;
+    check_depth(options.depth)?;
+    let piece_cells = piece_cells(problem, device)?;
+    let (tile, threads) = tile_of(problem, device);
+    let shared = |stage: &Stage| {
+        let radius = stage.footprint.radius;
+        let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
+        let bytes = staged_fields(stage).len() * cells * problem.dtype.bytes();
+        if bytes <= device.shared_bytes_per_block { bytes } else { 0 }
+    };
+    let shared_bytes: Vec<usize> = problem.program.stages().iter().map(shared).collect();
+    let mut traffic = Traffic::uncached(problem, device);
+    traffic.overhead_seconds = device.launch_seconds * problem.program.stages().len() as f64;
+    let estimate = traffic.overhead_seconds + step_seconds(problem, device, &traffic);
+    let unstaged: Vec<&str> = problem
+        .program
+        .stages()
+        .iter()
+        .zip(&shared_bytes)
+        .filter(|(stage, bytes)| **bytes == 0 && !staged_fields(stage).is_empty())
+        .map(|(stage, _)| stage.name.as_str())
+        .collect();
+    let note =
+        format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
+    let mut plan = base(
+        problem,
+        device,
+        Execution::Stepwise,
+        Schedule::Stepwise(Stepwise { tile, threads, shared_bytes, piece_cells }),
+        traffic,
+    );
+    plan.estimated_seconds = estimate;
+    if !unstaged.is_empty() {
+        plan.notes.push(note);
+    }
+    let pieces = problem.shape.cells().div_ceil(piece_cells);
+    if pieces > 1 {
+        plan.notes.push(format!(
+            "a field is split over {pieces} buffers, for {} binds {} bytes at most",
+            device.name, device.buffer_bytes
+        ));
+    }
+    Ok(plan)
+}
+
+/// Of a piece, whole lines of memory.
+const PIECE: usize = 64;
+
+/// The cells of a field that go into one buffer: all where the device can bind it.
+fn piece_cells(problem: &Problem, device: &DeviceSpec) -> Result<usize> {
+    let Err(why) = check_buffer(problem, device) else { return Ok(problem.shape.cells()) };
+    let cells = device.buffer_bytes as usize / problem.dtype.bytes() / PIECE * PIECE;
+    // A device that tells its memory binds all of it: what is larger has no room there.
+    if cells == 0 || device.memory_bytes > 0 { Err(why) } else { Ok(cells) }
+}
+
+/// Refuses a problem whose fields a kernel could not bind as one buffer each.
+pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()> {
+    let bytes = problem.shape.bytes(problem.dtype) as u64;
+    if bytes <= device.buffer_bytes {
+        return Ok(());
+    }
+    Err(Error::limit(
+        format!("bytes of one field on {}", device.name),
+        bytes,
+        device.buffer_bytes,
+        "choose a smaller size, f32 or another backend",
+    ))
+}
+
+/// The planner's estimate of a step's work, fitted to five stencils on an H200: memory, or the staging of tiles and its
+/// indices, whichever is slower; beside it neither the arithmetic nor its operands from shared memory are hidden.
+fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
+    const MEMORY_SHARE: f64 = 0.85;
+    /// Clocks of a scheduler for 32 cells of a stage.
+    const STAGING_CLOCKS: f64 = 93.0;
+    const ARITHMETIC: f64 = 2.7;
+    let bound = super::perks::project(traffic, device, 1);
+    // 128 bytes of shared memory a clock and multiprocessor, which has four schedulers.
+    let clocks = 4.0 * device.shared_bandwidth / 128.0;
+    let stages = problem.program.stages().len() as f64;
+    let staging = if clocks > 0.0 { stages * traffic.cells * STAGING_CLOCKS / 32.0 / clocks } else { 0.0 };
+    (bound.memory_seconds / MEMORY_SHARE).max(staging) + ARITHMETIC * bound.arithmetic_seconds
+}
+
+/// The tile and the threads of a block: long in the fastest axis, so that loads are whole lines.
+fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
+    let (mut tile, mut threads) = match problem.shape.dimensions() {
+        1 => ([1, 1, 1024], [1, 1, 256]),
+        2 => ([1, 32, 64], [1, 8, 32]),
+        _ => ([8, 8, 32], [2, 4, 32]),
+    };
+    let limit = device.threads_per_block.max(1);
+    // Halve the longest side until the block is small enough.
+    while threads.iter().product::<usize>() > limit {
+        let axis = (0..3).max_by_key(|&axis| threads[axis]).unwrap_or(2);
+        threads[axis] /= 2;
+    }
+    // A tile with halos that is too large for shared memory shrinks along its longest axis, down to the threads.
+    let fits = |tile: [usize; 3]| {
+        problem.program.stages().iter().all(|stage| {
+            let radius = stage.footprint.radius;
+            let cells: usize = (0..3).map(|axis| tile[axis] + 2 * radius[axis]).product();
+            staged_fields(stage).len() * cells * problem.dtype.bytes() <= device.shared_bytes_per_block
+        })
+    };
+    while !fits(tile) {
+        match (0..3).filter(|&axis| tile[axis] > threads[axis]).max_by_key(|&axis| tile[axis]) {
+            Some(axis) => tile[axis] /= 2,
+            None => break,
+        }
+    }
+    (tile, threads)
+}

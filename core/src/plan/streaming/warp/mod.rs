@@ -1,0 +1,192 @@
+//! The schedule of streaming temporal blocking: each launch advances several steps while every plane of the domain passes
+//! through the chip once.
+//!
+//! A block owns a window across the swept axis and streams along it; behind one another stand the stages of `depth`
+//! steps, each of which turns the plane that arrives into a plane of its result and keeps partial sums ([`carry`]).
+//! Windows overlap, for cells near their sides go wrong by a radius a stage (the SM tiling of EBISU, Zhang et al.,
+//! ICS'23). Along the fastest axis a window is as wide as a warp.
+
+mod candidates;
+mod estimate;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::grid::Boundary;
+use crate::plan::ebisu::{Costs, Reuse, sufficient_depth};
+use crate::plan::{Axes, CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
+use crate::program::Problem;
+
+pub use self::candidates::Configuration;
+use self::candidates::{Demand, candidates, stream};
+use self::estimate::{pass_seconds, traffic};
+use super::carry::Carry;
+
+/// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WarpStreaming {
+    /// Steps of a launch.
+    pub depth: usize,
+    /// Whether the depth was asked for, and not the planner's choice.
+    pub depth_asked: bool,
+    /// Warps of a block, one above another along the slower axis of a plane.
+    pub warps: usize,
+    /// Cells of a plane that a thread owns.
+    pub cells_per_thread: [usize; 2],
+    /// Cells along each axis that go wrong at a side of a window where the domain goes on.
+    pub margin: [usize; 3],
+    /// Windows of the domain, across.
+    pub tiles: [usize; 2],
+    /// Blocks of a launch: the planes of all windows are cut into so many shares of equal cost.
+    pub shares: usize,
+    /// What all planes of a window cost that meets no boundary across, and of one that does, in shares or to each other.
+    pub window_costs: [usize; 2],
+    /// What beginning with a window costs beside, in planes, where a share may have planes of several windows.
+    pub fill: usize,
+    /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a plane serves
+    /// all stages, and they do not wait for each other.
+    pub lag: bool,
+    /// Planes of the input in shared memory: one in use, the others on their way.
+    pub ahead: usize,
+    /// Values a cell and stage that are carried from plane to plane in registers.
+    pub carried_registers: usize,
+    /// The rest of them, in shared memory.
+    pub carried_shared: usize,
+    /// Blocks resident on one multiprocessor.
+    pub blocks_per_multiprocessor: usize,
+    /// Blocks for each that is resident.
+    pub waves: usize,
+    /// Bytes of dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// Registers a thread may use.
+    pub registers: usize,
+    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq. 9).
+    pub valid: f64,
+    /// The depth beyond which device memory would no longer be the bottleneck, were all else at its peak (EBISU, eq. 17).
+    pub sufficient_depth: f64,
+}
+
+impl WarpStreaming {
+    /// Cells of a window's plane along its two axes.
+    pub fn window(&self) -> [usize; 2] {
+        [self.warps * self.cells_per_thread[0], 32 * self.cells_per_thread[1]]
+    }
+
+    /// Threads of a block.
+    pub fn threads_per_block(&self) -> usize {
+        32 * self.warps
+    }
+
+    /// What was chosen freely of it.
+    pub fn configuration(&self) -> Configuration {
+        Configuration {
+            depth: self.depth,
+            warps: self.warps,
+            cells_per_thread: self.cells_per_thread,
+            lag: self.lag,
+            ahead: self.ahead,
+            carried_shared: self.carried_shared,
+            blocks_per_multiprocessor: self.blocks_per_multiprocessor,
+            waves: self.waves,
+        }
+    }
+}
+
+/// The largest radius of a stencil under `mirror` boundaries: one ghost cell mirrors one cell.
+const MIRROR_RADIUS: usize = 1;
+
+/// Plans streaming for a device: the first of [`streaming_plans`].
+pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    let plans = streaming_plans(problem, device, options)?;
+    plans.into_iter().next().ok_or_else(|| {
+        let depth = match options.depth {
+            Depth::Auto => "1 step deep".to_owned(),
+            Depth::Steps(steps) => format!("{steps} steps deep"),
+        };
+        Error::limit(
+            "windows, registers and shared memory of a streaming kernel",
+            format!(
+                "{} fields of radius {:?} on {}, {depth}",
+                problem.program.fields().len(),
+                problem.program.radius(),
+                problem.shape,
+            ),
+            format!(
+                "windows of {} registers and {} bytes a multiprocessor, whose margins no periodic axis is shorter than",
+                device.registers, device.shared_bytes
+            ),
+            "use a smaller --depth, or --execution stepwise",
+        )
+    })
+}
+
+/// All plans of streaming kernels that fit a device, the one that the model finds fastest first.
+pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+    problem.check()?;
+    if device.registers == 0 || device.multiprocessors == 0 || device.warp != 32 {
+        return Err(Error::Unsupported {
+            backend: "wgpu",
+            reason:
+                "a streaming kernel needs warps of 32 threads and registers to plan with, which only CUDA devices offer"
+                    .to_owned(),
+            change: "use --execution stepwise, or --backend cuda".to_owned(),
+        });
+    }
+    if !matches!(options.cache, CachePolicy::Auto) {
+        return Err(Error::invalid(
+            format!("--cache {} with --execution streaming", options.cache),
+            "a streaming kernel keeps no cell from launch to launch",
+            "leave --cache at auto, or use --execution persistent",
+        ));
+    }
+    let radius = problem.program.radius();
+    let mirrored = |axis: usize| problem.boundaries.0[axis].contains(&Boundary::Mirror);
+    if let Some(axis) = (0..3).find(|&axis| radius[axis] > MIRROR_RADIUS && mirrored(axis)) {
+        return Err(Error::limit(
+            "radius along an axis with a mirror boundary in a streaming kernel",
+            radius[axis],
+            MIRROR_RADIUS,
+            "use --execution persistent or stepwise",
+        ));
+    }
+    let demand = Demand::of(problem);
+    let mut streams: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)
+        .into_iter()
+        .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
+        .collect();
+    // Of two as fast by the estimate, the one whose levels do not wait for each other.
+    streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
+    let depth_asked = options.depth != Depth::Auto;
+    let plan = |(estimate, stream)| plan_of(problem, device, WarpStreaming { depth_asked, ..stream }, estimate);
+    Ok(streams.into_iter().map(plan).collect())
+}
+
+/// The plan of a configuration, where it fits.
+pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration: &Configuration) -> Option<Plan> {
+    let demand = Demand::of(problem);
+    let stream = stream(&demand, device, configuration)?;
+    let estimate = pass_seconds(problem, device, &demand, &stream) / stream.depth as f64;
+    Some(plan_of(problem, device, stream, estimate))
+}
+
+fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, estimate: f64) -> Plan {
+    let costs = Costs::of(&problem.program, problem.dtype, Reuse::Registers { rows: stream.cells_per_thread[0] });
+    // A device without a rate of shared memory or arithmetic has no such depth.
+    stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
+    let traffic = traffic(problem, device, &stream);
+    let depth = stream.depth;
+    let mut plan = base(problem, device, Execution::Streaming, Schedule::WarpStreaming(stream), traffic);
+    plan.depth = depth as u32;
+    plan.estimated_seconds = estimate;
+    plan
+}
+
+/// The stages of a problem's program, cut for streaming; of the simplified program, as kernels are made of it.
+pub fn carries(problem: &Problem) -> Vec<Carry> {
+    let program = problem.program.simplified(problem.dtype);
+    let axes = Axes::of(problem.shape.dimensions());
+    program.stages().iter().map(|stage| Carry::of(stage, program.fields().len(), axes)).collect()
+}

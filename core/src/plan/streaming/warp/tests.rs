@@ -1,0 +1,134 @@
+//! Plans of streams, made for presets.
+
+use std::sync::Arc;
+
+use super::{Configuration, plan_configuration, plan_streaming, streaming_plans};
+use crate::catalogue;
+use crate::device::DeviceSpec;
+use crate::error::Error;
+use crate::grid::{Boundaries, Boundary, Shape};
+use crate::plan::{CachePolicy, Depth, Execution, Options, plan};
+use crate::program::Problem;
+use crate::real::DType;
+
+fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
+    let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+    Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+}
+
+fn h200() -> DeviceSpec {
+    DeviceSpec::preset("h200").unwrap()
+}
+
+fn configuration(depth: usize, warps: usize, cells_per_thread: [usize; 2]) -> Configuration {
+    Configuration {
+        depth,
+        warps,
+        cells_per_thread,
+        lag: false,
+        ahead: 2,
+        carried_shared: 0,
+        blocks_per_multiprocessor: if warps == 1 { 8 } else { 1 },
+        waves: 1,
+    }
+}
+
+/// Every cell belongs to exactly one window: what windows keep, laid end to end, is the domain.
+#[test]
+fn windows_cover_the_domain_once() {
+    for extents in [[512, 512, 512], [509, 521, 503], [127, 193, 251], [7, 300, 65], [64, 48, 64]] {
+        for boundary in [Boundary::Fixed, Boundary::Constant(0.5)] {
+            let mut problem = problem("3d7pt", &extents, DType::F64);
+            problem.boundaries = Boundaries::all(boundary);
+            let Some(plan) = plan_configuration(&problem, &h200(), &configuration(3, 12, [4, 2])) else {
+                panic!("{extents:?}")
+            };
+            let stream = plan.warp_streaming().unwrap();
+            for axis in [1, 2] {
+                let window = stream.window()[axis - 1];
+                let used = window - 2 * stream.margin[axis];
+                // At a fixed side a window is right up to its end.
+                let sides = if boundary == Boundary::Fixed { 2 * stream.margin[axis] } else { 0 };
+                let tiles = stream.tiles[axis - 1];
+                let most = tiles * used + sides;
+                assert!(most >= extents[axis], "{extents:?} axis {axis}: {most}");
+                assert!(tiles == 1 || most - used < extents[axis], "{extents:?} axis {axis}: one too many");
+            }
+        }
+    }
+}
+
+#[test]
+fn overlap_is_what_margins_take() {
+    let problem = problem("2d5pt", &[8352, 8352], DType::F64);
+    let plan = plan_configuration(&problem, &h200(), &configuration(8, 1, [1, 4])).unwrap();
+    let stream = plan.warp_streaming().unwrap();
+    assert_eq!(stream.margin, [8, 0, 8]);
+    assert_eq!(stream.window(), [1, 128]);
+    // (8352 − 16) / 112 windows, each as wide as 128.
+    assert_eq!(stream.tiles, [1, 75]);
+    let across = 75.0 * 128.0 / 8352.0;
+    let overlap = 1.0 / stream.valid;
+    assert!(overlap > across && overlap < 1.1 * across, "{overlap}");
+    assert_eq!((plan.depth, plan.execution), (8, Execution::Streaming));
+    // Eight steps read and write the domain once.
+    assert_eq!(plan.traffic.load_bytes * 8.0, 8.0);
+}
+
+/// Large domains stream, as deep as pays; a domain that fits on the chip persists.
+#[test]
+fn the_planner_chooses_between_streaming_and_persisting() {
+    let device = h200();
+    let auto = Options::default();
+    let large = plan(&problem("2d5pt", &[8352, 8352], DType::F64), &device, &auto).unwrap();
+    assert_eq!(large.execution, Execution::Streaming);
+    assert!(large.depth >= 4, "{}", large.depth);
+    let cached = Options { cache: CachePolicy::Mixed, ..auto };
+    let asked = plan(&problem("2d5pt", &[2304, 2304], DType::F64), &device, &cached).unwrap();
+    assert_eq!(asked.execution, Execution::Persistent);
+    let deep = Options { depth: Depth::Steps(3), ..auto };
+    let asked = plan(&problem("2d5pt", &[2304, 2304], DType::F64), &device, &deep).unwrap();
+    assert_eq!((asked.execution, asked.depth), (Execution::Streaming, 3));
+}
+
+#[test]
+fn what_cannot_stream_is_refused_by_name() {
+    let device = h200();
+    let options = Options { execution: Execution::Streaming, ..Options::default() };
+    let mut mirrored = problem("2d13pt", &[512, 512], DType::F32);
+    mirrored.boundaries = Boundaries::all(Boundary::Mirror);
+    let error = plan_streaming(&mirrored, &device, &options).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }), "{error}");
+    assert!(error.to_string().contains("mirror"), "{error}");
+    let cached = Options { cache: CachePolicy::Shared, ..options };
+    assert!(plan_streaming(&problem("2d5pt", &[512, 512], DType::F32), &device, &cached).is_err());
+    let mut periodic = problem("2d5pt", &[5, 5], DType::F32);
+    periodic.boundaries = Boundaries::all(Boundary::Periodic);
+    // No pass reaches farther round than once.
+    for plan in streaming_plans(&periodic, &device, &options).unwrap() {
+        assert!(plan.depth <= 5);
+    }
+}
+
+/// Registers and shared memory of every candidate are within the device's.
+#[test]
+fn candidates_fit_every_preset() {
+    for name in ["v100", "a100", "h200"] {
+        let device = DeviceSpec::preset(name).unwrap();
+        for (stencil, extents) in
+            [("2ds25pt", &[8191, 8209][..]), ("3d27pt", &[127, 193, 251]), ("gray-scott", &[1024, 1024])]
+        {
+            let options = Options { execution: Execution::Streaming, ..Options::default() };
+            let plans = streaming_plans(&problem(stencil, extents, DType::F64), &device, &options).unwrap();
+            assert!(!plans.is_empty(), "{stencil} on {name}");
+            for plan in plans {
+                let stream = plan.warp_streaming().unwrap();
+                let threads = stream.threads_per_block() * stream.blocks_per_multiprocessor;
+                assert!(threads * stream.registers <= device.registers, "{stream:?}");
+                assert!(stream.shared_bytes <= device.shared_bytes_per_block);
+                assert!(stream.shared_bytes * stream.blocks_per_multiprocessor <= device.shared_bytes);
+                assert!(plan.estimated_seconds > 0.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The text of a streaming kernel: each stage as what it does when a plane arrives.
+
+use std::fmt::Write as _;
+
+use abide_core::expr::{Id, Node, Tap};
+use abide_core::plan::streaming::carry::{Carry, Slot};
+use abide_core::plan::{Axes, WarpStreaming};
+use abide_core::{Problem, Program, Stage};
+
+use super::{COMMON, Cuda, constant, constants, list};
+use crate::emit::part;
+
+const WINDOW: &str = include_str!("../../kernels/window.cuh");
+const STREAMING: &str = include_str!("../../kernels/streaming.cu");
+
+/// The kernel of a plan that streams; `program` is the simplified one.
+pub(super) fn streaming(problem: &Problem, program: &Program, stream: &WarpStreaming) -> String {
+    let axes = Axes::of(problem.shape.dimensions());
+    let fields = program.fields().len();
+    let stages: Vec<(&Stage, Carry)> =
+        program.stages().iter().map(|stage| (stage, Carry::of(stage, fields, axes))).collect();
+    let mut text = constants(problem, program);
+    let edge_rows = stages.iter().map(|(stage, _)| axes.order(stage.footprint.radius)[1]).max().unwrap_or(0);
+    for (name, value) in [
+        ("WARPS", stream.warps),
+        ("OWN_Y", stream.cells_per_thread[0]),
+        ("OWN_X", stream.cells_per_thread[1]),
+        ("STAGES", stages.len()),
+        ("LEVELS", stages.len() * stream.depth),
+        ("LAG", usize::from(stream.lag)),
+        ("AHEAD", stream.ahead),
+        ("MARGIN_S", stream.margin[0]),
+        ("MARGIN_Y", stream.margin[1]),
+        ("MARGIN_X", stream.margin[2]),
+        ("TILES_Y", stream.tiles[0]),
+        ("TILES_X", stream.tiles[1]),
+        ("SHARES", stream.shares),
+        ("FILL", stream.fill),
+        ("MIDDLE_COST", stream.window_costs[0]),
+        ("SIDE_COST", stream.window_costs[1]),
+        ("EDGE_Y", edge_rows),
+        ("NEAR", stream.carried_registers),
+        ("FAR", stream.carried_shared),
+        ("BLOCKS_PER_MULTIPROCESSOR", stream.blocks_per_multiprocessor),
+    ] {
+        constant(&mut text, name, value);
+    }
+    text.push_str(COMMON);
+    for (number, (stage, carry)) in stages.iter().enumerate() {
+        text.push_str(&arriving(problem, stage, carry, number, axes));
+    }
+    text.push_str("\n// The stage of each level.\ntemplate <int N> struct StageAt;\n");
+    for number in 0..stages.len() {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};");
+    }
+    for part in [WINDOW, STREAMING] {
+        text.push('\n');
+        text.push_str(part);
+    }
+    text
+}
+
+/// The struct of a stage: how far it taps, what it carries, and what the arrival of a plane does to it.
+fn arriving(problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) -> String {
+    let [_, ry, rx] = axes.order(stage.footprint.radius);
+    let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
+    let _ =
+        writeln!(text, "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};", stage.writes.len());
+    let _ = writeln!(
+        text,
+        "    // The result lags behind what arrives by DELAY planes and needs BACK planes before its own.\n    \
+         static constexpr int DELAY = {}, BACK = {}, CARRIED = {};",
+        carry.planes[1],
+        -carry.planes[0],
+        carry.slots.len()
+    );
+    text.push_str(&list("writes", &stage.writes));
+    text.push_str(&reaches(carry, axes, [ry, rx]));
+    text.push_str(
+        "    template <class View>\n    __device__ static __forceinline__ void arrive(const View& u, real (&value)[FIELDS])\n    {\n",
+    );
+    for plane in (carry.planes[0]..=carry.planes[1]).rev() {
+        text.push_str(&arrival(problem, carry, plane, axes));
+    }
+    text.push_str(&aged(carry));
+    text.push_str("    }\n};\n");
+    text
+}
+
+/// What the arrival of a plane does for the cell from which it lies at `plane`.
+fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
+    let (wanted, kept) = carry.wanted(plane);
+    let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
+    let language = Cuda { plane: Some(plane) };
+    let now = |tap: Tap| {
+        let [_, y, x] = axes.order(tap.offset);
+        format!("u.template now<{}, {y}, {x}>()", tap.field)
+    };
+    let body = part(&carry.nodes, &wanted, known, &language, problem.dtype, 12, now);
+    if wanted.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("        {{ // The cell from which the plane lies at {plane:+}.\n{}", body.statements);
+    let values = wanted.len() - kept.len();
+    for (field, value) in body.outputs[..values].iter().enumerate() {
+        let _ = writeln!(text, "            value[{field}] = {value};");
+    }
+    for (slot, value) in kept.iter().zip(&body.outputs[values..]) {
+        let _ = writeln!(text, "            u.template carried<{slot}>() = {value};");
+    }
+    text.push_str("        }\n");
+    text
+}
+
+/// Raw values grow older by a plane.
+fn aged(carry: &Carry) -> String {
+    let mut raw: Vec<(i32, usize, String)> = Vec::new();
+    for (slot, what) in carry.slots.iter().enumerate() {
+        if let Slot::Raw { field, age, across } = *what {
+            let younger = Slot::Raw { field, age: age - 1, across };
+            let from = match carry.slots.iter().position(|&other| other == younger) {
+                Some(from) if age > 0 => format!("u.template carried<{from}>()"),
+                _ => format!("u.template now<{field}, {}, {}>()", across[0], across[1]),
+            };
+            raw.push((age, slot, from));
+        }
+    }
+    raw.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
+    raw.iter().map(|(_, slot, from)| format!("        u.template carried<{slot}>() = {from};\n")).collect()
+}
+
+/// Functions that say how far taps reach beside a thread's own cells, so that no more is fetched.
+fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
+    let taps: Vec<(u16, [i32; 3])> = carry
+        .nodes
+        .iter()
+        .filter_map(|node| match node {
+            Node::Tap(tap) => Some((tap.field, axes.order(tap.offset))),
+            _ => None,
+        })
+        .collect();
+    let fields = carry.values.len() as u16;
+    let per_field = |of: &dyn Fn(u16) -> i32| -> String {
+        (0..fields)
+            .map(|f| (f, of(f)))
+            .filter(|(_, reach)| *reach != 0)
+            .map(|(f, r)| format!("f == {f} ? {r} : "))
+            .collect()
+    };
+    let y_of = |f: u16| taps.iter().filter(move |(field, _)| *field == f).map(|(_, [_, y, _])| *y);
+    let low = per_field(&|f| y_of(f).min().unwrap_or(0).min(0));
+    let high = per_field(&|f| y_of(f).max().unwrap_or(0).max(0));
+    let mut text = format!(
+        "    // The rows before and behind its own that a field is tapped on.\n    \
+         __device__ static constexpr int low_y(int f) {{ return {low}0; }}\n    \
+         __device__ static constexpr int high_y(int f) {{ return {high}0; }}\n"
+    );
+    let mut sides = [String::new(), String::new()];
+    for f in 0..fields {
+        for dy in -(radius[0] as i32)..=radius[0] as i32 {
+            let x_of = || taps.iter().filter(|(field, [_, y, _])| *field == f && *y == dy).map(|(_, [_, _, x])| *x);
+            let reach = [-x_of().min().unwrap_or(0).min(0), x_of().max().unwrap_or(0).max(0)];
+            for (side, reach) in sides.iter_mut().zip(reach) {
+                if reach > 0 {
+                    let _ = write!(side, "f == {f} && dy == {dy} ? {reach} : ");
+                }
+            }
+        }
+    }
+    let _ = write!(
+        text,
+        "    // How far along X taps in row `dy` reach to the left or right, and any tap from an own row into row `row`.\n    \
+         __device__ static constexpr int side(int f, int dy, bool left) {{ return left ? ({}0) : ({}0); }}\n    \
+         template <int F>\n    __device__ static constexpr int reach_x(int row, bool left)\n    {{\n        int reach = 0;\n        \
+         for (int dy = -RADIUS_Y; dy <= RADIUS_Y; ++dy)\n            \
+         if (row - dy >= 0 && row - dy < OWN_Y && side(F, dy, left) > reach) reach = side(F, dy, left);\n        \
+         return reach;\n    }}\n",
+        sides[0], sides[1]
+    );
+    text
+}

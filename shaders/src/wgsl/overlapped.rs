@@ -1,0 +1,437 @@
+//! The kernel of several steps: `blocks.wgsl` with the blocks of cells unrolled.
+//!
+//! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its taps, called for
+//! every cell of the block with own cells and slots of other threads as the arguments. Windows that neither touch a side of
+//! the domain nor hold ghost cells take a loop of their own, in which no cell is masked.
+
+use std::fmt::Write as _;
+
+use abide_core::expr::{Node, Tap};
+use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshes};
+use abide_core::{Boundary, Problem, Program, Stage};
+
+use super::language::Wgsl;
+use super::{
+    AXES, Binding, COUNTS, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, uniform_struct,
+    uses_parameters,
+};
+use crate::emit::formula;
+
+const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
+const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
+
+/// The kernel of a problem's stages, prepared for WGSL, in windows.
+pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Overlapped) -> Kernel {
+    let program = &*problem.program;
+    let simplified = program.simplified(problem.dtype);
+    let exchange = blocks.exchange(problem, &simplified);
+    let writer = Writer::new(problem, &simplified, stages, blocks, &exchange);
+    let bindings = bindings(program, stages);
+
+    let mut text = header(problem, "several steps");
+    text.push_str("struct Run {\n    steps: u32,\n}\n");
+    text.push_str(&uniform_struct(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings, 1));
+    text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
+    text.push_str(&writer.constants());
+    text.push_str(&filled(
+        OVERLAPPED,
+        &[
+            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("functions", writer.functions()),
+            ("load", writer.load()),
+            ("steps", writer.steps()),
+            ("store", writer.store()),
+        ],
+    ));
+    Kernel {
+        name: program.name().to_owned(),
+        text,
+        bindings,
+        piece_cells: usize::MAX,
+        threads: blocks.threads_per_block(),
+        workgroups: blocks.blocks.iter().product(),
+        workgroup_bytes: blocks.shared_bytes,
+    }
+}
+
+fn bindings(program: &Program, stages: &[Stage]) -> Vec<Binding> {
+    let fields = 0..program.fields().len();
+    let parameters = stages.iter().any(uses_parameters).then_some(Binding::Parameters);
+    let olds = fields.clone().filter(|&field| is_used(stages, field)).map(|field| Binding::Old(field, 0));
+    let news = fields.filter(|&field| program.is_written(field)).map(|field| Binding::New(field, 0));
+    parameters.into_iter().chain([Binding::Steps]).chain(olds).chain(news).collect()
+}
+
+fn is_used(stages: &[Stage], field: usize) -> bool {
+    stages
+        .iter()
+        .any(|stage| stage.writes.contains(&field) || stage.dag.taps().any(|tap| usize::from(tap.field) == field))
+}
+
+/// What the parts of the text have in common.
+struct Writer<'a> {
+    problem: &'a Problem,
+    stages: &'a [Stage],
+    blocks: &'a Overlapped,
+    exchange: &'a Exchange,
+    /// Fields that live in registers.
+    fields: Vec<usize>,
+    /// Axes along which windows hold images of the cells of the other side, computed as any others.
+    images: [bool; 3],
+    /// Axes along which a window may hold cells that are not computed.
+    masked: [bool; 3],
+    refreshes: bool,
+    /// Whether any window can lie inside the computed cells.
+    may_be_inside: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(
+        problem: &'a Problem,
+        simplified: &Program,
+        stages: &'a [Stage],
+        blocks: &'a Overlapped,
+        exchange: &'a Exchange,
+    ) -> Self {
+        let radius = problem.program.radius();
+        let (extents, window) = (problem.shape.padded(), blocks.window());
+        let images = std::array::from_fn(|axis| {
+            !blocks.whole[axis] && problem.boundaries.0[axis][0] == Boundary::Periodic && radius[axis] > 0
+        });
+        let fits = |axis: usize| window[axis] <= problem.boundaries.computed(axis, extents[axis], radius[axis]).len();
+        Writer {
+            problem,
+            stages,
+            blocks,
+            exchange,
+            fields: (0..simplified.fields().len()).filter(|&field| is_used(stages, field)).collect(),
+            images,
+            masked: std::array::from_fn(|axis| !images[axis] && radius[axis] > 0),
+            refreshes: (0..3).any(|axis| refreshes(problem, axis, blocks.whole[axis], radius[axis])),
+            may_be_inside: (0..3).all(fits),
+        }
+    }
+
+    fn volume(&self) -> usize {
+        self.exchange.cells.iter().product()
+    }
+
+    fn threads(&self) -> usize {
+        self.exchange.threads.iter().product()
+    }
+
+    /// Where a cell of the block lies in it.
+    fn place(&self, cell: usize) -> [usize; 3] {
+        let [_, rows, columns] = self.exchange.cells;
+        [cell / (rows * columns), cell / columns % rows, cell % columns]
+    }
+
+    fn given(&self, field: usize) -> Option<&Given> {
+        self.exchange.fields[field].as_ref()
+    }
+
+    fn constants(&self) -> String {
+        let mut text = String::new();
+        let (configuration, window) = (&self.blocks.configuration, self.blocks.window());
+        for (axis, letter) in AXES.into_iter().enumerate() {
+            let numbers = [
+                ("TILE", self.blocks.tile[axis]),
+                ("HALO", self.blocks.halo[axis][0]),
+                ("WINDOW", window[axis]),
+                ("THREADS", configuration.threads[axis]),
+                ("CELLS", configuration.cells[axis]),
+                ("BLOCKS", self.blocks.blocks[axis]),
+            ];
+            for (name, value) in numbers {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+            }
+            let _ = writeln!(text, "const IMAGES_{letter}: bool = {};", self.images[axis]);
+        }
+        text.push_str(COUNTS);
+        text.push('\n');
+        text
+    }
+
+    /// The slots, the stages' formulas, and what ghost cells show.
+    fn functions(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.exchange.slots > 0 {
+            lines.push(
+                "// What threads give each other; before and behind it is what taps beyond the window land in."
+                    .to_owned(),
+            );
+            lines.push(format!("var<workgroup> slots: array<real, {}>;", self.exchange.words()));
+            lines.push(String::new());
+        }
+        for (number, stage) in self.stages.iter().enumerate() {
+            lines.extend(self.function(number, stage));
+        }
+        if self.refreshes {
+            lines.extend(SHOWN.trim_end().lines().map(str::to_owned));
+        }
+        lines
+    }
+
+    /// A stage's formula as a function of its taps and coordinates.
+    fn function(&self, number: usize, stage: &Stage) -> Vec<String> {
+        let taps: Vec<Tap> = stage.dag.taps().collect();
+        let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
+        let body = formula(&stage.dag, &Wgsl::here(), self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+        let arguments: Vec<String> = (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
+        let mut lines = Vec::new();
+        let (result, value) = match &body.outputs[..] {
+            [value] => ("real".to_owned(), value.clone()),
+            many => {
+                lines.push(format!("struct Values{number} {{"));
+                lines.extend((0..many.len()).map(|output| format!("    w{output}: real,")));
+                lines.push("}".to_owned());
+                (format!("Values{number}"), format!("Values{number}({})", many.join(", ")))
+            }
+        };
+        lines.push(format!("// {:?}", stage.name));
+        lines.push(format!("fn stage{number}({}) -> {result} {{", arguments.join(", ")));
+        lines.extend(body.statements.lines().map(str::to_owned));
+        lines.push(format!("    return {value};"));
+        lines.push("}".to_owned());
+        lines.push(String::new());
+        lines
+    }
+
+    /// The block's cells from device memory, and what others need of them into slots.
+    fn load(&self) -> Vec<String> {
+        let cells = || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
+        let mut lines: Vec<String> = cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
+        if self.may_be_inside {
+            let within = ["z", "y", "x"].map(|axis| {
+                let upper = axis.to_uppercase();
+                format!("first_{axis} >= FIRST_{upper} && first_{axis} + WINDOW_{upper} <= END_{upper}")
+            });
+            lines.push("// All cells of the window are computed, and none asks the boundary.".to_owned());
+            lines.push(format!("let inside = {};", within.join(" && ")));
+            lines.push("if inside {".to_owned());
+            lines.push("    let at = (z * EXTENT_Y + y) * EXTENT_X + x;".to_owned());
+            let [_, rows, columns] = self.problem.shape.padded();
+            lines.extend(cells().map(|(field, cell)| {
+                let [z, y, x] = self.place(cell);
+                format!("    u{field}_{cell} = old_{field}[at + {}];", (z * rows + y) * columns + x)
+            }));
+            lines.push("} else {".to_owned());
+            lines.extend(self.load_through_boundary().into_iter().map(|line| format!("    {line}")));
+            lines.push("}".to_owned());
+        } else {
+            lines.extend(self.load_through_boundary());
+        }
+        for field in self.fields.iter().copied() {
+            let Some(given) = self.given(field) else { continue };
+            let first = self.exchange.pad + given.first * self.threads();
+            lines.push(format!("{} here_{field} = t + {first};", if given.copies > 1 { "var" } else { "let" }));
+            lines.extend(self.give(field, given));
+        }
+        lines
+    }
+
+    fn load_through_boundary(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for axis in 0..3 {
+            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            lines.extend((0..self.exchange.cells[axis]).map(|at| {
+                format!("let from_{letter}{at} = source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper});")
+            }));
+        }
+        let constant = self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
+        for cell in 0..self.volume() {
+            let [z, y, x] = self.place(cell);
+            let loads = |indent: &str| {
+                let at = format!("(from_z{z} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");
+                let load = |field: &usize| format!("{indent}u{field}_{cell} = old_{field}[{at}];");
+                self.fields.iter().map(load).collect::<Vec<_>>()
+            };
+            if !constant {
+                lines.extend(loads(""));
+                continue;
+            }
+            lines.push(format!("if from_z{z} < 0 || from_y{y} < 0 || from_x{x} < 0 {{"));
+            lines.push(format!("    let value = ghost(z + {z}, y + {y}, x + {x});"));
+            lines.extend(self.fields.iter().map(|field| format!("    u{field}_{cell} = value;")));
+            lines.push("} else {".to_owned());
+            lines.extend(loads("    "));
+            lines.push("}".to_owned());
+        }
+        lines
+    }
+
+    /// The cells of a block that others need, into its slots.
+    fn give(&self, field: usize, given: &Given) -> Vec<String> {
+        let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
+        let threads = self.threads();
+        ranks.map(|(cell, rank)| format!("slots[here_{field} + {}] = u{field}_{cell};", rank * threads)).collect()
+    }
+
+    /// The steps, once for windows all of whose cells are computed and once for the others, where there are both.
+    fn steps(&self) -> Vec<String> {
+        let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
+        let differ = self.refreshes || self.masked.contains(&true);
+        if !differ || !self.may_be_inside {
+            return self.masks().into_iter().chain(self.all_steps(differ)).collect();
+        }
+        let mut lines = vec!["if inside {".to_owned()];
+        lines.extend(indented(self.all_steps(false)));
+        lines.push("} else {".to_owned());
+        lines.extend(indented(self.masks()));
+        lines.extend(indented(self.all_steps(true)));
+        lines.push("}".to_owned());
+        lines
+    }
+
+    /// Which planes, rows and columns of the block are computed.
+    fn masks(&self) -> Vec<String> {
+        let axes = (0..3).filter(|&axis| self.masked[axis]);
+        let one = |axis: usize, at: usize| {
+            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            format!("let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};")
+        };
+        axes.flat_map(|axis| (0..self.exchange.cells[axis]).map(move |at| one(axis, at))).collect()
+    }
+
+    fn mask(&self, cell: usize) -> Option<String> {
+        let place = self.place(cell);
+        let axes = (0..3).filter(|&axis| self.masked[axis]);
+        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", LETTERS[axis], place[axis])).collect();
+        (!terms.is_empty()).then(|| terms.join(" && "))
+    }
+
+    fn all_steps(&self, edge: bool) -> Vec<String> {
+        let mut lines = vec!["for (var n = 0u; n < run.steps; n++) {".to_owned()];
+        for (number, stage) in self.stages.iter().enumerate() {
+            lines.extend(self.stage(number, stage, edge).into_iter().map(|line| format!("    {line}")));
+        }
+        lines.push("}".to_owned());
+        lines
+    }
+
+    /// One stage: own cells and slots to new values, those back to registers and slots.
+    fn stage(&self, number: usize, stage: &Stage, edge: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let taps: Vec<Tap> = stage.dag.taps().collect();
+        let taps_others = taps.iter().any(|tap| tap.offset != [0; 3]) && self.exchange.slots > 0;
+        if taps_others {
+            lines.push("workgroupBarrier();".to_owned());
+        }
+        let mut read: Vec<(u16, usize, isize)> = Vec::new();
+        for cell in 0..self.volume() {
+            let mut arguments = Vec::with_capacity(taps.len());
+            for &tap in &taps {
+                arguments.push(match self.exchange.source(cell, tap) {
+                    Source::Own(place) => format!("u{}_{place}", tap.field),
+                    Source::Other(rank, thread) => {
+                        let key = (tap.field, rank, thread);
+                        let known = read.iter().position(|&other| other == key);
+                        let name = known.unwrap_or(read.len());
+                        if known.is_none() {
+                            let distance = (rank * self.threads()) as isize + thread;
+                            let sign = if distance < 0 { '-' } else { '+' };
+                            let distance = distance.unsigned_abs();
+                            lines.push(format!("let n{number}_{name} = slots[here_{} {sign} {distance}];", tap.field));
+                            read.push(key);
+                        }
+                        format!("n{number}_{name}")
+                    }
+                });
+            }
+            arguments.extend(coordinates(stage).into_iter().map(|axis| self.coordinate(axis, self.place(cell)[axis])));
+            lines.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
+        }
+        // Others may still read what is overwritten below, unless it has a second copy.
+        let overwritten = |field: &usize| {
+            self.given(*field).is_some_and(|given| given.copies == 1) && read.iter().any(|r| usize::from(r.0) == *field)
+        };
+        if stage.writes.iter().any(overwritten) {
+            lines.push("workgroupBarrier();".to_owned());
+        }
+        for (output, &field) in stage.writes.iter().enumerate() {
+            for cell in 0..self.volume() {
+                let part = if stage.writes.len() > 1 { format!(".w{output}") } else { String::new() };
+                let new = format!("w{number}_{cell}{part}");
+                let mask = self.mask(cell).filter(|_| edge);
+                let value = mask.map_or(new.clone(), |mask| format!("select(u{field}_{cell}, {new}, {mask})"));
+                lines.push(format!("u{field}_{cell} = {value};"));
+            }
+            let Some(given) = self.given(field) else { continue };
+            if given.copies > 1 {
+                let both = 2 * (self.exchange.pad + given.first * self.threads()) + given.count * self.threads();
+                lines.push(format!("here_{field} = 2 * t + {both} - here_{field};"));
+            }
+            lines.extend(self.give(field, given));
+        }
+        let ghosts: Vec<usize> = stage.writes.iter().copied().filter(|&field| self.given(field).is_some()).collect();
+        if edge && self.refreshes && !ghosts.is_empty() {
+            lines.push("workgroupBarrier();".to_owned());
+            for cell in 0..self.volume() {
+                lines.extend(self.refresh(cell, &ghosts));
+            }
+        }
+        lines
+    }
+
+    /// Gives a cell, if it is a ghost, the value of the cell that it shows. Those are no ghosts, so that none waits for another.
+    fn refresh(&self, cell: usize, fields: &[usize]) -> Vec<String> {
+        let [z, y, x] = self.place(cell);
+        let own = cell * self.threads();
+        let Some(mask) = self.mask(cell) else { return Vec::new() };
+        let mut lines = vec![
+            format!("if !({mask}) {{"),
+            format!("    let at = shown(first_z, first_y, first_x, z + {z}, y + {y}, x + {x});"),
+            "    if at >= 0 {".to_owned(),
+        ];
+        for field in fields {
+            lines.push(format!("        u{field}_{cell} = slots[here_{field} - t + at];"));
+            lines.push(format!("        slots[here_{field} + {own}] = u{field}_{cell};"));
+        }
+        lines.extend(["    }".to_owned(), "}".to_owned()]);
+        lines
+    }
+
+    /// A cell's coordinate, which for an image is that of the cell itself.
+    fn coordinate(&self, axis: usize, at: usize) -> String {
+        let (letter, upper) = (LETTERS[axis], AXES[axis]);
+        if self.images[axis] {
+            return format!("source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
+        }
+        format!("{letter} + {at}")
+    }
+
+    /// The tile's cells that lie in the domain, to device memory.
+    fn store(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for axis in 0..3 {
+            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            lines.push(format!("let end_{letter} = min(tile_{letter} + TILE_{upper}, EXTENT_{upper});"));
+            lines.extend((0..self.exchange.cells[axis]).map(|at| {
+                format!("let out_{letter}{at} = {letter} + {at} >= tile_{letter} && {letter} + {at} < end_{letter};")
+            }));
+        }
+        let written: Vec<usize> =
+            self.fields.iter().copied().filter(|&field| self.problem.program.is_written(field)).collect();
+        for cell in 0..self.volume() {
+            let [z, y, x] = self.place(cell);
+            lines.push(format!("if out_z{z} && out_y{y} && out_x{x} {{"));
+            lines.push(format!("    let at = ((z + {z}) * EXTENT_Y + y + {y}) * EXTENT_X + x + {x};"));
+            lines.extend(written.iter().map(|field| format!("    new_{field}[at] = u{field}_{cell};")));
+            lines.push("}".to_owned());
+        }
+        lines
+    }
+}
+
+/// The axes' letters in the names of variables.
+pub(super) const LETTERS: [&str; 3] = ["z", "y", "x"];
+
+/// The axes whose coordinates a stage's formula uses.
+pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {
+    let uses =
+        |axis: &usize| stage.dag.nodes.iter().any(|node| matches!(node, Node::Coord(a) if usize::from(*a) == *axis));
+    (0..3).filter(uses).collect()
+}

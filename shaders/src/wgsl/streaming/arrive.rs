@@ -1,0 +1,91 @@
+//! A stage as a function of what arrives and what it carries.
+
+use abide_core::Boundary;
+use abide_core::expr::{Id, Tap};
+use abide_core::plan::streaming::carry::Slot;
+use abide_core::plan::streaming::portable::Arrival;
+
+use super::Writer;
+use crate::emit::part;
+use crate::wgsl::language::Wgsl;
+use crate::wgsl::overlapped::{LETTERS, coordinates};
+use crate::wgsl::{AXES, moved};
+
+impl Writer<'_> {
+    /// What the arrival of a plane does for a cell: its part of each cell's formula that it is a plane of.
+    pub(super) fn function(&self, number: usize) -> Vec<String> {
+        let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
+        let carry = &arrival.carry;
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+        let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
+        let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
+        let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
+        let mut lines = vec![format!("struct Arrived{number} {{")];
+        lines.extend((0..self.fields()).map(|field| format!("    v{field}: real,")));
+        lines.extend((0..carry.slots.len()).map(|slot| format!("    k{slot}: real,")));
+        lines.push("}".to_owned());
+        lines.push(format!("// {:?}", stage.name));
+        lines.push(format!("fn arrive{number}({}) -> Arrived{number} {{", arguments.join(", ")));
+        lines.push(format!("    var arrived: Arrived{number};"));
+        for plane in (carry.planes[0]..=carry.planes[1]).rev() {
+            lines.extend(self.part(arrival, plane));
+        }
+        for (slot, what) in carry.slots.iter().enumerate() {
+            if let Slot::Raw { field, age, across } = *what {
+                let younger = Slot::Raw { field, age: age - 1, across };
+                let from = match carry.slots.iter().position(|&other| other == younger) {
+                    Some(from) if age > 0 => format!("k{from}"),
+                    _ => self.tap(arrival, field, [0, across[0], across[1]]),
+                };
+                lines.push(format!("    arrived.k{slot} = {from};"));
+            }
+        }
+        lines.push("    return arrived;".to_owned());
+        lines.push("}".to_owned());
+        lines.push(String::new());
+        lines
+    }
+
+    /// What the arrival of a plane does for the cell from which it lies at `plane`.
+    fn part(&self, arrival: &Arrival, plane: i32) -> Vec<String> {
+        let (carry, axes) = (&arrival.carry, self.axes);
+        let (wanted, kept) = carry.wanted(plane);
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("k{slot}"));
+        let tap = |tap: Tap| {
+            let [_, row, column] = axes.order(tap.offset);
+            self.tap(arrival, tap.field, [0, row, column])
+        };
+        let language = Wgsl { index: self.index_of(plane) };
+        let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, 8, tap);
+        let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
+        lines.extend(body.statements.lines().map(str::to_owned));
+        let (new, carried) = body.outputs.split_at(wanted.len() - kept.len());
+        lines.extend(new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")));
+        lines.extend(kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")));
+        lines.push("    }".to_owned());
+        lines
+    }
+
+    /// The argument that holds a cell of the arriving plane.
+    fn tap(&self, arrival: &Arrival, field: u16, offset: [i32; 3]) -> String {
+        let tap = Tap { field, offset: self.axes.padded(offset) };
+        format!("t{}", arrival.taps.iter().position(|&other| other == tap).unwrap_or_default())
+    }
+
+    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the cell itself.
+    fn index_of(&self, plane: i32) -> [String; 3] {
+        let moved = [moved(-plane as isize), String::new(), String::new()];
+        let index = |axis: usize| {
+            let index = format!("{}{}", LETTERS[self.axes.0[axis]], moved[axis]);
+            if self.sides[axis][0] == Boundary::Periodic && self.radius[axis] > 0 {
+                let upper = AXES[self.axes.0[axis]];
+                return format!("source({index}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
+            }
+            index
+        };
+        self.axes.padded([index(0), index(1), index(2)])
+    }
+}

@@ -1,0 +1,113 @@
+//! How threads give each other cells of the planes that wait at the levels: through slots of workgroup memory, or by shuffles.
+
+use abide_core::plan::streaming::portable::Handover;
+
+use super::Writer;
+use crate::wgsl::moved;
+
+impl Writer<'_> {
+    /// The entry's argument that numbers the threads: in a window of one subgroup, as shuffles do.
+    pub(super) fn thread(&self) -> Vec<String> {
+        let builtin = match self.planes.configuration.handover {
+            Handover::Shuffles => "subgroup_invocation_id",
+            Handover::Slots | Handover::DoubleSlots => "local_invocation_index",
+        };
+        vec![format!("@builtin({builtin}) thread: u32,")]
+    }
+
+    /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
+    fn slots(&self) -> [usize; 2] {
+        let copies = self.planes.configuration.handover.copies();
+        let pad = self.arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
+        if copies == 0 { [0, 0] } else { [self.first_slot(self.levels()) * self.threads(), pad] }
+    }
+
+    /// The first of a level's slots.
+    fn first_slot(&self, level: usize) -> usize {
+        (0..level).map(|before| self.arrival(before).exchange.slots).sum()
+    }
+
+    /// What cells are handed over through.
+    pub(super) fn declared(&self) -> Vec<String> {
+        let [words, pad] = self.slots();
+        match self.planes.configuration.handover {
+            Handover::Shuffles => vec![
+                "// The value of a thread further on; a subgroup's threads are a power of two.".to_owned(),
+                "fn shuffled(value: real, thread: u32, further: u32) -> real {".to_owned(),
+                format!("    return subgroupShuffle(value, (thread + further) & {}u);", self.threads() - 1),
+                "}".to_owned(),
+                String::new(),
+            ],
+            Handover::Slots | Handover::DoubleSlots if words > 0 => vec![
+                "// What threads give each other; before and behind it is what taps beyond the window land in."
+                    .to_owned(),
+                format!(
+                    "var<workgroup> slots: array<real, {}>;",
+                    self.planes.configuration.handover.copies() * words + 2 * pad
+                ),
+                String::new(),
+            ],
+            Handover::Slots | Handover::DoubleSlots => Vec::new(),
+        }
+    }
+
+    /// The thread's own slots, and what waits first in them.
+    pub(super) fn first_slots(&self) -> Vec<String> {
+        let [words, pad] = self.slots();
+        if words == 0 {
+            return Vec::new();
+        }
+        let binding = if self.planes.configuration.handover == Handover::DoubleSlots { "var" } else { "let" };
+        [vec![format!("{binding} here = t + {pad};")], self.publish()].concat()
+    }
+
+    /// Before a plane's cells are read: all are there.
+    pub(super) fn wait(&self) -> Vec<String> {
+        let [words, _] = self.slots();
+        if words > 0 { vec!["workgroupBarrier();".to_owned()] } else { Vec::new() }
+    }
+
+    /// After a plane: what waits now. What others still read is not written.
+    pub(super) fn renew(&self) -> Vec<String> {
+        let [words, pad] = self.slots();
+        if words == 0 {
+            return Vec::new();
+        }
+        let free = match self.planes.configuration.handover {
+            Handover::DoubleSlots => format!("here = 2 * t + {} - here;", 2 * pad + words),
+            Handover::Slots | Handover::Shuffles => "workgroupBarrier();".to_owned(),
+        };
+        [vec![free], self.publish()].concat()
+    }
+
+    /// The cells that others need of the planes that wait, into their slots.
+    fn publish(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for level in 0..self.levels() {
+            let first = self.first_slot(level);
+            for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
+                let Some(given) = given else { continue };
+                let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
+                lines.extend(ranks.map(|(cell, rank)| {
+                    let offset = moved(((first + given.first + rank) * self.threads()) as isize);
+                    format!("slots[here{offset}] = u{level}_{field}_{cell};")
+                }));
+            }
+        }
+        lines
+    }
+
+    /// The cell of this rank that waits at a level, of the thread so far from this one. Beyond the window it is any value: what
+    /// is made of it is wrong already, and not kept.
+    pub(super) fn given(&self, level: usize, field: usize, rank: usize, thread: isize) -> String {
+        let given = self.arrival(level).exchange.fields[field].as_ref();
+        if self.planes.configuration.handover == Handover::Shuffles {
+            let ranks = given.map_or(&[][..], |given| &given.ranks);
+            let cell = ranks.iter().position(|&other| other == Some(rank)).unwrap_or_default();
+            let further = thread.rem_euclid(self.threads() as isize);
+            return format!("shuffled(u{level}_{field}_{cell}, thread, {further}u)");
+        }
+        let first = self.first_slot(level) + given.map_or(0, |given| given.first);
+        format!("slots[here{}]", moved(((first + rank) * self.threads()) as isize + thread))
+    }
+}

@@ -1,0 +1,450 @@
+//! The kernel of streaming planes: `planes.wgsl` with levels and blocks of cells unrolled.
+//!
+//! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of its levels. Of
+//! level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried. Planes that meet no boundary, of
+//! windows that meet none, take a loop of their own, in which no cell is asked for.
+
+mod arrive;
+mod handover;
+mod memory;
+mod which;
+
+use std::fmt::Write as _;
+
+use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
+use abide_core::plan::{Axes, overlapped::Source};
+use abide_core::{Boundary, Problem, Stage};
+
+use self::memory::held;
+use super::overlapped::coordinates;
+use super::{
+    AXES, Binding, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, moved, tap_functions,
+    uniform_struct, uses_parameters,
+};
+
+const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
+
+/// The swept axis, and the two of a plane, in names of constants and of variables.
+const SUFFIXES: [&str; 3] = ["S", "R", "C"];
+const INDICES: [&str; 3] = ["p", "r", "c"];
+
+/// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or, `shorter`, for any
+/// number below, which is a uniform.
+pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &PortableStreaming, shorter: bool) -> Kernel {
+    let program = &*problem.program;
+    let writer = Writer::new(problem, stages, planes, shorter);
+    let bindings = writer.bindings();
+
+    let mut text = header(problem, if shorter { "fewer steps" } else { "several steps" });
+    if shorter {
+        text.push_str("struct Run {\n    steps: u32,\n}\n");
+    }
+    text.push_str(&uniform_struct(program, &bindings));
+    text.push_str(&binding_lines(program, &bindings, planes.lanes));
+    text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
+    text.push_str(&writer.constants());
+    text.push_str(&filled(
+        STREAMING,
+        &[
+            ("thread", writer.thread()),
+            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("functions", writer.functions()),
+            ("which", writer.which()),
+            ("begin", writer.begin()),
+            ("run", writer.run()),
+        ],
+    ));
+    Kernel {
+        name: program.name().to_owned(),
+        text,
+        bindings,
+        piece_cells: usize::MAX,
+        threads: planes.threads_per_block(),
+        workgroups: planes.workgroups(),
+        workgroup_bytes: planes.shared_bytes,
+    }
+}
+
+/// What the parts of the text have in common. Triples begin with the swept axis.
+struct Writer<'a> {
+    problem: &'a Problem,
+    stages: &'a [Stage],
+    planes: &'a PortableStreaming,
+    arrivals: Vec<Arrival>,
+    axes: Axes,
+    extents: [usize; 3],
+    radius: [usize; 3],
+    sides: [[Boundary; 2]; 3],
+    /// Axes along which a window, or a share, may hold cells that are not computed.
+    masked: [bool; 3],
+    /// Whether any window and plane can lie inside the computed cells.
+    may_be_inside: bool,
+    /// Whether the number of steps is a uniform.
+    shorter: bool,
+}
+
+impl<'a> Writer<'a> {
+    fn new(problem: &'a Problem, stages: &'a [Stage], planes: &'a PortableStreaming, shorter: bool) -> Self {
+        let program = &*problem.program;
+        let axes = Axes::of(problem.shape.dimensions());
+        let (threads, cells) = (planes.configuration.threads, planes.configuration.cells);
+        let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(program.radius()));
+        let sides = axes.order(problem.boundaries.0);
+        let masked: [bool; 3] = std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
+        let mut writer = Writer {
+            problem,
+            stages,
+            planes,
+            arrivals: Arrival::all(stages, program.fields().len(), axes, threads, cells),
+            axes,
+            extents,
+            radius,
+            sides,
+            masked,
+            may_be_inside: true,
+            shorter,
+        };
+        let fits = |axis: usize| planes.window()[axis - 1] <= writer.computed(axis).len();
+        let swept = !masked[0] || planes.behind + planes.configuration.ahead < writer.computed(0).len();
+        writer.may_be_inside = fits(1) && fits(2) && swept;
+        writer
+    }
+
+    fn computed(&self, axis: usize) -> std::ops::Range<usize> {
+        let padded = self.axes.0[axis];
+        self.problem.boundaries.computed(padded, self.extents[axis], self.radius[axis])
+    }
+
+    fn bindings(&self) -> Vec<Binding> {
+        let program = &self.problem.program;
+        let fields = 0..program.fields().len();
+        let parameters = self.stages.iter().any(uses_parameters).then_some(Binding::Parameters);
+        let steps = self.shorter.then_some(Binding::Steps);
+        let olds = fields.clone().map(|field| Binding::Old(field, 0));
+        parameters
+            .into_iter()
+            .chain(steps)
+            .chain(olds)
+            .chain(self.written().into_iter().map(|field| Binding::New(field, 0)))
+            .collect()
+    }
+
+    fn written(&self) -> Vec<usize> {
+        (0..self.fields()).filter(|&field| self.problem.program.is_written(field)).collect()
+    }
+
+    fn fields(&self) -> usize {
+        self.problem.program.fields().len()
+    }
+
+    fn volume(&self) -> usize {
+        self.planes.configuration.cells.iter().product()
+    }
+
+    fn threads(&self) -> usize {
+        self.planes.threads_per_block()
+    }
+
+    fn levels(&self) -> usize {
+        self.planes.configuration.depth * self.stages.len()
+    }
+
+    fn arrival(&self, level: usize) -> &Arrival {
+        &self.arrivals[level % self.stages.len()]
+    }
+
+    /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that has just made.
+    fn apart(&self) -> usize {
+        self.planes.configuration.handover.lag()
+    }
+
+    /// The planes by which what arrives at a level is behind what arrives at the first.
+    fn lag(&self, level: usize) -> usize {
+        (0..level).map(|before| self.arrival(before).delay() + self.apart()).sum()
+    }
+
+    /// Where a cell of the block lies in it: row and column.
+    fn place(&self, cell: usize) -> [usize; 2] {
+        let columns = self.planes.configuration.cells[1];
+        [cell / columns, cell % columns]
+    }
+
+    /// The indices of a cell of the block, in a plane, as arguments.
+    fn indices(&self, plane: &str, cell: usize) -> String {
+        let [row, column] = self.place(cell);
+        self.axes
+            .padded([plane.to_owned(), format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))])
+            .join(", ")
+    }
+
+    fn constants(&self) -> String {
+        let mut text = String::new();
+        let planes = self.planes;
+        let mut constant = |name: &str, value: isize| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "const {name}: i32 = {value};");
+        };
+        for axis in 0..3 {
+            let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
+            let extent = self.extents[axis] as isize;
+            // Beyond these no level needs a cell that is not computed.
+            let ghosts =
+                self.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
+            for (name, value) in [
+                ("EXTENT", extent),
+                ("FIRST", computed.start as isize),
+                ("END", computed.end as isize),
+                ("FROM", -ghosts[0]),
+                ("TO", extent + ghosts[1]),
+                ("LEAD", planes.lead[axis][0] as isize),
+                ("MARGIN", planes.margin[axis][0] as isize),
+            ] {
+                constant(&format!("{name}_{suffix}"), value);
+            }
+            if axis > 0 {
+                for (name, value) in [
+                    ("WINDOW", planes.window()[axis - 1]),
+                    ("TILE", planes.tile()[axis - 1]),
+                    ("TILES", planes.tiles[axis - 1]),
+                    ("THREADS", planes.configuration.threads[axis - 1]),
+                    ("CELLS", planes.configuration.cells[axis - 1]),
+                ] {
+                    constant(&format!("{name}_{suffix}"), value as isize);
+                }
+            }
+        }
+        let [middle, sides] = planes.windows();
+        for (name, value) in [
+            ("THREADS", self.threads()),
+            ("WORKGROUPS", planes.workgroups()),
+            ("MIDDLE", middle),
+            ("SHARES", planes.configuration.shares),
+            ("SIDES", sides),
+            ("SIDE_SHARES", planes.side_shares),
+            ("BEHIND", planes.behind),
+            ("AHEAD", planes.configuration.ahead),
+        ] {
+            constant(name, value as isize);
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The slots, the stages, and taps through the boundary.
+    fn functions(&self) -> Vec<String> {
+        let mut lines = self.declared();
+        for number in 0..self.stages.len() {
+            lines.extend(self.function(number));
+        }
+        let at = match self.planes.lanes {
+            1 => "[at]".to_owned(),
+            lanes => format!("[at / {lanes}][at % {lanes}]"),
+        };
+        lines.extend(tap_functions(0..self.fields(), |field| format!("old_{field}{at}")));
+        lines
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
+        let volume = self.volume();
+        (0..self.fields()).flat_map(move |field| (0..volume).map(move |cell| (field, cell)))
+    }
+
+    /// What a thread has, what is asked for at the sides, and the first planes.
+    fn begin(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for axis in [1, 2] {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            lines.push(format!("let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"));
+            lines.push(format!(
+                "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
+                 window_{index} == TILES_{suffix} - 1);"
+            ));
+            let step = if axis == 2 { self.planes.lanes } else { 1 };
+            for at in (0..self.planes.configuration.cells[axis - 1]).step_by(step) {
+                lines.push(format!(
+                    "let keeps_{index}{at} = {index}{plus} >= low_{index} && {index}{plus} < high_{index};",
+                    plus = moved(at as isize)
+                ));
+            }
+        }
+        let mut beside = Vec::new();
+        for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            for at in 0..self.planes.configuration.cells[axis - 1] {
+                lines.push(format!(
+                    "let held_{index}{at} = {};",
+                    held(&format!("{index}{}", moved(at as isize)), suffix)
+                ));
+                beside.push(format!("held_{index}{at}"));
+            }
+        }
+        if !beside.is_empty() {
+            lines.push(format!("let beside = {};", beside.join(" || ")));
+        }
+        for level in 0..self.levels() {
+            let slots = self.arrival(level).carry.slots.len();
+            let slots = (0..slots).flat_map(|slot| (0..self.volume()).map(move |cell| (slot, cell)));
+            lines.extend(slots.map(|(slot, cell)| format!("var k{level}_{slot}_{cell}: real;")));
+            let first = |(field, cell)| match level {
+                0 => format!("var u0_{field}_{cell} = tap_{field}({});", self.indices("p", cell)),
+                _ => format!("var u{level}_{field}_{cell}: real;"),
+            };
+            if level == 0 || self.apart() > 0 {
+                lines.extend(self.cells().map(first));
+            }
+        }
+        for ahead in 1..self.planes.configuration.ahead {
+            lines.extend(self.cells().map(|(field, cell)| {
+                let indices = self.indices(&format!("p + {ahead}"), cell);
+                format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
+            }));
+        }
+        lines.extend(self.first_slots());
+        lines
+    }
+
+    /// The loops: planes that meet no boundary, and others.
+    fn run(&self) -> Vec<String> {
+        let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
+        let mut lines = Vec::new();
+        if !self.may_be_inside {
+            lines.extend(self.remember());
+            lines.push("for (; p < end; p++) {".to_owned());
+            lines.extend(indented(self.plane(true)));
+            lines.push("}".to_owned());
+            return lines;
+        }
+        let within = [1, 2].map(|axis| {
+            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
+        });
+        lines.push(
+            "// No cell of the window is held or beyond the domain; nor, between these two planes, at any level."
+                .to_owned(),
+        );
+        lines.push(format!("let inside = {};", within.join(" && ")));
+        let [low, high] = match self.masked[0] {
+            true => ["FIRST_S + BEHIND", "END_S - AHEAD"],
+            false => ["p", "end"],
+        };
+        lines.push(format!("let low = {low};"));
+        lines.push(format!("let high = {high};"));
+        lines.push(format!("let at = {};", self.across()));
+        lines.push("while p < end {".to_owned());
+        lines.push("    if inside && p >= low && p < high {".to_owned());
+        lines.push("        let stop = min(end, high);".to_owned());
+        lines.push("        for (; p < stop; p++) {".to_owned());
+        lines.extend(indented(indented(indented(self.plane(false)).collect()).collect()));
+        lines.push("        }".to_owned());
+        lines.push("    } else {".to_owned());
+        lines.push("        let stop = select(end, min(end, low), inside && p < low);".to_owned());
+        lines.extend(indented(indented(self.remember()).collect()));
+        lines.push("        for (; p < stop; p++) {".to_owned());
+        lines.extend(indented(indented(indented(self.plane(true)).collect()).collect()));
+        lines.push("        }".to_owned());
+        lines.push("    }".to_owned());
+        lines.push("}".to_owned());
+        lines
+    }
+
+    /// Cells from one index to the next along an axis.
+    fn stride(&self, axis: usize) -> usize {
+        let [_, rows, columns] = self.problem.shape.padded();
+        [rows * columns, columns, 1][self.axes.0[axis]]
+    }
+
+    /// All that the arrival of plane `p` does.
+    fn plane(&self, edge: bool) -> Vec<String> {
+        let mut lines = self.wait();
+        if !edge {
+            lines.push(format!(
+                "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
+                self.swept(),
+                self.stride(0) / self.planes.lanes
+            ));
+        }
+        lines.extend(self.fetch(edge));
+        let mut levels: Vec<usize> = (0..self.levels()).collect();
+        if self.apart() > 0 {
+            // Each takes what the one before it made a plane ago.
+            levels.reverse();
+        }
+        lines.extend(levels.into_iter().flat_map(|level| self.level(level, edge)));
+        for ahead in 0..self.planes.configuration.ahead {
+            let name = |ahead: usize| match ahead {
+                0 => "u0".to_owned(),
+                n if n == self.planes.configuration.ahead => "l".to_owned(),
+                n => format!("a{n}"),
+            };
+            lines.extend(self.cells().map(|(field, cell)| {
+                let from = name(ahead + 1);
+                let from = if from == "l" { format!("l{field}_{cell}") } else { format!("{from}_{field}_{cell}") };
+                format!("{}_{field}_{cell} = {from};", name(ahead))
+            }));
+        }
+        lines.extend(self.renew());
+        lines
+    }
+
+    /// The swept axis as arguments of `source`.
+    fn swept(&self) -> String {
+        let upper = AXES[self.axes.0[0]];
+        format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
+    }
+
+    /// A level takes the plane that waits before it.
+    fn level(&self, level: usize, edge: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        let number = level % self.stages.len();
+        let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
+        let mut read: Vec<(u16, usize, isize)> = Vec::new();
+        for cell in 0..self.volume() {
+            let mut arguments = Vec::new();
+            for &tap in &arrival.taps {
+                arguments.push(match arrival.exchange.source(cell, tap) {
+                    Source::Own(place) => format!("u{level}_{}_{place}", tap.field),
+                    Source::Other(rank, thread) => {
+                        let key = (tap.field, rank, thread);
+                        let known = read.iter().position(|&other| other == key);
+                        let name = known.unwrap_or(read.len());
+                        if known.is_none() {
+                            let value = self.given(level, usize::from(tap.field), rank, thread);
+                            lines.push(format!("let n{level}_{name} = {value};"));
+                            read.push(key);
+                        }
+                        format!("n{level}_{name}")
+                    }
+                });
+            }
+            arguments.extend((0..arrival.carry.slots.len()).map(|slot| format!("k{level}_{slot}_{cell}")));
+            let [row, column] = self.place(cell);
+            let plane = format!("p{}", moved(-(self.lag(level) as isize)));
+            let indices =
+                self.axes.padded([plane, format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]);
+            arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
+            lines.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
+        }
+        for cell in 0..self.volume() {
+            let slots = 0..arrival.carry.slots.len();
+            lines.extend(slots.map(|slot| format!("k{level}_{slot}_{cell} = w{level}_{cell}.k{slot};")));
+        }
+        let is_last = level + 1 == self.levels();
+        lines.extend(self.cells().map(|(field, cell)| {
+            let declared = if is_last || self.apart() == 0 { "var " } else { "" };
+            format!("{declared}u{}_{field}_{cell} = w{level}_{cell}.v{field};", level + 1)
+        }));
+        let behind = self.lag(level) + arrival.delay();
+        if edge {
+            lines.extend(self.bound(level, behind));
+        }
+        let is_step = (level + 1).is_multiple_of(self.stages.len());
+        if self.shorter && is_step {
+            lines.push(format!("if run.steps == {}u {{", (level + 1) / self.stages.len()));
+            lines.extend(self.store(level + 1, behind).into_iter().map(|line| format!("    {line}")));
+            lines.push("}".to_owned());
+        } else if is_last {
+            lines.extend(self.store(level + 1, behind));
+        }
+        lines
+    }
+}
