@@ -45,7 +45,7 @@ fn frame_bytes(bytes: &[u8]) -> Option<u64> {
     let (header, components) = bytes.split_first_chunk::<10>()?;
     let &[0xff, kind, _, length, _, height @ .., count] = header else { return None };
     let [height_high, height_low, width_high, width_low] = height;
-    if kind & 0xf0 != 0xc0 || length != 8 + count.checked_mul(3)? {
+    if kind & 0xf0 != 0xc0 || length.checked_sub(8)? != count.checked_mul(3)? {
         return None;
     }
     let blocks = components.as_chunks::<3>().0.iter().take(count.into());
@@ -79,6 +79,7 @@ mod tests {
         assert_eq!(bytes(&file), 2 * 6 * 232 * 396);
         file.truncate(12);
         assert_eq!(bytes(&file), 0);
+        assert_eq!(bytes(b"\xff\xd8\xff\xc2\x00\xff\x08\x01\x2c\x00\xc8\x53\x01\x22\x00"), 0);
         assert_eq!(bytes(b"\x89PNG\xff\xc2\x00\x0b\x08\x01\x2c\x00\xc8\x01\x01\x22\x00"), 0);
     }
 }
