@@ -106,7 +106,7 @@ pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
             }
         };
     }
-    each!(Neg Abs Sqrt Exp Log Sin Cos Tanh)
+    abide_core::with_unary_operators!(each)
 }
 
 /// A two-operand operator on lanes.
@@ -119,7 +119,7 @@ pub fn apply2<T: Real>(op: Binary, to: &mut [T], a: Source<'_, T>, b: Source<'_,
             }
         };
     }
-    each!(Add Sub Mul Div Min Max Pow Less LessEqual Greater GreaterEqual Equal NotEqual)
+    abide_core::with_binary_operators!(each)
 }
 
 #[cfg(test)]

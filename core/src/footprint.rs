@@ -81,11 +81,8 @@ impl Footprint {
 fn flops(node: Node) -> usize {
     match node {
         Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) | Node::Select(..) => 0,
-        Node::Unary(Unary::Neg | Unary::Abs, _) => 0,
-        Node::Unary(..) => 1,
-        Node::Binary(op, ..) if op.relation().is_some() => 0,
-        Node::Binary(Binary::Min | Binary::Max, ..) => 0,
-        Node::Binary(..) => 1,
+        Node::Unary(op, _) => op.flops(),
+        Node::Binary(op, ..) => op.flops(),
         Node::Fma(..) => 2,
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::expr::Elementary;
 use crate::memory;
 
 /// The type of a field's values.
@@ -64,7 +65,7 @@ impl FromStr for DType {
 
 /// A real number type that the kernels compute in: `f32` or `f64`.
 ///
-/// The operations are exactly those of the expression language; each rounds once, to nearest even.
+/// The operations are exactly those of the expression language, whose functions are [`Elementary`]; each rounds once, to nearest even.
 pub trait Real:
     Copy
     + Send
@@ -80,6 +81,7 @@ pub trait Real:
     + std::ops::Div<Output = Self>
     + std::ops::Neg<Output = Self>
     + bytemuck::Zeroable
+    + Elementary
     + 'static
 {
     /// The type's tag.
@@ -96,20 +98,6 @@ pub trait Real:
     fn to_bits64(self) -> u64;
     /// `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Square root, correctly rounded.
-    fn sqrt(self) -> Self;
-    /// Absolute value.
-    fn abs(self) -> Self;
-    /// e to the power of `self`.
-    fn exp(self) -> Self;
-    /// Natural logarithm.
-    fn ln(self) -> Self;
-    /// Sine of radians.
-    fn sin(self) -> Self;
-    /// Cosine of radians.
-    fn cos(self) -> Self;
-    /// Hyperbolic tangent.
-    fn tanh(self) -> Self;
     /// `self` to the power of `exponent`.
     fn powf(self, exponent: Self) -> Self;
     /// Neither infinite nor NaN.
@@ -143,29 +131,6 @@ macro_rules! real {
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
                 $real::mul_add(self, a, b)
-            }
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                $real::sqrt(self)
-            }
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $real::abs(self)
-            }
-            fn exp(self) -> Self {
-                $real::exp(self)
-            }
-            fn ln(self) -> Self {
-                $real::ln(self)
-            }
-            fn sin(self) -> Self {
-                $real::sin(self)
-            }
-            fn cos(self) -> Self {
-                $real::cos(self)
-            }
-            fn tanh(self) -> Self {
-                $real::tanh(self)
             }
             fn powf(self, exponent: Self) -> Self {
                 $real::powf(self, exponent)

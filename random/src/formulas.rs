@@ -65,7 +65,8 @@ fn formula(tame: bool) -> impl Strategy<Value = Formula> {
         1 => (0..3usize).prop_map(Formula::Coordinate),
         6 => (any::<bool>(), [-2..=2, -2..=2, -2..=2]).prop_map(|(second, offset)| Formula::Tap(second, offset)),
     ];
-    let unary = if tame { vec![Unary::Neg, Unary::Abs] } else { vec![Unary::Neg, Unary::Abs, Unary::Sqrt] };
+    let unary =
+        if tame { vec![Unary::Neg, Unary::Abs] } else { vec![Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor] };
     let mut binary = vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
     if !tame {
         use Binary::{Div, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};

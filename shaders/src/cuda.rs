@@ -6,7 +6,7 @@ mod streaming;
 
 use std::fmt::Write as _;
 
-use abide_core::expr::{Tap, Unary};
+use abide_core::expr::Tap;
 use abide_core::plan::{Axes, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
@@ -60,12 +60,8 @@ impl Language for Cuda {
         format!("{condition} ? {yes} : {no}")
     }
 
-    fn function(&self, op: Unary) -> &'static str {
-        match op {
-            Unary::Neg => "-",
-            Unary::Abs => "fabs",
-            other => other.name(),
-        }
+    fn own<'t>(&self, c: &'t str, _: &'t str) -> &'t str {
+        c
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {

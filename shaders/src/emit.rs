@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use abide_core::DType;
-use abide_core::expr::{Binary, Dag, Id, Node, Tap, Unary};
+use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary};
 
 /// How a language writes what C and WGSL write differently.
 pub trait Language {
@@ -19,12 +19,12 @@ pub trait Language {
     /// `condition ? yes : no`.
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String;
 
-    /// The function of an operator that is neither a sign nor an infix.
-    fn function(&self, op: Unary) -> &'static str;
+    /// Of what C and WGSL write for the same, what this language does.
+    fn own<'t>(&self, c: &'t str, wgsl: &'t str) -> &'t str;
 
-    /// The function that raises to a power.
-    fn power(&self) -> &'static str {
-        "pow"
+    /// The function or sign of an operator of one operand.
+    fn function(&self, op: Unary) -> &'static str {
+        self.own(op.c(), op.wgsl())
     }
 
     /// The cell's coordinate along an axis of the padded three, as a number of the type.
@@ -97,19 +97,17 @@ pub fn part(
             Node::Param(p) => language.parameter(p),
             Node::Tap(t) => tap(t),
             Node::Coord(axis) => language.coordinate(dtype, axis),
-            Node::Unary(Unary::Neg, a) => format!("-{}", at(a)),
-            Node::Unary(op, a) => format!("{}({})", language.function(op), at(a)),
+            Node::Unary(op, a) => match language.function(op) {
+                "-" => format!("-{}", at(a)),
+                function => format!("{function}({})", at(a)),
+            },
             Node::Binary(op, a, b) => {
                 let (a, b) = (at(a), at(b));
-                match op {
-                    Binary::Add => format!("{a} + {b}"),
-                    Binary::Sub => format!("{a} - {b}"),
-                    Binary::Mul => format!("{a} * {b}"),
-                    Binary::Div => format!("{a} / {b}"),
-                    Binary::Min => language.choose(&format!("{a} < {b}"), a, b),
-                    Binary::Max => language.choose(&format!("{a} > {b}"), a, b),
-                    Binary::Pow => format!("{}({a}, {b})", language.power()),
-                    _ => truth(&format!("{a} {} {b}", op.relation().unwrap_or("=="))),
+                match op.text() {
+                    Text::Infix(sign) => format!("{a} {sign} {b}"),
+                    Text::Call(c, wgsl) => format!("{}({a}, {b})", language.own(c, wgsl)),
+                    Text::Choose(sign) => language.choose(&format!("{a} {sign} {b}"), a, b),
+                    Text::Relation(sign) => truth(&format!("{a} {sign} {b}")),
                 }
             }
             Node::Fma(a, b, c) => format!("fma({}, {}, {})", at(a), at(b), at(c)),

@@ -82,6 +82,11 @@ fn scaled(error: f64, factor: f64) -> f64 {
     if error == 0.0 || factor == 0.0 { 0.0 } else { error * factor }
 }
 
+/// The error of a value that jumps where operands change a little.
+fn jumping(error: f64) -> f64 {
+    if error > 0.0 { f64::INFINITY } else { 0.0 }
+}
+
 fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(dag.nodes.len());
     for &node in &dag.nodes {
@@ -103,12 +108,10 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
             Node::Unary(op, a) => unary(op, at(a)),
             Node::Binary(op, a, b) => {
                 let (x, y) = (at(a), at(b));
+                let unfused = skipped(a).max(skipped(b));
                 match op {
-                    Binary::Add => Value::rounded(x.range + y.range, x.error + y.error + skipped(a).max(skipped(b))),
-                    Binary::Sub => Value::rounded(x.range - y.range, x.error + y.error + skipped(a).max(skipped(b))),
                     Binary::Mul if a == b => Value::rounded(x.range.square(), x.times(x)),
-                    Binary::Mul => Value::rounded(x.range * y.range, x.times(y)),
-                    _ => binary(op, x, y),
+                    _ => binary(op, x, y, unfused),
                 }
             }
             Node::Fma(a, b, c) => {
@@ -118,7 +121,7 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
             }
             Node::Select(c, yes, no) => Value {
                 range: at(yes).range.hull(at(no).range),
-                error: if at(c).error > 0.0 { f64::INFINITY } else { at(yes).error.max(at(no).error) },
+                error: jumping(at(c).error) + at(yes).error.max(at(no).error),
             },
         });
     }
@@ -140,6 +143,7 @@ fn unary(op: Unary, x: Value) -> Value {
             // One over an inverse root of two units, divided within two and a half.
             inexact(range, scaled(x.error, 0.5 / range.low), 4.5 * range.high)
         }
+        Unary::Floor => Value { range: Interval { low: low.floor(), high: high.floor() }, error: jumping(x.error) },
         Unary::Exp => {
             let range = Interval { low: low.exp(), high: high.exp() };
             inexact(range, scaled(x.error, range.high), (3.0 + 2.0 * most) * range.high)
@@ -159,8 +163,12 @@ fn unary(op: Unary, x: Value) -> Value {
     }
 }
 
-fn binary(op: Binary, x: Value, y: Value) -> Value {
+/// `unfused` is the error of an operand that is a product, which a driver may leave unrounded.
+fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
     match op {
+        Binary::Add => Value::rounded(x.range + y.range, x.error + y.error + unfused),
+        Binary::Sub => Value::rounded(x.range - y.range, x.error + y.error + unfused),
+        Binary::Mul => Value::rounded(x.range * y.range, x.times(y)),
         Binary::Div => {
             let range = x.range / y.range;
             let divisor = y.range.least();
@@ -170,11 +178,13 @@ fn binary(op: Binary, x: Value, y: Value) -> Value {
         Binary::Min => Value { range: x.range.min(y.range), error: x.error.max(y.error) },
         Binary::Max => Value { range: x.range.max(y.range), error: x.error.max(y.error) },
         Binary::Pow => power(x, y),
-        // A comparison: 0 or 1, and either where the operands are not known exactly.
-        _ => Value {
-            range: Interval { low: 0.0, high: 1.0 },
-            error: if x.error + y.error > 0.0 { f64::INFINITY } else { 0.0 },
-        },
+        // 0 or 1, and either where the operands are not known exactly.
+        Binary::Less
+        | Binary::LessEqual
+        | Binary::Greater
+        | Binary::GreaterEqual
+        | Binary::Equal
+        | Binary::NotEqual => Value { range: Interval { low: 0.0, high: 1.0 }, error: jumping(x.error + y.error) },
     }
 }
 

@@ -1,6 +1,6 @@
 //! A finished formula: nodes in evaluation order, and its value at a cell.
 
-use super::{Binary, Id, Node, Tap, Unary};
+use super::{Id, Node, Tap, binary, unary};
 use crate::real::Real;
 
 /// A formula ready to be evaluated or lowered: every node's operands come before it, and every node is needed.
@@ -76,53 +76,5 @@ impl Dag {
             };
             values.push(value);
         }
-    }
-}
-
-/// The value of a one-operand operator.
-#[inline(always)]
-pub fn unary<T: Real>(op: Unary, a: T) -> T {
-    match op {
-        Unary::Neg => -a,
-        Unary::Abs => a.abs(),
-        Unary::Sqrt => a.sqrt(),
-        Unary::Exp => a.exp(),
-        Unary::Log => a.ln(),
-        Unary::Sin => a.sin(),
-        Unary::Cos => a.cos(),
-        Unary::Tanh => a.tanh(),
-    }
-}
-
-/// The value of a two-operand operator.
-#[inline(always)]
-pub fn binary<T: Real>(op: Binary, a: T, b: T) -> T {
-    let truth = |holds: bool| if holds { T::ONE } else { T::ZERO };
-    match op {
-        Binary::Add => a + b,
-        Binary::Sub => a - b,
-        Binary::Mul => a * b,
-        Binary::Div => a / b,
-        Binary::Min => {
-            if a < b {
-                a
-            } else {
-                b
-            }
-        }
-        Binary::Max => {
-            if a > b {
-                a
-            } else {
-                b
-            }
-        }
-        Binary::Pow => a.powf(b),
-        Binary::Less => truth(a < b),
-        Binary::LessEqual => truth(a <= b),
-        Binary::Greater => truth(a > b),
-        Binary::GreaterEqual => truth(a >= b),
-        Binary::Equal => truth(a == b),
-        Binary::NotEqual => truth(a != b),
     }
 }

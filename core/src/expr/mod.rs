@@ -10,13 +10,16 @@
 //! [`Graph::contracted`]). [`Dag::simplified`] changes no bit of any value.
 
 mod dag;
+mod operator;
 mod ops;
 mod simplify;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-pub use dag::{Dag, binary, unary};
+pub use dag::Dag;
+pub use operator::{Binary, Elementary, Text, Unary, binary, unary};
+pub use ops::IntoExpr;
 
 /// The number of a node in its graph.
 pub type Id = u32;
@@ -44,82 +47,6 @@ pub struct Tap {
     pub field: u16,
     /// The offset in cells along the three axes, slowest first; leading axes that the stencil lacks are 0.
     pub offset: [i32; 3],
-}
-
-/// Operators of one operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Unary {
-    Neg,
-    Abs,
-    Sqrt,
-    Exp,
-    Log,
-    Sin,
-    Cos,
-    Tanh,
-}
-
-impl Unary {
-    /// Whether every backend rounds the result correctly, so that all agree to the bit.
-    pub fn is_exact(self) -> bool {
-        matches!(self, Unary::Neg | Unary::Abs | Unary::Sqrt)
-    }
-
-    /// The operator's name in messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unary::Neg => "neg",
-            Unary::Abs => "abs",
-            Unary::Sqrt => "sqrt",
-            Unary::Exp => "exp",
-            Unary::Log => "log",
-            Unary::Sin => "sin",
-            Unary::Cos => "cos",
-            Unary::Tanh => "tanh",
-        }
-    }
-}
-
-/// Operators of two operands. Comparisons give 1 where they hold and 0 where they do not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Binary {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    /// `a < b ? a : b`: the second operand where either is NaN.
-    Min,
-    /// `a > b ? a : b`: the second operand where either is NaN.
-    Max,
-    Pow,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
-}
-
-impl Binary {
-    /// Whether every backend rounds the result correctly, so that all agree to the bit.
-    pub fn is_exact(self) -> bool {
-        self != Binary::Pow
-    }
-
-    /// The relation as C and WGSL write it, if this is a comparison.
-    pub fn relation(self) -> Option<&'static str> {
-        match self {
-            Binary::Less => Some("<"),
-            Binary::LessEqual => Some("<="),
-            Binary::Greater => Some(">"),
-            Binary::GreaterEqual => Some(">="),
-            Binary::Equal => Some("=="),
-            Binary::NotEqual => Some("!="),
-            _ => None,
-        }
-    }
 }
 
 /// One operation of an expression; operands are numbers of earlier nodes.

@@ -48,30 +48,12 @@ impl<'g> Neg for Expr<'g> {
     }
 }
 
-macro_rules! unary {
-    ($($(#[$doc:meta])* $method:ident $op:ident),* $(,)?) => {$(
-        $(#[$doc])*
-        pub fn $method(self) -> Expr<'g> {
-            self.unary(Unary::$op)
-        }
-    )*};
-}
-
-macro_rules! binary {
-    ($($(#[$doc:meta])* $method:ident $op:ident),* $(,)?) => {$(
-        $(#[$doc])*
-        pub fn $method(self, right: impl IntoExpr<'g>) -> Expr<'g> {
-            self.binary(Binary::$op, right)
-        }
-    )*};
-}
-
 impl<'g> Expr<'g> {
-    fn unary(self, op: Unary) -> Expr<'g> {
+    pub(super) fn unary(self, op: Unary) -> Expr<'g> {
         self.graph.add(Node::Unary(op, self.id))
     }
 
-    fn binary(self, op: Binary, right: impl IntoExpr<'g>) -> Expr<'g> {
+    pub(super) fn binary(self, op: Binary, right: impl IntoExpr<'g>) -> Expr<'g> {
         let right = right.beside(self);
         self.graph.add(Node::Binary(op, self.id, right.id))
     }
@@ -91,43 +73,5 @@ impl<'g> Expr<'g> {
     /// The square, as one multiplication.
     pub fn squared(self) -> Expr<'g> {
         self * self
-    }
-
-    unary! {
-        /// Absolute value.
-        abs Abs,
-        /// Square root, correctly rounded.
-        sqrt Sqrt,
-        /// e to the power of this; backends agree to a few units in the last place only.
-        exp Exp,
-        /// Natural logarithm; backends agree to a few units in the last place only.
-        log Log,
-        /// Sine of radians; backends agree to a few units in the last place only.
-        sin Sin,
-        /// Cosine of radians; backends agree to a few units in the last place only.
-        cos Cos,
-        /// Hyperbolic tangent; backends agree to a few units in the last place only.
-        tanh Tanh,
-    }
-
-    binary! {
-        /// The smaller; `right` where either is NaN.
-        min Min,
-        /// The larger; `right` where either is NaN.
-        max Max,
-        /// This to the power of `right`; backends agree to a few units in the last place only.
-        pow Pow,
-        /// 1 where this is less than `right`, else 0.
-        lt Less,
-        /// 1 where this is at most `right`, else 0.
-        le LessEqual,
-        /// 1 where this is greater than `right`, else 0.
-        gt Greater,
-        /// 1 where this is at least `right`, else 0.
-        ge GreaterEqual,
-        /// 1 where both are equal, else 0.
-        eq Equal,
-        /// 1 where both differ, else 0.
-        ne NotEqual,
     }
 }

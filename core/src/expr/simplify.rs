@@ -4,7 +4,7 @@
 //! backend rounds correctly. Identities are used only where they hold for signed zeros, infinities and NaN:
 //! `x + 0` is not `x` when `x` is −0, so it stays; `x + (−0)` goes.
 
-use super::{Binary, Constant, Dag, Graph, Id, Node, Unary, dag};
+use super::{Binary, Constant, Dag, Graph, Id, Node, Unary, binary, unary};
 use crate::real::{DType, Real};
 
 impl Dag {
@@ -47,7 +47,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         Node::Const(c) => number(T::from_f64(c.value())),
         Node::Unary(op, a) => {
             if let (true, Some(x)) = (op.is_exact(), constant(a)) {
-                return number(dag::unary(op, x));
+                return number(unary(op, x));
             }
             match (op, graph.node(a)) {
                 (Unary::Neg, Node::Unary(Unary::Neg, inner)) => inner,
@@ -57,7 +57,7 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         }
         Node::Binary(op, a, b) => {
             if let (true, Some(x), Some(y)) = (op.is_exact(), constant(a), constant(b)) {
-                return number(dag::binary(op, x, y));
+                return number(binary(op, x, y));
             }
             match op {
                 Binary::Add if is(b, -0.0) => a,
@@ -194,7 +194,7 @@ mod tests {
         for &(op, a, b, c) in choices {
             let at = |i: u8| all[i as usize % all.len()];
             let (a, b, c) = (at(a), at(b), at(c));
-            all.push(match op % 18 {
+            all.push(match op % 19 {
                 0 => a + b,
                 1 => a - b,
                 2 => a * b,
@@ -212,6 +212,7 @@ mod tests {
                 14 => a.pow(b),
                 15 => a.ge(b),
                 16 => a.ne(b),
+                17 => a.floor(),
                 _ => a.tanh(),
             });
         }

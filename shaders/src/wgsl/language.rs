@@ -1,7 +1,6 @@
 //! WGSL for [`crate::emit`].
 
 use abide_core::DType;
-use abide_core::expr::Unary;
 
 use crate::emit::Language;
 
@@ -35,15 +34,8 @@ impl Language for Wgsl {
         format!("select({no}, {yes}, {condition})")
     }
 
-    fn function(&self, op: Unary) -> &'static str {
-        match op {
-            Unary::Neg => "-",
-            other => other.name(),
-        }
-    }
-
-    fn power(&self) -> &'static str {
-        "power"
+    fn own<'t>(&self, _: &'t str, wgsl: &'t str) -> &'t str {
+        wgsl
     }
 
     fn coordinate(&self, _: DType, axis: u8) -> String {

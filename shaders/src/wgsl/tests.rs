@@ -237,7 +237,7 @@ fn line(define: Define, dtype: DType) -> Problem {
 fn every_operator_is_valid_text() {
     fn all<'g>(s: &Scope<'g>) {
         let (u, v) = (s.field("u").here(), s.field("u").along(0, 1));
-        let terms: [Expr<'g>; 21] = [
+        let terms: [Expr<'g>; 22] = [
             u + v,
             u - v,
             u * v,
@@ -245,6 +245,7 @@ fn every_operator_is_valid_text() {
             -u,
             u.abs(),
             u.sqrt(),
+            u.floor(),
             u.exp(),
             u.log(),
             u.sin(),

@@ -1,0 +1,230 @@
+//! The operators: a row of a table has all that planning, the CPU and both kernel languages have to know of one.
+//!
+//! What a row leaves open is only how errors pass through it on wgpu, which `backend-wgpu/src/accuracy` says; the compiler finds an
+//! operator that is missing there.
+
+use super::{Expr, IntoExpr};
+use crate::real::Real;
+
+/// How C and WGSL write an operator of two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// Between its operands.
+    Infix(&'static str),
+    /// A function of this name: in C, and in WGSL.
+    Call(&'static str, &'static str),
+    /// The first operand where this relation holds between them, else the second.
+    Choose(&'static str),
+    /// 1 where this relation holds between them, else 0.
+    Relation(&'static str),
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $op:ident $method:ident: $exact:literal, $flops:literal, $c:literal, $wgsl:literal, |$x:ident| $value:expr;)*) => {
+        /// Operators of one operand.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Unary {
+            $($(#[$doc])* $op),*
+        }
+
+        /// The functions of the operators of one operand, in a number type.
+        pub trait Elementary: Sized {
+            $($(#[$doc])* fn $method(self) -> Self;)*
+        }
+
+        macro_rules! elementary {
+            ($real:ident) => {
+                impl Elementary for $real {
+                    $(
+                        #[inline(always)]
+                        fn $method(self) -> Self {
+                            let $x = self;
+                            $value
+                        }
+                    )*
+                }
+            };
+        }
+        elementary!(f32);
+        elementary!(f64);
+
+        impl Unary {
+            /// All of them.
+            pub const ALL: &'static [Unary] = &[$(Unary::$op),*];
+
+            /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
+            pub fn is_exact(self) -> bool {
+                match self { $(Unary::$op => $exact),* }
+            }
+
+            /// Returns the floating-point operations that it counts as.
+            pub fn flops(self) -> usize {
+                match self { $(Unary::$op => $flops),* }
+            }
+
+            /// Returns its name in messages.
+            pub fn name(self) -> &'static str {
+                match self { $(Unary::$op => stringify!($method)),* }
+            }
+
+            /// Returns what C writes before the operand in parentheses.
+            pub fn c(self) -> &'static str {
+                match self { $(Unary::$op => $c),* }
+            }
+
+            /// Returns what WGSL writes before the operand in parentheses.
+            pub fn wgsl(self) -> &'static str {
+                match self { $(Unary::$op => $wgsl),* }
+            }
+        }
+
+        /// Returns the value of an operator of one operand.
+        #[inline(always)]
+        pub fn unary<T: Real>(op: Unary, a: T) -> T {
+            match op { $(Unary::$op => Elementary::$method(a)),* }
+        }
+
+        impl<'g> Expr<'g> {
+            $(
+                $(#[$doc])*
+                pub fn $method(self) -> Expr<'g> {
+                    self.unary(Unary::$op)
+                }
+            )*
+        }
+    };
+}
+
+// Operator and method: exact?, operations, C, WGSL, its value in either type.
+unary! {
+    /// The opposite sign.
+    Neg negated: true, 0, "-", "-", |x| -x;
+    /// Absolute value.
+    Abs abs: true, 0, "fabs", "abs", |x| x.abs();
+    /// Square root, correctly rounded.
+    Sqrt sqrt: true, 1, "sqrt", "sqrt", |x| x.sqrt();
+    /// The greatest whole number that is not greater.
+    Floor floor: true, 1, "floor", "floor", |x| x.floor();
+    /// e to the power of this; backends agree to a few units in the last place only.
+    Exp exp: false, 1, "exp", "exp", |x| x.exp();
+    /// Natural logarithm; backends agree to a few units in the last place only.
+    Log log: false, 1, "log", "log", |x| x.ln();
+    /// Sine of radians; backends agree to a few units in the last place only.
+    Sin sin: false, 1, "sin", "sin", |x| x.sin();
+    /// Cosine of radians; backends agree to a few units in the last place only.
+    Cos cos: false, 1, "cos", "cos", |x| x.cos();
+    /// Hyperbolic tangent; backends agree to a few units in the last place only.
+    Tanh tanh: false, 1, "tanh", "tanh", |x| x.tanh();
+}
+
+macro_rules! binary {
+    ($(#[doc = $doc:literal] $op:ident $(as $method:ident)?: $exact:literal, $flops:literal, $text:expr, |$a:ident, $b:ident| $value:expr;)*) => {
+        /// Operators of two operands. Comparisons give 1 where they hold and 0 where they do not.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Binary {
+            $(#[doc = $doc] $op),*
+        }
+
+        impl Binary {
+            /// All of them.
+            pub const ALL: &'static [Binary] = &[$(Binary::$op),*];
+
+            /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
+            pub fn is_exact(self) -> bool {
+                match self { $(Binary::$op => $exact),* }
+            }
+
+            /// Returns the floating-point operations that it counts as.
+            pub fn flops(self) -> usize {
+                match self { $(Binary::$op => $flops),* }
+            }
+
+            /// Returns how C and WGSL write it.
+            pub fn text(self) -> Text {
+                match self { $(Binary::$op => $text),* }
+            }
+        }
+
+        /// Returns the value of an operator of two operands.
+        #[inline(always)]
+        pub fn binary<T: Real>(op: Binary, a: T, b: T) -> T {
+            match op {
+                $(Binary::$op => {
+                    let ($a, $b) = (a, b);
+                    $value
+                })*
+            }
+        }
+
+        impl<'g> Expr<'g> {
+            $($(
+                #[doc = $doc]
+                pub fn $method(self, right: impl IntoExpr<'g>) -> Expr<'g> {
+                    self.binary(Binary::$op, right)
+                }
+            )?)*
+        }
+    };
+}
+
+fn truth<T: Real>(holds: bool) -> T {
+    if holds { T::ONE } else { T::ZERO }
+}
+
+// Operator and method: exact?, operations, how it is written, its value. The first four are Rust's operators.
+binary! {
+    /// The sum.
+    Add: true, 1, Text::Infix("+"), |a, b| a + b;
+    /// The difference.
+    Sub: true, 1, Text::Infix("-"), |a, b| a - b;
+    /// The product.
+    Mul: true, 1, Text::Infix("*"), |a, b| a * b;
+    /// The quotient.
+    Div: true, 1, Text::Infix("/"), |a, b| a / b;
+    /// The smaller; `right` where either is NaN.
+    Min as min: true, 0, Text::Choose("<"), |a, b| if a < b { a } else { b };
+    /// The larger; `right` where either is NaN.
+    Max as max: true, 0, Text::Choose(">"), |a, b| if a > b { a } else { b };
+    /// This to the power of `right`; backends agree to a few units in the last place only.
+    Pow as pow: false, 1, Text::Call("pow", "power"), |a, b| a.powf(b);
+    /// 1 where this is less than `right`, else 0.
+    Less as lt: true, 0, Text::Relation("<"), |a, b| truth(a < b);
+    /// 1 where this is at most `right`, else 0.
+    LessEqual as le: true, 0, Text::Relation("<="), |a, b| truth(a <= b);
+    /// 1 where this is greater than `right`, else 0.
+    Greater as gt: true, 0, Text::Relation(">"), |a, b| truth(a > b);
+    /// 1 where this is at least `right`, else 0.
+    GreaterEqual as ge: true, 0, Text::Relation(">="), |a, b| truth(a >= b);
+    /// 1 where both are equal, else 0.
+    Equal as eq: true, 0, Text::Relation("=="), |a, b| truth(a == b);
+    /// 1 where both differ, else 0.
+    NotEqual as ne: true, 0, Text::Relation("!="), |a, b| truth(a != b);
+}
+
+impl Binary {
+    /// Returns the relation as C and WGSL write it, if this is a comparison.
+    pub fn relation(self) -> Option<&'static str> {
+        match self.text() {
+            Text::Relation(sign) => Some(sign),
+            _ => None,
+        }
+    }
+}
+
+/// Hands the names of all operators of one operand to a macro, which makes a loop of its own for each.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_unary_operators {
+    ($each:ident) => {
+        $each!(Neg Abs Sqrt Floor Exp Log Sin Cos Tanh)
+    };
+}
+
+/// Hands the names of all operators of two operands to a macro, which makes a loop of its own for each.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_binary_operators {
+    ($each:ident) => {
+        $each!(Add Sub Mul Div Min Max Pow Less LessEqual Greater GreaterEqual Equal NotEqual)
+    };
+}
