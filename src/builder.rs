@@ -223,7 +223,7 @@ impl Builder {
         self
     }
 
-    /// Where the time loop lives.
+    /// Sets the schedule.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.options.execution = execution;
         self

@@ -108,7 +108,7 @@ fn the_device_is_this_machine() {
     assert_eq!(backend.name(), "cpu");
     let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
     let plan = backend.plan(&problem("2d5pt", &[64, 64], DType::F32), &stepwise).unwrap();
-    assert_eq!(plan.summary(), "stepwise, rows on 3 threads");
+    assert_eq!(plan.summary(), "stepwise on 3 threads");
     let p = plan.project(100);
     assert!(p.seconds > 0.0 && p.gcells_per_s.is_finite());
 }

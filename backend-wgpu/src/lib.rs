@@ -40,13 +40,15 @@ pub use session::WgpuSession;
 pub use wgpu;
 
 /// Every execution and several depths that this backend runs, for tests that try them all: as the planner plans them,
-/// whatever tuning found. Windows of several steps may be refused, with [`abide_core::Error::Limit`].
+/// whatever tuning found. Several steps per launch may be refused, with [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };
     let depths = [Depth::Auto].into_iter().chain([1, 3].map(Depth::Steps));
-    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
-    std::iter::once(stepwise).chain(streaming).collect()
+    let several = depths.flat_map(|depth| {
+        [Execution::Overlapped, Execution::Streaming].map(|execution| Options { execution, depth, ..own })
+    });
+    std::iter::once(stepwise).chain(several).collect()
 }
 
 /// The backend's name.

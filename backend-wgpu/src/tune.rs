@@ -33,7 +33,7 @@ fn repeats(tune: Tune) -> usize {
 /// options ask.
 pub(crate) fn planned(backend: &WgpuBackend, problem: &Problem, options: &Options) -> Result<Plan> {
     let own = match (options.execution, options.cache) {
-        (Execution::Auto, CachePolicy::Auto) | (Execution::Streaming, _) => {
+        (Execution::Auto, CachePolicy::Auto) | (Execution::Overlapped | Execution::Streaming, _) => {
             plan_portable(problem, &backend.spec, options)?
         }
         // A launch a stage leaves nothing to choose.

@@ -5,7 +5,7 @@ mod common;
 use abide_core::backend::Backend;
 use abide_core::plan::overlapped_plans;
 use abide_core::{DType, Depth, Error, Execution, LinearStencil, Options, Program, catalogue};
-use common::random::{boundary, check_cuts, in_parts, pick, program, streaming};
+use common::random::{boundary, check_cuts, in_parts, overlapped, pick, program};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
 
@@ -46,7 +46,7 @@ fn a_small_domain_stays_in_one_window() {
     {
         for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
             let problem = problem(entry(name, extents.len()), &extents, DType::F32, boundary).unwrap();
-            let plan = backend.plan(&problem, &streaming(Depth::Auto)).unwrap();
+            let plan = backend.plan(&problem, &overlapped(Depth::Auto)).unwrap();
             let blocks = plan.overlapped().unwrap();
             assert!(blocks.blocks == [1; 3] && plan.depth > 100, "{}", plan.summary());
             check_plan(&backend, &problem, &plan, &values(&problem, 1), 3);
@@ -64,10 +64,10 @@ fn what_no_window_holds_is_refused_with_a_reason() {
     let Some(backend) = backend() else { return };
     let wide = LinearStencil::new("wide", &[([-200, 0], 0.25), ([0, 0], 0.5), ([0, 200], 0.25)]).unwrap();
     let problem = problem(Program::new(&wide).unwrap(), &[703, 503], DType::F32, "fixed").unwrap();
-    let error = backend.plan(&problem, &streaming(Depth::Steps(50))).unwrap_err();
+    let error = backend.plan(&problem, &overlapped(Depth::Steps(50))).unwrap_err();
     assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("50 steps deep"), "{error}");
     let auto = backend.plan(&problem, &Options::default()).unwrap();
     assert_eq!(auto.execution, Execution::Stepwise);
-    let why = "not streaming, for that cannot: windows of several steps";
+    let why = "one step per launch because several cannot be: windows of several steps";
     assert!(auto.notes.iter().any(|note| note.starts_with(why)), "{:?}", auto.notes);
 }

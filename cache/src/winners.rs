@@ -233,7 +233,7 @@ mod tests {
         let whole = fs::read_to_string(&path).unwrap();
         let foreign = whole.replace("CUDA 13.0", "CUDA 12.0");
         assert_ne!(foreign, whole);
-        let unknown = whole.replace("\"sweep\"", "\"spiral\"");
+        let unknown = whole.replace("\"persistent\"", "\"spiral\"");
         assert_ne!(unknown, whole);
         for damaged in [&whole[..whole.len() / 2], "", "null", "[1, 2]", &foreign, &unknown] {
             fs::write(&path, damaged).unwrap();

@@ -39,7 +39,8 @@ pub struct Domain {
 /// How it is run.
 #[derive(Args)]
 pub struct Manner {
-    /// Where the time loop lives: auto, stepwise, persistent or streaming
+    /// The schedule: auto, stepwise (a launch per stage), overlapped (overlapped tiling), streaming (2.5-D temporal blocking) or
+    /// persistent (tiles stay on the chip)
     #[arg(long, default_value = "auto")]
     pub execution: Execution,
 
@@ -47,7 +48,7 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub cache: CachePolicy,
 
-    /// Steps of a pass of a streaming run over the domain: auto or a number
+    /// Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number
     #[arg(long, default_value = "auto")]
     pub depth: Depth,
 

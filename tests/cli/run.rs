@@ -165,7 +165,7 @@ fn pinned_threads_change_no_bit() {
     let line = "run 2d5pt --size 300x200 --steps 20 --backend cpu --output";
     place.works(&format!("{line} free.npy"));
     let pinned = json(&place.works(&format!("{line} pinned.npy --pin --json")));
-    assert_eq!(pinned["plan"]["schedule"]["rows"]["pinned"], true, "{pinned}");
+    assert_eq!(pinned["plan"]["schedule"]["cpu"]["pinned"], true, "{pinned}");
     assert!(place.read("free.npy").values.same_bits(&place.read("pinned.npy").values));
 }
 

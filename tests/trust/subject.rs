@@ -90,8 +90,10 @@ impl Subject {
         // longer to compile a kernel than to run it.
         let depths: &[u32] = if self.is_exact() { &[2, 3, 5] } else { &[3] };
         let depths = [Depth::Auto].into_iter().chain(depths.iter().copied().map(Depth::Steps));
-        let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
-        let all = [own, stepwise].into_iter().chain(persistent).chain(streaming);
+        let several = depths.flat_map(|depth| {
+            [Execution::Overlapped, Execution::Streaming].map(|execution| Options { execution, depth, ..own })
+        });
+        let all = [own, stepwise].into_iter().chain(persistent).chain(several);
         // Ways that come to one plan are one way.
         let mut plans = Vec::new();
         let mut is_new = |plan: &Plan| {

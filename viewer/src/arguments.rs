@@ -63,7 +63,7 @@ pub struct Arguments {
     #[arg(long, default_value = "auto")]
     backend: Choice,
 
-    /// auto, stepwise, persistent or streaming
+    /// auto, stepwise, overlapped, streaming or persistent
     #[arg(long, default_value = "auto")]
     execution: Execution,
 
@@ -71,7 +71,7 @@ pub struct Arguments {
     #[arg(long, default_value = "auto")]
     cache: CachePolicy,
 
-    /// Steps of a pass of a streaming run: auto or a number
+    /// Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number
     #[arg(long, default_value = "auto", value_parser = depth)]
     depth: String,
 

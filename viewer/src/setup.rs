@@ -34,11 +34,11 @@ pub struct Setup {
     /// The backend.
     #[serde(with = "text")]
     pub backend: Choice,
-    /// Where the time loop lives.
+    /// The schedule.
     pub execution: Execution,
     /// Where a persistent run keeps its cells.
     pub cache: CachePolicy,
-    /// Steps of a pass: `auto` or a number.
+    /// Temporal depth: `auto` or a number.
     pub depth: String,
 }
 

@@ -10,7 +10,12 @@ use fastrand::Rng;
 
 use super::read_all;
 
-/// Several steps a dispatch.
+/// Overlapped tiling.
+pub fn overlapped(depth: Depth) -> Options {
+    Options { execution: Execution::Overlapped, depth, ..Options::default() }
+}
+
+/// Planes that stream.
 pub fn streaming(depth: Depth) -> Options {
     Options { execution: Execution::Streaming, depth, ..Options::default() }
 }

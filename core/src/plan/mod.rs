@@ -6,9 +6,9 @@
 //! persistent. [`perks`] projects what the hardware allows at best for the last of the four, [`ebisu`] for streaming.
 
 mod cpu;
+mod description;
 mod dispatches;
 pub mod ebisu;
-mod explain;
 pub mod krylov;
 mod measured;
 mod neighbours;
@@ -24,7 +24,7 @@ pub mod streaming;
 use serde::Serialize;
 
 use crate::device::DeviceSpec;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
@@ -158,13 +158,18 @@ impl Plan {
     }
 }
 
-/// Plans for a device that can run both schedules: what `options` ask for, or the faster by the planner's estimate where
+/// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the faster by the planner's estimate where
 /// they leave it open.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match options.execution {
         Execution::Stepwise => plan_stepwise(problem, device, options),
         Execution::Persistent => plan_persistent(problem, device, options),
         Execution::Streaming => plan_streaming(problem, device, options),
+        Execution::Overlapped => Err(Error::Unsupported {
+            backend: "cuda",
+            reason: "overlapped tiling is a schedule of wgpu; warps stream instead".to_owned(),
+            change: "use --execution streaming, or --backend wgpu".to_owned(),
+        }),
         Execution::Auto => fastest(problem, device, options),
     }
 }
@@ -180,7 +185,7 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
         (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => best = Ok(other),
         (Err(_), Ok(other)) => best = Ok(other),
-        (_, Err(why)) => notes.push(format!("not {kernel}, for that cannot: {why}")),
+        (_, Err(why)) => notes.push(format!("not {kernel} because that cannot be: {why}")),
         _ => {}
     };
     let wants_cache = options.cache != CachePolicy::Auto;

@@ -58,17 +58,19 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// Where the time loop lives.
+    /// The schedule: where the time loop runs, and what stays on the chip between steps.
     Execution "execution" {
         /// Whichever is estimated to be fastest.
         #[default]
         Auto = "auto",
-        /// On the host: a launch a stage and step. The baseline.
+        /// On the host: a launch per stage and step. The baseline.
         Stepwise = "stepwise",
-        /// Inside the kernel, all of it: the domain stays where it is from step to step.
-        Persistent = "persistent",
-        /// Inside the kernel as many steps as the depth: the domain passes through the chip.
+        /// In the kernel for several steps per launch: tiles overlap, and the halo is recomputed (overlapped tiling).
+        Overlapped = "overlapped",
+        /// In the kernel for several steps per launch: planes of the domain pass through a window (2.5-D temporal blocking).
         Streaming = "streaming",
+        /// In the kernel for the whole run: tiles stay on the chip (PERKS).
+        Persistent = "persistent",
     }
 }
 
@@ -111,8 +113,8 @@ impl Tune {
     }
 }
 
-/// Temporal depth: steps of one pass of a streaming kernel over the domain, on a CPU also of a persistent run. Other kernels
-/// advance one at a time.
+/// Temporal depth: steps per launch of an overlapped or a streaming kernel, on a CPU also steps per pass of a persistent run. Other
+/// kernels advance one step at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// As the planner finds best.
@@ -141,11 +143,11 @@ impl FromStr for Depth {
 /// What a user asks of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Where the time loop lives.
+    /// The schedule.
     pub execution: Execution,
     /// Where a persistent kernel keeps its cells.
     pub cache: CachePolicy,
-    /// Steps of a pass.
+    /// Temporal depth.
     pub depth: Depth,
     /// Whether plans are timed on the device first, where there are several.
     pub tune: Tune,

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::description::{Describe, Line, times};
 use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -30,6 +31,21 @@ impl Stepwise {
     /// Threads of a block.
     pub fn threads_per_block(&self) -> usize {
         self.threads.iter().product()
+    }
+}
+
+impl Describe for Stepwise {
+    fn summary(&self, _: &Plan) -> String {
+        format!("stepwise, tiles of {}, {} threads per block", times(&self.tile), self.threads_per_block())
+    }
+
+    fn lines(&self, _: &Plan) -> Vec<Line> {
+        let bytes = self.shared_bytes.iter().max().copied().unwrap_or(0);
+        let (tile, threads) = (times(&self.tile), times(&self.threads));
+        vec![(
+            "tiling",
+            format!("tiles of {tile} cells, {threads} threads and {bytes} bytes of shared memory per block"),
+        )]
     }
 }
 

@@ -19,11 +19,11 @@ const EPOCH: Duration = Duration::from_millis(30);
 pub struct Variant {
     /// The backend.
     pub backend: Choice,
-    /// Where the time loop lives.
+    /// The schedule.
     pub execution: Execution,
     /// Where a persistent run keeps its cells.
     pub cache: CachePolicy,
-    /// Steps of a pass.
+    /// Temporal depth.
     pub depth: String,
 }
 

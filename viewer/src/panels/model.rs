@@ -94,7 +94,9 @@ fn setup(ui: &mut Ui, draft: &mut Setup) {
     choose(ui, "Cache", &mut draft.cache, CachePolicy::ALL, |cache| cache.to_string());
     let label = ui.label("Depth");
     let line = TextEdit::singleline(&mut draft.depth).desired_width(60.0);
-    ui.add(line).labelled_by(label.id).on_hover_text("Steps of a pass of a streaming run: auto or a number");
+    ui.add(line)
+        .labelled_by(label.id)
+        .on_hover_text("Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number");
     ui.end_row();
     if let Some(path) = &draft.resume {
         ui.label("Goes on from");

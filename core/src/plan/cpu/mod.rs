@@ -3,6 +3,7 @@
 //! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several
 //! steps while their planes stream past ([`Tiling`]); they differ in who waits for whom between two passes.
 
+mod description;
 mod levels;
 #[cfg(test)]
 mod tests;
@@ -77,6 +78,11 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             check_depth(depth)?;
             Ok(stepwise(problem, device))
         }
+        (Execution::Overlapped, _) => Err(Error::Unsupported {
+            backend: "cpu",
+            reason: "overlapped tiling is a schedule of wgpu; a CPU's threads stream instead".to_owned(),
+            change: "use --execution streaming, or --backend wgpu".to_owned(),
+        }),
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),
         (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),

@@ -152,7 +152,7 @@ fn what_is_asked_is_kept_to_or_refused() {
             let plan = plan(execution, Depth::Steps(depth)).unwrap();
             assert_eq!((plan.execution, plan.depth), (execution, depth));
             let text = plan.explain();
-            assert!(text.contains("overlap") && text.contains(&format!("{depth} steps a pass")), "{text}");
+            assert!(text.contains("overlap") && text.contains(&format!("{depth} steps per pass")), "{text}");
         }
     }
     assert_eq!(plan(Execution::Auto, Depth::Steps(5)).unwrap().depth, 5);

@@ -7,6 +7,7 @@
 //! fits into one window stays there for hundreds of steps.
 
 mod candidates;
+mod description;
 mod estimate;
 mod exchange;
 #[cfg(test)]
@@ -15,7 +16,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::perks::Traffic;
-use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words, no_room};
+use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
 use super::{Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
 use crate::error::Result;
@@ -103,7 +104,7 @@ pub fn plan_overlapped(problem: &Problem, device: &DeviceSpec, options: &Options
 
 /// All plans of windows that fit a device, the one that the model finds fastest first.
 pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    check_streaming(problem, device, options)?;
+    check_several_steps(problem, device, options)?;
     let demand = Demand::of(problem);
     let mut plans: Vec<(f64, Overlapped)> = candidates::candidates(&demand, device, options.depth);
     plans.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -124,7 +125,7 @@ pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration:
 fn plan_of(problem: &Problem, device: &DeviceSpec, blocks: Overlapped, estimate: f64) -> Plan {
     let depth = blocks.configuration.depth;
     let traffic = Traffic::in_passes(problem, device, depth);
-    let mut plan = base(problem, device, Execution::Streaming, Schedule::Overlapped(blocks), traffic);
+    let mut plan = base(problem, device, Execution::Overlapped, Schedule::Overlapped(blocks), traffic);
     plan.depth = depth as u32;
     plan.estimated_seconds = estimate;
     plan

@@ -149,7 +149,7 @@ fn large_domains_are_advanced_several_steps_at_once() {
     ] {
         let problem = problem(name, extents, DType::F32, "fixed");
         let plan = plan_portable(&problem, device, &Options::default()).unwrap();
-        assert!(plan.depth >= least && plan.execution == Execution::Streaming, "{name}: {}", plan.summary());
+        assert!(plan.depth >= least && plan.execution != Execution::Stepwise, "{name}: {}", plan.summary());
         let stepwise = plan_stepwise(&problem, device, &Options::default()).unwrap();
         println!(
             "{name} {}: {:.1} times a step; {}",

@@ -6,6 +6,7 @@
 //! through a ring in shared memory. The rim of each tile is published in device memory every step for its neighbours.
 
 mod candidates;
+mod description;
 mod estimate;
 mod room;
 #[cfg(test)]

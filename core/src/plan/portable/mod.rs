@@ -24,37 +24,39 @@ pub(super) const MOST_OPERATIONS: usize = 3000;
 /// The most arguments of a stage's function, its taps before all: WGSL allows 255.
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
-/// Plans for a device that has no barrier of all workgroups and does not tell its registers: a launch a stage, or several
-/// steps a dispatch, whichever is asked for or estimated to be faster.
+/// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options` ask for, or the faster by
+/// the planner's estimate where they leave it open.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
-    let is_deep = !matches!(options.depth, Depth::Auto | Depth::Steps(1));
-    if options.execution == Execution::Streaming || (is_deep && options.execution == Execution::Auto) {
-        return plan_several_steps(problem, device, options);
-    }
-    let mut stepwise = plan_stepwise(problem, device, options)?;
-    if options.execution != Execution::Auto || options.depth != Depth::Auto {
-        return Ok(stepwise);
-    }
-    match plan_several_steps(problem, device, options) {
-        Ok(streaming) if streaming.estimated_seconds < stepwise.estimated_seconds => Ok(streaming),
-        Ok(_) => Ok(stepwise),
-        Err(why) => {
-            stepwise.notes.push(format!("not streaming, for that cannot: {why}"));
-            Ok(stepwise)
+    let stepwise = || plan_stepwise(problem, device, options);
+    match (options.execution, options.depth) {
+        (Execution::Overlapped, _) => plan_overlapped(problem, device, options),
+        (Execution::Streaming, _) => plan_portable_streaming(problem, device, options),
+        (Execution::Auto, Depth::Auto) => {
+            let mut stepwise = stepwise()?;
+            match plan_several_steps(problem, device, options) {
+                Ok(several) if several.estimated_seconds < stepwise.estimated_seconds => Ok(several),
+                Ok(_) => Ok(stepwise),
+                Err(why) => {
+                    stepwise.notes.push(format!("one step per launch because several cannot be: {why}"));
+                    Ok(stepwise)
+                }
+            }
         }
+        (Execution::Auto, Depth::Steps(2..)) => plan_several_steps(problem, device, options),
+        (Execution::Auto | Execution::Stepwise | Execution::Persistent, _) => stepwise(),
     }
 }
 
-/// Several steps a dispatch: windows or planes, whichever are estimated to be faster.
+/// Several steps per launch: overlapped or streaming, whichever is estimated to be faster.
 fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match (plan_overlapped(problem, device, options), plan_portable_streaming(problem, device, options)) {
-        (Ok(windows), Ok(planes)) if planes.estimated_seconds < windows.estimated_seconds => Ok(planes),
-        (Ok(windows), _) => Ok(windows),
-        (Err(why), Ok(mut planes)) => {
-            planes.notes.push(format!("planes, for there is no window: {why}"));
-            Ok(planes)
+        (Ok(overlapped), Ok(streaming)) if streaming.estimated_seconds < overlapped.estimated_seconds => Ok(streaming),
+        (Ok(overlapped), _) => Ok(overlapped),
+        (Err(why), Ok(mut streaming)) => {
+            streaming.notes.push(format!("streaming because no overlapped tile fits: {why}"));
+            Ok(streaming)
         }
-        // Of two reasons, that of windows: they can do more.
+        // Of two reasons, that of overlapped tiling: it can do more.
         (Err(why), Err(_)) => Err(why),
     }
 }
@@ -78,15 +80,15 @@ pub(super) fn no_room(what: &str, problem: &Problem, device: &DeviceSpec, option
 
 /// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
 /// dispatch.
-pub(super) fn check_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
     problem.check()?;
     check_buffer(problem, device)?;
     if options.cache == CachePolicy::Auto {
         return Ok(());
     }
     Err(Error::invalid(
-        format!("--cache {} with --execution streaming", options.cache),
-        "a streaming kernel keeps no cell from launch to launch",
+        format!("--cache {} with several steps per launch", options.cache),
+        "such a kernel keeps no cell from launch to launch",
         "leave --cache at auto, or use --backend cuda --execution persistent",
     ))
 }

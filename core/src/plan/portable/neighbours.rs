@@ -25,14 +25,17 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
         let stepwise = plan_stepwise(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
         plans.extend(stepwise);
     }
-    if asked(Execution::Streaming) {
-        let planes = portable_streaming_plans(problem, device, options).unwrap_or_default();
-        let windows = overlapped_plans(problem, device, options).unwrap_or_default();
-        let room = most - plans.len();
-        take(&mut plans, &planes, if windows.is_empty() { room } else { room / 2 });
-        let room = most - plans.len();
-        take(&mut plans, &windows, room);
-    }
+    type Family = fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>;
+    let family = |execution, of: Family| match asked(execution) {
+        true => of(problem, device, options).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let streaming = family(Execution::Streaming, portable_streaming_plans);
+    let overlapped = family(Execution::Overlapped, overlapped_plans);
+    let room = most - plans.len();
+    take(&mut plans, &streaming, if overlapped.is_empty() { room } else { room / 2 });
+    let room = most - plans.len();
+    take(&mut plans, &overlapped, room);
     Ok(plans)
 }
 

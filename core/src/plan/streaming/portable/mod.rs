@@ -11,6 +11,7 @@
 //! ([`WarpStreaming`](super::Stream)), within what WGSL has.
 
 mod candidates;
+mod description;
 mod estimate;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use crate::expr::{Node, Tap};
 use crate::grid::Boundary;
 use crate::plan::overlapped::Exchange;
 use crate::plan::perks::Traffic;
-use crate::plan::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_streaming, most_words, no_room};
+use crate::plan::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
 use crate::plan::{Axes, Execution, Options, Plan, Schedule, base};
 use crate::program::{Problem, Stage};
 
@@ -211,7 +212,7 @@ pub fn plan_portable_streaming(problem: &Problem, device: &DeviceSpec, options: 
 
 /// All plans of planes that fit a device, the one that the model finds fastest first.
 pub fn portable_streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
-    check_streaming(problem, device, options)?;
+    check_several_steps(problem, device, options)?;
     check_problem(problem)?;
     let demand = Demand::of(problem);
     let mut plans: Vec<(f64, PortableStreaming)> = candidates::candidates(&demand, device, options.depth);
@@ -237,17 +238,16 @@ pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration:
 
 /// Refuses what no configuration of planes does.
 fn check_problem(problem: &Problem) -> Result<()> {
-    let change = "leave --execution at auto, or use --execution stepwise";
+    let change = "leave --execution at auto, or use --execution overlapped";
     if problem.shape.dimensions() < 2 {
-        return Err(Error::limit("axes of streaming planes", problem.shape.dimensions(), "2 or 3", change));
+        return Err(Error::limit("axes of a domain whose planes stream", problem.shape.dimensions(), "2 or 3", change));
     }
     let radius = problem.program.radius();
-    if (0..3).any(|axis| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Mirror)) {
-        return Err(Error::invalid(
-            "a mirror boundary of streaming planes",
-            "a cell that a mirror shows is another thread's, or of a plane that has gone",
-            change,
-        ));
+    // A cell that a mirror shows is another thread's, or of a plane that has gone.
+    let mirrored = |axis: usize| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Mirror);
+    if let Some(axis) = (0..3).find(|&axis| mirrored(axis)) {
+        let what = "radius along an axis with a mirror boundary in a portable streaming kernel";
+        return Err(Error::limit(what, radius[axis], 0, change));
     }
     Ok(())
 }

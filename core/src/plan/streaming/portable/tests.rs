@@ -117,7 +117,7 @@ fn what_planes_cannot_do_is_said() {
             .unwrap_err()
             .to_string()
     };
-    assert!(refused("1d3pt", &[99], "fixed").contains("axes of streaming planes"));
+    assert!(refused("1d3pt", &[99], "fixed").contains("axes of a domain whose planes stream"));
     assert!(refused("2d5pt", &[99, 99], "x-=mirror").contains("mirror"));
     let deep = Options { depth: Depth::Steps(400), ..Options::default() };
     let error =

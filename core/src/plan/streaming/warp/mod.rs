@@ -7,6 +7,7 @@
 //! ICS'23). Along the fastest axis a window is as wide as a warp.
 
 mod candidates;
+mod description;
 mod estimate;
 #[cfg(test)]
 mod tests;

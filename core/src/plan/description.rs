@@ -1,0 +1,147 @@
+//! A plan in words.
+
+use std::fmt::Write as _;
+
+use super::{Execution, Plan, Schedule, perks::Bound};
+
+/// A line of an explanation: its name, and what it says.
+pub(super) type Line = (&'static str, String);
+
+/// What every schedule says of itself.
+pub(super) trait Describe {
+    /// Returns the schedule in one line, its concept first.
+    fn summary(&self, plan: &Plan) -> String;
+
+    /// Returns the lines that explain how the cells are divided and where they stay.
+    fn lines(&self, plan: &Plan) -> Vec<Line>;
+}
+
+impl Plan {
+    /// Returns the plan in one line.
+    pub fn summary(&self) -> String {
+        self.schedule.describe().summary(self)
+    }
+
+    /// Returns the plan as an explanation: what is asked, where the cells stay, what that projects to and what bounds it.
+    pub fn explain(&self) -> String {
+        let on_cpu = matches!(self.schedule, Schedule::Cpu(_));
+        let mut lines = vec![
+            ("problem", self.problem_line()),
+            ("device", self.device_line()),
+            ("execution", concept(self.execution, on_cpu).to_owned()),
+        ];
+        lines.extend(self.schedule.describe().lines(self));
+        lines.extend([("projection", self.projection_line()), ("moved", self.moved_line())]);
+        lines.extend(self.compiled.iter().map(|c| {
+            let words =
+                format!("{} for {}: {} registers, {} bytes spilled", c.kernel, c.target, c.registers, c.spill_bytes);
+            ("compiled", words)
+        }));
+        lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
+        lines.into_iter().fold(String::new(), |mut text, (name, value)| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<14}{value}");
+            text
+        })
+    }
+
+    fn problem_line(&self) -> String {
+        format!(
+            "{} on {} {}, boundary {}, {:.1} MB for all fields together",
+            self.program,
+            self.shape,
+            self.dtype,
+            self.boundaries.describe(self.shape.dimensions()),
+            self.traffic.cells * self.traffic.cell_bytes / 1e6,
+        )
+    }
+
+    fn device_line(&self) -> String {
+        let d = &self.device;
+        let mut words = match d.memory_bandwidth {
+            rate if rate > 0.0 => format!("{}: {:.0} GB/s", d.name, rate / 1e9),
+            _ => format!("{}: the bandwidth of memory was not needed", d.name),
+        };
+        if d.on_chip_bytes() > 0 && d.registers > 0 {
+            let _ = write!(
+                words,
+                ", {} SMs with {} KiB of registers and {} KiB of shared memory each ({:.1} MB on the chip), {:.0} MB L2",
+                d.multiprocessors,
+                d.registers / 256,
+                d.shared_bytes / 1024,
+                d.on_chip_bytes() as f64 / 1e6,
+                d.l2_bytes as f64 / 1e6,
+            );
+        }
+        words
+    }
+
+    fn projection_line(&self) -> String {
+        let p = self.project(1000);
+        let bound = match p.bound {
+            Bound::Memory => "device memory",
+            Bound::Shared => "shared memory",
+            Bound::Arithmetic => "arithmetic",
+        };
+        format!(
+            "{:.2} µs per step, {:.0} GCells/s, bound by {bound} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
+            p.seconds * 1e3,
+            p.gcells_per_s,
+            p.memory_seconds * 1e3,
+            p.halo_seconds * 1e3,
+            p.shared_seconds * 1e3,
+            p.arithmetic_seconds * 1e3,
+        )
+    }
+
+    fn moved_line(&self) -> String {
+        let t = &self.traffic;
+        format!(
+            "{:.2} bytes per cell and step through device memory over 1000 steps ({:.2} with a launch per step)",
+            self.project(1000).memory_bytes / t.cells / 1000.0,
+            (t.load_bytes + t.store_bytes) * f64::from(self.depth),
+        )
+    }
+}
+
+impl Schedule {
+    fn describe(&self) -> &dyn Describe {
+        match self {
+            Schedule::Cpu(cpu) => cpu,
+            Schedule::Stepwise(stepwise) => stepwise,
+            Schedule::Overlapped(overlapped) => overlapped,
+            Schedule::WarpStreaming(streaming) => streaming,
+            Schedule::PortableStreaming(streaming) => streaming,
+            Schedule::Persistent(persistent) => persistent,
+        }
+    }
+}
+
+/// Returns what an execution is called in the field, and what it does.
+fn concept(execution: Execution, on_cpu: bool) -> &'static str {
+    match (execution, on_cpu) {
+        (Execution::Auto | Execution::Stepwise, true) => {
+            "stepwise: all threads sweep the domain once per stage and step"
+        }
+        (Execution::Auto | Execution::Stepwise, false) => "stepwise: a launch per stage and step",
+        (Execution::Overlapped, _) => "overlapped tiling: several steps per launch, each tile recomputes its halo",
+        (Execution::Streaming, true) => {
+            "2.5-D streaming: several steps per pass, the planes of the domain pass through the caches once"
+        }
+        (Execution::Streaming, false) => {
+            "2.5-D streaming: several steps per launch, the planes of the domain pass through the chip once"
+        }
+        (Execution::Persistent, true) => "persistent: threads keep their tiles and wait for neighbours only",
+        (Execution::Persistent, false) => "persistent (PERKS): the time loop is in the kernel, tiles stay on the chip",
+    }
+}
+
+/// Returns a count with its noun, in the plural where it is not 1.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Returns extents as in `3×4`.
+pub(super) fn times(extents: &[usize]) -> String {
+    extents.iter().map(usize::to_string).collect::<Vec<_>>().join("×")
+}
