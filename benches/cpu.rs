@@ -1,7 +1,7 @@
 //! How fast the CPU is: what streaming and persistent runs gain over the plain threaded loop, and what lies beside it.
 //!
 //! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`: each execution's
-//! rate and its ratio to a sweep a stage and step, taken in turn with it. Then the ratio of the stepwise bandwidth of
+//! rate and its ratio to a sweep per stage and step, taken in turn with it. Then the ratio of the stepwise bandwidth of
 //! 2d5pt (a value read and a value written a cell) to that of a copy by the same threads in an ordinary loop, and that of
 //! gray-scott and of 2d5pt to the same steps in ordinary loops written by hand.
 
@@ -109,7 +109,7 @@ fn ratio_to_copy(width: usize) {
     );
 }
 
-/// Prints each execution's rate and its ratio to a sweep a stage and step. The executions take turns, so that whatever
+/// Prints each execution's rate and its ratio to a sweep per stage and step. The executions take turns, so that whatever
 /// else the machine does meets all alike.
 fn ratios_to_stepwise(problem: &Problem) {
     const ROUNDS: usize = 12;

@@ -1,6 +1,6 @@
-//! What each execution gains over a launch a step, on every device there is.
+//! What each execution gains over a launch per step, on every device there is.
 //!
-//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is there, rates in 10⁹ cells a second
+//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is there, rates in 10⁹ cells per second
 //! and their ratio to the stepwise baseline; all executions must leave the baseline's bits. With names, only problems whose
 //! name contains one. A device without memory of its own gets small domains; absent ones are skipped by name.
 
@@ -123,7 +123,7 @@ fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &
 /// Steps after which the executions are compared: some whole passes of any kernel, and a remainder.
 const COMPARED: u64 = 51;
 
-/// The median rate in 10⁹ cells a second, the steps of a pass, and the fields after [`COMPARED`] steps, which must be those
+/// The median rate in 10⁹ cells per second, the steps of a pass, and the fields after [`COMPARED`] steps, which must be those
 /// that are expected, if any are.
 fn measured(
     opened: &Opened,

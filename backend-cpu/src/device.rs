@@ -84,7 +84,7 @@ fn last_level_cache() -> usize {
     (1..=4).rev().find_map(cache_bytes).unwrap_or(1 << 20)
 }
 
-/// Peak operations a second in f64 of one core: two vector units at the clock that the system reports, 2 GHz where it
+/// Peak operations per second in f64 of one core: two vector units at the clock that the system reports, 2 GHz where it
 /// reports none.
 fn peak_per_core() -> f64 {
     let mhz = proc_value("/proc/cpuinfo", "cpu MHz").and_then(|value| value.parse::<f64>().ok()).unwrap_or(2000.0);

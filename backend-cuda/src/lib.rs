@@ -1,6 +1,6 @@
 //! The CUDA backend: kernels generated from a plan, compiled at run time, cached on disk by content.
 //!
-//! A stepwise session launches one kernel a stage and replays them from a graph: the baseline. A persistent session
+//! A stepwise session launches one kernel per stage and replays them from a graph: the baseline. A persistent session
 //! launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as the plan says stays in
 //! registers and shared memory from step to step. The kernels are in `abide-shaders`.
 //!

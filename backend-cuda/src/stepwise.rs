@@ -1,4 +1,4 @@
-//! Stepwise execution: a launch a stage, replayed from a graph.
+//! Stepwise execution: a launch per stage, replayed from a graph.
 
 use std::ffi::c_void;
 
@@ -22,7 +22,7 @@ struct Recording {
     graph: CudaGraph,
 }
 
-/// A launch a stage.
+/// A launch per stage.
 pub(crate) struct Stepwise {
     stages: Vec<(CudaFunction, usize)>,
     blocks: u32,

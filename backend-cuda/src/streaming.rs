@@ -21,7 +21,7 @@ struct Pass {
     stream: WarpStreaming,
 }
 
-/// A launch a pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of one step,
+/// A launch per pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of one step,
 /// whose kernels are compiled when first needed.
 pub(crate) struct Streaming {
     plan: Plan,

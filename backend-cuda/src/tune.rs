@@ -42,7 +42,7 @@ fn repeats(tune: Tune) -> usize {
 /// options ask.
 pub(crate) fn plan(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Plan> {
     let own = abide_core::plan::plan(problem, &backend.device, options)?;
-    // A launch a stage leaves nothing to choose.
+    // A launch per stage leaves nothing to choose.
     if options.execution == Execution::Stepwise {
         return Ok(own);
     }

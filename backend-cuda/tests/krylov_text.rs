@@ -58,7 +58,7 @@ fn every_method_compiles_without_spills() {
             ));
         }
     }
-    // Cycles of many iterations, and several rows a thread.
+    // Cycles of many iterations, and several rows per thread.
     let long = Method::Gmres(Gmres { restart: 200 });
     for (number, device) in devices.iter().enumerate() {
         for matrix in [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)] {

@@ -1,11 +1,11 @@
-//! Times kernels of several steps of given configurations, and holds their results to a launch a stage.
+//! Times kernels of several steps of given configurations, and holds their results to a launch per stage.
 //!
 //! `configurations STENCIL SIZE DTYPE FORM…`. A configuration of windows is `windows:depth,threads z,y,x,cells z,y,x,double`, as in
 //! `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads y,x,cells y,x,ahead,barriers,shares`, as in
 //! `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without configurations: the best of both by their estimates. `BOUNDARY` names another
 //! boundary than the stencil's own, `MANY` how many of each family (12); with `QUICK` nothing is compared.
 //!
-//! A line has the rate in GCells/s, the estimate, the largest difference from a launch a stage after 29 steps in units in
+//! A line has the rate in GCells/s, the estimate, the largest difference from a launch per stage after 29 steps in units in
 //! the last place beside the promised bound, whether two cuts of a run have the same bits, and the configuration.
 
 use std::sync::Arc;

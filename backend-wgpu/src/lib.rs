@@ -1,8 +1,8 @@
 //! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak WebGPU, by kernels
-//! in WGSL; and linear solvers, a few dispatches an iteration.
+//! in WGSL; and linear solvers, a few dispatches per iteration.
 //!
-//! Several steps a dispatch, whose cells stay in registers and workgroup memory; or a dispatch a stage and step. Many
-//! dispatches a submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and
+//! Several steps per dispatch, whose cells stay in registers and workgroup memory; or a dispatch per stage and step. Many
+//! dispatches per submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and
 //! additions to the driver, so results agree with the other backends within [`ulp_bound_per_step`], not to the bit.
 //!
 //! Whatever waits for the device can be awaited ([`WgpuBackend::new_async`], [`WgpuBackend::open_async`],

@@ -36,7 +36,7 @@ pub(crate) fn planned(backend: &WgpuBackend, problem: &Problem, options: &Option
         (Execution::Auto, CachePolicy::Auto) | (Execution::Overlapped | Execution::Streaming, _) => {
             plan_portable(problem, &backend.spec, options)?
         }
-        // A launch a stage leaves nothing to choose.
+        // A launch per stage leaves nothing to choose.
         (Execution::Stepwise, _) => return plan_portable(problem, &backend.spec, options),
         // Refuses a persistent kernel, and notes why a cache policy is not followed.
         _ => return plan(problem, &backend.spec, options),

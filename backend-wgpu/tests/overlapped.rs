@@ -37,7 +37,7 @@ fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
     assert!(tried > 25, "{tried}");
 }
 
-/// Small domains in one window, for hundreds of steps a dispatch.
+/// Small domains in one window, for hundreds of steps per dispatch.
 #[test]
 fn a_small_domain_stays_in_one_window() {
     let Some(backend) = backend() else { return };

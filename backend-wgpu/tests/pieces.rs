@@ -15,7 +15,7 @@ fn binding(backend: &WgpuBackend, bytes: u64) -> DeviceSpec {
     DeviceSpec { buffer_bytes: bytes, ..backend.device().clone() }
 }
 
-/// A launch a stage with fields in that many buffers.
+/// A launch per stage with fields in that many buffers.
 fn plan(backend: &WgpuBackend, problem: &Problem, pieces: u64) -> Plan {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
     plan_stepwise(problem, &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)), &Options::default())
@@ -70,7 +70,7 @@ fn windows_lie_across_pieces() {
     assert!(session.read(0).unwrap().same_bits(&other[0]));
 }
 
-/// Only a launch a stage splits fields: the plan says so, and streaming that is asked for is refused.
+/// Only a launch per stage splits fields: the plan says so, and streaming that is asked for is refused.
 #[test]
 fn what_splits_is_said() {
     let Some(backend) = backend() else { return };

@@ -41,7 +41,7 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
     assert!(tried > 20, "{tried}");
 }
 
-/// Every entry of the catalogue, both types, the boundaries that planes have: two steps a dispatch and one that is left over.
+/// Every entry of the catalogue, both types, the boundaries that planes have: two steps per dispatch and one that is left over.
 #[test]
 fn every_entry_streams() {
     let Some(backend) = backend() else { return };

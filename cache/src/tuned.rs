@@ -99,7 +99,7 @@ impl Tuning<'_> {
     }
 }
 
-/// The fastest plan's seconds a step and what makes it again.
+/// The fastest plan's seconds per step and what makes it again.
 fn winner(rows: &[Measured]) -> Option<(f64, Recipe)> {
     let row = rows.get(Measured::fastest(rows)?)?;
     Some((row.seconds?, Recipe::of(&row.plan)?))

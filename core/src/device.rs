@@ -71,7 +71,7 @@ struct Preset {
     barrier_us: f64,
 }
 
-/// Vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes a clock and slice as published for V100
+/// Vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes per clock and slice as published for V100
 /// and A100; H100 and H200 measured as about 5.5 TB/s by microbenchmarks. The A100's barrier is measured (Zhang et al.,
 /// ICS'23, §5.2.2), the others' is a microsecond.
 const TABLE: [Preset; 4] = [

@@ -30,7 +30,7 @@ pub struct Footprint {
     pub linear: bool,
     /// Distinct taps.
     pub taps: usize,
-    /// Floating-point operations a cell; a fused multiply-add counts two, a comparison, selection or sign none.
+    /// Floating-point operations per cell; a fused multiply-add counts two, a comparison, selection or sign none.
     pub flops: usize,
     /// Fields read.
     pub loads: usize,

@@ -164,7 +164,7 @@ impl Program {
         radius
     }
 
-    /// Floating-point operations a cell and step.
+    /// Floating-point operations per cell and step.
     pub fn flops(&self) -> usize {
         self.stages.iter().map(|stage| stage.footprint.flops).sum()
     }

@@ -1,4 +1,4 @@
-// What the bandwidth of device memory is measured by: 16 bytes a thread at a time.
+// What the bandwidth of device memory is measured by: 16 bytes per thread at a time.
 @group(0) @binding(0) var<storage, read> old: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> copied: array<vec4<u32>>;
 

@@ -1,4 +1,4 @@
-// A launch a stage: each block stages its tile with halo in shared memory, then computes it. The baseline.
+// A launch per stage: each block stages its tile with halo in shared memory, then computes it. The baseline.
 
 constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X;
 constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((EXTENT_X + TILE_X - 1) / TILE_X);

@@ -1,4 +1,4 @@
-// Several steps a dispatch: planes stream through. A workgroup owns a window of rows (R) and columns (C) across the swept axis
+// Several steps per dispatch: planes stream through. A workgroup owns a window of rows (R) and columns (C) across the swept axis
 // (S), its threads a block of a plane's cells each, and a share of the planes. Stages of several steps stand behind one
 // another as levels; each turns the plane that arrives at it into one of its result, and carries partial sums. Levels take
 // what the one before them made a plane ago, from the last to the first, so that one barrier a plane serves all; or, where a

@@ -1,7 +1,7 @@
 //! Whether what was timed is right.
 //!
 //! The CPU computes a few steps of all cells, which is what it has time for; the timed runs, of many steps, are held
-//! against each other and against a launch a step on the same device.
+//! against each other and against a launch per step on the same device.
 
 use abide_cpu::CpuBackend;
 use rayon::prelude::*;
@@ -67,13 +67,13 @@ pub struct Checked {
     pub cpu_steps: u64,
     /// Steps of the timed runs that gave the same bits each time; 0 where they were not compared.
     pub repeated_steps: u64,
-    /// Steps of a timed run compared with a launch a step; 0 where they were not, or the timed runs were that themselves.
+    /// Steps of a timed run compared with a launch per step; 0 where they were not, or the timed runs were that themselves.
     pub stepwise_steps: u64,
     /// What differs: nothing where all is right.
     pub faults: Vec<String>,
 }
 
-/// The options of a launch a step.
+/// The options of a launch per step.
 pub fn stepwise() -> Options {
     Options { execution: Execution::Stepwise, ..Options::default() }
 }
@@ -86,7 +86,7 @@ pub fn same_path(a: &Plan, b: &Plan) -> bool {
 /// Steps compared with the CPU's: two rounds of a kernel's temporal depth and a step more.
 fn few_steps(plan: &Plan, on_cpu: bool) -> u64 {
     let rounds = 2 * u64::from(plan.depth) + 1;
-    // The CPU's own oracle is the definition, cell by cell on one thread, which takes seconds a step.
+    // The CPU's own oracle is the definition, cell by cell on one thread, which takes seconds per step.
     if on_cpu { rounds } else { rounds.max(9) }
 }
 

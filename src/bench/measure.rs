@@ -25,7 +25,7 @@ pub struct Settings {
     pub repeats: usize,
     /// What is compared afterwards.
     pub check: Check,
-    /// Whether to time a launch a step too.
+    /// Whether to time a launch per step too.
     pub baseline: bool,
 }
 
@@ -51,7 +51,7 @@ impl Settings {
     }
 }
 
-/// A measured rate, and what it is held against. Rates are in 10⁹ cells a second; every cell of the domain counts once a step.
+/// A measured rate, and what it is held against. Rates are in 10⁹ cells per second; every cell of the domain counts once a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The stencil.
@@ -82,7 +82,7 @@ pub struct Row {
     pub projected_gcells_per_s: f64,
     /// The median over that.
     pub share_of_projected_peak: f64,
-    /// The median rate of a launch a step, if it was asked for.
+    /// The median rate of a launch per step, if it was asked for.
     pub stepwise_gcells_per_s: Option<f64>,
     /// Stepwise or persistent.
     pub execution: Execution,
@@ -104,13 +104,13 @@ impl Row {
         self.checked.as_ref().is_none_or(|checked| checked.faults.is_empty())
     }
 
-    /// The rate over that of a launch a step.
+    /// The rate over that of a launch per step.
     pub fn ratio_to_stepwise(&self) -> Option<f64> {
         self.stepwise_gcells_per_s.map(|stepwise| self.gcells_per_s / stepwise)
     }
 }
 
-/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells a second: a multiply-add for each
+/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second: a multiply-add for each
 /// point of each cell. `None` where the device does not tell its peak.
 pub fn ceiling(device: &DeviceSpec, dtype: DType, points: usize) -> Option<f64> {
     let flops = device.flops(dtype);

@@ -1,4 +1,4 @@
-//! Linear solvers: a few dispatches an iteration, many iterations a submission, the stopping tests on the device.
+//! Linear solvers: a few dispatches per iteration, many iterations per submission, the stopping tests on the device.
 //!
 //! A session makes the preconditioner (`image`), compiles the method's phases (`modules`), allocates and binds (`system`), and submits
 //! iterations (`session`). State and history come back with each submission, and pass through the tests of

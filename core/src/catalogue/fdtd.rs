@@ -1,4 +1,4 @@
-//! Maxwell's equations in two dimensions, transverse magnetic, on Yee's staggered grid: two stages a step.
+//! Maxwell's equations in two dimensions, transverse magnetic, on Yee's staggered grid: two stages per step.
 
 use super::Entry;
 use crate::error::Result;

@@ -57,7 +57,7 @@ pub struct Costs {
     pub memory_accesses: f64,
     /// Loads from and stores to shared memory a cell and step, a_sm.
     pub shared_accesses: f64,
-    /// Floating-point operations a cell and step, a_cmp.
+    /// Floating-point operations per cell and step, a_cmp.
     pub flops: f64,
 }
 
@@ -186,7 +186,7 @@ pub struct Attainable {
     pub seconds: f64,
     /// Which that is (eq. 6).
     pub bound: Bound,
-    /// P (eq. 7), in 10⁹ cells and steps a second.
+    /// P (eq. 7), in 10⁹ cells and steps per second.
     pub gcells_per_s: f64,
 }
 
@@ -231,7 +231,7 @@ pub struct Practical {
     pub attainable: Attainable,
     /// The valid share V, 0 to 1: of the computation (eq. 8, 9) or of the time (eq. 11).
     pub valid: f64,
-    /// PP = P × V (eq. 1), in 10⁹ cells and steps a second.
+    /// PP = P × V (eq. 1), in 10⁹ cells and steps per second.
     pub gcells_per_s: f64,
 }
 
@@ -326,7 +326,7 @@ pub struct Rules {
 
 impl Rules {
     /// The paper's choices (table 1) for a domain of `dimensions` axes: addresses computed for lines and squares, shifted
-    /// for cubes; planes in the shared memory of one block; one barrier a pass.
+    /// for cubes; planes in the shared memory of one block; one barrier per pass.
     pub fn of(device: &DeviceSpec, dimensions: usize, steps: usize) -> Rules {
         let addressing = if dimensions == 3 { Addressing::Shifted } else { Addressing::Computed };
         Rules {
@@ -355,7 +355,7 @@ impl Choice {
     }
 }
 
-/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells a block.
+/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells per block.
 ///
 /// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share; device tiling
 /// goes as deep as there is room. An error where not even one step's planes fit, or a rate is not known.

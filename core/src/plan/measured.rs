@@ -9,7 +9,7 @@ pub struct Measured {
     pub plan: Plan,
     /// The planner's estimate of a step in seconds, before the compiler was asked.
     pub predicted_seconds: f64,
-    /// The median of the timed runs' seconds a step; `None` where the plan was not timed.
+    /// The median of the timed runs' seconds per step; `None` where the plan was not timed.
     pub seconds: Option<f64>,
     /// What the compiler's report changed, or why it was not timed.
     pub note: Option<String>,

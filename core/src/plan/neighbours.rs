@@ -27,7 +27,7 @@ const HOPELESS: f64 = 2.0;
 /// and not half: so far off the estimates are not.
 const FAR: f64 = 3.0;
 
-/// The plans worth trying: the planner's own choice first, then a launch a stage, then others by their estimate.
+/// The plans worth trying: the planner's own choice first, then a launch per stage, then others by their estimate.
 ///
 /// As many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All are as `options` ask, and no two are the
 /// same; where the options leave no choice there is one.

@@ -29,7 +29,7 @@ pub struct Traffic {
     pub halo_bytes: f64,
     /// Bytes of shared memory that the kernel moves a cell and step whatever is cached, A_sm(KERNEL).
     pub kernel_shared_bytes: f64,
-    /// Floating-point operations a cell and step.
+    /// Floating-point operations per cell and step.
     pub flops: f64,
     /// The rate of those operations on the device.
     pub flops_per_second: f64,

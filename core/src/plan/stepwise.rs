@@ -1,4 +1,4 @@
-//! The schedule of a launch a stage: each block stages a tile with its halo in shared memory.
+//! The stepwise schedule, a launch per stage: each block loads a tile with its halo into shared memory.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
 
-/// Tiles of a launch a stage.
+/// Tiles of a launch per stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stepwise {
     /// Cells of a tile along the three axes, slowest first.
@@ -55,7 +55,7 @@ pub fn staged_fields(stage: &Stage) -> Vec<usize> {
     radii.filter(|(_, radius)| radius.is_some_and(|r| r != [0; 3])).map(|(field, _)| field).collect()
 }
 
-/// Plans a launch a stage, within the device's limits of threads and shared memory.
+/// Plans a launch per stage, within the device's limits of threads and shared memory.
 pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     check_depth(options.depth)?;

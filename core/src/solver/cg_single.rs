@@ -1,4 +1,4 @@
-//! Conjugate gradients with one reduction an iteration.
+//! Conjugate gradients with one reduction per iteration.
 
 use super::run::{Begin, Run, residual, zeros};
 use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};

@@ -19,7 +19,7 @@ use crate::real::Real;
 pub enum Method {
     /// Conjugate gradients.
     Cg,
-    /// Conjugate gradients with one reduction an iteration.
+    /// Conjugate gradients with one reduction per iteration.
     SingleReductionCg,
     /// Pipelined conjugate gradients.
     PipelinedCg(PipelinedCg),

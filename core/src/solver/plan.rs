@@ -124,7 +124,7 @@ pub enum SolveSchedule {
     Bands(Bands),
     /// A persistent kernel on a CUDA device.
     Krylov(Box<Krylov>),
-    /// A few dispatches an iteration, on any GPU.
+    /// A few dispatches per iteration, on any GPU.
     Dispatches(Dispatches),
 }
 

@@ -2,7 +2,7 @@
 
 use super::Binding;
 
-/// How kernels of a launch a stage reach the cells of fields.
+/// How kernels of a launch per stage reach the cells of fields.
 pub(super) struct Pieces {
     /// Cells of a field.
     pub cells: usize,

@@ -8,7 +8,7 @@ use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFl
 
 use super::*;
 
-/// A device of 256 threads a block and this much shared memory.
+/// A device of 256 threads per block and this much shared memory.
 fn device(shared_bytes_per_block: usize) -> DeviceSpec {
     DeviceSpec { shared_bytes_per_block, threads_per_block: 256, ..DeviceSpec::preset("a100").unwrap() }
 }

@@ -160,7 +160,7 @@ impl Portable {
 
     fn settings(&self) -> Settings {
         let base = if self.quick { Settings::quick() } else { Settings::default() };
-        // A launch a step need not have the same bits where a backend promises a bound: a few steps are held to it.
+        // A launch per step need not have the same bits where a backend promises a bound: a few steps are held to it.
         let options = Options { execution: Execution::Auto, tune: self.tune, ..Options::default() };
         Settings { options, check: self.verify, baseline: true, ..base }
     }

@@ -23,11 +23,11 @@ pub struct Machine {
     pub version: String,
     /// The commit it was built from.
     pub commit: String,
-    /// The bandwidth of the device's memory in 10⁹ bytes a second; 0 where the device does not tell.
+    /// The bandwidth of the device's memory in 10⁹ bytes per second; 0 where the device does not tell.
     pub memory_gb_per_s: f64,
-    /// Its peak in f32 in 10¹² operations a second; 0 where the device does not tell.
+    /// Its peak in f32 in 10¹² operations per second; 0 where the device does not tell.
     pub f32_tflop_per_s: f64,
-    /// Its peak in f64 in 10¹² operations a second; 0 where the device does not tell.
+    /// Its peak in f64 in 10¹² operations per second; 0 where the device does not tell.
     pub f64_tflop_per_s: f64,
 }
 
@@ -55,7 +55,7 @@ impl Machine {
         notes.iter().fold(head, |text, note| text + note + "\n")
     }
 
-    /// Its peak in a type, in 10¹² operations a second.
+    /// Its peak in a type, in 10¹² operations per second.
     pub fn tflop_per_s(&self, dtype: DType) -> f64 {
         match dtype {
             DType::F32 => self.f32_tflop_per_s,

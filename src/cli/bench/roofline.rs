@@ -2,7 +2,7 @@
 //!
 //! A stencil's place along the x axis is that of a code that loads and stores each cell once a step: `2 · points`
 //! operations over `2 · bytes`. Such a code stays under the memory's roof, wherever it runs; a code that keeps cells on the
-//! chip, or takes several steps a pass, can rise above it up to the roof of the arithmetic.
+//! chip, or takes several steps per pass, can rise above it up to the roof of the arithmetic.
 
 use std::fmt::Display;
 
@@ -117,12 +117,12 @@ fn told(error: impl Display) -> String {
     error.to_string()
 }
 
-/// The axes' ends: operations a byte, and operations a second in a unit.
+/// The axes' ends: operations a byte, and operations per second in a unit.
 struct Ranges {
     x: [f64; 2],
     y: [f64; 2],
     unit: &'static str,
-    /// 10⁹ operations a second in the unit.
+    /// 10⁹ operations per second in the unit.
     giga: f64,
 }
 

@@ -72,7 +72,7 @@ pub struct Stencils {
     #[arg(long)]
     quick: bool,
 
-    /// Time a launch a step too, and print by what factor the plan is faster
+    /// Time a launch per step too, and print by what factor the plan is faster
     #[arg(long)]
     baseline: bool,
 

@@ -19,7 +19,7 @@ const SIZE: &str = "127x131";
 const CELLS: usize = 127 * 131;
 const STEPS: u64 = 100;
 
-/// Other kernels, for a browser has its own compiler: a dispatch a stage, taps that reach far, several stages, fields that stay.
+/// Other kernels, for a browser has its own compiler: a dispatch per stage, taps that reach far, several stages, fields that stay.
 const OTHERS: [&str; 3] = [
     "?model=gray-scott&execution=stepwise&size=37x41&steps=5&check",
     "?model=2ds25pt&size=67x61&steps=5&check",

@@ -1,7 +1,7 @@
-//! The schedules of a CPU: rows of cells, shared among threads.
+//! The schedules of a CPU, whose threads share rows of cells.
 //!
-//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several
-//! steps while their planes stream past ([`Tiling`]); they differ in who waits for whom between two passes.
+//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several steps while their
+//! planes stream past ([`Tiling`]); they differ in which threads wait for which between two passes.
 
 mod description;
 mod levels;

@@ -4,7 +4,7 @@
 use super::*;
 use crate::catalogue::find;
 
-/// §6.1 and table 1: four cells a thread.
+/// §6.1 and table 1: four cells per thread.
 const STREAMED: Reuse = Reuse::Registers { rows: 4 };
 
 fn a100() -> DeviceSpec {
@@ -129,7 +129,7 @@ fn two_dimensions_are_for_sm_tiling() {
     }
     let choice = choose(&streamed, &device, [1, 256], &rules).unwrap();
     assert_eq!(*choice.faster(), sm);
-    // §7.4: the attainable bound is 4.8 TFLOPS / 80 %, at 10 operations a cell.
+    // §7.4: the attainable bound is 4.8 TFLOPS / 80 %, at 10 operations per cell.
     close(sm.attainable.gcells_per_s, 600.0, 0.02);
 }
 
@@ -153,7 +153,7 @@ fn three_dimensions_are_for_device_tiling() {
     assert_eq!(choice.device.gcells_per_s.round(), 244.0);
     // Eq. 21.
     assert_eq!(choice.faster().tiling, Tiling::Device);
-    // Without lazy streaming there is a barrier a step, and device tiling "will be extremely slow" (figure 9).
+    // Without lazy streaming there is a barrier per step, and device tiling "will be extremely slow" (figure 9).
     assert!(device_tiling(&costs, &device, [32, 32], 8, 8).gcells_per_s < choice.sm.gcells_per_s / 2.0);
 }
 

@@ -98,7 +98,7 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let lines = if krylov.vectors.iter().any(is_near) { 1.0 } else { 2.0 };
     let gathered =
         if krylov.space == Space::Grid { products * entries.min(lines * most_rows) * blocks * real } else { 0.0 };
-    // A multiprocessor takes 64 bytes a clock at most from the last-level cache.
+    // A multiprocessor takes 64 bytes per clock at most from the last-level cache.
     let through = streamed * krylov.imbalance() + TOUCHES * homeless + consulted + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;

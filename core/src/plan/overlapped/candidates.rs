@@ -17,7 +17,7 @@ pub(super) struct Layout {
     shared_bytes: usize,
 }
 
-/// All windows that fit, with their estimated seconds a step.
+/// All windows that fit, with their estimated seconds per step.
 pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth) -> Vec<(f64, Overlapped)> {
     let mut found = Vec::new();
     for (threads, cells) in divisions(demand.problem.shape.dimensions()) {

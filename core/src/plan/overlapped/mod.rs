@@ -1,10 +1,9 @@
-//! The schedule of temporal blocking on devices without a barrier of all workgroups: each dispatch advances several steps.
+//! Overlapped tiling: each launch advances several steps, and tiles recompute the halo that they share (Meng and Skadron, ICS'09).
 //!
-//! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block of cells in
-//! registers for as many steps as the depth, and gives the block's edges to its neighbours through workgroup memory
-//! ([`Exchange`]). Cells near the window's sides go wrong by the reach of a step each step; when the halo is used up, the tile is
-//! written (overlapped tiling; Meng and Skadron, ICS'09). An axis that a window holds *whole* needs no halo: a domain that
-//! fits into one window stays there for hundreds of steps.
+//! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block of cells in registers for as
+//! many steps as the depth, and gives the block's edges to its neighbours through workgroup memory ([`Exchange`]). Cells near the
+//! window's sides go wrong by the reach of a step per step; when the halo is used up, the tile is written. An axis that a window holds
+//! *whole* needs no halo: a domain that fits into one window stays there for hundreds of steps.
 
 mod candidates;
 mod description;
@@ -44,7 +43,7 @@ pub struct Configuration {
     pub double: bool,
 }
 
-/// Windows that advance several steps a dispatch. Triples are along the three axes, slowest first.
+/// Windows that advance several steps per dispatch. Triples are along the three axes, slowest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overlapped {
     /// What was chosen freely.

@@ -21,7 +21,7 @@ pub struct Configuration {
     pub chunk: usize,
 }
 
-/// All sweeps of a policy that fit: threads, cells a thread and blocks a multiprocessor, each with as many planes on the
+/// All sweeps of a policy that fit: threads, cells per thread and blocks per SM, each with as many planes on the
 /// chip as it can hold.
 pub(super) fn candidates<'a>(
     problem: &'a Problem,
@@ -35,7 +35,7 @@ pub(super) fn candidates<'a>(
     let vector = 16 / problem.dtype.bytes();
     let cells: &[[usize; 2]] =
         if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 2], [1, 4], [1, 8]] };
-    // Wider than 32 bytes a thread, the window's registers leave none for planes.
+    // Wider than 32 bytes per thread, the window's registers leave none for planes.
     let cells = cells.iter().filter(move |c| c[1] <= 2 * vector && (c[1] < vector || c[1] % vector == 0));
     let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
     threads

@@ -52,7 +52,7 @@ pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &
     let busiest = (rounds * persistent.planes[1] * plane[0] * plane[1] * persistent.blocks_per_multiprocessor) as f64;
     let own = (persistent.cells_per_thread[0] * persistent.cells_per_thread[1]) as f64;
     let threads = (persistent.threads_per_block() * persistent.blocks_per_multiprocessor) as f64;
-    // Issue slots a cell: the arithmetic; and for each field some selects and moves, a share of the row's exchange between
+    // Issue slots per cell: the arithmetic; and for each field some selects and moves, a share of the row's exchange between
     // threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt, 2d25pt and gray-scott on an
     // H200, where the pipe of f64 works beside nothing else.
     let barrier = if persistent.threads_per_block() <= device.warp { 20.0 } else { 80.0 };

@@ -1,9 +1,10 @@
-//! The schedule of a persistent kernel: a block owns a tile for the whole run and sweeps it plane by plane.
+//! The persistent schedule: the time loop is in the kernel, and a block keeps its tile on the chip for the whole run (PERKS, Zhang et al.,
+//! ICS'23). It sweeps the tile plane by plane.
 //!
-//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each tile's
-//! first planes live in registers, the next in shared memory, the rest in device memory, and are updated in place; a
-//! window of the planes around the one computed slides along in registers, and cells of other threads are exchanged
-//! through a ring in shared memory. The rim of each tile is published in device memory every step for its neighbours.
+//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each tile's first planes live in
+//! registers, the next in shared memory, the rest in device memory, and are updated in place; a window of the planes around the one
+//! computed slides along in registers, and cells of other threads are exchanged through a ring in shared memory. The rim of each tile is
+//! published in device memory every step for its neighbours.
 
 mod candidates;
 mod description;

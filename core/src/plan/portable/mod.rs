@@ -1,7 +1,7 @@
 //! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels for them have in
 //! common, and which of them is planned.
 //!
-//! Three families: a launch a stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for several steps
+//! Three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for several steps
 //! ([`Overlapped`](super::Overlapped)), and planes that stream through several steps ([`PortableStreaming`](super::PortableStreaming)).
 
 mod neighbours;

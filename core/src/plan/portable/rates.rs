@@ -29,7 +29,7 @@ pub fn units(device: &DeviceSpec) -> f64 {
     }
 }
 
-/// Workgroups that a multiprocessor holds at once, by their threads, 32-bit registers a thread and bytes of workgroup memory; 0
+/// Workgroups that a multiprocessor holds at once, by their threads, 32-bit registers per thread and bytes of workgroup memory; 0
 /// where registers would spill.
 pub fn resident(device: &DeviceSpec, threads: usize, registers: f64, shared_bytes: usize) -> f64 {
     let threads = threads as f64;

@@ -44,7 +44,7 @@ pub(super) struct Layout {
     pub cost: Cost,
 }
 
-/// All planes that fit, with their estimated seconds a step.
+/// All planes that fit, with their estimated seconds per step.
 pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth) -> Vec<(f64, PortableStreaming)> {
     let depths = match depth {
         Depth::Steps(steps) => vec![steps as usize],

@@ -18,7 +18,7 @@ const LATENCY_CLOCKS: f64 = 120.0;
 /// Registers of a thread beside what it carries, and for each cell at work.
 const OTHER_REGISTERS: [f64; 2] = [52.0, 36.0];
 const CELL_REGISTERS: f64 = 2.0;
-/// From so many registers a thread on compilers spill some, and with so many more a plane takes twice as long. By some 90 kernels
+/// From so many registers per thread on compilers spill some, and with so many more a plane takes twice as long. By some 90 kernels
 /// over Vulkan on an H200, as the next.
 const SPILLING: [[f64; 2]; 2] = [[256.0, 40.0], [210.0, 20.0]];
 /// How much of a round follows when its first workgroups have ended: of a subgroup each, those of a multiprocessor end one by one.

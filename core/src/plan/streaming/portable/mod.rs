@@ -1,14 +1,11 @@
-//! The schedule of streaming planes on devices without a barrier of all workgroups: every plane of the domain passes through a
-//! workgroup once, and leaves it several steps later.
+//! 2.5-D streaming with temporal blocking, the portable form: for devices without a barrier of all workgroups (Nguyen et al., SC'10).
 //!
-//! A workgroup owns a *window* across the swept axis, its threads a block of a plane's cells each, and streams through a
-//! *share* of the planes. The stages of `depth` steps are *levels*, one behind another: each turns the plane that arrives
-//! into a plane of its result and carries partial sums ([`Carry`]), so that only the newest plane's neighbours are asked
-//! for. Levels work a plane apart, from the last to the first, and one barrier a plane serves all; where a window is a subgroup,
-//! whose threads can shuffle, they work from the first to the last, and none is needed. Windows overlap by the
-//! reach of all steps, along the two axes of a plane alone: where a cube would hold more halo than tile (radius 2 in three
-//! dimensions), a plane does not. This is the 2.5D blocking of Nguyen et al. (SC'10) as the CUDA kernels do it
-//! ([`WarpStreaming`](super::Stream)), within what WGSL has.
+//! A workgroup owns a *window* across the swept axis, each of its threads a block of a plane's cells, and sweeps a *share* of the planes.
+//! The stages of `depth` steps are *levels*, one behind another: each turns the plane that arrives into a plane of its result and carries
+//! partial sums ([`Carry`]), so that it reads only neighbours in the newest plane. Levels work a plane apart, from the last to the first,
+//! and one barrier per plane serves all; where a window is one subgroup whose threads can shuffle, they work from the first to the last
+//! without a barrier. Windows overlap by the reach of all steps along the two axes of a plane only. The warp form for CUDA is
+//! [`WarpStreaming`](super::warp::WarpStreaming).
 
 mod candidates;
 mod description;
@@ -89,7 +86,7 @@ impl Handover {
     }
 }
 
-/// Planes that stream through several steps a dispatch. Pairs are (slower, faster) axis of a plane, triples begin with the
+/// Planes that stream through several steps per dispatch. Pairs are (slower, faster) axis of a plane, triples begin with the
 /// swept axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortableStreaming {

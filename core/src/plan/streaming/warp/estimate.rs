@@ -71,7 +71,7 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let moves = own * demand.fields as f64 * if stream.lag { 2.0 } else { 1.2 };
     let other = levels * (shuffles + edges + far + moves)
         + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
-    // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes a thread.
+    // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes per thread.
     let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
     let slots = device.multiprocessors * stream.blocks_per_multiprocessor;
     let rounds = stream.shares.div_ceil(slots);

@@ -1,10 +1,10 @@
-//! The schedule of streaming temporal blocking: each launch advances several steps while every plane of the domain passes
-//! through the chip once.
+//! 2.5-D streaming with temporal blocking, the warp form for CUDA: each launch advances several steps while every plane of the domain
+//! passes through the chip once.
 //!
-//! A block owns a window across the swept axis and streams along it; behind one another stand the stages of `depth`
-//! steps, each of which turns the plane that arrives into a plane of its result and keeps partial sums ([`carry`]).
-//! Windows overlap, for cells near their sides go wrong by a radius a stage (the SM tiling of EBISU, Zhang et al.,
-//! ICS'23). Along the fastest axis a window is as wide as a warp.
+//! A block owns a window across the swept axis and streams along it. The stages of `depth` steps stand behind one another; each turns the
+//! plane that arrives into a plane of its result and keeps partial sums ([`carry`](super::carry)). Windows overlap because cells near
+//! their sides go wrong by a radius per stage (the SM tiling of EBISU, Zhang et al., ICS'23). Along the fastest axis a window is as wide
+//! as a warp.
 
 mod candidates;
 mod description;
