@@ -192,7 +192,7 @@ impl Backend for CpuBackend {
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         self.ready()?;
-        problem.check()?;
+        plan.check(problem)?;
         check_fields(problem, &fields)?;
         let Schedule::Cpu(rows) = &plan.schedule else {
             return Err(Error::Unsupported {
@@ -201,21 +201,6 @@ impl Backend for CpuBackend {
                 change: "open it with a plan that this backend made".to_owned(),
             });
         };
-        if (plan.shape, plan.dtype) != (problem.shape, problem.dtype) || plan.program != problem.program.name() {
-            return Err(Error::invalid(
-                "plan",
-                format!(
-                    "it is for {} on {} {}, the problem is {} on {} {}",
-                    plan.program,
-                    plan.shape,
-                    plan.dtype,
-                    problem.program.name(),
-                    problem.shape,
-                    problem.dtype
-                ),
-                "plan this problem",
-            ));
-        }
         if self.path == Path::Reference {
             return Ok(Box::new(reference::Plain::open(problem, plan, fields)));
         }

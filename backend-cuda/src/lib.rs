@@ -97,6 +97,7 @@ impl Backend for CudaBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        plan.check(problem)?;
         check_fields(problem, &fields)?;
         let (plan, cubin) = kernels::fit(&self.nvrtc, problem, plan, &target(&self.device))?;
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;

@@ -70,7 +70,7 @@ fn windows_lie_across_pieces() {
     assert!(session.read(0).unwrap().same_bits(&other[0]));
 }
 
-/// Only a launch per stage splits fields: the plan says so, and streaming that is asked for is refused.
+/// Only a launch per stage splits fields: the plan says so, and several steps per launch that are asked for are refused.
 #[test]
 fn what_splits_is_said() {
     let Some(backend) = backend() else { return };
@@ -80,9 +80,11 @@ fn what_splits_is_said() {
     let plan = plan_portable(&problem, &small, &Options::default()).unwrap();
     assert_eq!(plan.execution, Execution::Stepwise);
     assert!(plan.notes.iter().any(|note| note.contains("split over 3 buffers")), "{:?}", plan.notes);
-    assert!(plan.notes.iter().any(|note| note.contains("not streaming")), "{:?}", plan.notes);
-    let streaming = Options { execution: Execution::Streaming, ..Options::default() };
-    assert!(matches!(plan_portable(&problem, &small, &streaming), Err(Error::Limit { .. })));
+    assert!(plan.notes.iter().any(|note| note.contains("because several cannot be")), "{:?}", plan.notes);
+    for execution in [Execution::Overlapped, Execution::Streaming] {
+        let options = Options { execution, ..Options::default() };
+        assert!(matches!(plan_portable(&problem, &small, &options), Err(Error::Limit { .. })));
+    }
     // More buffers than a kernel binds.
     let tiny = plan_stepwise(&problem, &binding(&backend, 256), &Options::default()).unwrap();
     let error = backend.open(&problem, &tiny, values(&problem, 1)).err().unwrap().to_string();

@@ -188,37 +188,9 @@ impl Boundaries {
         Boundaries([[boundary; 2]; 3])
     }
 
-    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each once; axes that
-    /// are not named keep `default`.
+    /// Reads a [`BoundaryText`] whose sides that are not named keep `default`.
     pub fn parse(text: &str, default: Boundary) -> Result<Self> {
-        let mut boundaries = Boundaries::all(default);
-        let mut named = [[false; 2]; 3];
-        for part in text.split(',') {
-            let part = part.trim();
-            let Some((axis, sides, boundary)) = split_axis(part) else {
-                let boundary = part.parse()?;
-                if text.contains(',') {
-                    return Err(Error::invalid(
-                        format!("boundary `{text}`"),
-                        format!("`{part}` names no axis"),
-                        "give one boundary for all axes, or one for each as in y=periodic,x=fixed",
-                    ));
-                }
-                return Ok(Boundaries::all(boundary));
-            };
-            let boundary = boundary.parse()?;
-            for side in sides {
-                if std::mem::replace(&mut named[axis][side], true) {
-                    return Err(Error::invalid(
-                        format!("boundary `{text}`"),
-                        format!("the {} side of axis {} has two", ["low", "high"][side], axis_name(axis)),
-                        "give each side one boundary",
-                    ));
-                }
-                boundaries.0[axis][side] = boundary;
-            }
-        }
-        Ok(boundaries)
+        Ok(text.parse::<BoundaryText>()?.over(default))
     }
 
     /// Checks the boundaries of the axes there are against the domain, the radius of the program on each axis and the
@@ -306,6 +278,70 @@ pub fn axis_name(axis: usize) -> &'static str {
     ["z", "y", "x"][axis]
 }
 
+/// Boundaries as somebody wrote them: one for all sides, or one for each side that is named.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BoundaryText {
+    /// As in `periodic`.
+    All(Boundary),
+    /// As in `y=periodic,x-=mirror`: by axis and side, `None` where none is named.
+    Sides([[Option<Boundary>; 2]; 3]),
+}
+
+impl BoundaryText {
+    /// Returns them over `default` for the sides that are not named.
+    pub fn over(self, default: Boundary) -> Boundaries {
+        match self {
+            BoundaryText::All(boundary) => Boundaries::all(boundary),
+            BoundaryText::Sides(sides) => Boundaries(sides.map(|sides| sides.map(|side| side.unwrap_or(default)))),
+        }
+    }
+
+    /// The same for a program of so many axes; an error where another axis is named.
+    pub fn resolve(self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
+        let axes = 3 - dimensions.min(3)..3;
+        if let BoundaryText::Sides(sides) = self
+            && let Some(axis) = (0..axes.start).find(|&axis| sides[axis] != [None; 2])
+        {
+            return Err(Error::unknown("axis", axis_name(axis), axes.map(axis_name)));
+        }
+        Ok(self.over(default))
+    }
+}
+
+impl FromStr for BoundaryText {
+    type Err = Error;
+
+    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each once.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut sides_of = [[None; 2]; 3];
+        for part in text.split(',') {
+            let part = part.trim();
+            let Some((axis, sides, boundary)) = split_axis(part) else {
+                let boundary = part.parse()?;
+                if text.contains(',') {
+                    return Err(Error::invalid(
+                        format!("boundary `{text}`"),
+                        format!("`{part}` names no axis"),
+                        "give one boundary for all axes, or one for each as in y=periodic,x=fixed",
+                    ));
+                }
+                return Ok(BoundaryText::All(boundary));
+            };
+            let boundary = boundary.parse()?;
+            for side in sides {
+                if sides_of[axis][side].replace(boundary).is_some() {
+                    return Err(Error::invalid(
+                        format!("boundary `{text}`"),
+                        format!("the {} side of axis {} has two", ["low", "high"][side], axis_name(axis)),
+                        "give each side one boundary",
+                    ));
+                }
+            }
+        }
+        Ok(BoundaryText::Sides(sides_of))
+    }
+}
+
 fn split_axis(part: &str) -> Option<(usize, std::ops::Range<usize>, &str)> {
     let (name, boundary) = part.split_once('=')?;
     let (letter, sides) = match name.trim() {
@@ -320,6 +356,22 @@ fn split_axis(part: &str) -> Option<(usize, std::ops::Range<usize>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boundaries_as_written_are_resolved_for_a_program() {
+        let text: BoundaryText = "y=periodic,x-=mirror".parse().unwrap();
+        let boundaries = text.resolve(Boundary::Constant(2.0), 2).unwrap();
+        let default = Boundary::Constant(2.0);
+        let expected = [[default; 2], [Boundary::Periodic; 2], [Boundary::Mirror, default]];
+        assert_eq!(boundaries, Boundaries(expected));
+        let error = text.resolve(Boundary::Fixed, 1).unwrap_err().to_string();
+        assert!(error.contains("no axis is named `y`"), "{error}");
+        // The default itself is named like any other.
+        let named: BoundaryText = "z=fixed".parse().unwrap();
+        assert!(named.resolve(Boundary::Fixed, 2).is_err());
+        let all: BoundaryText = "mirror".parse().unwrap();
+        assert_eq!(all.resolve(Boundary::Fixed, 1), Ok(Boundaries::all(Boundary::Mirror)));
+    }
 
     #[test]
     fn shapes_parse_and_refuse() {

@@ -102,6 +102,7 @@ fn literal(dtype: DType, value: f64) -> String {
 
 /// The text of the kernels of a plan for a problem; a function of both alone.
 pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
+    plan.check(problem)?;
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),

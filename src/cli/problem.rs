@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::catalogue::{self, Entry};
-use abide::grid::axis_name;
+use abide::grid::BoundaryText;
 use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
-use abide::{Boundaries, Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
+use abide::{Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
 use abide::{CachePolicy, Depth, Execution, Options, Tune};
 use clap::Args;
 
@@ -175,7 +175,8 @@ impl Domain {
             builder = builder.dtype(dtype);
         }
         if let Some(text) = &self.boundary {
-            builder = builder.boundaries(boundaries(text, &program)?);
+            let text: BoundaryText = text.parse()?;
+            builder = builder.boundaries(text.resolve(program.boundary(), program.dimensions())?);
         }
         for (name, value) in &self.parameters {
             builder = builder.param(name, *value);
@@ -231,23 +232,6 @@ impl Initial {
             Initial::Loaded(loaded) => builder.input(field, loaded),
         })
     }
-}
-
-/// Reads boundaries and refuses axes that the program does not have.
-fn boundaries(text: &str, program: &Program) -> Result<Boundaries> {
-    let boundaries = Boundaries::parse(text, program.boundary())?;
-    // An axis that keeps its boundary under two different defaults was named.
-    let other = if program.boundary() == Boundary::Fixed { Boundary::Mirror } else { Boundary::Fixed };
-    let second = Boundaries::parse(text, other)?;
-    let whole = text.parse::<Boundary>().is_ok();
-    for axis in 0..3 - program.dimensions() {
-        let named = (0..2).any(|side| boundaries.0[axis][side] == second.0[axis][side]);
-        if named && !whole {
-            let have: Vec<_> = (3 - program.dimensions()..3).map(axis_name).collect();
-            return Err(Error::unknown("axis", axis_name(axis), have));
-        }
-    }
-    Ok(boundaries)
 }
 
 impl Manner {

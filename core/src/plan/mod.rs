@@ -117,6 +117,27 @@ impl Plan {
         perks::project(&self.traffic, &self.device, steps)
     }
 
+    /// Checks that the plan is for this problem, before any backend does something with both.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Problem::check`]; [`Error::Invalid`] where the plan is for another program, domain, type or boundary.
+    pub fn check(&self, problem: &Problem) -> Result<()> {
+        problem.check()?;
+        let boundaries = |all: &Boundaries| all.describe(3);
+        let [own, other] = [
+            (&*self.program, self.shape, self.dtype, &self.boundaries),
+            (problem.program.name(), problem.shape, problem.dtype, &problem.boundaries),
+        ]
+        .map(|(program, shape, dtype, all)| format!("{program} on {shape} {dtype}, boundary {}", boundaries(all)));
+        // Programs of one name may still differ in their stages.
+        let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
+        if own == other && stages {
+            return Ok(());
+        }
+        Err(Error::invalid("plan", format!("it is for {own}, the problem is {other}"), "make a plan for this problem"))
+    }
+
     /// Returns the tiles of a persistent plan.
     pub fn persistent(&self) -> Option<&Persistent> {
         match &self.schedule {
@@ -220,5 +241,42 @@ fn base(
         estimated_seconds: 0.0,
         compiled: Vec::new(),
         notes: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalogue;
+    use crate::grid::Boundary;
+
+    fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
+    }
+
+    #[test]
+    fn a_plan_for_another_problem_is_refused() {
+        let device = DeviceSpec::preset("h200").unwrap();
+        let own = problem("2d5pt", &[99, 101], DType::F64);
+        let mut walled = own.clone();
+        walled.boundaries = Boundaries::all(Boundary::Mirror);
+        let others = [
+            problem("2d9pt", &[99, 101], DType::F64),
+            problem("2d5pt", &[101, 99], DType::F64),
+            problem("2d5pt", &[99, 101], DType::F32),
+            problem("gray-scott", &[99, 101], DType::F64),
+            walled,
+        ];
+        for plan in [plan_stepwise, plan_streaming, plan_persistent, plan_overlapped, plan_cpu] {
+            let plan = plan(&own, &device, &Options::default()).unwrap();
+            assert_eq!(plan.check(&own), Ok(()));
+            for other in &others {
+                let error = plan.check(other).unwrap_err().to_string();
+                assert!(error.contains("it is for 2d5pt on 99x101 f64, boundary fixed"), "{error}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Matrices and vectors in the Matrix Market format: what is read is written and read back to the same bits.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use abide::sparse::Csr;
 use abide::sparse::market::{read_matrix, read_matrix_from, read_vector_from, write_matrix, write_vector};
@@ -91,8 +91,7 @@ pub fn vector(input: &[u8]) -> Result<(), String> {
             Ok(vector) => vector,
             Err(error) => return refused(&error).map(|()| false),
         };
-        let mut text = Vec::new();
-        write_vector(&vector, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
+        let Some(text) = written(|text| write_vector(&vector, text))? else { return Ok(true) };
         let again = match read_vector_from(&text[..], "c.mtx", dtype) {
             Err(abide::Error::Limit { .. }) => return Ok(true),
             again => again.map_err(|e| format!("what was written: {e}"))?,
@@ -100,6 +99,31 @@ pub fn vector(input: &[u8]) -> Result<(), String> {
         ensure(again.same_bits(&vector), || "a vector that was written comes back otherwise".to_owned())?;
         Ok(true)
     })
+}
+
+/// Text that asks for its memory.
+struct Text(Vec<u8>);
+
+impl Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_reserve(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is written; `None` where that and what was read are together more than an execution is granted.
+fn written(write: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<Option<Vec<u8>>, String> {
+    let mut text = Text(Vec::new());
+    match write(&mut text) {
+        Ok(()) => Ok(Some(text.0)),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => Ok(None),
+        Err(error) => Err(format!("what was read is not written: {error}")),
+    }
 }
 
 /// In f64, and where that could be read in f32.
@@ -120,10 +144,8 @@ fn back(matrix: abide::Result<Csr>) -> Result<bool, String> {
     if matrix.values().non_finite() > 0 {
         return Ok(true);
     }
-    let mut text = Vec::new();
-    write_matrix(&matrix, &mut text).map_err(|e| format!("what was read is not written: {e}"))?;
+    let Some(text) = written(|text| write_matrix(&matrix, text))? else { return Ok(true) };
     let again = match read_matrix_from(&text[..], "c.mtx", matrix.dtype()) {
-        // Both of them together may be more than an execution is granted.
         Err(abide::Error::Limit { .. }) => return Ok(true),
         again => again.map_err(|e| format!("what was written: {e}"))?,
     };

@@ -93,28 +93,19 @@ pub struct Kernel {
 /// The kernels of a plan for a problem, one a stage, or one for all where a dispatch takes several steps; a function of
 /// both alone.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
+    plan.check(problem)?;
     let stages = prepared(problem)?;
-    let other = Err(Error::invalid("plan", "it is for another problem", "make a plan for this problem"));
-    if plan.shape != problem.shape || plan.dtype != problem.dtype || plan.program != problem.program.name() {
-        return other;
-    }
     match &plan.schedule {
-        Schedule::Stepwise(tiles) if tiles.shared_bytes.len() == stages.len() => {
-            let shared_bytes = tiles.shared_bytes.iter();
+        Schedule::Stepwise(stepwise) => {
+            let shared_bytes = stepwise.shared_bytes.iter();
             Ok(stages
                 .iter()
                 .zip(shared_bytes)
-                .map(|(stage, &bytes)| kernel(problem, stage, tiles, bytes > 0))
+                .map(|(stage, &bytes)| kernel(problem, stage, stepwise, bytes > 0))
                 .collect())
         }
-        Schedule::Stepwise(_) => other,
-        Schedule::Overlapped(blocks) if plan.boundaries == problem.boundaries => {
-            Ok(vec![overlapped::kernel(problem, &stages, blocks)])
-        }
-        Schedule::PortableStreaming(planes) if plan.boundaries == problem.boundaries => {
-            Ok(vec![streaming::kernel(problem, &stages, planes, false)])
-        }
-        Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => other,
+        Schedule::Overlapped(overlapped) => Ok(vec![overlapped::kernel(problem, &stages, overlapped)]),
+        Schedule::PortableStreaming(streaming) => Ok(vec![streaming::kernel(problem, &stages, streaming, false)]),
         _ => Err(Error::invalid("plan", "it is a CPU's or CUDA's", "make a plan for a wgpu device")),
     }
 }
