@@ -49,7 +49,9 @@ fn frame_bytes(bytes: &[u8]) -> Option<u64> {
         return None;
     }
     let blocks = components.as_chunks::<3>().0.iter().take(count.into());
-    let factors: u64 = blocks.map(|[_, factors, _]| u64::from(factors >> 4) * u64::from(factors & 15)).sum();
+    // Decoders refuse factors above 4, as the standard does.
+    let factors: u64 =
+        blocks.map(|[_, factors, _]| u64::from(factors >> 4).min(4) * u64::from(factors & 15).min(4)).sum();
     let side = |high: u8, low: u8| u64::from(u16::from_be_bytes([high, low]));
     Some(2 * factors * (side(width_high, width_low) + 32) * (side(height_high, height_low) + 96))
 }

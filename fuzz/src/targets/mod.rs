@@ -73,11 +73,12 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         memory: picture::png_memory,
+        most: picture::MOST,
         wrappings: &[mutate::CHUNKS, mutate::PIXELS],
         words: picture::WORDS,
         ..target("png", "pictures in PNG", picture::png)
     },
-    Target { memory: picture::jpeg_memory, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
+    Target { memory: picture::jpeg_memory, most: picture::MOST, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
     Target {
         longest: 512,
         words: arguments::WORDS,

@@ -8,6 +8,9 @@ use super::{by_length, ensure, file, refused};
 pub const WORDS: &[&str] =
     &["IHDR", "IDAT", "IEND", "PLTE", "tRNS", "acTL", "fcTL", "fdAT", "iCCP", "iTXt", "zTXt", "eXIf"];
 
+/// Bytes that an execution is given: some 100 000 pixels, for more take milliseconds and no other branches.
+pub const MOST: usize = 2 << 20;
+
 /// A PNG.
 pub fn png(input: &[u8]) -> Result<(), String> {
     run(input, ".png")
