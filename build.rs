@@ -1,5 +1,5 @@
-//! Tells the command which commit it was built from, for the results of benchmarks: the variable `ABIDE_COMMIT` if it is
-//! set, else what git says, else `unknown`.
+//! Tells the command which commit it was built from, for the results of benchmarks: the variable
+//! `ABIDE_COMMIT` if it is set, else what git says, else `unknown`.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,8 +16,8 @@ fn main() {
     println!("cargo:rustc-env=ABIDE_COMMIT={commit}");
 }
 
-/// The commit, with `-dirty` where files differ from it. Not for builds without optimisation: their rates are nothing to
-/// keep, and each commit would rebuild them.
+/// The commit, with `-dirty` where files differ from it. Not for builds without optimisation: their rates are
+/// nothing to keep, and each commit would rebuild them.
 fn from_git() -> Option<String> {
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
         return None;
@@ -28,7 +28,8 @@ fn from_git() -> Option<String> {
     if Path::new(&top).canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
         return None;
     }
-    // Every commit and every change of the sources may change the answer; a path that is not there would always.
+    // Every commit and every change of the sources may change the answer; a path that is not there would
+    // always.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for path in SOURCES.iter().copied().chain([log.as_str()]).filter(|path| Path::new(path).exists()) {
         println!("cargo:rerun-if-changed={path}");
@@ -37,7 +38,8 @@ fn from_git() -> Option<String> {
 }
 
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output =
+        Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

@@ -1,9 +1,11 @@
-//! How fast the CPU is: what streaming and persistent runs gain over the plain threaded loop, and what lies beside it.
+//! How fast the CPU is: what streaming and persistent runs gain over the plain threaded loop, and what lies
+//! beside it.
 //!
-//! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`: each execution's
-//! rate and its ratio to a sweep per stage and step, taken in turn with it. Then the ratio of the stepwise bandwidth of
-//! 2d5pt (a value read and a value written a cell) to that of a copy by the same threads in an ordinary loop, and that of
-//! gray-scott and of 2d5pt to the same steps in ordinary loops written by hand.
+//! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`:
+//! each execution's rate and its ratio to a sweep per stage and step, taken in turn with it. Then the ratio
+//! of the stepwise bandwidth of 2d5pt (a value read and a value written a cell) to that of a copy by the same
+//! threads in an ordinary loop, and that of gray-scott and of 2d5pt to the same steps in ordinary loops
+//! written by hand.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -27,8 +29,9 @@ fn values(len: usize) -> Vec<f64> {
 }
 
 fn problem(name: &str, extents: &[usize], dtype: abide_core::DType) -> Problem {
-    let program =
-        catalogue::find(name).and_then(|entry| entry.program(extents.len())).expect("an entry of the catalogue");
+    let program = catalogue::find(name)
+        .and_then(|entry| entry.program(extents.len()))
+        .expect("an entry of the catalogue");
     Problem::new(Arc::new(program), Shape::new(extents).expect("a shape"), dtype).expect("a problem")
 }
 
@@ -44,7 +47,8 @@ fn session(problem: &Problem, execution: Execution) -> Box<dyn Session> {
     backend.open(problem, &plan, fields).expect("a session")
 }
 
-/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a call of memcpy.
+/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a
+/// call of memcpy.
 fn copy_loop(to: &mut [f64], from: &[f64], width: usize, one: f64) {
     to.par_chunks_mut(width).zip(from.par_chunks(width)).for_each(|(to, from)| {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = one * from);
@@ -109,8 +113,8 @@ fn ratio_to_copy(width: usize) {
     );
 }
 
-/// Prints each execution's rate and its ratio to a sweep per stage and step. The executions take turns, so that whatever
-/// else the machine does meets all alike.
+/// Prints each execution's rate and its ratio to a sweep per stage and step. The executions take turns, so
+/// that whatever else the machine does meets all alike.
 fn ratios_to_stepwise(problem: &Problem) {
     const ROUNDS: usize = 12;
     let executions = [Execution::Stepwise, Execution::Streaming, Execution::Persistent];
@@ -145,7 +149,8 @@ fn ratios_to_stepwise(problem: &Problem) {
     }
 }
 
-/// A step of gray-scott in an ordinary loop over rows, periodic in both axes; the parameters are `[du, dv, feed, kill]`.
+/// A step of gray-scott in an ordinary loop over rows, periodic in both axes; the parameters are `[du, dv,
+/// feed, kill]`.
 fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, feed, kill]: [f64; 4]) {
     let height = u.len() / width;
     let [new_u, new_v] = new;
@@ -168,8 +173,8 @@ fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, 
     });
 }
 
-/// The shortest time that a step takes by hand and in each session, in runs of so many steps, sessions in whole passes. They take
-/// turns, so that whatever else the machine does meets all alike.
+/// The shortest time that a step takes by hand and in each session, in runs of so many steps, sessions in
+/// whole passes. They take turns, so that whatever else the machine does meets all alike.
 fn beside<const N: usize>(
     sessions: &mut [Box<dyn Session>; N],
     steps: u64,
@@ -200,7 +205,8 @@ fn ratio_to_hand(width: usize) {
     let cells = problem.shape.cells();
     let parameters: [f64; 4] = problem.parameters.clone().try_into().expect("four parameters");
     let (mut now, mut new) = ([values(cells), values(cells)], [values(cells), values(cells)]);
-    let mut sessions = [Execution::Stepwise, Execution::Streaming].map(|execution| session(&problem, execution));
+    let mut sessions =
+        [Execution::Stepwise, Execution::Streaming].map(|execution| session(&problem, execution));
     let (hand, [stepwise, streaming]) = beside(&mut sessions, 4, || {
         let [u, v] = &mut new;
         gray_scott([u, v], [&now[0], &now[1]], width, parameters);

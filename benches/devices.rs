@@ -1,15 +1,18 @@
 //! What each execution gains over a launch per step, on every device there is.
 //!
-//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is there, rates in 10⁹ cells per second
-//! and their ratio to the stepwise baseline; all executions must leave the baseline's bits. With names, only problems whose
-//! name contains one. A device without memory of its own gets small domains; absent ones are skipped by name.
+//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is there, rates in 10⁹
+//! cells per second and their ratio to the stepwise baseline; all executions must leave the baseline's bits.
+//! With names, only problems whose name contains one. A device without memory of its own gets small domains;
+//! absent ones are skipped by name.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use abide::backend::{self, Kind, Opened, Session};
 use abide::bench::{Domain, rates};
-use abide::{Array, DType, Depth, Error, Execution, Options, Plan, Problem, Result, Shape, Start, Tune, catalogue};
+use abide::{
+    Array, DType, Depth, Error, Execution, Options, Plan, Problem, Result, Shape, Start, Tune, catalogue,
+};
 
 /// The problems, with the number of their axes.
 const PROBLEMS: [(&str, usize); 6] =
@@ -102,14 +105,16 @@ fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &
         (0..problem.program.fields().len()).map(|field| fill(&problem, field)).collect::<Result<_>>()?;
     let own = |execution| Options { execution, depth: Depth::Auto, tune: Tune::Off, ..Options::default() };
     let plan = |execution| opened.backend.plan(&problem, &own(execution));
-    let (baseline, _, expected) = measured(opened, &problem, &plan(Execution::Stepwise)?, &start, effort, None)?;
+    let (baseline, _, expected) =
+        measured(opened, &problem, &plan(Execution::Stepwise)?, &start, effort, None)?;
     let mut row = format!("{baseline:>9.2}");
     for (execution, width) in [(Execution::Persistent, 16), (Execution::Streaming, 22)] {
         let cell = match plan(execution) {
             // A plan that is of another kind than asked measures nothing new.
             Ok(plan) if plan.execution == execution => {
                 let (rate, depth, _) = measured(opened, &problem, &plan, &start, effort, Some(&expected))?;
-                let depth = if execution == Execution::Streaming { format!(" ({depth})") } else { String::new() };
+                let depth =
+                    if execution == Execution::Streaming { format!(" ({depth})") } else { String::new() };
                 format!("{rate:.2} {:.2}×{depth}", rate / baseline)
             }
             Ok(_) | Err(Error::Limit { .. } | Error::Unsupported { .. }) => "-".to_owned(),
@@ -123,8 +128,8 @@ fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &
 /// Steps after which the executions are compared: some whole passes of any kernel, and a remainder.
 const COMPARED: u64 = 51;
 
-/// The median rate in 10⁹ cells per second, the steps of a pass, and the fields after [`COMPARED`] steps, which must be those
-/// that are expected, if any are.
+/// The median rate in 10⁹ cells per second, the steps of a pass, and the fields after [`COMPARED`] steps,
+/// which must be those that are expected, if any are.
 fn measured(
     opened: &Opened,
     problem: &Problem,

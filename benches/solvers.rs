@@ -1,8 +1,9 @@
 //! How fast the threaded solvers are, and how close to what plain loops move.
 //!
-//! `cargo bench --bench solvers` prints, before criterion's own table, for the 2D Laplacian of 1000 × 999 cells in f64:
-//! the bandwidth of its product as a ratio to a plain copy loop's, and the time of an iteration of conjugate gradients as a
-//! ratio to that of its product and its vectors' traffic at the copy loop's bandwidth.
+//! `cargo bench --bench solvers` prints, before criterion's own table, for the 2D Laplacian of 1000 × 999
+//! cells in f64: the bandwidth of its product as a ratio to a plain copy loop's, and the time of an iteration
+//! of conjugate gradients as a ratio to that of its product and its vectors' traffic at the copy loop's
+//! bandwidth.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -16,7 +17,8 @@ use abide_cpu::threaded_operator;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rayon::prelude::*;
 
-/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a call of memcpy.
+/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a
+/// call of memcpy.
 fn copy_loop(to: &mut [f64], from: &[f64], one: f64) {
     const PIECE: usize = 1 << 14;
     to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| {
@@ -116,7 +118,9 @@ fn solvers(c: &mut Criterion) {
     let hpcg: Matrix = named::matrix("hpcg:64x64x64", DType::F64).expect("a matrix").into();
     let mut group = c.benchmark_group("product");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
-    for (name, matrix) in [("laplacian2d:1000x999", &laplacian), ("matrix-free", &free), ("hpcg:64x64x64", &hpcg)] {
+    for (name, matrix) in
+        [("laplacian2d:1000x999", &laplacian), ("matrix-free", &free), ("hpcg:64x64x64", &hpcg)]
+    {
         let operator = threaded_operator::<f64>(matrix).expect("an operator of f64");
         let x = random_vector(DType::F64, matrix.rows(), 2).unwrap().to_f64();
         let mut y = vec![0.0; x.len()];
@@ -127,7 +131,8 @@ fn solvers(c: &mut Criterion) {
     let mut group = c.benchmark_group("iteration");
     group.sample_size(10).measurement_time(Duration::from_secs(2)).warm_up_time(Duration::from_millis(500));
     for method in Method::all() {
-        let mut system = Solve::new(laplacian.clone()).backend(Choice::CPU).method(method).open().expect("a system");
+        let mut system =
+            Solve::new(laplacian.clone()).backend(Choice::CPU).method(method).open().expect("a system");
         let b = random_vector(DType::F64, laplacian.rows(), 1).unwrap();
         group.bench_function(method.name(), |bencher| {
             bencher.iter_custom(|count| {

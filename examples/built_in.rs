@@ -6,8 +6,11 @@ use abide::io;
 use abide::prelude::*;
 
 fn main() -> Result<()> {
-    let mut spots =
-        Simulation::builder("gray-scott").size(&[128, 128]).param("feed", 0.034).param("kill", 0.0618).build()?;
+    let mut spots = Simulation::builder("gray-scott")
+        .size(&[128, 128])
+        .param("feed", 0.034)
+        .param("kill", 0.0618)
+        .build()?;
     let report = spots.run(2000)?;
     println!("{} on {}: {:.2} GCells/s", report.backend, report.device, report.gcells_per_s);
     println!("plan: {}", report.plan.summary());

@@ -1,4 +1,5 @@
-//! Planning for a device that need not be here, comparing what it could do, and running as planned where possible.
+//! Planning for a device that need not be here, comparing what it could do, and running as planned where
+//! possible.
 //!
 //! `cargo run --release --example choosing_a_plan`
 
@@ -15,7 +16,10 @@ fn main() -> Result<()> {
             let plan = plan(&problem, &device, &options)?;
             let share = 100.0 * plan.cached_share();
             let rate = plan.project(1000).gcells_per_s;
-            println!("{:<5} {cache:<10} {share:>5.1} % on the chip, {rate:>5.0} GCells/s at most", device.name);
+            println!(
+                "{:<5} {cache:<10} {share:>5.1} % on the chip, {rate:>5.0} GCells/s at most",
+                device.name
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! A linear stencil of your own: weights at offsets, slowest axis first; and initial values from an `ndarray`.
+//! A linear stencil of your own: weights at offsets, slowest axis first; and initial values from an
+//! `ndarray`.
 //!
 //! `cargo run --release --example own_linear_stencil`
 
@@ -7,8 +8,10 @@ use ndarray::Array2;
 
 fn main() -> Result<()> {
     // A blur that leans to the right: what leaves a cell goes mostly to its right-hand neighbour.
-    let drift =
-        LinearStencil::new("drift", &[([0, 0], 0.4), ([0, -1], 0.3), ([0, 1], 0.1), ([-1, 0], 0.1), ([1, 0], 0.1)])?;
+    let drift = LinearStencil::new(
+        "drift",
+        &[([0, 0], 0.4), ([0, -1], 0.3), ([0, 1], 0.1), ([-1, 0], 0.1), ([1, 0], 0.1)],
+    )?;
 
     let mut ink = Array2::<f64>::zeros((65, 129));
     ink[[32, 20]] = 1000.0;

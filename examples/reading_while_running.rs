@@ -36,6 +36,11 @@ fn main() -> Result<()> {
     let file = std::env::temp_dir().join("abide-rod.npz");
     rod.checkpoint(&file)?;
     let resumed = Simulation::resume(&file)?;
-    println!("{} goes on from step {}, kappa = {}", file.display(), resumed.step(), resumed.problem().parameters[0]);
+    println!(
+        "{} goes on from step {}, kappa = {}",
+        file.display(),
+        resumed.step(),
+        resumed.problem().parameters[0]
+    );
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Poisson's equation −Δu = f on a square of 255 × 255 cells, u = 0 around it: first from a stencil that is never stored,
-//! then from the stored matrix in mixed precision, and both against the solution that is known.
+//! Poisson's equation −Δu = f on a square of 255 × 255 cells, u = 0 around it: first from a stencil that is
+//! never stored, then from the stored matrix in mixed precision, and both against the solution that is known.
 //!
 //! `cargo run --release --example solve_poisson`
 

@@ -34,7 +34,8 @@ fn cpu() -> Result<Opened> {
     Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new()))
 }
 
-/// Bytes of address space that drivers may take while they are looked for: some corrupt their memory where there is less.
+/// Bytes of address space that drivers may take while they are looked for: some corrupt their memory where
+/// there is less.
 const DRIVERS: u64 = 1 << 30;
 
 fn wgpu() -> Result<Opened> {
@@ -54,12 +55,13 @@ fn opened(backend: abide_wgpu::WgpuBackend) -> Opened {
     Opened::new(kind, backend)
 }
 
-/// The wgpu backend on a device that is open already, such as a window's, which then draws fields where they lie
-/// ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
+/// The wgpu backend on a device that is open already, such as a window's, which then draws fields where they
+/// lie ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where the backend by itself would take another adapter: runs go to the best one, wherever windows are drawn.
+/// [`Error::Unavailable`] where the backend by itself would take another adapter: runs go to the best one,
+/// wherever windows are drawn.
 pub fn share_wgpu(
     adapter: &abide_wgpu::wgpu::Adapter,
     device: &abide_wgpu::wgpu::Device,
@@ -127,8 +129,8 @@ pub fn variants(name: &str) -> Result<Vec<Options>> {
     Ok((entry(name)?.variants)())
 }
 
-/// The most by which one step of a backend may differ from the reference's from the same values, in units in the last
-/// place of the largest `magnitude` of any field; 0 where it has the same bits.
+/// The most by which one step of a backend may differ from the reference's from the same values, in units in
+/// the last place of the largest `magnitude` of any field; 0 where it has the same bits.
 pub fn ulp_bound_per_step(name: &str, problem: &Problem, magnitude: f64) -> Result<f64> {
     Ok((entry(name)?.bound)(problem, magnitude))
 }
@@ -207,7 +209,8 @@ pub(crate) fn cache_refusal() -> Option<String> {
     abide_cache::refusal()
 }
 
-/// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for them.
+/// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for
+/// them.
 pub(crate) fn begin(
     choice: Choice,
     problem: &Problem,
@@ -241,8 +244,10 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
     let wish = options.cache;
     if wish != CachePolicy::Auto && plan.cache != wish {
         let has = format!("cache {wish} was asked for, the plan has cache {}", plan.cache);
-        plan.notes
-            .push(format!("{has}: only persistent kernels keep cells on the chip, this plan is {}", plan.execution));
+        plan.notes.push(format!(
+            "{has}: only persistent kernels keep cells on the chip, this plan is {}",
+            plan.execution
+        ));
     }
     if options.tune.measures() && opened.backend.tuner().is_none() {
         let name = opened.backend.name();
@@ -254,8 +259,8 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
     Ok(plan)
 }
 
-/// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where the backend
-/// has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
+/// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where
+/// the backend has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
         backend: opened.backend.name(),
@@ -267,8 +272,15 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
     tuner.measure(problem, options)
 }
 
-/// [`plan`], once the machine is found to have memory for the problem, and for so many copies of the initial fields.
-fn affordable_plan(opened: &Opened, problem: &Problem, options: &Options, host: Host, copies: usize) -> Result<Plan> {
+/// [`plan`], once the machine is found to have memory for the problem, and for so many copies of the initial
+/// fields.
+fn affordable_plan(
+    opened: &Opened,
+    problem: &Problem,
+    options: &Options,
+    host: Host,
+    copies: usize,
+) -> Result<Plan> {
     // Tuning takes that memory.
     if options.tune.measures() {
         check_memory(opened, problem, None, host, copies)?;
@@ -291,7 +303,13 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
 }
 
 /// Whether the machine has memory for all that a run holds at the same time.
-fn check_memory(opened: &Opened, problem: &Problem, plan: Option<&Plan>, host: Host, copies: usize) -> Result<()> {
+fn check_memory(
+    opened: &Opened,
+    problem: &Problem,
+    plan: Option<&Plan>,
+    host: Host,
+    copies: usize,
+) -> Result<()> {
     let program = &problem.program;
     let (all, field) = (program.fields().len(), problem.shape.bytes(problem.dtype) as u128);
     let written = (0..all).filter(|&field| program.is_written(field)).count();
@@ -307,7 +325,9 @@ fn check_memory(opened: &Opened, problem: &Problem, plan: Option<&Plan>, host: H
     // A device with its own memory leaves the machine's to the initial fields; others compute beside them.
     let budget = match opened.kind {
         Kind::Gpu => budget,
-        Kind::Cpu => budget.with("the CPU's second copy", written as u128 * field).with("the planes at work", rings),
+        Kind::Cpu => {
+            budget.with("the CPU's second copy", written as u128 * field).with("the planes at work", rings)
+        }
         Kind::Software => budget.with("the driver's copies", (all + written) as u128 * field),
     };
     let budget = budget.with("a copy for another backend", (copies * all) as u128 * field);
@@ -334,9 +354,10 @@ fn first_able(
         let copies = usize::from(candidates.peek().is_some());
         let host = if fill.is_none() { Host { fields: 0, reading: 0, ..host } } else { host };
         let able = open().and_then(|opened| match opened.kind {
-            Kind::Software => {
-                Err(Error::Unavailable { backend: name, reason: "only a software driver is there".to_owned() })
-            }
+            Kind::Software => Err(Error::Unavailable {
+                backend: name,
+                reason: "only a software driver is there".to_owned(),
+            }),
             _ => affordable_plan(&opened, problem, options, host, copies).map(|plan| (opened, plan)),
         });
         if able.is_ok()
@@ -345,7 +366,8 @@ fn first_able(
             fields = Some(fill()?);
         }
         let begun = able.and_then(|(opened, plan)| {
-            // The last candidate takes the fields; those before it a copy, for it may turn out that they cannot.
+            // The last candidate takes the fields; those before it a copy, for it may turn out that they
+            // cannot.
             let given = match (&fields, copies) {
                 (Some(fields), 1) => fields.iter().map(Array::try_clone).collect::<Result<_>>()?,
                 _ => fields.take().unwrap_or_default(),
@@ -405,8 +427,10 @@ mod tests {
 
     const ABSENT: Candidate =
         ("absent", || Err(Error::Unavailable { backend: "absent", reason: "no driver".to_owned() }));
-    const SOFTWARE: Candidate = ("software", || Ok(Opened::new(Kind::Software, abide_cpu::CpuBackend::new())));
-    const REFUSING: Candidate = ("refusing", || Ok(Opened::new(Kind::Gpu, Refusing(abide_cpu::CpuBackend::new()))));
+    const SOFTWARE: Candidate =
+        ("software", || Ok(Opened::new(Kind::Software, abide_cpu::CpuBackend::new())));
+    const REFUSING: Candidate =
+        ("refusing", || Ok(Opened::new(Kind::Gpu, Refusing(abide_cpu::CpuBackend::new()))));
     const BROKEN: Candidate = ("broken", || Err(Error::device("broken", "starting", "lost")));
     const CPU: Candidate = ("cpu", || Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new())));
 

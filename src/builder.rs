@@ -11,8 +11,8 @@ use crate::io::checkpoint::Head;
 use crate::io::{self, Loaded};
 use crate::program::Problem;
 use crate::{
-    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result, Shape, Start,
-    Stencil, Tune,
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result,
+    Shape, Start, Stencil, Tune,
 };
 
 /// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
@@ -161,8 +161,8 @@ impl Builder {
         }
     }
 
-    /// The extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512 × 512 in two
-    /// dimensions, 4096 in one, 128 cubed in three.
+    /// The extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512 ×
+    /// 512 in two dimensions, 4096 in one, 128 cubed in three.
     pub fn size(mut self, extents: &[usize]) -> Self {
         self.size = Some(extents.to_vec());
         self
@@ -191,15 +191,15 @@ impl Builder {
         self
     }
 
-    /// A field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the cells, an
-    /// `ndarray`, or what [`io::read`] read.
+    /// A field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the cells,
+    /// an `ndarray`, or what [`io::read`] read.
     pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
         self.initial.push((field.to_owned(), Initial::Values(values.into())));
         self
     }
 
-    /// A field's initial values from a file as [`io::read`] reads it, cast to the run's type. Its header is read when the
-    /// size is needed, the values once the machine is found to have memory for them.
+    /// A field's initial values from a file as [`io::read`] reads it, cast to the run's type. Its header is
+    /// read when the size is needed, the values once the machine is found to have memory for them.
     pub fn input_file(mut self, field: &str, path: impl Into<PathBuf>) -> Self {
         self.initial.push((field.to_owned(), Initial::File(path.into())));
         self
@@ -241,14 +241,15 @@ impl Builder {
         self
     }
 
-    /// Whether plans are timed on the device first, where a backend has several. Unless given, what an earlier tuning
-    /// found is used and nothing is timed.
+    /// Whether plans are timed on the device first, where a backend has several. Unless given, what an
+    /// earlier tuning found is used and nothing is timed.
     pub fn tune(mut self, tune: Tune) -> Self {
         self.options.tune = tune;
         self
     }
 
-    /// Whether each of a CPU's threads stays on a core of its own; no other backend has threads to pin, and refuses.
+    /// Whether each of a CPU's threads stays on a core of its own; no other backend has threads to pin, and
+    /// refuses.
     pub fn pin(mut self, pin: bool) -> Self {
         self.options.pin = pin;
         self
@@ -260,15 +261,15 @@ impl Builder {
         self
     }
 
-    /// Counts the steps from this one instead of 0, where the inputs are the fields after so many steps. A checkpoint
-    /// brings its own count.
+    /// Counts the steps from this one instead of 0, where the inputs are the fields after so many steps. A
+    /// checkpoint brings its own count.
     pub fn first_step(mut self, step: u64) -> Self {
         self.first_step = step;
         self
     }
 
-    /// Bytes that reading fields back and writing files will take at once: the builder asks whether the machine has memory
-    /// for them and all else together. Unless given, those of one field.
+    /// Bytes that reading fields back and writing files will take at once: the builder asks whether the
+    /// machine has memory for them and all else together. Unless given, those of one field.
     pub fn output_bytes(mut self, bytes: u64) -> Self {
         self.output_bytes = Some(bytes);
         self
@@ -291,7 +292,9 @@ impl Builder {
                 let checkpoint = io::checkpoint::read(&path)?;
                 match checkpoint.head == head {
                     true => Ok(checkpoint.fields),
-                    false => Err(Error::file(path, "it changed while it was read", "resume once it is written")),
+                    false => {
+                        Err(Error::file(path, "it changed while it was read", "resume once it is written"))
+                    }
                 }
             }
             None => fill(&problem, builder.initial, &mut notes),
@@ -432,7 +435,9 @@ fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
     host.output = builder.output_bytes.map_or(host.output, u128::from);
     for name in problem.program.fields() {
         match builder.initial.iter().rfind(|(field, _)| field == name) {
-            Some((_, Initial::Values(Values { values, .. }))) if values.dtype() == problem.dtype => host.fields -= 1,
+            Some((_, Initial::Values(Values { values, .. }))) if values.dtype() == problem.dtype => {
+                host.fields -= 1
+            }
             Some((_, Initial::File(path))) => {
                 let besides = io::announced(path)?.map_or(0, |announced| announced.besides(problem.dtype));
                 host.reading = host.reading.max(besides);
@@ -444,7 +449,11 @@ fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
 }
 
 /// The initial fields in the program's order; `notes` tell what was changed to make them fit.
-fn fill(problem: &Problem, mut initial: Vec<(String, Initial)>, notes: &mut Vec<String>) -> Result<Vec<Array>> {
+fn fill(
+    problem: &Problem,
+    mut initial: Vec<(String, Initial)>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Array>> {
     let mut fields = Vec::new();
     for (number, name) in problem.program.fields().iter().enumerate() {
         // Of several for one field the last counts.

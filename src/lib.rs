@@ -1,7 +1,8 @@
 //! Persistent kernels for iterative, memory-bound computations: the data stays on the chip from step to step.
 //!
-//! Write a [`Stencil`] or pick one of the [`catalogue`]; a [`Simulation`] runs it on an NVIDIA GPU, on any GPU that
-//! speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the hardware's limit it came. A [`Solve`] does so for systems of linear equations.
+//! Write a [`Stencil`] or pick one of the [`catalogue`]; a [`Simulation`] runs it on an NVIDIA GPU, on any
+//! GPU that speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the
+//! hardware's limit it came. A [`Solve`] does so for systems of linear equations.
 //!
 //! ```
 //! use abide::prelude::*;
@@ -22,7 +23,8 @@ extern crate self as abide;
 pub mod backend;
 pub mod bench;
 mod builder;
-// The command, for its program and for tools that call it in their own process; no part of the library's promises.
+// The command, for its program and for tools that call it in their own process; no part of the library's
+// promises.
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub mod cli;
@@ -42,14 +44,14 @@ pub use solve::{Solution, Solve, System};
 pub mod prelude {
     pub use crate::backend::{Choice, Pace};
     pub use crate::solve::{
-        GridOperator, Matrix, Method, Parameters, Precision, Preconditioning, Solution, Solve, SolveCache, SolverError,
-        System,
+        GridOperator, Matrix, Method, Parameters, Precision, Preconditioning, Solution, Solve, SolveCache,
+        SolverError, System,
     };
     pub use crate::stencil::Scope;
     pub use crate::{
-        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr, LinearStencil,
-        Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape, Simulation, Start, Stencil,
-        Tune,
+        Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr,
+        LinearStencil, Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape,
+        Simulation, Start, Stencil, Tune,
     };
 }
 

@@ -5,8 +5,8 @@ fn main() -> std::process::ExitCode {
     abide::cli::main()
 }
 
-/// Without a display, Mesa's Vulkan layer that looks for the display's GPU finds none and says `error: …` on every run.
-/// Its own switch turns it off; a user's choice of a device through it stands.
+/// Without a display, Mesa's Vulkan layer that looks for the display's GPU finds none and says `error: …` on
+/// every run. Its own switch turns it off; a user's choice of a device through it stands.
 fn keep_mesa_quiet() {
     const DISPLAYS: [&str; 3] = ["XDG_RUNTIME_DIR", "WAYLAND_DISPLAY", "DISPLAY"];
     const CHOICES: [&str; 3] = ["NODEVICE_SELECT", "MESA_VK_DEVICE_SELECT", "DRI_PRIME"];

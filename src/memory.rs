@@ -45,13 +45,21 @@ impl Budget {
     fn check_within(&self, available: Option<u64>, change: &str) -> Result<()> {
         match available {
             Some(available) if self.bytes() > u128::from(available) => {
-                let items: Vec<String> =
-                    self.items.iter().map(|(item, bytes)| format!("{item} {}", amount(*bytes as f64))).collect();
+                let items: Vec<String> = self
+                    .items
+                    .iter()
+                    .map(|(item, bytes)| format!("{item} {}", amount(*bytes as f64)))
+                    .collect();
                 let asked = match &items[..] {
                     [one] => one.clone(),
                     all => format!("{}: {}", all.join(", "), amount(self.bytes() as f64)),
                 };
-                Err(Error::limit(&self.what, asked, format!("{} available", amount(available as f64)), change))
+                Err(Error::limit(
+                    &self.what,
+                    asked,
+                    format!("{} available", amount(available as f64)),
+                    change,
+                ))
             }
             _ => Ok(()),
         }
@@ -83,15 +91,22 @@ mod tests {
     #[test]
     fn a_budget_names_what_wants_how_much() {
         let gb = |count: u128| count * 1_000_000_000;
-        let budget = Budget::new("memory for the fields").with("2 fields", gb(80)).with("a second copy", gb(40));
+        let budget =
+            Budget::new("memory for the fields").with("2 fields", gb(80)).with("a second copy", gb(40));
         let budget = budget.with("pinned", 0).with("the output", gb(20));
         assert_eq!(budget.bytes(), gb(140));
         let error = budget.check_within(Some(24_000_000_000), "choose f32").unwrap_err().to_string();
         let words = "memory for the fields: 2 fields 80.0 GB, a second copy 40.0 GB, the output 20.0 GB: 140 GB asked, \
                      the limit is 24.0 GB available; choose f32";
         assert_eq!(error, words);
-        assert!(budget.check_within(Some(140_000_000_000), "").is_ok() && budget.check_within(None, "").is_ok());
-        let one = Budget::new("memory").with("a vector", u128::MAX).check_within(Some(7), "").unwrap_err().to_string();
+        assert!(
+            budget.check_within(Some(140_000_000_000), "").is_ok() && budget.check_within(None, "").is_ok()
+        );
+        let one = Budget::new("memory")
+            .with("a vector", u128::MAX)
+            .check_within(Some(7), "")
+            .unwrap_err()
+            .to_string();
         assert!(one.contains("a vector") && one.contains("7 B available"), "{one}");
     }
 

@@ -35,8 +35,8 @@ impl Simulation {
         Builder::new(model)
     }
 
-    /// Goes on from a checkpoint of an entry of the catalogue, on the best backend. For a program of your own, or
-    /// another backend, use [`Builder::resume`].
+    /// Goes on from a checkpoint of an entry of the catalogue, on the best backend. For a program of your
+    /// own, or another backend, use [`Builder::resume`].
     pub fn resume(path: impl AsRef<Path>) -> Result<Simulation> {
         let path = path.as_ref();
         let name = io::checkpoint::read_head(path)?.program;
@@ -67,7 +67,8 @@ impl Simulation {
         self.step
     }
 
-    /// The step after `steps` more; an error where 64 bits do not count so far, as from a checkpoint that claims too many.
+    /// The step after `steps` more; an error where 64 bits do not count so far, as from a checkpoint that
+    /// claims too many.
     pub fn last_step(step: u64, steps: u64) -> Result<u64> {
         let asked = || format!("{step} and {steps} more");
         step.checked_add(steps).ok_or_else(|| {
@@ -87,9 +88,9 @@ impl Simulation {
         self.run_with(steps, pace, |_| Ok(ControlFlow::Continue(())))
     }
 
-    /// Advances in epochs of about `pace.epoch` and reports; after each epoch, `observe` may read and change the
-    /// simulation, and end the run by [`ControlFlow::Break`]. An error where the steps since the start pass what 64 bits
-    /// count.
+    /// Advances in epochs of about `pace.epoch` and reports; after each epoch, `observe` may read and change
+    /// the simulation, and end the run by [`ControlFlow::Break`]. An error where the steps since the start
+    /// pass what 64 bits count.
     pub fn run_with(
         &mut self,
         steps: u64,
@@ -132,8 +133,9 @@ impl Simulation {
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         let values = self.field(name)?.cast(T::DTYPE)?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
-        ndarray::ArrayD::from_shape_vec(self.problem.shape.extents(), values)
-            .map_err(|e| Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field"))
+        ndarray::ArrayD::from_shape_vec(self.problem.shape.extents(), values).map_err(|e| {
+            Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field")
+        })
     }
 
     /// The values of a field in the box `low..high`, slowest of three axes first.
@@ -141,8 +143,9 @@ impl Simulation {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
 
-    /// The buffer of type `B` that holds a field's values after the last step, for who draws on the same device: a
-    /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu. Later steps overwrite it.
+    /// The buffer of type `B` that holds a field's values after the last step, for who draws on the same
+    /// device: a [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu. Later steps overwrite
+    /// it.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
         let field = self.problem.program.field(name).ok()?;
         Some(*self.session.device_buffer(field)?.downcast::<B>().ok()?)
@@ -158,8 +161,8 @@ impl Simulation {
         set_parameter(&mut self.problem, self.session.as_mut(), name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where it cannot be put in its place, it
-    /// is kept under another name, which the error tells.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where it cannot be put in
+    /// its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?.commit_durably()
     }
@@ -199,8 +202,8 @@ impl Running<'_> {
         set_parameter(self.problem, self.session, name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves what was there, and the
-    /// run can go on.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves what was
+    /// there, and the run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         checkpoint(self.problem, self.session, self.step, path.as_ref())?.replace_durably()
     }

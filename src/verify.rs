@@ -1,9 +1,9 @@
 //! Comparison of backends with the reference, as `abide verify` does it.
 //!
-//! A [`Case`] is a program on an awkward domain; [`cases`] makes those of an entry of the catalogue, so that every
-//! boundary and both types meet odd, thin and tiny domains. A backend that promises the reference's bits is compared
-//! after all steps; one that promises a bound a step, in every step, from its own values before it: later steps may
-//! magnify a difference as the program magnifies any disturbance.
+//! A [`Case`] is a program on an awkward domain; [`cases`] makes those of an entry of the catalogue, so that
+//! every boundary and both types meet odd, thin and tiny domains. A backend that promises the reference's
+//! bits is compared after all steps; one that promises a bound a step, in every step, from its own values
+//! before it: later steps may magnify a difference as the program magnifies any disturbance.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use rayon::prelude::*;
 use crate::backend::{self, Choice, Opened};
 use crate::program::Problem;
 use crate::{
-    Array, Backend, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Plan, Program, Result, Session,
-    Shape, Start,
+    Array, Backend, Boundaries, Boundary, DType, Depth, Error, Execution, Options, Plan, Program, Result,
+    Session, Shape, Start,
 };
 
-/// Steps of a case: more than one epoch, and odd, so that a swap of buffers too few or too many shows. A kernel that takes
-/// many steps a pass is given more, see [`Case::calls`].
+/// Steps of a case: more than one epoch, and odd, so that a swap of buffers too few or too many shows. A
+/// kernel that takes many steps a pass is given more, see [`Case::calls`].
 pub const STEPS: u64 = 7;
 
 /// A problem with its initial fields.
@@ -33,7 +33,8 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case of [`STEPS`] steps whose fields are random between 0 and 1, or the program's own where those are 0 and 1.
+    /// A case of [`STEPS`] steps whose fields are random between 0 and 1, or the program's own where those
+    /// are 0 and 1.
     pub fn new(problem: Problem, seed: u64) -> Result<Case> {
         problem.check()?;
         let program = &problem.program;
@@ -41,8 +42,9 @@ impl Case {
             coin @ Start::Coin { .. } => coin.clone(),
             _ => Start::Random { seed: seed + field as u64, low: 0.0, high: 1.0 },
         };
-        let fields =
-            (0..program.fields().len()).map(|f| start(f).fill(&problem.shape, problem.dtype)).collect::<Result<_>>()?;
+        let fields = (0..program.fields().len())
+            .map(|f| start(f).fill(&problem.shape, problem.dtype))
+            .collect::<Result<_>>()?;
         Ok(Case { problem, fields, steps: STEPS })
     }
 
@@ -53,16 +55,16 @@ impl Case {
         Ok(fields)
     }
 
-    /// The calls that advance the case by a plan: one of a single step, and one that has passes of the plan's depth and of
-    /// all that remainders are left to, each half as deep as the one before.
+    /// The calls that advance the case by a plan: one of a single step, and one that has passes of the plan's
+    /// depth and of all that remainders are left to, each half as deep as the one before.
     pub fn calls(&self, plan: &Plan) -> [u64; 2] {
         let passes = std::iter::successors(Some(u64::from(plan.depth)), |depth| Some(depth / 2));
         let all = passes.take_while(|&depth| depth > 0).sum::<u64>();
         [1, all.max(self.steps.saturating_sub(1))]
     }
 
-    /// The largest difference of any value after the [`Case::calls`] of a plan, in its own units in the last place;
-    /// `expected` are the fields after the case's own steps, by the definition.
+    /// The largest difference of any value after the [`Case::calls`] of a plan, in its own units in the last
+    /// place; `expected` are the fields after the case's own steps, by the definition.
     pub fn run(&self, backend: &dyn Backend, plan: &Plan, expected: &[Array]) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let calls = self.calls(plan);
@@ -79,8 +81,8 @@ impl Case {
         Ok(Difference { ulp: ulp as f64, bound: 0.0 })
     }
 
-    /// The largest difference of any step of a backend from the reference's step from the same values, in units in the
-    /// last place of the largest magnitude, over the bound that the backend states for it.
+    /// The largest difference of any step of a backend from the reference's step from the same values, in
+    /// units in the last place of the largest magnitude, over the bound that the backend states for it.
     pub fn run_by_steps(&self, name: &str, backend: &dyn Backend, plan: &Plan) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let mut worst = Difference { ulp: 0.0, bound: 0.0 };
@@ -140,8 +142,8 @@ impl Difference {
     }
 }
 
-/// The largest difference of any value in its own units in the last place; `u64::MAX` where type or length differ, 1 at
-/// least where bits differ, as those of 0 and -0.
+/// The largest difference of any value in its own units in the last place; `u64::MAX` where type or length
+/// differ, 1 at least where bits differ, as those of 0 and -0.
 pub fn distance(a: &[Array], b: &[Array]) -> u64 {
     let one = |(a, b): (&Array, &Array)| {
         let distance = a.ulp_distance(b).unwrap_or(u64::MAX);
@@ -217,7 +219,8 @@ pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
         // A domain thinner than the radius has no periodic or mirror boundary: the next size, then.
         for _ in 0..sizes.len() {
             turn += 1;
-            let mut problem = Problem::new(program.clone(), Shape::new(&[64; 3][..program.dimensions()])?, dtype)?;
+            let mut problem =
+                Problem::new(program.clone(), Shape::new(&[64; 3][..program.dimensions()])?, dtype)?;
             problem.shape = Shape::new(sizes[turn % sizes.len()])?;
             problem.boundaries = boundaries;
             if problem.check().is_ok() {
@@ -240,8 +243,8 @@ pub struct Finding {
     pub dtype: DType,
     /// Runs compared.
     pub runs: usize,
-    /// The difference of the run that comes closest to its bound, or goes farthest beyond it, in units in the last
-    /// place: after all steps where the bound is 0, of one step where it is not.
+    /// The difference of the run that comes closest to its bound, or goes farthest beyond it, in units in the
+    /// last place: after all steps where the bound is 0, of one step where it is not.
     pub largest: f64,
     /// The bound of that run.
     pub bound: f64,
@@ -313,8 +316,8 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one, with the reference for every entry of the catalogue; `observe` is told how
-/// many of all entries are done.
+/// Compares every backend present, or one, with the reference for every entry of the catalogue; `observe` is
+/// told how many of all entries are done.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
@@ -356,14 +359,17 @@ fn compare(
     };
     let backend = opened.backend.as_ref();
     let variants = backend::variants(name)?;
-    let runs: Vec<(&Case, &Vec<Array>, Options)> =
-        cases.iter().flat_map(|(case, expected)| variants.iter().map(move |&o| (case, expected, o))).collect();
+    let runs: Vec<(&Case, &Vec<Array>, Options)> = cases
+        .iter()
+        .flat_map(|(case, expected)| variants.iter().map(move |&o| (case, expected, o)))
+        .collect();
     // Side by side: most of the time goes into compiling kernels.
     let differences: Vec<Result<Option<Difference>>> = runs
         .par_iter()
         .map(|&(case, expected, options)| {
             let plan = match backend.plan(&case.problem, &options) {
-                // Several steps per launch have limits of their own; what they refuse, a launch per stage runs.
+                // Several steps per launch have limits of their own; what they refuse, a launch per stage
+                // runs.
                 Err(Error::Limit { .. })
                     if matches!(options.execution, Execution::Overlapped | Execution::Streaming) =>
                 {
@@ -425,9 +431,9 @@ mod tests {
         }
     }
 
-    /// All but streaming kernels run every case. Those run all that have neither a mirror in front of a radius above 1, nor
-    /// planes of a single row, nor a periodic axis shorter than the margin of a window, which is a multiple of 16 bytes;
-    /// if they need not be deep.
+    /// All but streaming kernels run every case. Those run all that have neither a mirror in front of a
+    /// radius above 1, nor planes of a single row, nor a periodic axis shorter than the margin of a window,
+    /// which is a multiple of 16 bytes; if they need not be deep.
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {
@@ -440,8 +446,8 @@ mod tests {
                         && (0..3).all(|axis| {
                             let (sides, radius) = (boundaries.0[axis], program.radius()[axis]);
                             let mirrored = sides.contains(&Boundary::Mirror) && radius > 1;
-                            let thin =
-                                sides[0] == Boundary::Periodic && shape.padded()[axis] < radius.next_multiple_of(4);
+                            let thin = sides[0] == Boundary::Periodic
+                                && shape.padded()[axis] < radius.next_multiple_of(4);
                             !mirrored && !thin
                         });
                     for options in abide_cuda::variants() {
@@ -456,7 +462,8 @@ mod tests {
         }
     }
 
-    /// Simulated as a launcher divides steps: whole passes, and of the rest passes of half the depth, and so on.
+    /// Simulated as a launcher divides steps: whole passes, and of the rest passes of half the depth, and so
+    /// on.
     #[test]
     fn the_calls_of_a_case_take_passes_of_every_depth() {
         let case = &cases(catalogue::find("2d5pt").unwrap(), DType::F32).unwrap()[0];
@@ -488,8 +495,11 @@ mod tests {
     fn a_wrong_value_is_a_finding() {
         let entry = catalogue::find("2d5pt").unwrap();
         let opened = backend::open("cpu").unwrap();
-        let mut cases: Vec<_> =
-            cases(entry, DType::F64).unwrap().into_iter().map(|c| (c.clone(), c.reference().unwrap())).collect();
+        let mut cases: Vec<_> = cases(entry, DType::F64)
+            .unwrap()
+            .into_iter()
+            .map(|c| (c.clone(), c.reference().unwrap()))
+            .collect();
         let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
         let ways = backend::variants("cpu").unwrap().len();
         assert!(compared.holds() && compared.runs + compared.left_out == cases.len() * ways, "{compared:?}");

@@ -6,7 +6,8 @@ use abide_core::backend::check_fields;
 use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
 use abide_core::solver::LinearBackend;
 use abide_core::{
-    Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result, Session, Tune,
+    Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result,
+    Session, Tune,
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -122,8 +123,8 @@ impl CpuBackend {
     }
 }
 
-/// Every way in which the backend can run a problem: stepwise, and in passes of several depths with and without threads
-/// that keep their tiles.
+/// Every way in which the backend can run a problem: stepwise, and in passes of several depths with and
+/// without threads that keep their tiles.
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };

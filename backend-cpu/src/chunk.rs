@@ -1,9 +1,9 @@
 //! One row of one stage, in chunks, each carried out by the tape.
 //!
-//! A tap is a slice of a row of old values, shifted. Only where a chunk's tap reaches beyond an end of its row is it
-//! gathered into scratch first; a row that itself lies beyond the domain is another row, or a row of constants. Where the
-//! rows lie and where new values go is the caller's: the sweep of a stage reads and writes arrays of the domain, a tile of
-//! several steps mostly rings of its own.
+//! A tap is a slice of a row of old values, shifted. Only where a chunk's tap reaches beyond an end of its
+//! row is it gathered into scratch first; a row that itself lies beyond the domain is another row, or a row
+//! of constants. Where the rows lie and where new values go is the caller's: the sweep of a stage reads and
+//! writes arrays of the domain, a tile of several steps mostly rings of its own.
 
 use std::ops::Range;
 
@@ -59,7 +59,8 @@ pub unsafe trait Sink<T> {
     /// The new values of an output, `range` counted from the first computed cell of the row.
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
 
-    /// All of the buffer that an output's new values go to, and where the first computed cells of rows lie in it.
+    /// All of the buffer that an output's new values go to, and where the first computed cells of rows lie in
+    /// it.
     fn all(&mut self, output: usize) -> (*mut [T], Walk);
 
     /// So many rows are done: moves on to those beside them.
@@ -76,8 +77,8 @@ pub struct Row<'a, M> {
     pub memory: &'a M,
     /// Cells of a chunk.
     pub chunk: usize,
-    /// The cells along the row that rows in rings hold. Where the window goes beyond the domain, the row continues at
-    /// the other side.
+    /// The cells along the row that rows in rings hold. Where the window goes beyond the domain, the row
+    /// continues at the other side.
     pub window: Range<isize>,
     /// What is worth asking memory for ahead of its use.
     pub ahead: Ahead,
@@ -140,8 +141,8 @@ impl<M> Row<'_, M> {
         Some(held.start.saturating_sub(low)..held.end.saturating_sub(high))
     }
 
-    /// The length of the next chunk of so many cells: chunks of a row are of about one length, for a short one costs nearly
-    /// as much as a long one.
+    /// The length of the next chunk of so many cells: chunks of a row are of about one length, for a short
+    /// one costs nearly as much as a long one.
     #[inline(always)]
     fn even(&self, cells: usize) -> usize {
         if cells <= self.chunk {
@@ -150,7 +151,8 @@ impl<M> Row<'_, M> {
         cells.div_ceil(cells.div_ceil(self.chunk)).next_multiple_of(WIDEST).min(self.chunk)
     }
 
-    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`; `safe` is what [`Row::safe`] says.
+    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`; `safe` is what
+    /// [`Row::safe`] says.
     #[inline(always)]
     pub fn compute<T: Real>(
         &self,
@@ -165,14 +167,17 @@ impl<M> Row<'_, M> {
         let mut start = cells.start;
         while start < cells.end {
             // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
-            let seam = if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
+            let seam =
+                if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
             // Where nothing is kept in slots a chunk may be as long as nothing is gathered.
             match safe {
                 Some(safe) if self.tape.slots == 0 && start >= safe.start && start < safe.end => {
                     end = end.min(safe.end)
                 }
-                Some(safe) if start < safe.start => end = end.min(safe.start).min(start + self.chunk as isize),
+                Some(safe) if start < safe.start => {
+                    end = end.min(safe.start).min(start + self.chunk as isize)
+                }
                 _ => end = start + self.even((end - start) as usize) as isize,
             }
             let is_safe = safe.as_ref().is_some_and(|safe| safe.start <= start && end <= safe.end);
@@ -210,7 +215,9 @@ impl<M> Row<'_, M> {
             let at = |operand| self.operand(scratch, &cells, operand, safe);
             match step.op {
                 Op::Copy(a) => lanes::copy(place, at(a)),
-                Op::Index => lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize),
+                Op::Index => {
+                    lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize)
+                }
                 Op::Unary(op, a) => lanes::apply1(op, place, at(a)),
                 Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
                 Op::Scaled(scale, op, a, b) => lanes::scaled(op, place, scratch.scalars[scale], at(a), at(b)),

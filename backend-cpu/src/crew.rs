@@ -1,10 +1,11 @@
 //! Who advances which tile, and who waits for whom between passes.
 //!
-//! A streaming run shares the tiles of each pass among the threads of a pool as they come free, and all meet when the pass
-//! is done. In a persistent run each thread keeps its tiles, and so the caches of its core keep their cells: it begins
-//! pass *n* once the threads whose tiles lie within its halo have finished pass *n* − 1. That suffices, for a pass
-//! reads one array and writes another. Its halo then holds what they wrote; and they no longer read what it writes
-//! over, which only pass *n* − 1 read. Halos are alike on all sides, so whoever waits for a thread is waited for by it.
+//! A streaming run shares the tiles of each pass among the threads of a pool as they come free, and all meet
+//! when the pass is done. In a persistent run each thread keeps its tiles, and so the caches of its core keep
+//! their cells: it begins pass *n* once the threads whose tiles lie within its halo have finished the
+//! pass before. That suffices because a pass reads one array and writes another. Its halo then holds what they wrote; and
+//! they no longer read what it writes over, which only the pass before read. Halos are alike on all sides, so
+//! whoever waits for a thread is waited for by it.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -58,7 +59,8 @@ pub fn stream<T: Real>(pass: &Pass<'_, T>, tiles: &[Tile], rings: &mut [Rings<T>
     let next = AtomicUsize::new(0);
     let work = |rings: &mut Rings<T>| {
         while let Some(tile) = tiles.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // SAFETY: a pass reads `now` and writes `new`, other arrays, of which each tile's cells are one thread's.
+            // SAFETY: a pass reads `now` and writes `new`, other arrays, of which each tile's cells are one
+            // thread's.
             unsafe { advance(pass, rings, tile) };
         }
     };
@@ -84,11 +86,13 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// All passes, each thread with its own tiles, and on its own core where there are `cores`. `passes` gives the pass of a number.
+/// All passes, each thread with its own tiles, and on its own core where there are `cores`. `passes` gives
+/// the pass of a number.
 ///
 /// # Errors
 ///
-/// As [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and nothing has changed then.
+/// As [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and nothing
+/// has changed then.
 pub fn persist<'a, T: Real>(
     count: u64,
     passes: impl Fn(u64) -> Pass<'a, T> + Sync,
@@ -122,7 +126,8 @@ pub fn persist<'a, T: Real>(
             }
             let pass = passes(number);
             for tile in own[worker] {
-                // SAFETY: the neighbours have finished the pass before, so nobody writes the halo or reads the tile.
+                // SAFETY: the neighbours have finished the pass before, so nobody writes the halo or reads
+                // the tile.
                 unsafe { advance(&pass, rings, tile) };
             }
             progress[worker].0.store(number + 1, Ordering::Release);

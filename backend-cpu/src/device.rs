@@ -10,8 +10,8 @@ use abide_core::DeviceSpec;
 
 use crate::memory;
 
-/// The machine with so many threads at work; the bandwidth of its memory takes a while to measure, and is 0 where nobody
-/// asked for it.
+/// The machine with so many threads at work; the bandwidth of its memory takes a while to measure, and is 0
+/// where nobody asked for it.
 pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     let memory_bytes = total_memory();
     let flops = threads as f64 * peak_per_core();
@@ -53,11 +53,13 @@ fn name() -> String {
 
 /// Bytes of memory; 0 where the system does not tell.
 fn total_memory() -> u64 {
-    let kib = proc_value("/proc/meminfo", "MemTotal").and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
+    let kib = proc_value("/proc/meminfo", "MemTotal")
+        .and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
     kib.unwrap_or(0) << 10
 }
 
-/// Bytes of a data cache of a level, as far as one core has it to itself; `None` where the system does not tell.
+/// Bytes of a data cache of a level, as far as one core has it to itself; `None` where the system does not
+/// tell.
 fn cache_bytes(level: usize) -> Option<usize> {
     let read = |index: usize, file: &str| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}")).ok()
@@ -84,10 +86,11 @@ fn last_level_cache() -> usize {
     (1..=4).rev().find_map(cache_bytes).unwrap_or(1 << 20)
 }
 
-/// Peak operations per second in f64 of one core: two vector units at the clock that the system reports, 2 GHz where it
-/// reports none.
+/// Peak operations per second in f64 of one core: two vector units at the clock that the system reports, 2
+/// GHz where it reports none.
 fn peak_per_core() -> f64 {
-    let mhz = proc_value("/proc/cpuinfo", "cpu MHz").and_then(|value| value.parse::<f64>().ok()).unwrap_or(2000.0);
+    let mhz =
+        proc_value("/proc/cpuinfo", "cpu MHz").and_then(|value| value.parse::<f64>().ok()).unwrap_or(2000.0);
     2.0 * 2.0 * lanes() * mhz * 1e6
 }
 
@@ -121,8 +124,8 @@ pub fn instruction_set() -> String {
     text
 }
 
-/// The machine's bandwidth, in bytes a second read and written: found once a process, as it was kept by an earlier one or
-/// by measuring; 0 where there is neither memory nor threads to measure it with.
+/// The machine's bandwidth, in bytes a second read and written: found once a process, as it was kept by an
+/// earlier one or by measuring; 0 where there is neither memory nor threads to measure it with.
 ///
 /// By threads of its own: rayon's may all be waiting for this very measurement.
 pub fn bandwidth() -> f64 {
@@ -137,11 +140,13 @@ pub fn bandwidth() -> f64 {
 /// Bytes a second that a machine's memory may have; a kept number beyond is none.
 const PLAUSIBLE: Range<f64> = 1e8..1e14;
 
-/// Words of each of the two arrays of a measurement, more than caches hold; and the fewest, where memory is short.
+/// Words of each of the two arrays of a measurement, more than caches hold; and the fewest, where memory is
+/// short.
 const WORDS: usize = 8 << 20;
 const FEWEST: usize = 1 << 16;
 
-/// The best of a few copies by so many threads; nothing where the system grants too little memory, or no threads.
+/// The best of a few copies by so many threads; nothing where the system grants too little memory, or no
+/// threads.
 fn copy_bandwidth(cores: usize) -> Option<f64> {
     // No more than an eighth of what there is: a measurement must not be what memory runs out for.
     let room = memory::available().map_or(u64::MAX, |bytes| bytes / 8) / (2 * size_of::<u64>() as u64);
@@ -161,7 +166,10 @@ fn copy_bandwidth(cores: usize) -> Option<f64> {
         let begun = Instant::now();
         std::thread::scope(|scope| {
             to.chunks_mut(piece).zip(from.chunks(piece)).try_for_each(|(to, from)| {
-                std::thread::Builder::new().spawn_scoped(scope, move || to.copy_from_slice(from)).ok().map(drop)
+                std::thread::Builder::new()
+                    .spawn_scoped(scope, move || to.copy_from_slice(from))
+                    .ok()
+                    .map(drop)
             })
         })?;
         Some(begun.elapsed().as_secs_f64())
@@ -184,13 +192,18 @@ mod tests {
         let device = machine(3, bandwidth());
         assert!(!device.name.is_empty());
         assert_eq!(device.multiprocessors, 3);
-        assert!(device.memory_bandwidth > 1e8 && device.memory_bandwidth.is_finite(), "{}", device.memory_bandwidth);
+        assert!(
+            device.memory_bandwidth > 1e8 && device.memory_bandwidth.is_finite(),
+            "{}",
+            device.memory_bandwidth
+        );
         assert!(device.f64_flops > 1e8);
         assert_eq!(bandwidth(), device.memory_bandwidth, "found once");
         assert!(PLAUSIBLE.contains(&copy_bandwidth(2).unwrap()));
     }
 
-    /// All of rayon's threads may ask at once, as `abide verify` does: they must not wait for work that waits for them.
+    /// All of rayon's threads may ask at once, as `abide verify` does: they must not wait for work that waits
+    /// for them.
     #[test]
     fn all_threads_may_ask_at_once() {
         let rates: Vec<f64> = (0..64).into_par_iter().map(|_| bandwidth()).collect();

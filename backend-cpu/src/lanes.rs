@@ -84,7 +84,13 @@ pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T
 }
 
 #[inline(always)]
-fn map3<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>, f: impl Fn(T, T, T) -> T) {
+fn map3<T: Real>(
+    to: &mut [T],
+    a: Source<'_, T>,
+    b: Source<'_, T>,
+    c: Source<'_, T>,
+    f: impl Fn(T, T, T) -> T,
+) {
     use Source::{Lanes, Scalar};
     match (a, b, c) {
         (Scalar(a), b, c) => map2(to, b, c, |b, c| f(a, b, c)),

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes that the process may still take: what the system has, what every control group around the process leaves, and what
-/// limits on its address space and data (`ulimit -v`, `ulimit -d`) do. `None` where the system does not tell.
+/// Bytes that the process may still take: what the system has, what every control group around the process
+/// leaves, and what limits on its address space and data (`ulimit -v`, `ulimit -d`) do. `None` where the
+/// system does not tell.
 pub fn available() -> Option<u64> {
     let within = [machine(Path::new("/")), groups(Path::new("/")), room_for_addresses(), room_for_data()];
     within.into_iter().flatten().min()
@@ -74,7 +75,11 @@ fn groups(root: &Path) -> Option<u64> {
         let group = own.lines().find_map(|line| version.group(line))?;
         let (top, place) = mounts.lines().find_map(|line| version.place(line, group))?;
         let top = root.join(top.strip_prefix("/").unwrap_or(&top));
-        top.join(place).ancestors().take_while(|group| group.starts_with(&top)).filter_map(|at| version.left(at)).min()
+        top.join(place)
+            .ancestors()
+            .take_while(|group| group.starts_with(&top))
+            .filter_map(|at| version.left(at))
+            .min()
     });
     left.min()
 }
@@ -85,13 +90,16 @@ impl Version {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
         let is_second = self.filesystem == "cgroup2";
-        let counts =
-            if is_second { controllers.is_empty() } else { controllers.split(',').any(|name| name == "memory") };
+        let counts = if is_second {
+            controllers.is_empty()
+        } else {
+            controllers.split(',').any(|name| name == "memory")
+        };
         counts.then_some(path)
     }
 
-    /// Where the groups are mounted, and the path of `group` from there, from a line of `/proc/self/mountinfo`: `id parent
-    /// device root mount-point options … - filesystem source options`.
+    /// Where the groups are mounted, and the path of `group` from there, from a line of
+    /// `/proc/self/mountinfo`: `id parent device root mount-point options … - filesystem source options`.
     fn place(&self, line: &str, group: &str) -> Option<(PathBuf, PathBuf)> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -104,8 +112,11 @@ impl Version {
         let (root, point) = (mount.next()?, mount.next()?);
         // A container may see its own group as the root of all, under the path that it has outside.
         let below = Path::new(group).strip_prefix(root).unwrap_or(Path::new(""));
-        let below =
-            if below.components().all(|part| matches!(part, Component::Normal(_))) { below } else { Path::new("") };
+        let below = if below.components().all(|part| matches!(part, Component::Normal(_))) {
+            below
+        } else {
+            Path::new("")
+        };
         Some((PathBuf::from(point), below.to_owned()))
     }
 
@@ -115,7 +126,8 @@ impl Version {
         let limit = number(self.limit)?;
         let used = number(self.used).unwrap_or(0);
         let stat = read(group.join("memory.stat")).unwrap_or_default();
-        let line = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
+        let line =
+            |name: &str| stat.lines().find_map(|line| line.strip_prefix(name))?.trim().parse::<u64>().ok();
         let files: u64 = self.files.iter().filter_map(|name| line(name)).sum();
         Some(limit.saturating_sub(used.saturating_sub(files)))
     }
@@ -153,8 +165,7 @@ mod tests {
         root
     }
 
-    const SECOND: &str =
-        "25 1 0:22 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+    const SECOND: &str = "25 1 0:22 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
 
     #[test]
     fn the_tightest_group_around_the_process_counts() {
@@ -177,7 +188,8 @@ mod tests {
 
     #[test]
     fn a_container_that_sees_its_own_group_as_the_root_is_understood() {
-        for (group, mount) in [("0::/docker/abc\n", "/docker/abc"), ("0::/\n", "/"), ("0::/../other\n", "/")] {
+        for (group, mount) in [("0::/docker/abc\n", "/docker/abc"), ("0::/\n", "/"), ("0::/../other\n", "/")]
+        {
             let mounts = format!("30 23 0:26 {mount} /sys/fs/cgroup ro - cgroup2 cgroup rw\n");
             let root = system(&[
                 ("proc/self/cgroup", group),

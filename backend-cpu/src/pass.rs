@@ -1,9 +1,10 @@
-//! Several steps of one tile while its planes stream past: the pipeline of `abide_core::plan::Levels`, carried out.
+//! Several steps of one tile while its planes stream past: the pipeline of `abide_core::plan::Levels`,
+//! carried out.
 //!
-//! A tile reads the values from before the pass where its first levels need them, in the domain, and writes its own
-//! cells' values after the pass there. Everything between stays in rings. Levels meet the domain's edge as the definition
-//! does; under a periodic boundary a tile goes on beyond the edge instead and computes the other side's cells again,
-//! unless it has the whole axis to itself.
+//! A tile reads the values from before the pass where its first levels need them, in the domain, and writes
+//! its own cells' values after the pass there. Everything between stays in rings. Levels meet the domain's
+//! edge as the definition does; under a periodic boundary a tile goes on beyond the edge instead and computes
+//! the other side's cells again, unless it has the whole axis to itself.
 
 use std::ops::Range;
 
@@ -79,7 +80,8 @@ impl<T: Real> Rings<T> {
         Ok(Rings { storages: Vec::new(), work })
     }
 
-    /// Makes room for a pipeline and tiles of up to so many cells. The memory is touched first by who uses it.
+    /// Makes room for a pipeline and tiles of up to so many cells. The memory is touched first by who uses
+    /// it.
     pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) -> Result<()> {
         let beyond = levels.beyond();
         let room = |axis: usize| most[axis] + 2 * beyond[axis];
@@ -101,14 +103,15 @@ enum LineAt {
     Row { domain: usize, ring: [isize; 2], held: bool },
 }
 
-/// The values before the pass, and the rings' storages, of which a level may read some planes and write others.
+/// The values before the pass, and the rings' storages, of which a level may read some planes and write
+/// others.
 struct Sources<'a, T> {
     now: &'a [Shared<'a, T>],
     storages: &'a [Shared<'a, T>],
 }
 
-// SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`. The rings are this thread's, and no level
-// writes a plane that it reads for the row at work: `Levels` sees to that.
+// SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`. The rings are this thread's,
+// and no level writes a plane that it reads for the row at work: `Levels` sees to that.
 unsafe impl<T> Memory<T> for Sources<'_, T> {
     #[inline(always)]
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
@@ -133,13 +136,14 @@ unsafe impl<T> Memory<T> for Sources<'_, T> {
 ///
 /// # Safety
 ///
-/// While it runs no other thread writes cells of `pass.now` that lie within the pipeline's halo of the tile, counted
-/// across periodic edges, and none reads or writes cells of `pass.new` that lie in the tile.
+/// While it runs no other thread writes cells of `pass.now` that lie within the pipeline's halo of the tile,
+/// counted across periodic edges, and none reads or writes cells of `pass.new` that lie in the tile.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &Tile) {
     let Pass { levels, tapes, parameters, .. } = *pass;
     let Rings { storages, work } = rings;
-    let storages: Vec<Shared<'_, T>> = storages.iter_mut().map(|storage| Shared::new(storage.all_mut())).collect();
+    let storages: Vec<Shared<'_, T>> =
+        storages.iter_mut().map(|storage| Shared::new(storage.all_mut())).collect();
     for (tape, scalars) in tapes.iter().zip(&mut work.scalars) {
         tape.uniform.evaluate(scalars, parameters, [0; 3], |_| T::ZERO);
     }
@@ -257,7 +261,8 @@ impl<T: Real> Pass<'_, T> {
                 }
                 let at = [z, y];
                 let surrounded = self.surrounded(tape, at, part.span[1].end);
-                let count = if tape.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
+                let count =
+                    if tape.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
                 let place = |axis: usize| {
                     let (at, extent) = (at[axis], self.region.extent(axis) as isize);
                     // Few rows lie beyond the edge, and a division takes its time.
@@ -265,7 +270,12 @@ impl<T: Real> Pass<'_, T> {
                 };
                 let place = [place(0), place(1)];
                 if tape.varies_by_row {
-                    tape.uniform.evaluate(&mut scratch.scalars, self.parameters, [place[0], place[1], 0], |_| T::ZERO);
+                    tape.uniform.evaluate(
+                        &mut scratch.scalars,
+                        self.parameters,
+                        [place[0], place[1], 0],
+                        |_| T::ZERO,
+                    );
                 }
                 self.find(lines, scratch, tape, level, window, at, surrounded > 0);
                 let domain = self.region.row_index(place);
@@ -279,8 +289,18 @@ impl<T: Real> Pass<'_, T> {
                         None => Walk::domain(domain, self.region.width()).shifted(cells.start as usize),
                     });
                 }
-                let mut targets =
-                    Targets { pass: self, tile, level, number, part, prefetches, storages, begin, row: at, domain };
+                let mut targets = Targets {
+                    pass: self,
+                    tile,
+                    level,
+                    number,
+                    part,
+                    prefetches,
+                    storages,
+                    begin,
+                    row: at,
+                    domain,
+                };
                 let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
                     row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
@@ -290,7 +310,11 @@ impl<T: Real> Pass<'_, T> {
                     let kept = part.keeps.then(|| {
                         let field = self.now[level.outputs[0].field].all();
                         let size = [surrounded, self.region.width()];
-                        (part.kept.clone(), cells.start, Rows::new(field, Walk::domain(domain, size[1]), size))
+                        (
+                            part.kept.clone(),
+                            cells.start,
+                            Rows::new(field, Walk::domain(domain, size[1]), size),
+                        )
                     });
                     part.stretch = Some(Stretch { at, sums, kept });
                     continue;
@@ -302,7 +326,8 @@ impl<T: Real> Pass<'_, T> {
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
     }
 
-    /// Goes on with the rows of a level's stretch, if it is at the row; gives the row after those that are done.
+    /// Goes on with the rows of a level's stretch, if it is at the row; gives the row after those that are
+    /// done.
     #[inline(always)]
     fn go_on(
         &self,
@@ -314,8 +339,9 @@ impl<T: Real> Pass<'_, T> {
     ) -> isize {
         let Some(stretch) = part.stretch.as_mut().filter(|stretch| stretch.at == at) else { return at[1] };
         let rows = stretch.sums.left().min((fast.end - at[1]).max(0) as usize);
-        // SAFETY: by the contract of `advance` nobody writes what a tile reads, nor reads what it writes. The rings are
-        // this thread's, borrowed while a tile is at work, and no level writes a plane that it reads for the row at work.
+        // SAFETY: by the contract of `advance` nobody writes what a tile reads, nor reads what it writes. The
+        // rings are this thread's, borrowed while a tile is at work, and no level writes a plane that it
+        // reads for the row at work.
         unsafe { stretch.advance(rows) };
         for prefetch in prefetches {
             self.ask(prefetch, at, rows, number, &part.share);
@@ -323,7 +349,8 @@ impl<T: Real> Pass<'_, T> {
         at[1] + rows as isize
     }
 
-    /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is `surrounded`.
+    /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is
+    /// `surrounded`.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "one row's place in everything there is")]
     fn find(
@@ -341,7 +368,8 @@ impl<T: Real> Pass<'_, T> {
             let source = self.levels.rings[source];
             TapRow::At(Buffer::Ring(source.storage), window.walk(source, row))
         };
-        let domain = |field: usize, at: usize| TapRow::At(Buffer::Field(field), Walk::domain(at, self.region.width()));
+        let domain =
+            |field: usize, at: usize| TapRow::At(Buffer::Field(field), Walk::domain(at, self.region.width()));
         scratch.rows.clear();
         if surrounded {
             for &RowAt { field, line } in &tape.rows {
@@ -366,8 +394,8 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// How many rows along the second axis, from one on and up to `end`, have all lines beside them in the domain, computed,
-    /// as nearly all rows have.
+    /// How many rows along the second axis, from one on and up to `end`, have all lines beside them in the
+    /// domain, computed, as nearly all rows have.
     #[inline(always)]
     fn surrounded(&self, tape: &Tape, row: [isize; 2], end: isize) -> usize {
         let mut rows = end - row[1];

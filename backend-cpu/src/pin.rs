@@ -1,8 +1,8 @@
 //! Threads that stay each on a core of its own, where that is asked for.
 //!
-//! Left alone, a system moves threads from core to core as other work comes and goes, and a tile's cells stay behind in the
-//! cache of the core that it left. On a machine that does nothing else pinned threads keep them; where there is other work,
-//! that work holds up a pinned thread, and with it all that wait for it.
+//! Left alone, a system moves threads from core to core as other work comes and goes, and a tile's cells stay
+//! behind in the cache of the core that it left. On a machine that does nothing else pinned threads keep
+//! them; where there is other work, that work holds up a pinned thread, and with it all that wait for it.
 
 use abide_core::{Error, Result};
 use core_affinity::CoreId;
@@ -14,12 +14,13 @@ use crate::threads::refused;
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] where the system does not tell which cores there are, [`Error::Limit`] where they are fewer than
-/// the threads.
+/// [`Error::Unsupported`] where the system does not tell which cores there are, [`Error::Limit`] where they
+/// are fewer than the threads.
 pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
     let mut cores = core_affinity::get_core_ids().ok_or_else(|| Error::Unsupported {
         backend: "cpu",
-        reason: "pinned threads were asked for, and this system does not tell which cores they may run on".to_owned(),
+        reason: "pinned threads were asked for, and this system does not tell which cores they may run on"
+            .to_owned(),
         change: "leave --pin out".to_owned(),
     })?;
     if threads > cores.len() {
@@ -43,7 +44,11 @@ pub fn pin(core: CoreId) -> Result<()> {
     if core_affinity::set_for_current(core) {
         return Ok(());
     }
-    Err(Error::device("cpu", format!("pinning a thread to core {}", core.id), "the system refuses; leave --pin out"))
+    Err(Error::device(
+        "cpu",
+        format!("pinning a thread to core {}", core.id),
+        "the system refuses; leave --pin out",
+    ))
 }
 
 /// A pool of so many threads, each on a core of its own.
@@ -53,7 +58,8 @@ pub fn pin(core: CoreId) -> Result<()> {
 /// As [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
 pub fn pool(threads: usize) -> Result<ThreadPool> {
     let cores = cores(threads)?;
-    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("abide-pinned-{i}")).build();
+    let pool =
+        ThreadPoolBuilder::new().num_threads(threads).thread_name(|i| format!("abide-pinned-{i}")).build();
     let pool = pool.map_err(|error| refused(threads, error))?;
     pool.broadcast(|thread| pin(cores[thread.index()])).into_iter().collect::<Result<()>>()?;
     Ok(pool)
@@ -88,7 +94,10 @@ mod tests {
     #[test]
     fn more_threads_than_cores_are_refused() {
         let error = pool(100_000).unwrap_err().to_string();
-        assert!(error.contains("100000") && error.contains("cores") && error.contains("RAYON_NUM_THREADS"), "{error}");
+        assert!(
+            error.contains("100000") && error.contains("cores") && error.contains("RAYON_NUM_THREADS"),
+            "{error}"
+        );
     }
 
     #[cfg(target_os = "linux")]

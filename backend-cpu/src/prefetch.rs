@@ -1,9 +1,9 @@
 //! What a pass asks memory for before it needs it.
 //!
-//! The first levels read planes in the domain and the last ones write some there. If each of them waited for memory itself,
-//! memory would rest while all others compute. So every level asks, with each row that it computes, for a share of the
-//! rows that the next visit will read and write, and they lie in the core's second-level cache by then: on one core
-//! `2d5pt` takes a fifth less time with 16 levels.
+//! The first levels read planes in the domain and the last ones write some there. If each of them waited for
+//! memory itself, memory would rest while all others compute. So every level asks, with each row that it
+//! computes, for a share of the rows that the next visit will read and write, and they lie in the core's
+//! second-level cache by then: on one core `2d5pt` takes a fifth less time with 16 levels.
 
 use std::ops::Range;
 
@@ -21,8 +21,8 @@ pub struct Prefetch {
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// The prefetches of a pass: for each field that levels read in the domain, the foremost plane that they read, and for
-    /// each that a level writes there, the plane that it writes.
+    /// The prefetches of a pass: for each field that levels read in the domain, the foremost plane that they
+    /// read, and for each that a level writes there, the plane that it writes.
     #[inline(always)]
     pub fn prefetches(&self, prefetches: &mut Vec<Prefetch>) {
         prefetches.clear();
@@ -60,8 +60,8 @@ impl<T: Real> Pass<'_, T> {
         (low + number * share).min(high)..(low + (number + 1) * share).min(high)
     }
 
-    /// Asks memory for a level's share of some rows of a prefetch while the level computes the rows from `at` on: so all levels
-    /// together ask for the planes of the next visit, and memory works all the time.
+    /// Asks memory for a level's share of some rows of a prefetch while the level computes the rows from `at`
+    /// on: so all levels together ask for the planes of the next visit, and memory works all the time.
     #[inline(always)]
     pub fn ask(&self, prefetch: &Prefetch, at: [isize; 2], rows: usize, number: usize, share: &Range<usize>) {
         let levels = self.levels;

@@ -11,9 +11,10 @@ use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
 /// Advances the fields of a problem by `steps` steps.
 ///
-/// Each step runs the program's stages in order. A stage computes each of its outputs at each computed cell from the
-/// values before the stage, by the formula as it was written. Along an axis whose side is `fixed`, the outermost
-/// cells, as many as the program's radius on that axis, are not computed: they keep their values.
+/// Each step runs the program's stages in order. A stage computes each of its outputs at each computed cell
+/// from the values before the stage, by the formula as it was written. Along an axis whose side is `fixed`,
+/// the outermost cells, as many as the program's radius on that axis, are not computed: they keep their
+/// values.
 pub fn advance(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<()> {
     problem.check()?;
     check_fields(problem, fields)?;
@@ -38,7 +39,9 @@ fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
                 for y in ys.clone() {
                     for x in xs.clone() {
                         let cell = [z, y, x];
-                        stage.dag.evaluate(&mut values, &parameters, cell, |tap| value_at(problem, &old, cell, tap));
+                        stage.dag.evaluate(&mut values, &parameters, cell, |tap| {
+                            value_at(problem, &old, cell, tap)
+                        });
                         for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
                             now[field][shape.index(cell)] = values[output as usize];
                         }
@@ -52,8 +55,8 @@ fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
     }
 }
 
-/// The old value that a tap of a cell means. Where it lies beyond the domain along several axes, they are asked from
-/// the slowest on, and the first constant decides.
+/// The old value that a tap of a cell means. Where it lies beyond the domain along several axes, they are
+/// asked from the slowest on, and the first constant decides.
 fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: Tap) -> T {
     let extents = problem.shape.padded();
     let mut at = [0; 3];
@@ -81,7 +84,9 @@ impl Plain {
     }
 
     fn field(&self, field: usize) -> Result<&Array> {
-        self.fields.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), self.problem.program.fields()))
+        self.fields
+            .get(field)
+            .ok_or_else(|| Error::unknown("field", field.to_string(), self.problem.program.fields()))
     }
 }
 

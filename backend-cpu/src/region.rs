@@ -5,9 +5,9 @@ use std::ops::Range;
 use abide_core::grid::{Boundary, Source};
 use abide_core::{Boundaries, Problem, Shape};
 
-/// Bands for each thread, so that a thread that falls behind leaves its last bands to others, and the fewest cells of a
-/// band: few bands even where they are short, since fewer cells are not worth waking a thread for; many where they
-/// stay long.
+/// Bands for each thread, so that a thread that falls behind leaves its last bands to others, and the fewest
+/// cells of a band: few bands even where they are short, since fewer cells are not worth waking a thread for;
+/// many where they stay long.
 const BANDS: [(usize, usize); 2] = [(4, 8192), (16, 65536)];
 
 /// The computed cells of a domain, in units numbered in the order of memory.
@@ -77,11 +77,14 @@ impl Region {
         let rows = self.computed[1].len();
         let start = self.computed[2].start + segment * self.segment;
         let end = (start + self.segment).min(self.computed[2].end);
-        Unit { row: [self.computed[0].start + row / rows, self.computed[1].start + row % rows], cells: start..end }
+        Unit {
+            row: [self.computed[0].start + row / rows, self.computed[1].start + row % rows],
+            cells: start..end,
+        }
     }
 
-    /// How many units from the one at a row on are the rows beside it, along the second axis, with all lines that taps reach
-    /// inside the domain. `reach` is the least and the greatest offset along each axis.
+    /// How many units from the one at a row on are the rows beside it, along the second axis, with all lines
+    /// that taps reach inside the domain. `reach` is the least and the greatest offset along each axis.
     pub fn beside(&self, row: [usize; 2], reach: &[[isize; 2]; 3]) -> usize {
         let inside = |axis: usize| {
             let ([low, high], at) = (reach[axis], row[axis] as isize);
@@ -114,8 +117,8 @@ impl Region {
         self.boundaries.0[2] != [Boundary::Fixed; 2]
     }
 
-    /// Where a row that may lie beyond the domain is found, or else the axis and side whose constant it holds. The slower
-    /// axis is asked first.
+    /// Where a row that may lie beyond the domain is found, or else the axis and side whose constant it
+    /// holds. The slower axis is asked first.
     #[inline(always)]
     pub fn place(&self, row: [isize; 2]) -> Result<[usize; 2], [usize; 2]> {
         let extents = self.shape.padded();
@@ -182,7 +185,8 @@ mod tests {
         {
             for boundary in [Boundary::Fixed, Boundary::Mirror] {
                 let program = catalogue::find("heat").unwrap().program(extents.len()).unwrap();
-                let mut problem = Problem::new(Arc::new(program), Shape::new(&extents).unwrap(), DType::F64).unwrap();
+                let mut problem =
+                    Problem::new(Arc::new(program), Shape::new(&extents).unwrap(), DType::F64).unwrap();
                 problem.boundaries = Boundaries::all(boundary);
                 let region = Region::new(&problem, threads, 512);
                 let bands = region.bands(threads);
@@ -197,7 +201,8 @@ mod tests {
                 let width = usize::from(boundary == Boundary::Fixed);
                 let inside = |i: &usize| {
                     let cell = problem.shape.cell(*i);
-                    (3 - extents.len()..3).all(|a| cell[a] >= width && cell[a] + width < problem.shape.padded()[a])
+                    (3 - extents.len()..3)
+                        .all(|a| cell[a] >= width && cell[a] + width < problem.shape.padded()[a])
                 };
                 assert_eq!(seen, (0..problem.shape.cells()).filter(inside).collect::<Vec<_>>());
             }

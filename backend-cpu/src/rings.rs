@@ -63,7 +63,8 @@ impl<T: Real> Storage<T> {
     }
 }
 
-/// Values from row to row of a ring: whole lines, an odd number of them, so that rows do not meet in the same sets of a cache.
+/// Values from row to row of a ring: whole lines, an odd number of them, so that rows do not meet in the same
+/// sets of a cache.
 pub fn padded<T>(cells: usize) -> usize {
     let line = LINE_BYTES / size_of::<T>();
     (cells.div_ceil(line) | 1) * line
@@ -81,7 +82,8 @@ pub struct Window {
     pub rows: usize,
     /// The cells along rows.
     pub cells: Range<isize>,
-    /// Values before the first cell of a row, so that the first computed one lies at the beginning of a cache line.
+    /// Values before the first cell of a row, so that the first computed one lies at the beginning of a cache
+    /// line.
     pub lead: usize,
     /// Values from row to row.
     pub stride: usize,
@@ -98,8 +100,10 @@ impl Window {
     #[inline(always)]
     pub fn index(&self, ring: Ring, row: [isize; 2]) -> usize {
         // Neither is near 2³¹, and a division of so few bits takes a third of the time.
-        let plane = ((row[self.stream] - self.first - ring.shift as isize) as i32).rem_euclid(ring.planes as i32);
-        (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride + self.lead
+        let plane =
+            ((row[self.stream] - self.first - ring.shift as isize) as i32).rem_euclid(ring.planes as i32);
+        (plane as usize * self.rows + (row[across(self.stream)] - self.low) as usize) * self.stride
+            + self.lead
     }
 
     /// The rows of a ring from one on: the next of its plane, or where planes are rows, the next plane.
@@ -139,8 +143,13 @@ impl Walk {
     #[inline(always)]
     pub fn check(mut self, [rows, len]: [usize; 2], buffer: usize) {
         let reach = |walk: Walk, more: usize| {
-            let end = more.checked_mul(walk.stride).and_then(|more| walk.at.checked_add(more)?.checked_add(len));
-            assert!(end.is_some_and(|end| end <= buffer), "{rows} rows of {len} values at {} of {buffer}", walk.at);
+            let end =
+                more.checked_mul(walk.stride).and_then(|more| walk.at.checked_add(more)?.checked_add(len));
+            assert!(
+                end.is_some_and(|end| end <= buffer),
+                "{rows} rows of {len} values at {} of {buffer}",
+                walk.at
+            );
         };
         if rows == 0 {
             return;

@@ -1,7 +1,7 @@
 //! Rows side by side, one after the other.
 //!
-//! What the tape says about a row takes as long to look up as some hundred cells take to compute. So where the whole formula
-//! is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
+//! What the tape says about a row takes as long to look up as some hundred cells take to compute. So where
+//! the whole formula is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
 
 use std::ops::Range;
 
@@ -12,11 +12,16 @@ use crate::sum::Sums;
 use crate::tape::{Op, Operand, Place, Step};
 
 impl<M> Row<'_, M> {
-    /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the first row are in,
-    /// and the walks there lead to those of the next.
+    /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the
+    /// first row are in, and the walks there lead to those of the next.
     #[inline(always)]
-    pub fn run<T: Real>(&self, scratch: &mut Scratch<T>, sink: &mut impl Sink<T>, cells: Range<isize>, count: usize)
-    where
+    pub fn run<T: Real>(
+        &self,
+        scratch: &mut Scratch<T>,
+        sink: &mut impl Sink<T>,
+        cells: Range<isize>,
+        count: usize,
+    ) where
         M: Memory<T>,
     {
         if let Some(mut sums) = self.sums(scratch, sink, &cells, count) {
@@ -37,8 +42,8 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// The sums that the whole formula is, for `count` rows; nothing where it is more than that, or where a tap reaches beyond
-    /// an end of its row.
+    /// The sums that the whole formula is, for `count` rows; nothing where it is more than that, or where a
+    /// tap reaches beyond an end of its row.
     #[inline(always)]
     pub fn sums<T: Real>(
         &self,

@@ -24,7 +24,8 @@ use crate::tape::Tape;
 pub struct Workers {
     /// The threads that share sweeps and passes; rayon's global ones where there is no pool.
     pub pool: Option<Arc<ThreadPool>>,
-    /// The cores of the threads of a persistent run, which last as long as the run; none where the system chooses.
+    /// The cores of the threads of a persistent run, which last as long as the run; none where the system
+    /// chooses.
     pub cores: Vec<CoreId>,
 }
 
@@ -61,14 +62,14 @@ pub struct Threaded<T> {
     parameters: Vec<T>,
     /// The current values of each field.
     now: Vec<Vec<T>>,
-    /// Where a stage puts the new values; empty for a field that none writes. Cells that are not computed hold the
-    /// same values here as in `now`, always.
+    /// Where a stage puts the new values; empty for a field that none writes. Cells that are not computed
+    /// hold the same values here as in `now`, always.
     new: Vec<Vec<T>>,
 }
 
 impl<T: Real> Threaded<T> {
-    /// Lowers the problem and takes over its fields, whose number and sizes have been checked. Sums of additions are
-    /// turned into multiply-adds if `fused` says so (see [`Tape::new`]).
+    /// Lowers the problem and takes over its fields, whose number and sizes have been checked. Sums of
+    /// additions are turned into multiply-adds if `fused` says so (see [`Tape::new`]).
     pub fn open(
         problem: &Problem,
         plan: &Plan,
@@ -96,13 +97,23 @@ impl<T: Real> Threaded<T> {
                 let rings = (0..threads.min(tiles.len())).map(|_| Rings::new(&region, &tapes, chunk));
                 let rings = rings.collect::<Result<_>>()?;
                 let persistent = plan.execution == Execution::Persistent;
-                Way::Tiled(Box::new(Tiled { levels: [levels.clone(), levels], tiles, rings, persistent, cores }))
+                Way::Tiled(Box::new(Tiled {
+                    levels: [levels.clone(), levels],
+                    tiles,
+                    rings,
+                    persistent,
+                    cores,
+                }))
             }
         };
         let new = fields
             .iter()
             .enumerate()
-            .map(|(field, values)| if problem.program.is_written(field) { copied(values) } else { Ok(Vec::new()) })
+            .map(
+                |(field, values)| {
+                    if problem.program.is_written(field) { copied(values) } else { Ok(Vec::new()) }
+                },
+            )
             .collect::<Result<_>>()?;
         let parameters = problem.parameters.iter().map(|&value| T::from_f64(value)).collect();
         Ok(Threaded {
@@ -136,7 +147,8 @@ impl<T: Real> Threaded<T> {
                 Ok(())
             }
             Way::Tiled(tiled) => {
-                let done = tiled.advance(&self.problem, region, tapes, parameters, *chunk, [now, new], steps)?;
+                let done =
+                    tiled.advance(&self.problem, region, tapes, parameters, *chunk, [now, new], steps)?;
                 if done % 2 == 1 {
                     for (now, new) in now.iter_mut().zip(new).filter(|(_, new)| !new.is_empty()) {
                         std::mem::swap(now, new);
@@ -154,8 +166,8 @@ impl<T: Real> Threaded<T> {
 }
 
 impl<T: Real> Tiled<T> {
-    /// Advances the fields by passes that read one of two arrays and write the other, the first pass the first; returns
-    /// the number of passes.
+    /// Advances the fields by passes that read one of two arrays and write the other, the first pass the
+    /// first; returns the number of passes.
     #[allow(clippy::too_many_arguments, reason = "a session's parts, of which it borrows some to write")]
     fn advance(
         &mut self,
@@ -201,7 +213,8 @@ impl<T: Real> Tiled<T> {
     }
 }
 
-/// A copy made by all threads, which are then the first to touch its memory; an error where there is not that much.
+/// A copy made by all threads, which are then the first to touch its memory; an error where there is not that
+/// much.
 fn copied<T: Real>(values: &[T]) -> Result<Vec<T>> {
     let mut copy = reserved(values.len())?;
     copy.par_extend(values.par_iter().copied());

@@ -22,7 +22,8 @@ impl<T> Clone for Shared<'_, T> {
 
 impl<T> Copy for Shared<'_, T> {}
 
-// SAFETY: it stands for a `&mut [T]` whose parts are handed out by the unsafe functions below, under their conditions.
+// SAFETY: it stands for a `&mut [T]` whose parts are handed out by the unsafe functions below, under their
+// conditions.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
 // SAFETY: as above; a part is either written by one thread or read by many.
 unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
@@ -33,13 +34,15 @@ impl<'a, T> Shared<'a, T> {
         Shared { cells: cells.as_mut_ptr(), len: cells.len(), lifetime: PhantomData }
     }
 
-    /// Asks memory for cells that will be read or written soon; they come into a cache that the core has to itself.
+    /// Asks memory for cells that will be read or written soon; they come into a cache that the core has to
+    /// itself.
     #[inline(always)]
     pub fn ask(&self, range: Range<usize>) {
         #[cfg(target_arch = "x86_64")]
         for line in range.step_by((LINE_BYTES / size_of::<T>()).max(1)) {
             use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-            // SAFETY: a prefetch is a hint; it faults at no address and changes no value. SSE is part of x86-64.
+            // SAFETY: a prefetch is a hint; it faults at no address and changes no value. SSE is part of
+            // x86-64.
             unsafe { _mm_prefetch::<_MM_HINT_T1>(self.cells.wrapping_add(line).cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -72,7 +75,8 @@ impl<'a, T> Shared<'a, T> {
     ///
     /// # Safety
     ///
-    /// No other thread reads or writes any of them while the slice is in use, nor does this one by another slice.
+    /// No other thread reads or writes any of them while the slice is in use, nor does this one by another
+    /// slice.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller promises that the cells are its own")]
     pub unsafe fn write(&self, range: Range<usize>) -> &'a mut [T] {

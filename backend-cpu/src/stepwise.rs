@@ -57,7 +57,8 @@ pub struct Band<T> {
 }
 
 impl<T: Real> Band<T> {
-    /// A band of some units, with scratch for any of the tapes. All scratch is allocated here, none in a sweep.
+    /// A band of some units, with scratch for any of the tapes. All scratch is allocated here, none in a
+    /// sweep.
     pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
         let lines = Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0));
         Ok(Band { units, scratch: Scratch::new(region, tapes, chunk)?, lines })
@@ -149,7 +150,8 @@ pub fn has_fused_multiply_add() -> bool {
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
     let Stage { region, tape, parameters, chunk, .. } = *stage;
     let (Band { units, scratch, lines }, memory) = (band, Arrays(stage.old));
-    let row = Row { region, tape, memory: &memory, chunk, window: 0..0, ahead: Ahead { read: true, write: true } };
+    let row =
+        Row { region, tape, memory: &memory, chunk, window: 0..0, ahead: Ahead { read: true, write: true } };
     outputs.width = region.width();
     let mut number = units.start;
     while number < units.end {

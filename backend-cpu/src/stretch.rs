@@ -1,7 +1,8 @@
-//! A stretch of a level: rows side by side of a formula that is one sum, with all that they read in the domain.
+//! A stretch of a level: rows side by side of a formula that is one sum, with all that they read in the
+//! domain.
 //!
-//! A level comes to a few of its rows in each turn. Where they lie, and where the rows lie that they read, is found when it
-//! comes to the first; from there on each turn goes on where the one before it ended.
+//! A level comes to a few of its rows in each turn. Where they lie, and where the rows lie that they read, is
+//! found when it comes to the first; from there on each turn goes on where the one before it ended.
 
 use std::ops::Range;
 
@@ -15,8 +16,8 @@ pub struct Stretch<T> {
     pub at: [isize; 2],
     /// Its sums and those of the rows after it.
     pub sums: Sums<T>,
-    /// The cells at the ends of rows that are not computed but kept in the ring, as they are counted in the domain and from the
-    /// first computed one; and where those cells come from.
+    /// The cells at the ends of rows that are not computed but kept in the ring, as they are counted in the
+    /// domain and from the first computed one; and where those cells come from.
     pub kept: Option<([Range<usize>; 2], isize, Rows<T>)>,
 }
 
@@ -36,7 +37,8 @@ impl<T: Real> Stretch<T> {
             for _ in 0..rows {
                 for kept in &*kept {
                     for x in kept.clone() {
-                        // SAFETY: rows in rings have room for the cells that are kept, and those of the domain have them.
+                        // SAFETY: rows in rings have room for the cells that are kept, and those of the
+                        // domain have them.
                         unsafe { *to.row().offset(x as isize - *first) = *from.row().add(x) };
                     }
                 }

@@ -53,7 +53,8 @@ impl<T> Rows<T> {
     }
 }
 
-/// A sum of weighted values: the first term's product, then one fused multiply-add for each later term, in order.
+/// A sum of weighted values: the first term's product, then one fused multiply-add for each later term, in
+/// order.
 #[derive(Default)]
 pub struct Sum<'a, T> {
     terms: ArrayVec<(T, &'a [T]), MAX_TERMS>,
@@ -66,16 +67,16 @@ impl<'a, T: Real> Sum<'a, T> {
         self.terms.push((weight, values));
     }
 
-    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a scale. All
-    /// values are as long as `to`.
+    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a
+    /// scale. All values are as long as `to`.
     #[inline(always)]
     pub fn store(&self, to: &mut [T], scale: Option<T>, ahead: Ahead) {
         store(&self.terms, to, scale, ahead);
     }
 }
 
-/// What is done with some terms, `$most` at most, `$count` of them: for the usual counts each by itself, so that loops over the
-/// terms vanish.
+/// What is done with some terms, `$most` at most, `$count` of them: for the usual counts each by itself, so
+/// that loops over the terms vanish.
 macro_rules! unrolled {
     ($terms:expr, $most:ident, $count:ident, $done:expr) => {
         unrolled!($terms, $most, $count, $done; 2 3 4 5 6 7 9 13 25 27)
@@ -95,8 +96,8 @@ macro_rules! unrolled {
     };
 }
 
-/// Stores a sum, compiled for each instruction set: apart from all else that a row needs, so that its few variables stay in
-/// registers.
+/// Stores a sum, compiled for each instruction set: apart from all else that a row needs, so that its few
+/// variables stay in registers.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn store<T: Real>(terms: &[(T, &[T])], to: &mut [T], scale: Option<T>, ahead: Ahead) {
     unrolled!(terms, MOST, count, {
@@ -149,7 +150,8 @@ impl<T: Real> Sums<T> {
     ///
     /// # Safety
     ///
-    /// All buffers are still there. Nobody writes the terms' values meanwhile, nor reads or writes those that are stored.
+    /// All buffers are still there. Nobody writes the terms' values meanwhile, nor reads or writes those that
+    /// are stored.
     #[inline(always)]
     pub unsafe fn advance(&mut self, rows: usize, ahead: Ahead) {
         assert!(rows <= self.size[0], "{rows} rows of {}", self.size[0]);
@@ -163,7 +165,8 @@ impl<T: Real> Sums<T> {
 ///
 /// # Safety
 ///
-/// So many rows lie in their buffers. Nobody writes those of the terms meanwhile, nor reads or writes those that are stored.
+/// So many rows lie in their buffers. Nobody writes those of the terms meanwhile, nor reads or writes those
+/// that are stored.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn advance<T: Real>(
     terms: &mut [(T, Rows<T>)],
@@ -185,7 +188,8 @@ unsafe fn advance<T: Real>(
                 from[k].step();
             }
             // SAFETY: as above.
-            let row = Row { to: unsafe { to.row() }, len, weights: &weights[..count], values: &values[..count], scale };
+            let first = unsafe { to.row() };
+            let row = Row { to: first, len, weights: &weights[..count], values: &values[..count], scale };
             to.step();
             // SAFETY: all these rows have `len` values, and are the caller's to use.
             unsafe { row.store(ahead) };
@@ -210,11 +214,12 @@ impl<T: Real> Row<'_, T> {
     ///
     /// # Safety
     ///
-    /// All rows have `len` values. Nobody writes those of the terms meanwhile, nor reads or writes those that are stored.
+    /// All rows have `len` values. Nobody writes those of the terms meanwhile, nor reads or writes those that
+    /// are stored.
     #[inline(always)]
     unsafe fn store(self, ahead: Ahead) {
-        // SAFETY: by the contract. Four of the widest vectors at a time, so that one's latency is hidden behind the others;
-        // one at the ends of a row.
+        // SAFETY: by the contract. Four of the widest vectors at a time, so that one's latency is hidden
+        // behind the others; one at the ends of a row.
         unsafe {
             match LINE_BYTES / size_of::<T>() {
                 16 => self.in_blocks::<64, 16>(ahead),
@@ -223,8 +228,8 @@ impl<T: Real> Row<'_, T> {
         }
     }
 
-    /// The sums in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last block does
-    /// cells again that the one before did: that costs less than single cells.
+    /// The sums in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last
+    /// block does cells again that the one before did: that costs less than single cells.
     ///
     /// # Safety
     ///
@@ -297,9 +302,9 @@ impl<T: Real> Row<'_, T> {
 #[cfg(target_arch = "x86_64")]
 const AHEAD_BYTES: usize = 2048;
 
-/// Asks for the lines that a block of `N` values will soon need as the block at `start` is needed now, to be written if
-/// `WRITE`. The hardware asks ahead by itself, but stops at the end of each page: 2d5pt becomes a tenth faster on
-/// 8192² and a quarter on 2304².
+/// Asks for the lines that a block of `N` values will soon need as the block at `start` is needed now, to be
+/// written if `WRITE`. The hardware asks ahead by itself, but stops at the end of each page: 2d5pt becomes a
+/// tenth faster on 8192² and a quarter on 2304².
 #[inline(always)]
 fn prefetch<T, const N: usize, const WRITE: bool>(values: *const T, start: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -308,7 +313,8 @@ fn prefetch<T, const N: usize, const WRITE: bool>(values: *const T, start: usize
         let ahead = values.wrapping_add(start).wrapping_byte_add(AHEAD_BYTES).cast::<i8>();
         for line in 0..size_of::<[T; N]>() / LINE_BYTES {
             let at = ahead.wrapping_add(line * LINE_BYTES);
-            // SAFETY: a prefetch is a hint; it faults at no address and changes no value. SSE is part of x86-64.
+            // SAFETY: a prefetch is a hint; it faults at no address and changes no value. SSE is part of
+            // x86-64.
             unsafe { if WRITE { _mm_prefetch::<_MM_HINT_ET0>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) } };
         }
     }
@@ -323,12 +329,14 @@ mod tests {
     #[test]
     fn a_sum_of_any_length_is_a_product_and_then_fused_multiply_adds() {
         fn check<T: Real>() {
-            for (len, count) in
-                [0, 1, 3, 4, 31, 32, 33, 64, 67, 131].into_iter().flat_map(|len| (1..=MAX_TERMS).map(move |n| (len, n)))
+            for (len, count) in [0, 1, 3, 4, 31, 32, 33, 64, 67, 131]
+                .into_iter()
+                .flat_map(|len| (1..=MAX_TERMS).map(move |n| (len, n)))
             {
                 let value = |term: usize, i: usize| T::from_f64(((i * 37 + term) as f64).sin());
                 let weight = |term: usize| T::from_f64((term as f64).cos());
-                let values: Vec<Vec<T>> = (0..count).map(|term| (0..len).map(|i| value(term, i)).collect()).collect();
+                let values: Vec<Vec<T>> =
+                    (0..count).map(|term| (0..len).map(|i| value(term, i)).collect()).collect();
                 let mut total = vec![T::ONE; len];
                 let ahead = Ahead { read: count % 2 == 0, write: len % 2 == 0 };
                 let scale = (len % 3 == 0).then(|| T::from_f64(0.3));
@@ -337,7 +345,8 @@ mod tests {
                 sum.store(&mut total, scale, ahead);
                 for (i, total) in total.iter().enumerate() {
                     let first = weight(0) * value(0, i);
-                    let expected = (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));
+                    let expected =
+                        (1..count).fold(first, |sum, term| weight(term).mul_add(value(term, i), sum));
                     let expected = scale.map_or(expected, |scale| scale * expected);
                     assert_eq!(total.to_bits64(), expected.to_bits64());
                 }

@@ -47,8 +47,8 @@ pub struct Targets<'a, T> {
     pub domain: usize,
 }
 
-// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own. The rings are this
-// thread's, and no level writes a plane that it reads for the row at work.
+// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own.
+// The rings are this thread's, and no level writes a plane that it reads for the row at work.
 unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
     #[inline(always)]
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
@@ -92,7 +92,8 @@ impl<'a, T: Real> Targets<'a, T> {
         }
     }
 
-    /// Completes rows in a ring by the cells that are never computed, and copies what the field holds after the pass.
+    /// Completes rows in a ring by the cells that are never computed, and copies what the field holds after
+    /// the pass.
     #[inline(always)]
     fn keep(&mut self, output: usize, rows: usize) {
         if self.level.outputs[output].ring.is_none() {
@@ -113,14 +114,16 @@ impl<'a, T: Real> Targets<'a, T> {
                     unsafe { ring.write(to..to + 1)[0] = now.read(domain + x..domain + x + 1)[0] };
                 }
             }
-            let is_own = |axis: usize, at: isize| own[axis].start as isize <= at && at < own[axis].end as isize;
+            let is_own =
+                |axis: usize, at: isize| own[axis].start as isize <= at && at < own[axis].end as isize;
             if output.last && is_own(0, self.row[0]) && is_own(1, row) {
                 let low = (own[2].start as isize).max(cells.start);
                 let high = (own[2].end as isize).min(cells.end);
                 let from = begin.at + (low - cells.start) as usize;
                 let to = domain + low as usize;
                 let len = (high - low).max(0) as usize;
-                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own, and the ring this thread's.
+                // SAFETY: the cells are the tile's, which by the contract of `advance` are its own, and the
+                // ring this thread's.
                 unsafe { new.write(to..to + len).copy_from_slice(ring.read(from..from + len)) };
             }
             begin.step();

@@ -10,7 +10,8 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::memory;
 
-/// Starts the threads that everything runs on, unless they were started before, by Abide or by the program that uses it.
+/// Starts the threads that everything runs on, unless they were started before, by Abide or by the program
+/// that uses it.
 ///
 /// Rayon panics at the first use of threads that it could not start, so all that uses them asks this first.
 ///
@@ -21,7 +22,9 @@ pub fn start() -> Result<()> {
     static STARTED: OnceLock<Result<()>> = OnceLock::new();
     STARTED
         .get_or_init(|| {
-            let Err(error) = ThreadPoolBuilder::new().spawn_handler(spawn).build_global() else { return Ok(()) };
+            let Err(error) = ThreadPoolBuilder::new().spawn_handler(spawn).build_global() else {
+                return Ok(());
+            };
             if error.source().is_some() {
                 return Err(refused(wanted(), error));
             }
@@ -33,13 +36,15 @@ pub fn start() -> Result<()> {
         .clone()
 }
 
-/// Bytes of address space that a thread takes as it starts: its stack, and what Rust and the system lay beside it.
+/// Bytes of address space that a thread takes as it starts: its stack, and what Rust and the system lay
+/// beside it.
 const OF_A_THREAD: u64 = (2 << 20) + (128 << 10);
 
 /// Bytes that are left to everything else.
 const OF_THE_REST: u64 = 8 << 20;
 
-/// Starts one of rayon's threads, the first after a look at the address space; not called where a program has started its own.
+/// Starts one of rayon's threads, the first after a look at the address space; not called where a program has
+/// started its own.
 fn spawn(thread: ThreadBuilder) -> io::Result<()> {
     if thread.index() == 0 {
         check(wanted(), memory::room_for_addresses()).map_err(io::Error::other)?;
@@ -48,8 +53,8 @@ fn spawn(thread: ThreadBuilder) -> io::Result<()> {
     Ok(())
 }
 
-/// An error where the threads would fill the address space: one that has begun and finds no room for its second, small stack ends the
-/// process.
+/// An error where the threads would fill the address space: one that has begun and finds no room for its
+/// second, small stack ends the process.
 fn check(threads: usize, room: Option<u64>) -> Result<(), String> {
     let wanted = (threads as u64).saturating_mul(OF_A_THREAD).saturating_add(OF_THE_REST);
     match room {
@@ -83,7 +88,10 @@ mod tests {
     fn threads_that_fill_the_address_space_are_refused() {
         assert!(check(2, None).is_ok() && check(2, Some(100 << 20)).is_ok());
         let error = refused(2928, check(2928, Some(945 << 20)).unwrap_err()).to_string();
-        assert!(error.contains("threads: 2928 asked") && error.contains("990 MB of address space"), "{error}");
+        assert!(
+            error.contains("threads: 2928 asked") && error.contains("990 MB of address space"),
+            "{error}"
+        );
         assert!(check(usize::MAX, Some(u64::MAX - 1)).is_err());
     }
 }

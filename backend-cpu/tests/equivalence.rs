@@ -1,15 +1,17 @@
-//! The threaded path against the reference, bit for bit: every entry of the catalogue, every boundary, both types.
+//! The threaded path against the reference, bit for bit: every entry of the catalogue, every boundary, both
+//! types.
 
 use std::sync::Arc;
 
 use abide_core::plan::{Cpu, Schedule};
 use abide_core::{
-    Array, Backend, Boundaries, Boundary, DType, Depth, Execution, Options, Parameter, Problem, Program, Scope, Shape,
-    Start, Stencil, catalogue,
+    Array, Backend, Boundaries, Boundary, DType, Depth, Execution, Options, Parameter, Problem, Program,
+    Scope, Shape, Start, Stencil, catalogue,
 };
 use abide_cpu::{CpuBackend, reference};
 
-const EVERYWHERE: [Boundary; 4] = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
+const EVERYWHERE: [Boundary; 4] =
+    [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
 
 fn boundaries() -> Vec<Boundaries> {
     let mixed = [
@@ -29,7 +31,8 @@ fn fields(problem: &Problem) -> Vec<Array> {
 }
 
 /// Runs both paths and compares; nothing where the boundary does not fit the domain. Returns whether it ran.
-/// Each tiled run has a form of its own: depth, tiles and planes a turn come from a sequence of random numbers.
+/// Each tiled run has a form of its own: depth, tiles and planes a turn come from a sequence of random
+/// numbers.
 fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Array>, steps: u64) -> bool {
     if problem.check().is_err() {
         return false;
@@ -38,7 +41,8 @@ fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Arra
     reference::advance(problem, &mut expected, steps).unwrap();
     let mut random = fastrand::Rng::with_seed(problem.shape.cells() as u64 + 31 * chunk as u64);
     for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
-        let depth = if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(random.u32(1..=3)) };
+        let depth =
+            if execution == Execution::Stepwise { Depth::Auto } else { Depth::Steps(random.u32(1..=3)) };
         let mut plan = backend.plan(problem, &Options { execution, depth, ..Options::default() }).unwrap();
         if let Schedule::Cpu(rows) = &mut plan.schedule {
             rows.chunk = chunk;
@@ -120,7 +124,8 @@ fn domains_of_many_bands() {
     for (name, extents) in sizes {
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
         for boundary in [Boundary::Fixed, Boundary::Periodic] {
-            let problem = Problem::new(Arc::new(program.clone()), Shape::new(extents).unwrap(), DType::F64).unwrap();
+            let problem =
+                Problem::new(Arc::new(program.clone()), Shape::new(extents).unwrap(), DType::F64).unwrap();
             let problem = Problem { boundaries: Boundaries::all(boundary), ..problem };
             // A star of radius 6 does not fit into three periodic rows.
             let fits = problem.check().is_ok();
@@ -129,7 +134,8 @@ fn domains_of_many_bands() {
     }
 }
 
-/// Rings that go round many times, and rows longer than a few vectors, in which a level goes on from turn to turn.
+/// Rings that go round many times, and rows longer than a few vectors, in which a level goes on from turn to
+/// turn.
 #[test]
 fn deep_passes() {
     let backend = CpuBackend::with_threads(2).unwrap();
@@ -142,15 +148,22 @@ fn deep_passes() {
         ("gray-scott", &[83, 90]),
         ("fdtd-tm", &[61, 70]),
     ];
-    for ((name, extents), dtype) in sizes.into_iter().flat_map(|size| [(size, DType::F32), (size, DType::F64)]) {
+    for ((name, extents), dtype) in
+        sizes.into_iter().flat_map(|size| [(size, DType::F32), (size, DType::F64)])
+    {
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
         let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap();
         let start = fields(&problem);
         let mut expected = start.clone();
         reference::advance(&problem, &mut expected, 40).unwrap();
-        for (depth, block, tiles) in [(17, 4, [1, 1, 1]), (24, 3, [1, 2, 3]), (9, 1, [2, 3, 1]), (32, 7, [1, 1, 2])] {
-            let options =
-                Options { execution: Execution::Persistent, depth: Depth::Steps(depth), ..Options::default() };
+        for (depth, block, tiles) in
+            [(17, 4, [1, 1, 1]), (24, 3, [1, 2, 3]), (9, 1, [2, 3, 1]), (32, 7, [1, 1, 2])]
+        {
+            let options = Options {
+                execution: Execution::Persistent,
+                depth: Depth::Steps(depth),
+                ..Options::default()
+            };
             let mut plan = backend.plan(&problem, &options).unwrap();
             if let Schedule::Cpu(Cpu { tiling: Some(tiling), .. }) = &mut plan.schedule {
                 (tiling.block, tiling.tiles) = (block, tiles);
@@ -184,7 +197,8 @@ fn not_a_number_and_infinity_are_carried() {
     }
 }
 
-/// Two fields, functions that are rounded as the library likes, coordinates along all axes, comparisons and selections.
+/// Two fields, functions that are rounded as the library likes, coordinates along all axes, comparisons and
+/// selections.
 struct Own {
     dimensions: usize,
 }
@@ -268,7 +282,8 @@ impl Stencil for Shared {
     }
 }
 
-/// A plain sum over a box of nine by nine cells and one of products, both longer than a sum's registers are asked for at once.
+/// A plain sum over a box of nine by nine cells and one of products, both longer than a sum's registers are
+/// asked for at once.
 struct Long;
 
 impl Stencil for Long {

@@ -1,8 +1,11 @@
-//! What a session promises beside its bits: reading, writing, parameters, zero steps, and errors that say what to change.
+//! What a session promises beside its bits: reading, writing, parameters, zero steps, and errors that say
+//! what to change.
 
 use std::sync::Arc;
 
-use abide_core::{Array, Backend, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Shape, catalogue};
+use abide_core::{
+    Array, Backend, CachePolicy, DType, Depth, Error, Execution, Options, Problem, Shape, catalogue,
+};
 use abide_cpu::{CpuBackend, reference};
 
 fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
@@ -12,7 +15,9 @@ fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
 
 fn fields(problem: &Problem) -> Vec<Array> {
     let program = &problem.program;
-    (0..program.fields().len()).map(|f| program.start(f).fill(&problem.shape, problem.dtype).unwrap()).collect()
+    (0..program.fields().len())
+        .map(|f| program.start(f).fill(&problem.shape, problem.dtype).unwrap())
+        .collect()
 }
 
 fn backends() -> [CpuBackend; 3] {
@@ -134,7 +139,8 @@ fn threads(prefix: &str) -> Vec<(String, String)> {
         // A thread may end meanwhile.
         let name = std::fs::read_to_string(task.join("comm")).ok()?.trim().to_owned();
         let status = std::fs::read_to_string(task.join("status")).ok()?;
-        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
+        let cores =
+            status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim().to_owned();
         name.starts_with(prefix).then_some((name, cores))
     });
     named.collect()
@@ -150,12 +156,17 @@ fn threads_are_pinned_where_it_is_asked_for_and_nowhere_else() {
     let mut expected = fields(&problem);
     reference::advance(&problem, &mut expected, 7).unwrap();
     let own = || std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let allowed = |status: String| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
+    let allowed =
+        |status: String| status.lines().find(|line| line.starts_with("Cpus_allowed_list")).map(str::to_owned);
     let before = allowed(own());
     for execution in [Execution::Stepwise, Execution::Streaming, Execution::Persistent] {
         let options = Options { execution, pin: true, ..Options::default() };
         let plan = backend.plan(&problem, &options).unwrap();
-        assert!(plan.explain().contains(&format!("{count} threads, each pinned to a core")), "{}", plan.explain());
+        assert!(
+            plan.explain().contains(&format!("{count} threads, each pinned to a core")),
+            "{}",
+            plan.explain()
+        );
         let mut session = backend.open(&problem, &plan, fields(&problem)).unwrap();
         session.advance(7).unwrap();
         assert!(session.read(0).unwrap().same_bits(&expected[0]), "{execution}");
@@ -167,7 +178,8 @@ fn threads_are_pinned_where_it_is_asked_for_and_nowhere_else() {
                         session.advance(2000).unwrap();
                     }
                 });
-                // Each worker on a core, and no two on the same; the pool's threads have names that begin alike.
+                // Each worker on a core, and no two on the same; the pool's threads have names that begin
+                // alike.
                 let pinned = |seen: &Vec<(String, String)>| {
                     let workers = seen.iter().filter(|(name, _)| !name.starts_with("abide-pinned"));
                     let mut cores: Vec<usize> = workers.filter_map(|(_, cores)| cores.parse().ok()).collect();

@@ -1,6 +1,7 @@
 //! Times the planner's candidates for a stencil on the device, in the order of the model's estimate.
 //!
-//! `candidates STENCIL SIZE DTYPE POLICY [HOW_MANY [CHUNKS_OF_HALO_AHEAD]]`, e.g. `candidates 2d5pt 2304x2304 f64 mixed 20`.
+//! `candidates STENCIL SIZE DTYPE POLICY [HOW_MANY [CHUNKS_OF_HALO_AHEAD]]`, e.g. `candidates 2d5pt 2304x2304
+//! f64 mixed 20`.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn main() -> Result<()> {
             format!("{} {compiled:?} {threads:?}", session.plan().summary()),
         ))
     };
-    let stepwise = backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
+    let stepwise =
+        backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
     match time(&stepwise) {
         Ok((rate, words)) => println!("{rate:8.1} GCells/s  {words}"),
         Err(error) => println!("failed: {error}"),

@@ -1,22 +1,22 @@
-//! Conjugate gradients on the systems of the target table: µs an iteration for every form of the method and cache policy, and for
-//! every layout that the planner considers.
+//! Conjugate gradients on the systems of the target table: µs an iteration for every form of the method and
+//! cache policy, and for every layout that the planner considers.
 //!
-//! `krylov [SYSTEM [ITERATIONS [METHOD]]]`: systems whose name contains `SYSTEM`, by default all; another method, such as `gmres:50`. Without
-//! a device: the layouts for an H200, and the compiler's report of each.
+//! `krylov [SYSTEM [ITERATIONS [METHOD]]]`: systems whose name contains `SYSTEM`, by default all; another
+//! method, such as `gmres:50`. Without a device: the layouts for an H200, and the compiler's report of each.
 
 use std::ops::ControlFlow;
 
 use abide_core::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
-    GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions, SolvePlan,
-    SolverError,
+    GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions,
+    SolvePlan, SolverError,
 };
 use abide_core::sparse::{Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Result, Shape};
 use abide_cuda::{CudaBackend, Nvrtc, fit_solver, target};
 
-/// A symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed: most columns are
-/// near the diagonal, some anywhere.
+/// A symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed: most
+/// columns are near the diagonal, some anywhere.
 fn skewed(rows: usize, entries: usize) -> Result<Matrix> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut all = Triplets::new(rows, rows)?;
@@ -47,8 +47,8 @@ fn matrix_free(extents: &[usize]) -> Result<Matrix> {
     Ok(GridOperator::new(stencil, Shape::new(extents)?, boundaries, DType::F64)?.into())
 }
 
-/// A system of the table: its name, how it is made, and the µs an iteration that must be reached and that are hoped for, where
-/// there are any.
+/// A system of the table: its name, how it is made, and the µs an iteration that must be reached and that are
+/// hoped for, where there are any.
 type System = (&'static str, fn() -> Result<Matrix>, Option<[f64; 2]>);
 
 /// `like` a matrix of a collection: random, of its size.
@@ -70,7 +70,8 @@ fn methods() -> [Method; 3] {
     [Method::Cg, Method::SingleReductionCg, Method::PipelinedCg(PipelinedCg::default())]
 }
 
-/// The median and the spread of µs an iteration of five runs, and what a run to convergence says of its residual.
+/// The median and the spread of µs an iteration of five runs, and what a run to convergence says of its
+/// residual.
 fn measured(
     backend: &CudaBackend,
     matrix: &Matrix,
@@ -85,10 +86,16 @@ fn measured(
     for _ in 0..6 {
         let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;
         // No tolerance is met: what is timed is the iteration.
-        let parameters =
-            Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::default() };
+        let parameters = Parameters {
+            relative: 0.0,
+            absolute: 0.0,
+            iterations,
+            stagnation: None,
+            ..Parameters::default()
+        };
         let outcome = session.solve(&b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
-        // Recurrences may end by breaking down once the residual is exhausted; the iterations until then count.
+        // Recurrences may end by breaking down once the residual is exhausted; the iterations until then
+        // count.
         let report = match &outcome {
             Ok(report) => report,
             Err(error) => match error.report() {
@@ -139,7 +146,8 @@ fn main() -> Result<()> {
     };
     for (name, make, targets) in SYSTEMS.into_iter().filter(|(name, ..)| name.contains(&wanted)) {
         let matrix = make()?;
-        let goal = targets.map_or_else(String::new, |[must, hoped]| format!("; must {must} µs, go for {hoped} µs"));
+        let goal =
+            targets.map_or_else(String::new, |[must, hoped]| format!("; must {must} µs, go for {hoped} µs"));
         println!("\n{name}: {} rows, {} entries{goal}", matrix.rows(), matrix.nonzeros());
         let line = |words: &str, plan: Result<SolvePlan>, options: &SolveOptions| {
             let said = plan.map_err(SolverError::from).and_then(|plan| match &backend {

@@ -1,15 +1,18 @@
 //! Compiles streaming kernels of given configurations, and times them where there is a device.
 //!
-//! `streams STENCIL SIZE DTYPE FORM…`, a configuration as `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g.
-//! `streams 2d5pt 8352x8352 f64 8,1,1,4,0,5,0,8,2`. Without configurations: those that the planner finds best. `BOUNDARY` names
-//! another boundary than the stencil's own, `MANY` how many of the planner's; with `QUICK` nothing is compared.
+//! `streams STENCIL SIZE DTYPE FORM…`, a configuration as
+//! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g. `streams 2d5pt 8352x8352 f64
+//! 8,1,1,4,0,5,0,8,2`. Without configurations: those that the planner finds best. `BOUNDARY` names another
+//! boundary than the stencil's own, `MANY` how many of the planner's; with `QUICK` nothing is compared.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use abide_core::plan::streaming::warp::{Configuration, plan_configuration};
 use abide_core::plan::{Execution, Options, streaming_plans};
-use abide_core::{Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue};
+use abide_core::{
+    Array, Backend, Boundaries, DeviceSpec, Error, Plan, Problem, Result, Shape, Start, catalogue,
+};
 use abide_cuda::{CudaBackend, Nvrtc, report_as_planned, target};
 
 fn configuration(text: &str) -> Result<Configuration> {
@@ -126,20 +129,27 @@ fn main() -> Result<()> {
         let rate = (shape.cells() as u64 * many) as f64 / seconds[repeats / 2] / 1e9;
         Ok((rate, after, session.plan().clone()))
     };
-    let stepwise = backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
+    let stepwise =
+        backend.plan(&problem, &Options { execution: Execution::Stepwise, ..Options::default() })?;
     let steps = 29;
     let (rate, expected, _) = run(&stepwise, steps, 1)?;
     println!("{stencil} {size} {dtype}: stepwise {rate:.1} GCells/s");
     let spilled = spilled.into_inner().unwrap_or_else(PoisonError::into_inner);
     for (plan, spills) in plans.iter().zip(spilled) {
         if spills > 0 {
-            println!("{} spills {spills}", plan.warp_streaming().map_or(String::new(), |s| words(&s.configuration())));
+            println!(
+                "{} spills {spills}",
+                plan.warp_streaming().map_or(String::new(), |s| words(&s.configuration()))
+            );
             continue;
         }
         match run(plan, steps, if quick { 1 } else { 3 }) {
             Ok((rate, got, plan)) => {
                 let same = got.iter().zip(&expected).all(|(a, b)| a.same_bits(b));
-                let c = plan.compiled.iter().map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
+                let c = plan
+                    .compiled
+                    .iter()
+                    .map(|c| format!("{} registers {} spilled", c.registers, c.spill_bytes));
                 println!(
                     "{rate:8.1} of {:8.1} {} {} {} shared {}",
                     shape.cells() as f64 / plan.estimated_seconds / 1e9,

@@ -10,7 +10,8 @@ use crate::nvrtc::{Cubin, Nvrtc};
 
 /// Compiles, or finds what the same compiler made of the same text, target and options before.
 ///
-/// The cache is a convenience: where it cannot be read or written the kernel is compiled anew, and nothing is lost.
+/// The cache is a convenience: where it cannot be read or written the kernel is compiled anew, and nothing is
+/// lost.
 pub fn compile(nvrtc: &Nvrtc, text: &str, target: &str, options: &[&str]) -> Result<Cubin> {
     let key = key(&[&format!("{:?} {target} {options:?}\n", nvrtc.version()), text]);
     let folder = folder("kernels");

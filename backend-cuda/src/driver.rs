@@ -17,8 +17,8 @@ fn unavailable(reason: impl Into<String>) -> Error {
 
 /// The number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device.
 pub fn device_count() -> Result<usize> {
-    // SAFETY: opens the vendor's driver library, which runs nothing of consequence when opened. Every other call into
-    // cudarc panics where the library is missing, so this one comes first.
+    // SAFETY: opens the vendor's driver library, which runs nothing of consequence when opened. Every other
+    // call into cudarc panics where the library is missing, so this one comes first.
     if !unsafe { cudarc::driver::sys::is_culib_present() } {
         return Err(unavailable("the NVIDIA driver's library libcuda.so is not installed"));
     }
@@ -40,7 +40,8 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
             "choose one of those that `abide devices` lists",
         ));
     }
-    let context = CudaContext::new(ordinal).map_err(|e| unavailable(format!("device {ordinal} does not open: {e}")))?;
+    let context =
+        CudaContext::new(ordinal).map_err(|e| unavailable(format!("device {ordinal} does not open: {e}")))?;
     // SAFETY: one stream uses each allocation, and it is synchronised before memory is freed.
     unsafe { context.disable_event_tracking() };
     let spec = ask(&context).map_err(during("asking for the device's attributes"))?;
@@ -54,8 +55,8 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     Ok((context, spec))
 }
 
-/// The driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: that of its interface, and that of the kernel's
-/// module where the system tells it.
+/// The driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: that of its interface, and that of the
+/// kernel's module where the system tells it.
 pub(crate) fn version() -> String {
     let mut number = 0;
     // SAFETY: a context is open, so the library is there; the call writes one integer.
@@ -74,7 +75,8 @@ pub(crate) fn version() -> String {
 /// The number in the line of `/proc/driver/nvidia/version` that begins with `NVRM version:`.
 fn module_version(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.strip_prefix("NVRM version:"))?;
-    let is_number = |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    let is_number =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
     line.split_whitespace().find(is_number)
 }
 
@@ -85,12 +87,14 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
     let clock = number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? as f64 * 1e3;
     let memory_clock = number(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? as f64 * 1e3;
     let bus_bits = number(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)? as f64;
-    let f64_ratio = number(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?.max(1) as f64;
+    let f64_ratio =
+        number(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?.max(1) as f64;
     let memory_bytes = context.total_mem()? as u64;
     // Lanes of f32 a multiprocessor: 128 but for Volta, Turing and A100.
     let lanes = if matches!((major, minor), (7, _) | (8, 0)) { 64.0 } else { 128.0 };
     let clocks = clock * multiprocessors as f64;
-    // Double data rate: two transfers a memory clock. The last-level cache is not told; it is taken by generation.
+    // Double data rate: two transfers a memory clock. The last-level cache is not told; it is taken by
+    // generation.
     let memory_bandwidth = 2.0 * memory_clock * bus_bits / 8.0;
     let l2_per_clock = if major >= 9 { 21.0 } else { 32.0 };
     Ok(DeviceSpec {
@@ -127,7 +131,8 @@ mod tests {
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build  (dvs-builder@U22-I3)\n\
                     GCC version:  gcc version 12.3.0 (Ubuntu 12.3.0-1ubuntu1~22.04)\n";
         assert_eq!(module_version(open), Some("580.82.07"));
-        let closed = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n";
+        let closed =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n";
         assert_eq!(module_version(closed), Some("535.54.03"));
         assert_eq!(module_version("GCC version: 12.3.0"), None);
     }

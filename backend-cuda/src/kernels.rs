@@ -20,9 +20,9 @@ pub fn target(device: &DeviceSpec) -> String {
     format!("sm_{major}{minor}")
 }
 
-/// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent one, of plans
-/// with fewer planes in registers, halving the interval between what fits and what does not, to an eighth of what was
-/// planned; for a streaming one, of other configurations.
+/// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent
+/// one, of plans with fewer planes in registers, halving the interval between what fits and what does not, to
+/// an eighth of what was planned; for a streaming one, of other configurations.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -46,10 +46,13 @@ pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
         }
         return Ok(noted(best, 0));
     }
-    let Some(persistent) = plan.persistent().filter(|persistent| best.2 > 0 && persistent.planes_registers > 0) else {
+    let Some(persistent) =
+        plan.persistent().filter(|persistent| best.2 > 0 && persistent.planes_registers > 0)
+    else {
         return Ok(noted(best, 0));
     };
-    let (planned, finest) = (persistent.planes_registers, persistent.chunk.max(persistent.planes_registers / 8));
+    let (planned, finest) =
+        (persistent.planes_registers, persistent.chunk.max(persistent.planes_registers / 8));
     let (mut fits, mut spills) = (None, planned);
     while spills - fits.unwrap_or(0) > finest || fits.is_none() {
         let planes = (fits.unwrap_or(0) + spills) / 2 / persistent.chunk * persistent.chunk;
@@ -70,12 +73,15 @@ fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
 /// The most streams that are compiled in search of one that does not spill.
 const STREAMS_TRIED: usize = 8;
 
-/// Streams of other configurations, the one of the least estimate first; as deep as `plan` where its depth was asked for.
+/// Streams of other configurations, the one of the least estimate first; as deep as `plan` where its depth
+/// was asked for.
 fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
     let asked = plan.warp_streaming().is_some_and(|stream| stream.depth_asked);
     let depth = if asked { Depth::Steps(plan.depth) } else { Depth::Auto };
     let options = Options { depth, ..Options::default() };
-    let shape = |plan: &Plan| plan.warp_streaming().map(|stream| Configuration { waves: 0, ..stream.configuration() });
+    let shape = |plan: &Plan| {
+        plan.warp_streaming().map(|stream| Configuration { waves: 0, ..stream.configuration() })
+    };
     let mut shapes = vec![shape(plan)];
     // That plans can be made is known: one was.
     let all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
@@ -110,7 +116,8 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     pub fn load(context: &Arc<CudaContext>, cubin: Cubin) -> Result<Kernels> {
-        let module = context.load_module(Ptx::from_binary(cubin.image)).map_err(during("loading a kernel"))?;
+        let module =
+            context.load_module(Ptx::from_binary(cubin.image)).map_err(during("loading a kernel"))?;
         Ok(Kernels { module })
     }
 
@@ -135,7 +142,8 @@ pub fn report_as_planned(problem: &Problem, plan: &Plan, target: &str) -> Result
     Ok(compile(&Nvrtc::open()?, problem, plan, target)?.report)
 }
 
-/// The compiler's report of the kernels that run for a plan, without a device, for any target the compiler knows.
+/// The compiler's report of the kernels that run for a plan, without a device, for any target the compiler
+/// knows.
 pub fn report(problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<Compiled>> {
     Ok(fit(&Nvrtc::open()?, problem, plan, target)?.0.compiled)
 }

@@ -1,13 +1,13 @@
 //! The CUDA backend: kernels generated from a plan, compiled at run time, cached on disk by content.
 //!
-//! A stepwise session launches one kernel per stage and replays them from a graph: the baseline. A persistent session
-//! launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as the plan says stays in
-//! registers and shared memory from step to step. The kernels are in `abide-shaders`.
+//! A stepwise session launches one kernel per stage and replays them from a graph: the baseline. A persistent
+//! session launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as
+//! the plan says stays in registers and shared memory from step to step. The kernels are in `abide-shaders`.
 //!
 //! A linear solver is one persistent kernel, too: `krylov` has them.
 //!
-//! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the device (`tune`),
-//! and the fastest is kept on disk (`abide-cache`).
+//! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the
+//! device (`tune`), and the fastest is kept on disk (`abide-cache`).
 //!
 //! Nothing of CUDA is needed to build or load this crate; without a driver [`CudaBackend::new`] is
 //! [`abide_core::Error::Unavailable`], with the reason. Arithmetic and roots have the bits of the CPU's.
@@ -108,8 +108,9 @@ impl Backend for CudaBackend {
     }
 }
 
-/// Every execution, cache policy and several depths that this backend runs, for tests that try them all: as the planner
-/// plans them, whatever tuning found. A streaming kernel may refuse a problem, with [`abide_core::Error::Limit`].
+/// Every execution, cache policy and several depths that this backend runs, for tests that try them all: as
+/// the planner plans them, whatever tuning found. A streaming kernel may refuse a problem, with
+/// [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };

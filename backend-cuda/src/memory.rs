@@ -57,15 +57,21 @@ impl Fields {
             let second = if problem.program.is_written(field) { allocate()? } else { first.clone() };
             buffers.push([first, second]);
         }
-        let mut all =
-            Fields { problem: problem.clone(), context: context.clone(), stream, buffers, current: vec![0; fields] };
+        let mut all = Fields {
+            problem: problem.clone(),
+            context: context.clone(),
+            stream,
+            buffers,
+            current: vec![0; fields],
+        };
         for (field, array) in values.iter().enumerate() {
             all.write(field, array)?;
         }
         Ok(all)
     }
 
-    /// The device's addresses of the current and the next buffer of every field, in the order of the kernels' `Buffers`.
+    /// The device's addresses of the current and the next buffer of every field, in the order of the kernels'
+    /// `Buffers`.
     pub fn pointers(&self, flipped: &[bool]) -> Vec<u64> {
         let address = |field: usize, next: usize| {
             let turn = self.current[field] ^ usize::from(flipped[field]) ^ next;
@@ -78,8 +84,9 @@ impl Fields {
     /// Which fields have changed buffers after `steps` steps, or after the first `stages` stages of one.
     pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {
         let all = self.problem.program.stages();
-        let count =
-            |field: usize, stages: usize| all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64;
+        let count = |field: usize, stages: usize| {
+            all[..stages].iter().filter(|s| s.writes.contains(&field)).count() as u64
+        };
         let odd = |field| (count(field, all.len()) * (steps % 2) + count(field, stages)) % 2 == 1;
         (0..self.buffers.len()).map(odd).collect()
     }
@@ -102,9 +109,12 @@ impl Fields {
     fn pointer(&self, field: usize) -> Result<sys::CUdeviceptr> {
         match self.buffers.get(field) {
             Some(pair) => Ok(pair[self.current[field]].device_ptr(&self.stream).0),
-            None => {
-                Err(Error::limit("number of a field", field, self.buffers.len() - 1, "use one of the program's fields"))
-            }
+            None => Err(Error::limit(
+                "number of a field",
+                field,
+                self.buffers.len() - 1,
+                "use one of the program's fields",
+            )),
         }
     }
 
@@ -113,7 +123,8 @@ impl Fields {
         let from = self.pointer(field)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell; the stream is waited for before it is used.
+        // SAFETY: the array has a value of this type for each cell; the stream is waited for before it is
+        // used.
         unsafe { self.copy(Way::ToHost, host, from) }.map_err(during("reading a field"))?;
         self.stream.synchronize().map_err(during("reading a field"))?;
         Ok(array)
@@ -129,16 +140,19 @@ impl Fields {
         check_field(&self.problem, &self.problem.program.fields()[field], array)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for before it can go.
+        // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for
+        // before it can go.
         unsafe { self.copy(Way::ToDevice, host, to) }.map_err(during("writing a field"))?;
         self.stream.synchronize().map_err(during("writing a field"))
     }
 
-    /// Copies a field between the host, where rows follow each other, and a buffer, where they are a pitch apart.
+    /// Copies a field between the host, where rows follow each other, and a buffer, where they are a pitch
+    /// apart.
     ///
     /// # Safety
     ///
-    /// `host` has room for all cells until the stream has done this; it is not written on the way to the device.
+    /// `host` has room for all cells until the stream has done this; it is not written on the way to the
+    /// device.
     unsafe fn copy(&self, way: Way, host: *mut c_void, device: sys::CUdeviceptr) -> Result<(), DriverError> {
         let [planes, rows, row] = self.problem.shape.padded();
         let bytes = self.problem.dtype.bytes();

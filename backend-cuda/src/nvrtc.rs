@@ -8,7 +8,8 @@ use abide_core::plan::Compiled;
 use abide_core::{Error, Result};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY, Symbol};
 
-/// The environment variable that names a folder with `libnvrtc.so.*` and its builtins, searched before the system.
+/// The environment variable that names a folder with `libnvrtc.so.*` and its builtins, searched before the
+/// system.
 pub const FOLDER_VARIABLE: &str = "ABIDE_NVRTC";
 
 type Program = *mut c_void;
@@ -17,7 +18,14 @@ type Status = c_int;
 /// The compiler's functions, with the signatures of `nvrtc.h`.
 struct Api {
     create: Symbol<
-        unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, *const c_void, *const c_void) -> Status,
+        unsafe extern "C" fn(
+            *mut Program,
+            *const c_char,
+            *const c_char,
+            c_int,
+            *const c_void,
+            *const c_void,
+        ) -> Status,
     >,
     compile: Symbol<unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status>,
     log_size: Symbol<unsafe extern "C" fn(Program, *mut usize) -> Status>,
@@ -66,11 +74,13 @@ impl Nvrtc {
         };
         let source = c_string(text)?;
         let architecture = format!("--gpu-architecture={target}");
-        let all = options.iter().copied().chain([architecture.as_str(), "-default-device", "--ptxas-options=-v"]);
+        let all =
+            options.iter().copied().chain([architecture.as_str(), "-default-device", "--ptxas-options=-v"]);
         let options: Vec<CString> = all.map(c_string).collect::<Result<_>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
         let mut program = Handle { api: self.0, program: std::ptr::null_mut() };
-        // SAFETY: the strings outlive the call, there are no headers, and the handle is destroyed by its owner.
+        // SAFETY: the strings outlive the call, there are no headers, and the handle is destroyed by its
+        // owner.
         let status = unsafe {
             (self.0.create)(
                 &mut program.program,
@@ -128,7 +138,8 @@ impl Handle {
         Nvrtc(self.api).check("asking a size", unsafe { size(self.program, &mut length) })?;
         let mut bytes = vec![0u8; length];
         // SAFETY: the caller's promise; the buffer is as long as the compiler asked for.
-        Nvrtc(self.api).check("reading the result", unsafe { get(self.program, bytes.as_mut_ptr().cast()) })?;
+        let status = unsafe { get(self.program, bytes.as_mut_ptr().cast()) };
+        Nvrtc(self.api).check("reading the result", status)?;
         Ok(bytes)
     }
 }
@@ -152,7 +163,9 @@ fn load() -> std::result::Result<Api, String> {
         }
     }
     let system = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
-    for name in system.map(PathBuf::from).into_iter().chain([PathBuf::from("/usr/local/cuda/lib64/libnvrtc.so")]) {
+    for name in
+        system.map(PathBuf::from).into_iter().chain([PathBuf::from("/usr/local/cuda/lib64/libnvrtc.so")])
+    {
         match open_library(&name).and_then(|library| bind(vec![library])) {
             Ok(api) => return Ok(api),
             Err(reason) => tried.push(reason),
@@ -172,7 +185,8 @@ fn load_folder(folder: &Path) -> std::result::Result<Api, String> {
         let matches = |f: &&PathBuf| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix));
         files.iter().find(matches).cloned()
     };
-    let library = named("libnvrtc.so").ok_or_else(|| format!("{}: no libnvrtc.so there", folder.display()))?;
+    let library =
+        named("libnvrtc.so").ok_or_else(|| format!("{}: no libnvrtc.so there", folder.display()))?;
     // The compiler opens its builtins by bare name; opened before, they are found wherever they lie.
     let builtins = named("libnvrtc-builtins.so").map(|path| open_library(&path)).transpose()?;
     let library = open_library(&library)?;
@@ -181,7 +195,8 @@ fn load_folder(folder: &Path) -> std::result::Result<Api, String> {
 
 fn open_library(path: &Path) -> std::result::Result<Library, String> {
     // SAFETY: the vendor's libraries run nothing of consequence when opened.
-    unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_GLOBAL) }.map_err(|e| format!("{}: {e}", path.display()))
+    unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_GLOBAL) }
+        .map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Looks the functions up in the last of `libraries`.
@@ -219,7 +234,8 @@ fn read_report(log: &str, target: &str) -> Vec<Compiled> {
             report.push(Compiled { kernel, target: target.to_owned(), registers: 0, spill_bytes: 0 });
             spill_bytes = 0;
         } else if line.contains("bytes spill stores") {
-            spill_bytes = number_before(line, " bytes spill stores").max(number_before(line, " bytes spill loads"));
+            spill_bytes =
+                number_before(line, " bytes spill stores").max(number_before(line, " bytes spill loads"));
         } else if line.contains(": Used ")
             && let Some(last) = report.last_mut()
         {
@@ -246,8 +262,12 @@ mod tests {
             ptxas info    : Function properties for stage_0\n    \
             520 bytes stack frame, 516 bytes spill stores, 644 bytes spill loads\n\
             ptxas info    : Used 168 registers, used 1 barriers, 384 bytes cmem[0]\n";
-        let expected =
-            Compiled { kernel: "stage_0".to_owned(), target: "sm_90".to_owned(), registers: 168, spill_bytes: 644 };
+        let expected = Compiled {
+            kernel: "stage_0".to_owned(),
+            target: "sm_90".to_owned(),
+            registers: 168,
+            spill_bytes: 644,
+        };
         assert_eq!(read_report(log, "sm_90"), vec![expected]);
     }
 }

@@ -31,7 +31,8 @@ impl Persistent {
         };
         let function = kernels.function(cuda::PERSISTENT_ENTRY, persistent.shared_bytes)?;
         let threads = persistent.threads_per_block() as u32;
-        // Blocks wait for each other: all of them must be on the device at once, or the kernel would never end.
+        // Blocks wait for each other: all of them must be on the device at once, or the kernel would never
+        // end.
         let resident = function
             .occupancy_max_active_blocks_per_multiprocessor(threads, persistent.shared_bytes, None)
             .map_err(during("asking for the occupancy"))? as usize
@@ -44,12 +45,20 @@ impl Persistent {
                 "use --execution stepwise, or another cache policy",
             ));
         }
-        let flags =
-            fields.stream.alloc_zeros::<u8>(persistent.blocks * FLAG_BYTES).map_err(during("allocating flags"))?;
+        let flags = fields
+            .stream
+            .alloc_zeros::<u8>(persistent.blocks * FLAG_BYTES)
+            .map_err(during("allocating flags"))?;
         // All blocks count on one flag where all wait for all.
-        let counted = if persistent.synchronisation == Synchronisation::Grid { persistent.blocks as u64 } else { 1 };
+        let counted =
+            if persistent.synchronisation == Synchronisation::Grid { persistent.blocks as u64 } else { 1 };
         let a_step = counted * fields.problem.program.stages().len() as u64;
-        Ok(Persistent { function, plan: persistent, flags, most_steps: u64::from(u32::MAX / 2) / a_step.max(1) })
+        Ok(Persistent {
+            function,
+            plan: persistent,
+            flags,
+            most_steps: u64::from(u32::MAX / 2) / a_step.max(1),
+        })
     }
 }
 
@@ -77,8 +86,8 @@ impl Launcher for Persistent {
             (&raw mut flags).cast(),
             (&raw mut count).cast(),
         ];
-        // SAFETY: the kernel takes Buffers and Parameters by value, the flags' address and the steps, in this order and
-        // layout; the call copies them. Co-residency was checked when the session was opened.
+        // SAFETY: the kernel takes Buffers and Parameters by value, the flags' address and the steps, in this
+        // order and layout; the call copies them. Co-residency was checked when the session was opened.
         unsafe {
             result::launch_cooperative_kernel(
                 self.function.cu_function(),

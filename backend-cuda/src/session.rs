@@ -19,7 +19,8 @@ pub(crate) trait Launcher: Send {
     /// The most steps of one launch.
     fn most_steps(&self) -> u64;
 
-    /// What must be done before `steps` steps can be launched and is no part of the run: the clock does not see it.
+    /// What must be done before `steps` steps can be launched and is no part of the run: the clock does not
+    /// see it.
     fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
 
     /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields.
@@ -36,9 +37,10 @@ pub(crate) fn launcher(
     Ok(match plan.schedule {
         Schedule::Persistent(_) => Box::new(Persistent::new(plan, fields, kernels)?),
         Schedule::WarpStreaming(_) => Box::new(Streaming::new(plan, kernels, nvrtc)?),
-        Schedule::Stepwise(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) | Schedule::Cpu(_) => {
-            Box::new(Stepwise::new(plan, kernels)?)
-        }
+        Schedule::Stepwise(_)
+        | Schedule::Overlapped(_)
+        | Schedule::PortableStreaming(_)
+        | Schedule::Cpu(_) => Box::new(Stepwise::new(plan, kernels)?),
     })
 }
 

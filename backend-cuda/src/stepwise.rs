@@ -15,7 +15,8 @@ use crate::session::Launcher;
 /// Steps of a graph; even, so that every field is back in the buffer it started from.
 pub(crate) const GRAPH_STEPS: u64 = 32;
 
-/// A recording of [`GRAPH_STEPS`] steps, and what it was recorded with: it holds addresses and parameters by value.
+/// A recording of [`GRAPH_STEPS`] steps, and what it was recorded with: it holds addresses and parameters by
+/// value.
 struct Recording {
     addresses: Vec<u64>,
     parameters: Vec<u8>,
@@ -30,7 +31,8 @@ pub(crate) struct Stepwise {
     recording: Option<Recording>,
 }
 
-// SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling thread first.
+// SAFETY: the graph is used through `&mut self` alone, and the session binds the context to the calling
+// thread first.
 unsafe impl Send for Stepwise {}
 
 impl Stepwise {
@@ -55,9 +57,11 @@ impl Stepwise {
         for step in 0..steps {
             for (stage, (function, shared)) in self.stages.iter().enumerate() {
                 let mut buffers = fields.pointers(&fields.flips(step, stage));
-                let mut arguments: [*mut c_void; 2] = [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
-                // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have their layout and
-                // are copied by the call. The grid covers the domain and the kernel checks its bounds.
+                let mut arguments: [*mut c_void; 2] =
+                    [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
+                // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have
+                // their layout and are copied by the call. The grid covers the domain and the kernel checks
+                // its bounds.
                 unsafe {
                     result::launch_kernel(
                         function.cu_function(),
@@ -76,9 +80,12 @@ impl Stepwise {
 
     fn record(&self, fields: &Fields, parameters: &mut [u8]) -> Result<CudaGraph> {
         let stream = &fields.stream;
-        stream.begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).map_err(during("recording a graph"))?;
+        stream
+            .begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+            .map_err(during("recording a graph"))?;
         let launched = self.launch_each(fields, parameters, GRAPH_STEPS);
-        let graph = stream.end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
+        let graph =
+            stream.end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
         launched?;
         let graph = graph.map_err(during("recording a graph"))?;
         graph.ok_or_else(|| Error::device("cuda", "recording a graph", "the recording is empty"))

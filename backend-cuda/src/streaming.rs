@@ -21,8 +21,8 @@ struct Pass {
     stream: WarpStreaming,
 }
 
-/// A launch per pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of one step,
-/// whose kernels are compiled when first needed.
+/// A launch per pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of
+/// one step, whose kernels are compiled when first needed.
 pub(crate) struct Streaming {
     plan: Plan,
     nvrtc: Arc<Nvrtc>,
@@ -61,13 +61,14 @@ impl Streaming {
         }
         let Some(stream) = self.plan.warp_streaming() else { return Ok(()) };
         let configuration = Configuration { depth: self.depth(number) as usize, ..stream.configuration() };
-        let shallower = plan_configuration(&fields.problem, &self.plan.device, &configuration).ok_or_else(|| {
-            Error::invalid(
-                format!("a pass of {} steps", configuration.depth),
-                "it does not fit the device",
-                "use another --depth",
-            )
-        })?;
+        let shallower =
+            plan_configuration(&fields.problem, &self.plan.device, &configuration).ok_or_else(|| {
+                Error::invalid(
+                    format!("a pass of {} steps", configuration.depth),
+                    "it does not fit the device",
+                    "use another --depth",
+                )
+            })?;
         let (plan, cubin) =
             kernels::fit(&self.nvrtc, &fields.problem, &shallower, &kernels::target(&self.plan.device))?;
         let loaded = Kernels::load(&fields.context, cubin)?;
@@ -100,9 +101,11 @@ impl Launcher for Streaming {
             let depth = pass.stream.depth as u64;
             while left >= depth {
                 let mut buffers = fields.pointers(&fields.flips(0, 0));
-                let mut arguments: [*mut c_void; 2] = [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
-                // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have their layout and
-                // are copied by the call. A block for every share, as the kernel's constants say.
+                let mut arguments: [*mut c_void; 2] =
+                    [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
+                // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have
+                // their layout and are copied by the call. A block for every share, as the kernel's constants
+                // say.
                 unsafe {
                     result::launch_kernel(
                         pass.function.cu_function(),

@@ -15,8 +15,9 @@ pub(crate) struct Timer {
 
 impl Timer {
     pub fn new(fields: &Fields) -> Result<Timer> {
-        let event =
-            || fields.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(during("making an event"));
+        let event = || {
+            fields.context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(during("making an event"))
+        };
         Ok(Timer { start: event()?, stop: event()? })
     }
 

@@ -1,4 +1,5 @@
-//! Tuning: plans around the planner's own choice, compiled side by side and timed one after another; the fastest is kept.
+//! Tuning: plans around the planner's own choice, compiled side by side and timed one after another; the
+//! fastest is kept.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,8 +39,8 @@ fn repeats(tune: Tune) -> usize {
     if tune == Tune::Full { 5 } else { 3 }
 }
 
-/// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own choice, as the
-/// options ask.
+/// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own
+/// choice, as the options ask.
 pub(crate) fn plan(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Plan> {
     let own = abide_core::plan::plan(problem, &backend.device, options)?;
     // A launch per stage leaves nothing to choose.
@@ -50,7 +51,12 @@ pub(crate) fn plan(backend: &CudaBackend, problem: &Problem, options: &Options) 
     tuning(backend, problem, options, &driver).plan(own, || measure(backend, problem, options))
 }
 
-fn tuning<'a>(backend: &'a CudaBackend, problem: &'a Problem, options: &'a Options, driver: &'a str) -> Tuning<'a> {
+fn tuning<'a>(
+    backend: &'a CudaBackend,
+    problem: &'a Problem,
+    options: &'a Options,
+    driver: &'a str,
+) -> Tuning<'a> {
     Tuning { winners: &backend.winners, device: &backend.device, driver, problem, options }
 }
 
@@ -61,8 +67,8 @@ impl Tuner for CudaBackend {
     }
 }
 
-/// Compiles the plans worth trying and times those that do not spill, the planner's own choice in any case, until the
-/// budget is used up. The caller sees to it that nothing else is timed meanwhile.
+/// Compiles the plans worth trying and times those that do not spill, the planner's own choice in any case,
+/// until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
 fn measure(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let plans = neighbours(problem, &backend.device, options)?;
     let compiled = compile_all(&backend.nvrtc, problem, &plans, &target(&backend.device));
@@ -98,7 +104,8 @@ fn measure(backend: &CudaBackend, problem: &Problem, options: &Options) -> Resul
         rows.push(row);
     }
     drop(stand);
-    // Memory is given back to the system when the device is idle: the session that follows may need all of it.
+    // Memory is given back to the system when the device is idle: the session that follows may need all of
+    // it.
     let _ = backend.context.synchronize();
     tuning(backend, problem, options, &backend.driver()).keep(&rows);
     Ok(rows)
@@ -117,7 +124,8 @@ fn brief(error: &Error) -> String {
 /// Compiles plans on as many threads as there are cores; the first is the planner's own choice.
 fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -> Vec<Result<(Plan, Cubin)>> {
     let compile = |number: usize, plan: &Plan| {
-        // A stream that spills is left out here; a session would open another in its place, and so does the own choice.
+        // A stream that spills is left out here; a session would open another in its place, and so does the
+        // own choice.
         if number == 0 || plan.warp_streaming().is_none() {
             return fit(nvrtc, problem, plan, target);
         }
@@ -148,8 +156,8 @@ struct Stand<'a> {
     backend: &'a CudaBackend,
     fields: Fields,
     parameters: Vec<u8>,
-    /// What the fields hold at the beginning of each plan's runs: the program's own start, so that values are of the kind
-    /// that it is made for.
+    /// What the fields hold at the beginning of each plan's runs: the program's own start, so that values are
+    /// of the kind that it is made for.
     start: Vec<Array>,
     timer: Timer,
     is_warm: bool,
@@ -208,8 +216,8 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// More steps than `steps`, which took `seconds`: about as many as a timed run needs, in whole passes, and in whole graphs
-/// where there are so many.
+/// More steps than `steps`, which took `seconds`: about as many as a timed run needs, in whole passes, and in
+/// whole graphs where there are so many.
 fn longer(steps: u64, seconds: f64, pass: u64) -> u64 {
     let factor = (1.2 * RUN_SECONDS / seconds.max(1e-7)).clamp(2.0, 1000.0);
     let wanted = (steps as f64 * factor) as u64;
@@ -237,7 +245,10 @@ mod tests {
             assert!(rounds <= 4, "{rounds} rounds");
             // No longer than needed, but for the least that can be run.
             let whole = (GRAPH_STEPS * pass) as f64 * a_step;
-            assert!(steps as f64 * a_step <= (1.25 * RUN_SECONDS + whole).max(pass as f64 * a_step), "{steps}");
+            assert!(
+                steps as f64 * a_step <= (1.25 * RUN_SECONDS + whole).max(pass as f64 * a_step),
+                "{steps}"
+            );
             assert!(steps < GRAPH_STEPS * pass || steps.is_multiple_of(GRAPH_STEPS * pass));
         }
     }

@@ -15,8 +15,8 @@ use abide_cuda::{CudaBackend, variants};
 use common::present;
 use parallel::each;
 
-/// The calls of a run: one of a single step, and one that has passes of the plan's depth and of all that remainders are left
-/// to, each half as deep as the one before; `least` steps in all.
+/// The calls of a run: one of a single step, and one that has passes of the plan's depth and of all that
+/// remainders are left to, each half as deep as the one before; `least` steps in all.
 fn calls(depth: u32, least: u64) -> [u64; 2] {
     let passes = std::iter::successors(Some(u64::from(depth)), |depth| Some(depth / 2));
     [1, passes.take_while(|&depth| depth > 0).sum::<u64>().max(least - 1)]
@@ -31,11 +31,13 @@ struct Compared {
     wrong: Vec<String>,
 }
 
-/// Compares the fields on the device with the reference's. The depths of streaming kernels, which take longest to compile,
-/// take turns: two of five a problem.
+/// Compares the fields on the device with the reference's. The depths of streaming kernels, which take
+/// longest to compile, take turns: two of five a problem.
 fn compare(backend: &CudaBackend, turn: usize, problem: &Problem, least: u64) -> Result<Compared> {
     let start: Vec<Array> = (0..problem.program.fields().len())
-        .map(|f| Start::Random { seed: 11 + f as u64, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype))
+        .map(|f| {
+            Start::Random { seed: 11 + f as u64, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype)
+        })
         .collect::<Result<_>>()?;
     let mut plans = Vec::new();
     for (number, options) in variants().into_iter().enumerate() {
@@ -63,7 +65,8 @@ fn compare(backend: &CudaBackend, turn: usize, problem: &Problem, least: u64) ->
         for (field, expected) in expected.iter().enumerate() {
             let got = session.read(field)?;
             if problem.program.is_exact() && !got.same_bits(expected) {
-                let first = (0..got.len()).find(|&i| got.get(i).map(f64::to_bits) != expected.get(i).map(f64::to_bits));
+                let first = (0..got.len())
+                    .find(|&i| got.get(i).map(f64::to_bits) != expected.get(i).map(f64::to_bits));
                 found.wrong.push(format!(
                     "{} {} {} {} field {field} {} {} {:?}, {steps} steps: {} ulp, first at {:?}\n    {}",
                     problem.program.name(),
@@ -93,7 +96,8 @@ fn sizes(dimensions: usize) -> Vec<Vec<usize>> {
 
 fn boundaries() -> Vec<Boundaries> {
     let mixed = "z-=mirror,z+=constant=0.25,y-=fixed,y+=mirror,x-=constant=0.5,x+=fixed";
-    let all = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.3)].map(Boundaries::all);
+    let all =
+        [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.3)].map(Boundaries::all);
     all.into_iter().chain(Boundaries::parse(mixed, Boundary::Fixed)).collect()
 }
 
@@ -127,7 +131,8 @@ fn every_entry_has_the_references_bits() {
             let program: Arc<Program> = Arc::new(entry.program(dimensions).unwrap());
             for (number, extents) in sizes(dimensions).iter().enumerate() {
                 let all = boundaries();
-                // Every size meets two boundaries and, by turns, both types; every boundary meets every entry.
+                // Every size meets two boundaries and, by turns, both types; every boundary meets every
+                // entry.
                 for turn in [number, number + 2] {
                     let dtype = if (number + turn / 5) % 2 == 0 { DType::F64 } else { DType::F32 };
                     let shape = Shape::new(extents).unwrap();
@@ -144,7 +149,8 @@ fn every_entry_has_the_references_bits() {
     compare_all(&backend, problems, 7);
 }
 
-/// Large enough that every block has a full tile, registers and shared memory are all used, and tiles are uneven.
+/// Large enough that every block has a full tile, registers and shared memory are all used, and tiles are
+/// uneven.
 #[test]
 fn large_domains_have_the_references_bits() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };

@@ -1,10 +1,11 @@
 //! Kernels that run without a GPU: the generated text, compiled as C++, with every lane on its own.
 //!
-//! The files in `emulated/` give the words of CUDA a meaning on a CPU: each lane has a program counter of its own and runs
-//! until it meets others, in an order drawn at random; shared memory begins as no number, copies to it arrive late, at once
-//! or either, device memory has guards around it. The result is compared with the CPU's reference, bit for bit, over several
-//! blocks and windows. This finds wrong indices, missing barriers of a warp, a block and the grid, and reads of what was
-//! never written; it does not find missing fences, for memory is sequentially consistent here.
+//! The files in `emulated/` give the words of CUDA a meaning on a CPU: each lane has a program counter of its
+//! own and runs until it meets others, in an order drawn at random; shared memory begins as no number, copies
+//! to it arrive late, at once or either, device memory has guards around it. The result is compared with the
+//! CPU's reference, bit for bit, over several blocks and windows. This finds wrong indices, missing barriers
+//! of a warp, a block and the grid, and reads of what was never written; it does not find missing fences, for
+//! memory is sequentially consistent here.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -19,8 +20,8 @@ use abide_core::plan::persistent::Synchronisation;
 use abide_core::plan::streaming::warp;
 use abide_core::plan::{CachePolicy, persistent};
 use abide_core::{
-    Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape, Start,
-    Stencil, catalogue,
+    Array, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Program, Result, Scope, Shape,
+    Start, Stencil, catalogue,
 };
 
 use common::present;
@@ -65,8 +66,10 @@ impl Stencil for Star {
     fn define(&self, scope: &Scope<'_>) {
         let u = scope.field("u");
         let taps = [(0, -2), (0, -1), (0, 1), (0, 2), (1, -2), (1, -1), (1, 1), (1, 2)];
-        let weighted =
-            taps.into_iter().zip(1..).map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
+        let weighted = taps
+            .into_iter()
+            .zip(1..)
+            .map(|((axis, by), number)| u.along(axis, by) * (0.01 * f64::from(number)));
         scope.set("u", weighted.fold(u.here() * 0.5, |sum, tap| sum + tap));
     }
 }
@@ -181,7 +184,9 @@ impl Case {
     fn plan(&self, problem: &Problem) -> Result<Plan> {
         let mut device = DeviceSpec::preset("h200")?;
         device.multiprocessors = 1;
-        let none = || Error::invalid(format!("the configuration of {}", self.name), "it does not fit", "give another");
+        let none = || {
+            Error::invalid(format!("the configuration of {}", self.name), "it does not fit", "give another")
+        };
         match &self.plan {
             How::Streaming(configuration) => {
                 let plan = warp::plan_configuration(problem, &device, configuration).ok_or_else(none)?;
@@ -192,15 +197,20 @@ impl Case {
             }
             How::Persistent { configuration, multiprocessors, planes_registers, synchronisation, .. } => {
                 device.multiprocessors = *multiprocessors;
-                let plan = persistent::plan_configuration(problem, &device, CachePolicy::Mixed, configuration)
-                    .ok_or_else(none)?;
+                let plan =
+                    persistent::plan_configuration(problem, &device, CachePolicy::Mixed, configuration)
+                        .ok_or_else(none)?;
                 let plan = plan.with_planes_in_registers(problem, *planes_registers);
                 let persistent = plan.persistent().ok_or_else(none)?;
                 assert_eq!(
                     (persistent.planes_registers, persistent.synchronisation),
                     (*planes_registers, *synchronisation)
                 );
-                assert!(persistent.blocks > 1 && persistent.planes_shared > 0, "{}: {persistent:?}", self.name);
+                assert!(
+                    persistent.blocks > 1 && persistent.planes_shared > 0,
+                    "{}: {persistent:?}",
+                    self.name
+                );
                 Ok(plan)
             }
         }
@@ -229,7 +239,8 @@ impl Case {
         abide_cpu::reference::advance(&problem, &mut expected, self.steps()).map_err(said)?;
         let launch = Launch::compile(compiler, &problem, &plan, self.architecture, self.steps(), &text)?;
         for seed in SEEDS {
-            let result = launch.run(&start, &problem.parameters, seed).map_err(|why| format!("seed {seed}: {why}"))?;
+            let result =
+                launch.run(&start, &problem.parameters, seed).map_err(|why| format!("seed {seed}: {why}"))?;
             for (number, (expected, result)) in expected.iter().zip(&result).enumerate() {
                 let size = problem.dtype.bytes();
                 let pairs = expected.as_bytes().chunks(size).zip(result.chunks(size)).enumerate();
@@ -248,7 +259,8 @@ impl Case {
     }
 }
 
-/// Does something with each item, `AT_ONCE` at once; tests take turns. What is wrong with any is a failure that names all.
+/// Does something with each item, `AT_ONCE` at once; tests take turns. What is wrong with any is a failure
+/// that names all.
 fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -282,7 +294,11 @@ fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
         // Lanes read rows that other lanes of their warp have copied.
-        ("cube-narrow", "waits for the other warps'.\n            __syncwarp();", "waits for the other warps'."),
+        (
+            "cube-narrow",
+            "waits for the other warps'.\n            __syncwarp();",
+            "waits for the other warps'.",
+        ),
         // Warps read rows of others: those they have copied, and those they publish at each level, ...
         ("cube", "if constexpr (SYNCED) barrier();", ""),
         // ... or publish by turns in two halves, where stages lag.

@@ -1,4 +1,5 @@
-//! Solvers on the device: every method, preconditioner, cache policy and product against the reference, the same bits twice.
+//! Solvers on the device: every method, preconditioner, cache policy and product against the reference, the
+//! same bits twice.
 
 mod common;
 #[path = "common/parallel.rs"]
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abide_core::plan::krylov::{configurations, plan_krylov_configuration};
 use abide_core::solver::{
-    BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, Serial,
-    SolveCache, SolveOptions, SolverError,
+    BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report,
+    Serial, SolveCache, SolveOptions, SolverError,
 };
 use abide_core::sparse::{self, Triplets, hpcg, laplacian_2d, trefethen};
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Real, Shape};
@@ -64,20 +65,29 @@ fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Expecte
     let solve = |b: &[T]| {
         let mut m = options.preconditioner.build(&Serial, operator.clone())?;
         let mut x = vec![T::ZERO; b.len()];
-        options.method.solver::<T, Serial>().solve_on(&Serial, &operator, &mut m, b, &mut x, &parameters(matrix))
+        options.method.solver::<T, Serial>().solve_on(
+            &Serial,
+            &operator,
+            &mut m,
+            b,
+            &mut x,
+            &parameters(matrix),
+        )
     };
     let b = T::slice(&b).unwrap_or_default();
     let report = solve(b)?;
     if options.method != Method::BiCgStab {
         return Ok(Expected { report, slack: 2 });
     }
-    // BiCGStab's count hangs on roundings: for the Laplacian here the reference itself takes 203 to 254 iterations where b
-    // differs in last places. Four deviations of such runs, about the count that is at hand.
+    // BiCGStab's count hangs on roundings: for the Laplacian here the reference itself takes 203 to 254
+    // iterations where b differs in last places. Four deviations of such runs, about the count that is at
+    // hand.
     let ulp = if matrix.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let counts: Vec<f64> = (0..16)
         .map(|seed| {
             let mut random = fastrand::Rng::with_seed(seed);
-            let near = b.iter().map(|&b| T::from_f64(b.to_f64() * if random.bool() { 1.0 + ulp } else { 1.0 }));
+            let near =
+                b.iter().map(|&b| T::from_f64(b.to_f64() * if random.bool() { 1.0 + ulp } else { 1.0 }));
             solve(&near.collect::<Vec<T>>()).map(|report| report.iterations as f64)
         })
         .collect::<Result<_, _>>()?;
@@ -118,7 +128,8 @@ fn check(
             seen += 1;
             ControlFlow::Continue(())
         };
-        let report = session.solve(&b, &mut x, &parameters(matrix), observe).map_err(|error| error.to_string())?;
+        let report =
+            session.solve(&b, &mut x, &parameters(matrix), observe).map_err(|error| error.to_string())?;
         Ok((report, x))
     };
     let ((first, x), (second, y)) = (solve()?, solve()?);
@@ -127,7 +138,10 @@ fn check(
     }
     let Expected { report: expected, slack } = expected;
     if first.iterations.abs_diff(expected.iterations) > *slack {
-        return Err(format!("{} iterations, the reference takes {} ± {slack}", first.iterations, expected.iterations));
+        return Err(format!(
+            "{} iterations, the reference takes {} ± {slack}",
+            first.iterations, expected.iterations
+        ));
     }
     // The residual of what came back, by the reference's product.
     let wide = matrix.cast(DType::F64).map_err(|error| error.to_string())?;
@@ -184,7 +198,11 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
         // Jacobi's method does not converge on all of them: then the device says the same.
         let expected = match expected(&options) {
             Ok(expected) => expected,
-            Err(SolverError::Stagnation { .. } | SolverError::NotConverged { .. } | SolverError::NotFinite { .. }) => {
+            Err(
+                SolverError::Stagnation { .. }
+                | SolverError::NotConverged { .. }
+                | SolverError::NotFinite { .. },
+            ) => {
                 return;
             }
             Err(error) => return run(&preconditioner, Err(error.to_string())),
@@ -196,7 +214,9 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
             }
             return;
         }
-        for cache in [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed] {
+        for cache in
+            [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
+        {
             let options = SolveOptions { cache, ..options };
             let outcome = backend
                 .plan_solve(matrix, &options)
@@ -215,7 +235,8 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let matrix: Matrix = laplacian_2d(83, 79, DType::F64).unwrap().into();
     let options = SolveOptions::default();
-    let mut session = backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
+    let mut session =
+        backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
     let b = right(&matrix);
     let zeros = || Array::zeros(DType::F64, matrix.rows()).unwrap();
     let go_on = &mut |_: usize, _: f64| ControlFlow::Continue(());
@@ -249,8 +270,10 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
     }
     let indefinite: Matrix = entries.into_csr().unwrap().into();
     let b = right(&indefinite);
-    for method in
-        Method::all().into_iter().filter(Method::needs_definite).filter(|method| method.name().starts_with("cg"))
+    for method in Method::all()
+        .into_iter()
+        .filter(Method::needs_definite)
+        .filter(|method| method.name().starts_with("cg"))
     {
         let options = SolveOptions::with_method(method);
         let plan = backend.plan_solve(&indefinite, &options).unwrap();
@@ -276,7 +299,8 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
     }
     // Stopped within a cycle, x is the iterate of the last residual that the device made.
     let options = SolveOptions::with_method(Method::Gmres(Gmres { restart: 1000 }));
-    let mut session = backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
+    let mut session =
+        backend.open_solver(&matrix, &backend.plan_solve(&matrix, &options).unwrap(), &options).unwrap();
     let (b, mut x) = (right(&matrix), zeros());
     let stop = &mut |iteration: usize, _: f64| {
         if iteration == 100 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -293,19 +317,27 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
 #[test]
 fn a_batch_solves_as_its_systems_do_alone() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
-    for (method, preconditioner) in [(Method::Cg, Preconditioning::Jacobi), (Method::BiCgStab, Preconditioning::None)] {
+    for (method, preconditioner) in
+        [(Method::Cg, Preconditioning::Jacobi), (Method::BiCgStab, Preconditioning::None)]
+    {
         let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
         let matrix: Matrix = laplacian_2d(23, 21, DType::F64).unwrap().into();
-        let rights: Vec<Array> =
-            (0..1000).map(|n| Array::from_fn(DType::F64, 483, |i| ((i * 13 + n * 7) % 19) as f64 - 9.0)).collect();
-        let mut solutions: Vec<Array> = rights.iter().map(|_| Array::zeros(DType::F64, 483).unwrap()).collect();
+        let rights: Vec<Array> = (0..1000)
+            .map(|n| Array::from_fn(DType::F64, 483, |i| ((i * 13 + n * 7) % 19) as f64 - 9.0))
+            .collect();
+        let mut solutions: Vec<Array> =
+            rights.iter().map(|_| Array::zeros(DType::F64, 483).unwrap()).collect();
         // One that is 0 is solved at once.
         let zero = Array::zeros(DType::F64, 483).unwrap();
         let mut systems: Vec<BatchSystem<'_>> = rights
             .iter()
             .zip(&mut solutions)
             .enumerate()
-            .map(|(number, (b, x))| BatchSystem { matrix: &matrix, b: if number == 17 { &zero } else { b }, x })
+            .map(|(number, (b, x))| BatchSystem {
+                matrix: &matrix,
+                b: if number == 17 { &zero } else { b },
+                x,
+            })
             .collect();
         let parameters = Parameters { relative: 1e-9, ..Parameters::default() };
         let reports = backend.solve_batch(&mut systems, &options, &parameters).unwrap();

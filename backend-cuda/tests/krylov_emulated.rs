@@ -1,7 +1,9 @@
-//! Solvers' kernels that run without a GPU: the generated text as C++, every lane on its own, several blocks together.
+//! Solvers' kernels that run without a GPU: the generated text as C++, every lane on its own, several blocks
+//! together.
 //!
-//! As in `emulated.rs`; each run is compared with the reference solver: as many iterations give or take 2, a true residual below
-//! the threshold, and the same bits whatever the order of the lanes and however many launches the iterations are cut into.
+//! As in `emulated.rs`; each run is compared with the reference solver: as many iterations give or take 2, a
+//! true residual below the threshold, and the same bits whatever the order of the lanes and however many
+//! launches the iterations are cut into.
 #![cfg(target_os = "linux")]
 
 #[path = "emulated/cases.rs"]
@@ -29,12 +31,15 @@ use systems::{hub, wind};
 fn solvers_agree_with_the_reference_without_a_gpu() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let only = std::env::var("ABIDE_CASE").ok();
-    let chosen: Vec<Case> =
-        cases().into_iter().filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name))).collect();
+    let chosen: Vec<Case> = cases()
+        .into_iter()
+        .filter(|case| only.as_ref().is_none_or(|name| case.name.contains(name)))
+        .collect();
     solver::all(&chosen, |case| case.check(&compiler).map_err(|why| format!("{}: {why}", case.name)));
 }
 
-/// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual does.
+/// In f32, with a dense row, the recurrences of pipelined CG meet the threshold long before the true residual
+/// does.
 #[test]
 fn recurrences_that_lose_the_residual_start_anew() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
@@ -52,7 +57,10 @@ fn recurrences_that_lose_the_residual_start_anew() {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
         if outcome.status != 1 || outcome.true_residual > bound {
-            return Err(format!("status {}, {:e} where {bound:e} is wanted", outcome.status, outcome.true_residual));
+            return Err(format!(
+                "status {}, {:e} where {bound:e} is wanted",
+                outcome.status, outcome.true_residual
+            ));
         }
         if case.compile(&compiler, &[])?.run(2, 2)? != outcome {
             return Err("other bits in launches of 2 iterations".to_owned());
@@ -68,8 +76,8 @@ fn recurrences_that_lose_the_residual_start_anew() {
     });
 }
 
-/// Without a threshold that can be met, what ends a run is the energy that its iterations take off: the same iteration as the reference's,
-/// however the launches are cut.
+/// Without a threshold that can be met, what ends a run is the energy that its iterations take off: the same
+/// iteration as the reference's, however the launches are cut.
 #[test]
 fn energies_below_rounding_end_a_run() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
@@ -82,7 +90,12 @@ fn energies_below_rounding_end_a_run() {
             shared: None,
         },
         right: Array::from_fn(DType::F64, 99, |i| ((i * 7) % 11) as f64 - 4.0),
-        parameters: Parameters { relative: 0.0, iterations: 2000, stagnation: Some(60), ..Parameters::default() },
+        parameters: Parameters {
+            relative: 0.0,
+            iterations: 2000,
+            stagnation: Some(60),
+            ..Parameters::default()
+        },
     });
     solver::all(&ends, |end| {
         let ended = solver::reference(&end.case.matrix, &end.case.options, &end.right, &end.parameters)?.0;
@@ -130,7 +143,13 @@ fn cycles_end_as_the_reference_ends_them() {
         end("overflow", entries(7, (0..7).map(|i| ((i + 1) % 7, i, 1e200))), 5, unit(7), parameters.clone()),
         // A limit in the middle of a cycle: x is the best of it so far.
         end("limit", plane.clone(), 6, random.clone(), Parameters { iterations: 9, ..parameters.clone() }),
-        end("first cycle", plane.clone(), 30, random.clone(), Parameters { iterations: 5, ..parameters.clone() }),
+        end(
+            "first cycle",
+            plane.clone(),
+            30,
+            random.clone(),
+            Parameters { iterations: 5, ..parameters.clone() },
+        ),
         // A residual that no iteration lowers for so long.
         end(
             "patience",
@@ -139,7 +158,8 @@ fn cycles_end_as_the_reference_ends_them() {
             unit(9),
             Parameters { stagnation: Some(4), ..parameters.clone() },
         ),
-        // The recurrence meets the threshold, and the true residual does not: another cycle, then the type is exhausted.
+        // The recurrence meets the threshold, and the true residual does not: another cycle, then the type is
+        // exhausted.
         end(
             "drift",
             wind([9, 11], DType::F32),
@@ -152,7 +172,9 @@ fn cycles_end_as_the_reference_ends_them() {
     // Between launches, within a cycle and at its end, x is the iterate whose residual was told last.
     let cuts: Vec<(End, usize)> =
         [5, 7, 10].map(|cut| (end("cut", plane.clone(), 6, random.clone(), parameters.clone()), cut)).into();
-    solver::all(&cuts, |(end, cut)| end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}")));
+    solver::all(&cuts, |(end, cut)| {
+        end.check_cut(&compiler, *cut).map_err(|why| format!("cut at {cut}: {why}"))
+    });
 }
 
 #[test]
@@ -167,7 +189,9 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
                 .map(move |(column, value)| value + if column == row { shift as f64 } else { 0.0 })
                 .collect::<Vec<_>>()
         });
-        Csr::new(99, plain.offsets().clone(), plain.indices().to_vec(), Array::F64(values.collect())).unwrap().into()
+        Csr::new(99, plain.offsets().clone(), plain.indices().to_vec(), Array::F64(values.collect()))
+            .unwrap()
+            .into()
     };
     let matrices: Vec<Matrix> = (0..5).map(matrix).collect();
     let kinds = [
@@ -182,7 +206,8 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
-        // Every block's sum, and every block's part of the exchanged vector, must be there before they are read.
+        // Every block's sum, and every block's part of the exchanged vector, must be there before they are
+        // read.
         (
             "cg-sliced",
             "while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {",
@@ -194,13 +219,15 @@ fn defects_are_found() {
         ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
         // Nor is one set of sums.
         ("pipelined-grid", "const unsigned half = (sums++ & 1) * REDUCED;", "const unsigned half = 0;"),
-        // Results of a product that several threads have made are seen by others after a barrier of the block.
+        // Results of a product that several threads have made are seen by others after a barrier of the
+        // block.
         (
             "single-cluster",
             "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
             "else merged(team, entries, offsets, x, y);",
         ),
-        // A piece of a spread row needs the block's part of the vector, and the parts that its warps have made of it;
+        // A piece of a spread row needs the block's part of the vector, and the parts that its warps have
+        // made of it;
         (
             "spread-cg-polynomial",
             "__syncthreads();                                 // the block's part of the vector is there",

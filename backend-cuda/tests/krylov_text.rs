@@ -61,7 +61,9 @@ fn every_method_compiles_without_spills() {
     // Cycles of many iterations, and several rows per thread.
     let long = Method::Gmres(Gmres { restart: 200 });
     for (number, device) in devices.iter().enumerate() {
-        for matrix in [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)] {
+        for matrix in
+            [Matrix::from(laplacian_2d(700, 501, DType::F64).unwrap()), stencil(&[1000, 999], DType::F32)]
+        {
             let preconditioner = Preconditioning::ALL[(3 + number) % 4];
             let options = SolveOptions { method: long, preconditioner, cache: SolveCache::Auto };
             runs.push(("cycles of 200", matrix, options, device.clone()));
@@ -70,7 +72,8 @@ fn every_method_compiles_without_spills() {
     let wrong = Mutex::new(Vec::new());
     each(&runs, |(name, matrix, options, device)| {
         let plan = plan_krylov(matrix, device, options).unwrap();
-        let words = format!("{name}, {}, {} {}, {}", device.name, options.method, options.preconditioner, plan.cache);
+        let words =
+            format!("{name}, {}, {} {}, {}", device.name, options.method, options.preconditioner, plan.cache);
         match fit_solver(&nvrtc, matrix, &plan, options, &target(device), false) {
             Ok((plan, cubin)) => {
                 let (report, layout) = (&cubin.report[0], plan.krylov().unwrap());
@@ -115,6 +118,10 @@ fn batches_compile_without_spills() {
         println!("{}: {:?}; {}", options.method, cubin.report, layout.describe());
         assert_eq!(cubin.report[0].spill_bytes, 0);
         // Several systems share a multiprocessor.
-        assert!(layout.threads <= 256 && layout.regions.total * 4 <= device.shared_bytes, "{}", layout.regions.total);
+        assert!(
+            layout.threads <= 256 && layout.regions.total * 4 <= device.shared_bytes,
+            "{}",
+            layout.regions.total
+        );
     });
 }

@@ -1,6 +1,7 @@
 //! Small runs of each family of kernels, for NVIDIA's compute-sanitizer to watch.
 //!
-//! `gpu/run.sh --sanitize` runs each test below under its tools; each by itself is a quick test of its kernels.
+//! `gpu/run.sh --sanitize` runs each test below under its tools; each by itself is a quick test of its
+//! kernels.
 
 mod common;
 
@@ -12,8 +13,8 @@ use abide_cuda::CudaBackend;
 
 use common::present;
 
-/// Uneven domains of one to three axes, one and several fields, one and two stages, every boundary; each larger than a
-/// window or tile.
+/// Uneven domains of one to three axes, one and several fields, one and two stages, every boundary; each
+/// larger than a window or tile.
 const PROBLEMS: [(&str, &[usize], DType, Boundary); 9] = [
     ("1d3pt", &[3001], DType::F64, Boundary::Fixed),
     ("2d5pt", &[61, 301], DType::F32, Boundary::Fixed),
@@ -52,7 +53,11 @@ fn watch(ways: &[Options], least: usize) -> Result<()> {
                 abide_cpu::reference::advance(&problem, &mut expected, steps)?;
             }
             for (field, expected) in expected.iter().enumerate() {
-                assert!(session.read(field)?.same_bits(expected), "{name} {dtype} field {field}: {}", plan.summary());
+                assert!(
+                    session.read(field)?.same_bits(expected),
+                    "{name} {dtype} field {field}: {}",
+                    plan.summary()
+                );
             }
             println!("{name} {} {dtype} {boundary}: {}", problem.shape, session.plan().summary());
             runs += 1;
@@ -80,7 +85,10 @@ fn stepwise() -> Result<()> {
 #[ignore = "for compute-sanitizer: gpu/run.sh --sanitize"]
 fn persistent() -> Result<()> {
     let policies = [CachePolicy::None, CachePolicy::Shared, CachePolicy::Registers, CachePolicy::Mixed];
-    watch(&policies.map(|cache| Options { execution: Execution::Persistent, cache, ..OWN }), 2 * PROBLEMS.len())
+    watch(
+        &policies.map(|cache| Options { execution: Execution::Persistent, cache, ..OWN }),
+        2 * PROBLEMS.len(),
+    )
 }
 
 #[test]

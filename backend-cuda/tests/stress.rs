@@ -1,5 +1,5 @@
-//! Many thousand steps of every protocol by which blocks share a domain, on random domains: a race that shows once in a
-//! million steps must show here.
+//! Many thousand steps of every protocol by which blocks share a domain, on random domains: a race that shows
+//! once in a million steps must show here.
 //!
 //! Run where there is a device: `cargo test --release -p abide-cuda --test stress -- --ignored --nocapture`.
 
@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use abide_core::plan::{CachePolicy, Depth, Execution, Options, Schedule, Synchronisation, Tune};
 use abide_core::plan::{persistent_plans, plan, streaming_plans};
-use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start};
+use abide_core::{
+    Array, Backend, Boundaries, Boundary, DType, DeviceSpec, Error, Plan, Problem, Result, Shape, Start,
+};
 use abide_cpu::CpuBackend;
 use abide_cuda::CudaBackend;
 use fastrand::Rng;
@@ -43,9 +45,14 @@ fn calls(rng: &mut Rng) -> Vec<u64> {
     calls
 }
 
-/// The plans under test: the planner's own and random ones, under both ways to wait and several depths. What the planner
-/// refuses is left out.
-fn plans(device: &DeviceSpec, problem: &Problem, number: usize, rng: &mut Rng) -> Result<Vec<(String, Plan)>> {
+/// The plans under test: the planner's own and random ones, under both ways to wait and several depths. What
+/// the planner refuses is left out.
+fn plans(
+    device: &DeviceSpec,
+    problem: &Problem,
+    number: usize,
+    rng: &mut Rng,
+) -> Result<Vec<(String, Plan)>> {
     let able = |plan: Result<Plan>| match plan {
         Ok(plan) => Ok(Some(plan)),
         Err(Error::Limit { .. }) => Ok(None),
@@ -71,7 +78,9 @@ fn plans(device: &DeviceSpec, problem: &Problem, number: usize, rng: &mut Rng) -
     }
     for depth in [Depth::Auto, Depth::Steps(rng.u32(1..=8))] {
         let options = Options { execution: Execution::Streaming, depth, ..own };
-        plans.extend(able(plan(problem, device, &options))?.map(|plan| ("streaming, planned".to_owned(), plan)));
+        plans.extend(
+            able(plan(problem, device, &options))?.map(|plan| ("streaming, planned".to_owned(), plan)),
+        );
         let random = streaming_plans(problem, device, &options).ok().and_then(|all| pick(all, rng));
         plans.extend(random.map(|plan| ("streaming, random".to_owned(), plan)));
     }
@@ -125,7 +134,10 @@ fn difference(problem: &Problem, calls: &[u64], a: &[Vec<Array>], b: &[Vec<Array
     let after: u64 = calls[..=call].iter().sum();
     let at = cells.first().map(|&first| problem.shape.cell(first));
     let name = &problem.program.fields()[field];
-    Some(format!("after {after} steps (calls {calls:?}) {} cells of {name} differ, first {at:?}", cells.len()))
+    Some(format!(
+        "after {after} steps (calls {calls:?}) {} cells of {name} differ, first {at:?}",
+        cells.len()
+    ))
 }
 
 /// What came of a domain.
@@ -146,7 +158,8 @@ fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
     let mut tally = Tally::default();
     let stepwise = Options { execution: Execution::Stepwise, tune: Tune::Off, ..Options::default() };
     let expected = run(backend, &problem, &backend.plan(&problem, &stepwise)?, &start, &calls)?;
-    let finite = |states: &[Array]| states.iter().all(|array| array.to_f64().iter().all(|value| value.is_finite()));
+    let finite =
+        |states: &[Array]| states.iter().all(|array| array.to_f64().iter().all(|value| value.is_finite()));
     tally.finite += usize::from(expected.last().is_some_and(|states| finite(states)));
     if problem.shape.cells() <= CELLS_ON_CPU {
         let cpu = CpuBackend::new();
@@ -163,7 +176,9 @@ fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
             Ok(got) => {
                 tally.runs[protocol(&plan)] += 1;
                 let how = difference(&problem, &calls, &got, &expected);
-                tally.wrong.extend(how.map(|how| format!("{words}\n    {what}: {how}\n    {}", plan.summary())));
+                tally
+                    .wrong
+                    .extend(how.map(|how| format!("{words}\n    {what}: {how}\n    {}", plan.summary())));
             }
             // The compiler may need more than the planner thought of a plan that it would not have chosen.
             Err(Error::Limit { .. }) if what.contains("random") => {}
@@ -173,7 +188,8 @@ fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
     Ok(tally)
 }
 
-/// The domains in progress, since when: what hangs must be told, for a kernel that waits for ever returns to nobody.
+/// The domains in progress, since when: what hangs must be told, for a kernel that waits for ever returns to
+/// nobody.
 #[derive(Default)]
 struct Watch(Mutex<BTreeMap<usize, Instant>>);
 
@@ -218,7 +234,8 @@ fn every_protocol_keeps_its_bits_for_thousands_of_steps() {
             let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stress(&backend, number)));
             watch.set(number, None);
             done.fetch_add(1, Ordering::Relaxed);
-            let failed = |why: String| Tally { wrong: vec![format!("domain {number}: {why}")], ..Tally::default() };
+            let failed =
+                |why: String| Tally { wrong: vec![format!("domain {number}: {why}")], ..Tally::default() };
             let found = match found {
                 Ok(found) => found.unwrap_or_else(|error| failed(error.to_string())),
                 Err(_) => failed("it panicked, see above".to_owned()),
@@ -242,7 +259,10 @@ fn every_protocol_keeps_its_bits_for_thousands_of_steps() {
     if here < DOMAINS {
         return;
     }
-    assert!([neighbours, grid, streaming].iter().all(|&runs| runs >= DOMAINS_EACH), "too few runs of a protocol");
+    assert!(
+        [neighbours, grid, streaming].iter().all(|&runs| runs >= DOMAINS_EACH),
+        "too few runs of a protocol"
+    );
     assert!(finite >= DOMAINS / 2 && on_cpu >= 5);
 }
 
@@ -284,8 +304,8 @@ fn a_lattice_forgets_no_difference() {
                 Array::F64(values) => values[middle] *= 1.001,
             }
             let plan = backend.plan(&problem, &Options::default()).unwrap();
-            let [a, b] =
-                [start, other].map(|start| run(&backend, &problem, &plan, &start, &[400]).unwrap()[0][0].to_f64());
+            let [a, b] = [start, other]
+                .map(|start| run(&backend, &problem, &plan, &start, &[400]).unwrap()[0][0].to_f64());
             let far = a.iter().zip(&b).filter(|(a, b)| (*a - *b).abs() > 1e-3).count();
             assert!(2 * far > a.len(), "{} {seed} {dtype}: {far} of {}", problem.program.name(), a.len());
         }
@@ -306,5 +326,8 @@ fn a_difference_is_found_where_it_first_shows() {
         values[9] = 2.0f32.next_up();
     }
     let told = difference(&problem, &[1, 4, 9], &a, &b).unwrap();
-    assert!(told.contains("after 5 steps") && told.contains("2 cells of w differ, first Some([0, 1, 2])"), "{told}");
+    assert!(
+        told.contains("after 5 steps") && told.contains("2 cells of w differ, first Some([0, 1, 2])"),
+        "{told}"
+    );
 }

@@ -31,7 +31,13 @@ fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<
     match plan(problem, device, options) {
         Ok(plan) => Some(plan),
         Err(error @ Error::Limit { .. }) if options.execution == Execution::Streaming => {
-            println!("{} {} {} on {}: {error}", problem.program.name(), problem.shape, problem.dtype, device.name);
+            println!(
+                "{} {} {} on {}: {error}",
+                problem.program.name(),
+                problem.shape,
+                problem.dtype,
+                device.name
+            );
             None
         }
         Err(error) => panic!("{} {:?}: {error}", problem.program.name(), options),
@@ -42,9 +48,11 @@ fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<
 fn every_entry_compiles_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
-    // Deep kernels take long to compile, those of lines some seconds: each entry has a deep one for one of the devices.
-    let depths =
-        |dimensions| [if dimensions == 1 { Depth::Steps(5) } else { Depth::Auto }, Depth::Steps(1), Depth::Steps(2)];
+    // Deep kernels take long to compile, those of lines some seconds: each entry has a deep one for one of
+    // the devices.
+    let depths = |dimensions| {
+        [if dimensions == 1 { Depth::Steps(5) } else { Depth::Auto }, Depth::Steps(1), Depth::Steps(2)]
+    };
     let (mut runs, mut turn) = (Vec::new(), 0);
     for entry in catalogue::entries() {
         for dimensions in entry.dimensions.clone() {
@@ -57,7 +65,8 @@ fn every_entry_compiles_for_every_architecture() {
                         .into_iter()
                         .enumerate()
                 {
-                    let dtype = if (turn + number / 2 + dimensions) % 2 == 0 { DType::F32 } else { DType::F64 };
+                    let dtype =
+                        if (turn + number / 2 + dimensions) % 2 == 0 { DType::F32 } else { DType::F64 };
                     let problem = problem(entry.name, extents, dtype, boundary);
                     let options = Options { execution, depth, ..Options::default() };
                     if let Some(plan) = planned(&problem, &device, &options) {
@@ -80,7 +89,8 @@ fn every_entry_compiles_for_every_architecture() {
     });
 }
 
-/// Full-size domains: planes in registers must really be in registers, on every architecture and in both types.
+/// Full-size domains: planes in registers must really be in registers, on every architecture and in both
+/// types.
 #[test]
 fn planes_in_registers_do_not_spill() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
@@ -109,12 +119,12 @@ fn planes_in_registers_do_not_spill() {
 
 /// The linear stencils whose rates are measured.
 const LINEAR: [&str; 13] = [
-    "2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt", "3d7pt", "3d13pt", "3d17pt",
-    "3d27pt", "poisson",
+    "2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt", "3d7pt", "3d13pt",
+    "3d17pt", "3d27pt", "poisson",
 ];
 
-/// Full-size domains: what a streaming kernel carries from plane to plane must fit the registers that its plan grants.
-/// Each stencil in both types, on two architectures that go round.
+/// Full-size domains: what a streaming kernel carries from plane to plane must fit the registers that its
+/// plan grants. Each stencil in both types, on two architectures that go round.
 #[test]
 fn streaming_plans_do_not_spill() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
@@ -129,7 +139,8 @@ fn streaming_plans_do_not_spill() {
             let dtype = [DType::F64, DType::F32][(number / devices.len() + turn) % 2];
             let problem = problem(name, extents, dtype, Boundary::Fixed);
             let options = Options { execution: Execution::Streaming, ..Options::default() };
-            let plan = plan(&problem, device, &options).unwrap_or_else(|error| panic!("{name} {dtype}: {error}"));
+            let plan =
+                plan(&problem, device, &options).unwrap_or_else(|error| panic!("{name} {dtype}: {error}"));
             plans.push((problem, plan));
         }
     }

@@ -29,7 +29,8 @@ fn files(folder: &Path) -> usize {
 
 fn start(problem: &Problem) -> Vec<Array> {
     let fields = 0..problem.program.fields().len();
-    let fill = |f| Start::Random { seed: 5 + f as u64, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
+    let fill =
+        |f| Start::Random { seed: 5 + f as u64, low: 0.1, high: 0.9 }.fill(&problem.shape, problem.dtype);
     fields.map(fill).collect::<Result<_>>().unwrap()
 }
 

@@ -1,17 +1,23 @@
 //! Times kernels of several steps of given configurations, and holds their results to a launch per stage.
 //!
-//! `configurations STENCIL SIZE DTYPE FORM…`. A configuration of windows is `windows:depth,threads z,y,x,cells z,y,x,double`, as in
-//! `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads y,x,cells y,x,ahead,barriers,shares`, as in
-//! `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without configurations: the best of both by their estimates. `BOUNDARY` names another
-//! boundary than the stencil's own, `MANY` how many of each family (12); with `QUICK` nothing is compared.
+//! `configurations STENCIL SIZE DTYPE FORM…`. A configuration of windows is `windows:depth,threads
+//! z,y,x,cells z,y,x,double`, as in `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads
+//! y,x,cells y,x,ahead,barriers,shares`, as in `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without
+//! configurations: the best of both by their estimates. `BOUNDARY` names another boundary than the stencil's
+//! own, `MANY` how many of each family (12); with `QUICK` nothing is compared.
 //!
-//! A line has the rate in GCells/s, the estimate, the largest difference from a launch per stage after 29 steps in units in
-//! the last place beside the promised bound, whether two cuts of a run have the same bits, and the configuration.
+//! A line has the rate in GCells/s, the estimate, the largest difference from a launch per stage after 29
+//! steps in units in the last place beside the promised bound, whether two cuts of a run have the same bits,
+//! and the configuration.
 
 use std::sync::Arc;
 
-use abide_core::plan::{Execution, Recipe, overlapped, overlapped_plans, portable_streaming_plans, streaming};
-use abide_core::{Array, Backend, Boundaries, Error, Options, Plan, Problem, Result, Shape, Start, catalogue};
+use abide_core::plan::{
+    Execution, Recipe, overlapped, overlapped_plans, portable_streaming_plans, streaming,
+};
+use abide_core::{
+    Array, Backend, Boundaries, Error, Options, Plan, Problem, Result, Shape, Start, catalogue,
+};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 
 /// Steps that are compared: no multiple of most depths.
@@ -19,14 +25,22 @@ const STEPS: u64 = 29;
 
 fn recipe(text: &str) -> Result<Recipe> {
     let unknown = || {
-        Error::invalid(format!("configuration `{text}`"), "it is none of windows or planes", "see the example's head")
+        Error::invalid(
+            format!("configuration `{text}`"),
+            "it is none of windows or planes",
+            "see the example's head",
+        )
     };
     let (family, numbers) = text.split_once(':').ok_or_else(unknown)?;
     let numbers: Vec<usize> = numbers.split(',').filter_map(|n| n.parse().ok()).collect();
     match (family, &numbers[..]) {
         ("windows", &[depth, tz, ty, tx, cz, cy, cx, double]) => {
-            let configuration =
-                overlapped::Configuration { depth, threads: [tz, ty, tx], cells: [cz, cy, cx], double: double > 0 };
+            let configuration = overlapped::Configuration {
+                depth,
+                threads: [tz, ty, tx],
+                cells: [cz, cy, cx],
+                double: double > 0,
+            };
             Ok(Recipe::Overlapped { configuration })
         }
         ("planes", &[depth, ty, tx, cy, cx, ahead, barriers, shares]) => {
@@ -36,7 +50,14 @@ fn recipe(text: &str) -> Result<Recipe> {
                 .find(|way| way.barriers() == barriers)
                 .ok_or_else(unknown)?;
             Ok(Recipe::PortableStreaming {
-                configuration: streaming::portable::Configuration { depth, threads, cells, ahead, handover, shares },
+                configuration: streaming::portable::Configuration {
+                    depth,
+                    threads,
+                    cells,
+                    ahead,
+                    handover,
+                    shares,
+                },
             })
         }
         _ => Err(unknown()),
@@ -61,7 +82,10 @@ fn words(plan: &Plan) -> String {
 
 /// The largest difference in units in the last place at the values' magnitude.
 fn difference(a: &[Array], b: &[Array], magnitude: f64) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY)).fold(0.0, f64::max)
+    a.iter()
+        .zip(b)
+        .map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY))
+        .fold(0.0, f64::max)
 }
 
 fn main() -> Result<()> {
@@ -87,7 +111,9 @@ fn main() -> Result<()> {
     }
     if configurations.is_empty() {
         let many = std::env::var("MANY").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
-        plans.extend(portable_streaming_plans(&problem, device, &options).unwrap_or_default().into_iter().take(many));
+        plans.extend(
+            portable_streaming_plans(&problem, device, &options).unwrap_or_default().into_iter().take(many),
+        );
         plans.extend(overlapped_plans(&problem, device, &options)?.into_iter().take(many));
     }
     let start = Start::Random { seed: 1, low: 0.0, high: 1.0 };
@@ -110,8 +136,9 @@ fn main() -> Result<()> {
         let depth = u64::from(plan.depth);
         session.advance(depth)?;
         let cells = shape.cells() as u64;
-        let many =
-            |seconds: f64, steps: u64| (((0.05 * steps as f64 / seconds) as u64).max(depth)).next_multiple_of(depth);
+        let many = |seconds: f64, steps: u64| {
+            (((0.05 * steps as f64 / seconds) as u64).max(depth)).next_multiple_of(depth)
+        };
         let first = session.advance(4 * depth)?;
         let steps = many(first, 4 * depth);
         let mut rates: Vec<f64> = Vec::new();
@@ -125,7 +152,11 @@ fn main() -> Result<()> {
     let expected = after(&stepwise, &[STEPS])?;
     let magnitude = fields.iter().chain(&expected).map(Array::magnitude).fold(0.5, f64::max);
     let bound = STEPS as f64 * ulp_bound_per_step_of(&problem, magnitude);
-    println!("{stencil} {size} {dtype} on {}: a launch a stage {:.1} GCells/s", device.name, rate(&stepwise)?);
+    println!(
+        "{stencil} {size} {dtype} on {}: a launch a stage {:.1} GCells/s",
+        device.name,
+        rate(&stepwise)?
+    );
     for plan in &plans {
         let line = || -> Result<String> {
             let got = after(plan, &[STEPS])?;

@@ -30,7 +30,8 @@ pub struct Adapter {
     pub f64: bool,
     /// Whether it tells the time at which work began and ended.
     pub timestamps: bool,
-    /// Threads of a subgroup, which can shuffle values; 0 where there is no such thing, or their number is not always the same.
+    /// Threads of a subgroup, which can shuffle values; 0 where there is no such thing, or their number is
+    /// not always the same.
     pub subgroup: usize,
     /// Bytes of workgroup memory of a workgroup.
     pub workgroup_bytes: usize,
@@ -43,7 +44,8 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// An adapter with the limits and features of it that are at hand: its own, or those of a device opened on it.
+    /// An adapter with the limits and features of it that are at hand: its own, or those of a device opened
+    /// on it.
     pub(crate) fn of(info: wgpu::AdapterInfo, limits: &wgpu::Limits, features: wgpu::Features) -> Adapter {
         let driver = [info.driver.as_str(), info.driver_info.as_str()].map(str::trim);
         Adapter {
@@ -55,33 +57,41 @@ impl Adapter {
                 wgpu::DeviceType::Other => "other",
             },
             // Browsers keep to themselves what there is.
-            name: if info.name.trim().is_empty() { "unnamed".to_owned() } else { info.name.trim().to_owned() },
+            name: if info.name.trim().is_empty() {
+                "unnamed".to_owned()
+            } else {
+                info.name.trim().to_owned()
+            },
             interface: info.backend.to_str().to_owned(),
             driver: driver.join(" ").trim().to_owned(),
             f64: features.contains(wgpu::Features::SHADER_F64),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-            subgroup: if features.contains(wgpu::Features::SUBGROUP) && info.subgroup_min_size == info.subgroup_max_size
+            subgroup: if features.contains(wgpu::Features::SUBGROUP)
+                && info.subgroup_min_size == info.subgroup_max_size
             {
                 info.subgroup_max_size as usize
             } else {
                 0
             },
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
-            workgroup_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x)
-                as usize,
+            workgroup_threads: limits
+                .max_compute_invocations_per_workgroup
+                .min(limits.max_compute_workgroup_size_x) as usize,
             buffer_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             buffers: limits.max_storage_buffers_per_shader_stage as usize,
         }
     }
 
-    /// Whether it is a program on the CPU that behaves as a device: right, but slower than Abide's own CPU backend.
+    /// Whether it is a program on the CPU that behaves as a device: right, but slower than Abide's own CPU
+    /// backend.
     pub fn is_software(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         let known = ["llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render driver"];
         self.kind == "software" || known.iter().any(|software| name.contains(software))
     }
 
-    /// The smaller, the better for a run: hardware before software, direct interfaces before OpenGL, discrete first.
+    /// The smaller, the better for a run: hardware before software, direct interfaces before OpenGL, discrete
+    /// first.
     fn rank(&self) -> (bool, bool, usize) {
         let kinds = ["discrete", "integrated", "virtual", "other", "software"];
         let kind = kinds.iter().position(|&kind| kind == self.kind).unwrap_or(kinds.len());
@@ -132,8 +142,8 @@ async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     list
 }
 
-/// Whether an OpenGL version is new enough that its shading language has compute shaders: 4.3, or ES 3.1. Some drivers of
-/// older versions claim them through an extension that no kernel can then be written in.
+/// Whether an OpenGL version is new enough that its shading language has compute shaders: 4.3, or ES 3.1.
+/// Some drivers of older versions claim them through an extension that no kernel can then be written in.
 fn has_compute_language(driver: &str) -> bool {
     let least = if driver.contains("OpenGL ES") { (3, 1) } else { (4, 3) };
     let words = driver.split(|c: char| !c.is_ascii_digit() && c != '.');
@@ -198,7 +208,10 @@ mod tests {
         ];
         list.sort_by_key(Adapter::rank);
         let titles: Vec<String> = list.iter().map(Adapter::title).collect();
-        assert_eq!(titles[..3], ["Some GPU (vulkan)", "Small GPU (vulkan)", "Some GPU (gl)"].map(str::to_owned));
+        assert_eq!(
+            titles[..3],
+            ["Some GPU (vulkan)", "Small GPU (vulkan)", "Some GPU (gl)"].map(str::to_owned)
+        );
         assert!(list[3..].iter().all(Adapter::is_software) && titles[5].contains("(gl)"));
         assert_eq!(position(&titles, None), Ok(0));
         assert_eq!(position(&titles, Some("2")), Ok(2));

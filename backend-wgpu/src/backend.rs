@@ -42,16 +42,21 @@ impl WgpuBackend {
         WgpuBackend::chosen(None).await
     }
 
-    /// The backend on the adapter of this number in [`adapters`](crate::adapters), or whose name contains this text (as in
-    /// `llvmpipe`, `rtx` or `(gl)`).
+    /// The backend on the adapter of this number in [`adapters`](crate::adapters), or whose name contains
+    /// this text (as in `llvmpipe`, `rtx` or `(gl)`).
     pub fn on(adapter: &str) -> Result<WgpuBackend> {
         block_on(WgpuBackend::chosen(Some(adapter)))
     }
 
-    /// The backend on a device that is open already, such as a window's, best with what [`device_descriptor`](crate::device_descriptor)
-    /// asks for. Who draws there finds the fields by [`Session::device_buffer`]: every submission ends with whole passes, so
-    /// what is drawn after it is the state after some step.
-    pub fn sharing(adapter: &wgpu::Adapter, device: &wgpu::Device, queue: &wgpu::Queue) -> Result<WgpuBackend> {
+    /// The backend on a device that is open already, such as a window's, best with what
+    /// [`device_descriptor`](crate::device_descriptor) asks for. Who draws there finds the fields by
+    /// [`Session::device_buffer`]: every submission ends with whole passes, so what is drawn after it is the
+    /// state after some step.
+    pub fn sharing(
+        adapter: &wgpu::Adapter,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+    ) -> Result<WgpuBackend> {
         let description = Adapter::of(adapter.get_info(), &device.limits(), device.features());
         block_on(WgpuBackend::on_device(Gpu::of(description, device.clone(), queue.clone())))
     }
@@ -85,7 +90,12 @@ impl WgpuBackend {
     }
 
     /// What [`Backend::open`] does, for a session whose steps can be awaited too.
-    pub async fn open_async(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<WgpuSession> {
+    pub async fn open_async(
+        &self,
+        problem: &Problem,
+        plan: &Plan,
+        fields: Vec<Array>,
+    ) -> Result<WgpuSession> {
         check_type(&self.gpu, problem.dtype)?;
         let kernels = wgsl::kernels(problem, plan)?;
         self.check(problem, &kernels)?;
@@ -104,14 +114,20 @@ impl WgpuBackend {
                 Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change))
             }
         };
-        within("bytes of parameters", uniform_bytes, limits.max_uniform_buffer_binding_size, "use fewer parameters")?;
+        within(
+            "bytes of parameters",
+            uniform_bytes,
+            limits.max_uniform_buffer_binding_size,
+            "use fewer parameters",
+        )?;
         for kernel in kernels {
             let bytes = problem.shape.cells().min(kernel.piece_cells) as u64 * problem.dtype.bytes() as u64;
             let change = "make the plan for this device, or choose a smaller size or f32";
             within("bytes of a field that are bound at once", bytes, self.spec.buffer_bytes, change)?;
             let stage = &kernel.name;
             let buffers =
-                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(..) | Binding::New(..))).count() as u64;
+                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(..) | Binding::New(..))).count()
+                    as u64;
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
             within(
@@ -126,7 +142,8 @@ impl WgpuBackend {
                 self.spec.shared_bytes_per_block as u64,
                 smaller,
             )?;
-            let change = "use fewer fields a stage, a smaller size where fields are split, or another backend";
+            let change =
+                "use fewer fields a stage, a smaller size where fields are split, or another backend";
             within(
                 &format!("buffers of fields that {stage} reads and writes"),
                 buffers,

@@ -28,8 +28,8 @@ pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     Ok(rate)
 }
 
-/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no room. By a kernel,
-/// for what drivers copy buffers with may be far slower.
+/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no
+/// room. By a kernel, for what drivers copy buffers with may be far slower.
 async fn measure(gpu: &Gpu) -> Result<f64> {
     let most: u64 = match gpu.adapter.interface.as_str() {
         _ if gpu.adapter.is_software() => 32 << 20,
@@ -52,10 +52,16 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
     };
     let kernel = wgsl::copy(bytes);
     let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, &kernel).await?;
-    let entries = [0, 1]
-        .map(|number| wgpu::BindGroupEntry { binding: number as u32, resource: pair[number].as_entire_binding() });
+    let entries = [0, 1].map(|number| wgpu::BindGroupEntry {
+        binding: number as u32,
+        resource: pair[number].as_entire_binding(),
+    });
     let bound = gpu.checked("binding buffers", || {
-        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries })
+        gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &layout,
+            entries: &entries,
+        })
     });
     let bound = bound.await?;
     let seconds = async |copies: u32| {
@@ -72,7 +78,8 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
         .await?;
         Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64())
     };
-    // The first also pays for clearing the buffers. Then so many a submission that its own cost does not count.
+    // The first also pays for clearing the buffers. Then so many a submission that its own cost does not
+    // count.
     seconds(1).await?;
     let mut copies = 1;
     while copies < MOST_COPIES && seconds(copies).await? < ENOUGH_SECONDS {

@@ -1,5 +1,5 @@
-//! A problem's fields on the device: one buffer for a field that never changes, two for one that does; each in pieces where the
-//! device binds none that holds it whole.
+//! A problem's fields on the device: one buffer for a field that never changes, two for one that does; each
+//! in pieces where the device binds none that holds it whole.
 
 use std::ops::Range;
 
@@ -23,8 +23,14 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Allocates a problem's fields, of which each pass of a round writes some, in pieces of so many cells at most.
-    pub async fn new(gpu: &Gpu, problem: &Problem, written: &[Vec<usize>], piece_cells: usize) -> Result<Fields> {
+    /// Allocates a problem's fields, of which each pass of a round writes some, in pieces of so many cells at
+    /// most.
+    pub async fn new(
+        gpu: &Gpu,
+        problem: &Problem,
+        written: &[Vec<usize>],
+        piece_cells: usize,
+    ) -> Result<Fields> {
         let program = &problem.program;
         let bytes = problem.shape.bytes(problem.dtype) as u64;
         let piece_bytes = problem.shape.cells().min(piece_cells).max(1) as u64 * problem.dtype.bytes() as u64;
@@ -47,8 +53,8 @@ impl Fields {
         Ok(Fields { pairs, piece_bytes, writes, staging: None })
     }
 
-    /// The buffers that hold a field's values after a number of rounds and of further writes within the next round, one after
-    /// the other.
+    /// The buffers that hold a field's values after a number of rounds and of further writes within the next
+    /// round, one after the other.
     pub fn pieces(&self, field: usize, rounds: u64, further: usize) -> &[wgpu::Buffer] {
         let flips = (rounds % 2) as usize * self.writes[field] + further;
         let pair = &self.pairs[field];
@@ -112,8 +118,13 @@ impl Fields {
         Ok(window)
     }
 
-    /// So many bytes of a field from `first` on, as far as a transfer and a piece go: the piece, where in it, and which bytes.
-    fn transfers(&self, first: u64, bytes: usize) -> impl Iterator<Item = (usize, u64, Range<usize>)> + use<> {
+    /// So many bytes of a field from `first` on, as far as a transfer and a piece go: the piece, where in it,
+    /// and which bytes.
+    fn transfers(
+        &self,
+        first: u64,
+        bytes: usize,
+    ) -> impl Iterator<Item = (usize, u64, Range<usize>)> + use<> {
         let (piece_bytes, mut done) = (self.piece_bytes, 0);
         std::iter::from_fn(move || {
             let (from, at) = (first + done as u64, (first + done as u64) % piece_bytes);
@@ -136,7 +147,8 @@ impl Fields {
         for (piece, at, range) in self.transfers(first, to.len()) {
             let (part, bytes) = (&mut to[range.clone()], range.len() as u64);
             gpu.checked("reading back", || {
-                let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                let mut encoder =
+                    gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 encoder.copy_buffer_to_buffer(&pieces[piece], at, staging, 0, bytes);
                 gpu.queue.submit([encoder.finish()]);
             })
@@ -154,7 +166,8 @@ fn bytes_mut(values: &mut Array) -> &mut [u8] {
     }
 }
 
-/// Copies the first `width` values of every row of `plane`, whose rows lie `pitch` apart, into `window` from `at` on.
+/// Copies the first `width` values of every row of `plane`, whose rows lie `pitch` apart, into `window` from
+/// `at` on.
 fn pick<T: Real>(plane: &Array, pitch: usize, width: usize, window: &mut Array, at: usize) {
     let (Some(from), Some(to)) = (T::slice(plane), T::slice_mut(window)) else { return };
     for (to, from) in to[at..].chunks_mut(width).zip(from.chunks(pitch)) {

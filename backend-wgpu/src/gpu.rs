@@ -1,7 +1,8 @@
 //! An open device whose every failure comes back as an error: wgpu panics on errors that nobody catches.
 //!
-//! Whatever needs an answer of the device is awaited, for in a browser nothing may block. Elsewhere a device answers only the
-//! thread that polls it, and the awaiting thread is the one that does, until the answer is there.
+//! Whatever needs an answer of the device is awaited, for in a browser nothing may block. Elsewhere a device
+//! answers only the thread that polls it, and the awaiting thread is the one that does, until the answer is
+//! there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,9 +25,11 @@ pub(crate) struct Gpu {
     fault: Arc<Mutex<Option<String>>>,
 }
 
-/// What a device is opened with: all of its adapter's limits, and the features that are used where it has them.
+/// What a device is opened with: all of its adapter's limits, and the features that are used where it has
+/// them.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
-    let mut wanted = wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
+    let mut wanted =
+        wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
     // Browsers want a directive before kernels that use it, which naga does not read.
     if cfg!(not(target_arch = "wasm32")) {
         wanted |= wgpu::Features::SUBGROUP;
@@ -57,13 +60,16 @@ impl Gpu {
         Ok(Gpu::of(description, device, queue))
     }
 
-    /// A device that is open already. What goes wrong on it without anybody's noticing is told here from now on.
+    /// A device that is open already. What goes wrong on it without anybody's noticing is told here from now
+    /// on.
     pub fn of(description: Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Gpu {
         let fault = Arc::new(Mutex::new(None));
         let uncaught = fault.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| report(&uncaught, error.to_string())));
         let lost = fault.clone();
-        device.set_device_lost_callback(move |_, message| report(&lost, format!("the device was lost: {message}")));
+        device.set_device_lost_callback(move |_, message| {
+            report(&lost, format!("the device was lost: {message}"))
+        });
         let limits = device.limits();
         Gpu { adapter: description, device, queue, limits, pipelines: Pipelines::default(), fault }
     }
@@ -89,14 +95,16 @@ impl Gpu {
         }
     }
 
-    /// Runs `call` and returns what it returns, and the errors of each kind that it caused, as they become known. The scopes
-    /// that catch them belong to this thread, and are gone before another task of it can open its own.
+    /// Runs `call` and returns what it returns, and the errors of each kind that it caused, as they become
+    /// known. The scopes that catch them belong to this thread, and are gone before another task of it can
+    /// open its own.
     fn scoped<T, F: FnOnce() -> T>(
         &self,
         operation: &str,
         call: F,
     ) -> (Result<T>, [impl Future<Output = Option<wgpu::Error>> + use<T, F>; 3]) {
-        let filters = [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+        let filters =
+            [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
         let [internal, memory, validation] = filters.map(|filter| self.device.push_error_scope(filter));
         let value = quiet(operation, call);
         // The last pushed is the first popped.
@@ -112,7 +120,11 @@ impl Gpu {
     }
 
     /// Runs `call`, which hands work to the queue and ends with a submission.
-    pub async fn submit(&self, operation: &str, call: impl FnOnce() -> wgpu::SubmissionIndex) -> Result<Submission> {
+    pub async fn submit(
+        &self,
+        operation: &str,
+        call: impl FnOnce() -> wgpu::SubmissionIndex,
+    ) -> Result<Submission> {
         self.checked(operation, || {
             let index = call();
             let (sender, done) = oneshot::channel();
@@ -144,8 +156,8 @@ impl Gpu {
         let value = match callback.try_recv().map_err(given_up)? {
             Some(value) => value,
             None => {
-                // Where sessions share the device, it may be called only after another's later submission, or by another's
-                // thread, a moment later.
+                // Where sessions share the device, it may be called only after another's later submission, or
+                // by another's thread, a moment later.
                 self.poll(operation, None)?;
                 callback.await.map_err(given_up)?
             }
@@ -153,7 +165,8 @@ impl Gpu {
         self.sound(operation).map(|()| value)
     }
 
-    /// Lets the device tell what it has done, once a submission is, or all are. In a browser it tells by itself, and later.
+    /// Lets the device tell what it has done, once a submission is, or all are. In a browser it tells by
+    /// itself, and later.
     fn poll(&self, operation: &str, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: submission, timeout: None };
         let polled = quiet(operation, || self.device.poll(wait))?;
@@ -175,7 +188,12 @@ impl Gpu {
     }
 
     /// Reads the first `bytes` of a buffer that can be mapped.
-    pub async fn map<T>(&self, buffer: &wgpu::Buffer, bytes: u64, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+    pub async fn map<T>(
+        &self,
+        buffer: &wgpu::Buffer,
+        bytes: u64,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
         let operation = "reading back";
         let (sender, receiver) = oneshot::channel();
         self.checked(operation, || {
@@ -197,12 +215,15 @@ fn report(fault: &Mutex<Option<String>>, message: String) {
     fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
 }
 
-/// Runs a call into wgpu. A lost device makes some of them panic whatever handlers are installed: that becomes an error.
+/// Runs a call into wgpu. A lost device makes some of them panic whatever handlers are installed: that
+/// becomes an error.
 fn quiet<T>(operation: &str, call: impl FnOnce() -> T) -> Result<T> {
     // What the call leaves behind is wgpu's own state, which it guards by itself; the device counts as lost.
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let message =
-            panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+        let message = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
         Error::device(NAME, operation, message.unwrap_or("the driver's interface panicked"))
     })
 }

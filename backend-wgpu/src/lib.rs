@@ -1,13 +1,14 @@
-//! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak WebGPU, by kernels
-//! in WGSL; and linear solvers, a few dispatches per iteration.
+//! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak
+//! WebGPU, by kernels in WGSL; and linear solvers, a few dispatches per iteration.
 //!
-//! Several steps per dispatch, whose cells stay in registers and workgroup memory; or a dispatch per stage and step. Many
-//! dispatches per submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves fusing of multiplications and
-//! additions to the driver, so results agree with the other backends within [`ulp_bound_per_step`], not to the bit.
+//! Several steps per dispatch, whose cells stay in registers and workgroup memory; or a dispatch per stage
+//! and step. Many dispatches per submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL
+//! leaves fusing of multiplications and additions to the driver, so results agree with the other backends
+//! within [`ulp_bound_per_step`], not to the bit.
 //!
 //! Whatever waits for the device can be awaited ([`WgpuBackend::new_async`], [`WgpuBackend::open_async`],
-//! [`WgpuSession`]); what [`Backend`](abide_core::Backend) and [`Session`](abide_core::Session) offer blocks on the same
-//! code, and is an error in a browser, where nothing may block.
+//! [`WgpuSession`]); what [`Backend`](abide_core::Backend) and [`Session`](abide_core::Session) offer blocks
+//! on the same code, and is an error in a browser, where nothing may block.
 //!
 //! No driver is needed to build; what is there is found at run time, and absence is
 //! [`Error::Unavailable`](abide_core::Error::Unavailable).
@@ -39,8 +40,9 @@ pub use gpu::device_descriptor;
 pub use session::WgpuSession;
 pub use wgpu;
 
-/// Every execution and several depths that this backend runs, for tests that try them all: as the planner plans them,
-/// whatever tuning found. Several steps per launch may be refused, with [`abide_core::Error::Limit`].
+/// Every execution and several depths that this backend runs, for tests that try them all: as the planner
+/// plans them, whatever tuning found. Several steps per launch may be refused, with
+/// [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };

@@ -1,7 +1,7 @@
 //! How much work goes into a submission: as much as the device takes some 60 ms for, by the clock.
 //!
-//! Less, and the device waits for the host; more, and a desktop drawn by the same device freezes, or the system resets a
-//! device that seems to hang (after two seconds on Windows).
+//! Less, and the device waits for the host; more, and a desktop drawn by the same device freezes, or the
+//! system resets a device that seems to hang (after two seconds on Windows).
 
 use abide_core::Plan;
 
@@ -37,8 +37,8 @@ impl Pace {
         self.rounds
     }
 
-    /// Learns from a submission of `rounds` rounds that took `seconds`. One of fewer than it might have had says nothing of
-    /// what a device takes for many: it only ever makes the next one smaller.
+    /// Learns from a submission of `rounds` rounds that took `seconds`. One of fewer than it might have had
+    /// says nothing of what a device takes for many: it only ever makes the next one smaller.
     pub fn learn(&mut self, rounds: u64, seconds: f64) {
         let fitting = (TARGET / seconds.max(1e-9) * rounds as f64) as u64;
         if rounds >= self.rounds || fitting < self.rounds {

@@ -10,8 +10,8 @@ use crate::pipelines::Compiled;
 /// A stage's kernel, or one for all stages of several steps.
 pub(crate) struct Pass {
     pipeline: wgpu::ComputePipeline,
-    /// Its buffers after an even and after an odd number of rounds: for a round of all steps that it can take, and for
-    /// one of fewer.
+    /// Its buffers after an even and after an odd number of rounds: for a round of all steps that it can
+    /// take, and for one of fewer.
     buffers: [[wgpu::BindGroup; 2]; 2],
     /// Workgroups along the two axes of the grid.
     grid: [u32; 2],
@@ -46,7 +46,8 @@ impl Uniforms {
 }
 
 impl Pass {
-    /// Compiles a kernel and binds its buffers; `writes` counts the passes of a round before it that write each field.
+    /// Compiles a kernel and binds its buffers; `writes` counts the passes of a round before it that write
+    /// each field.
     pub async fn new(
         gpu: &Gpu,
         kernel: &Kernel,
@@ -65,14 +66,20 @@ impl Pass {
                         offset: if is_whole { 0 } else { uniforms.stride },
                         size: std::num::NonZeroU64::new(16),
                     }),
-                    Binding::Old(field, piece) => fields.pieces(field, round, writes[field])[piece].as_entire_binding(),
+                    Binding::Old(field, piece) => {
+                        fields.pieces(field, round, writes[field])[piece].as_entire_binding()
+                    }
                     Binding::New(field, piece) => {
                         fields.pieces(field, round, writes[field] + 1)[piece].as_entire_binding()
                     }
                 },
             };
             let entries: Vec<_> = kernel.bindings.iter().enumerate().map(resource).collect();
-            gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries })
+            gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: None,
+                layout: &layout,
+                entries: &entries,
+            })
         };
         let groups = || [true, false].map(|is_whole| [0, 1].map(|round| group(is_whole, round)));
         let buffers = gpu.checked("binding buffers", groups).await?;
@@ -111,7 +118,10 @@ mod tests {
     fn a_grid_holds_all_workgroups_within_the_limit() {
         for workgroups in [1, 2, 65535, 65536, 65537, 312_500, 1_000_003, 65535 * 65535] {
             let [x, y] = grid(workgroups, 65535).unwrap().map(|n| n as usize);
-            assert!(x <= 65535 && y <= 65535 && x * y >= workgroups && x * y - workgroups < y, "{workgroups}: {x} {y}");
+            assert!(
+                x <= 65535 && y <= 65535 && x * y >= workgroups && x * y - workgroups < y,
+                "{workgroups}: {x} {y}"
+            );
         }
         assert!(grid(65535 * 65535 + 1, 65535).is_err());
     }

@@ -1,5 +1,5 @@
-//! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and, where the interface hands
-//! out what it compiled, on disk, so that the next process does not compile at all.
+//! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and, where the
+//! interface hands out what it compiled, on disk, so that the next process does not compile at all.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -68,14 +68,15 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         let device = &gpu.device;
         kept.load(device);
         let source = wgpu::ShaderSource::Wgsl(kernel.text.as_str().into());
-        let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
-        // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in the
-        // domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl), that of a
-        // tile's slot counts through the tile, that of a window's slot lies at most as far from the thread's own as
-        // the slots are padded, and a formula cannot index. Every field's buffers together hold the whole domain that
-        // the text was made for, and its pieces are as the text divides it. Loops count up to constants, to the steps
-        // of a round or to the last of a share's planes; divisors are constants above zero; there are no ray queries
-        // or meshes.
+        let layout =
+            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+        // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in
+        // the domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl),
+        // that of a tile's slot counts through the tile, that of a window's slot lies at most as far from the
+        // thread's own as the slots are padded, and a formula cannot index. Every field's buffers together
+        // hold the whole domain that the text was made for, and its pieces are as the text divides it. Loops
+        // count up to constants, to the steps of a round or to the last of a share's planes; divisors are
+        // constants above zero; there are no ray queries or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(
                 wgpu::ShaderModuleDescriptor { label, source },
@@ -92,8 +93,8 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
             module: &module,
             entry_point: Some(wgsl::ENTRY),
             compilation_options: wgpu::PipelineCompilationOptions {
-                // Every slot of a tile is loaded before it is read; what is read beside a window's slots reaches no cell
-                // that is kept.
+                // Every slot of a tile is loaded before it is read; what is read beside a window's slots
+                // reaches no cell that is kept.
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
@@ -132,9 +133,11 @@ impl Kept {
     /// Hands the driver what it made before, if anything.
     fn load(&mut self, device: &wgpu::Device) {
         if self.folder.is_some() {
-            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: self.found.as_deref(), fallback: true };
-            // SAFETY: the data are what `save` wrote for this device, driver and kernel, as their digest shows, in a folder
-            // that is the user's alone; their own header is checked against the device besides.
+            let descriptor =
+                wgpu::PipelineCacheDescriptor { label: None, data: self.found.as_deref(), fallback: true };
+            // SAFETY: the data are what `save` wrote for this device, driver and kernel, as their digest
+            // shows, in a folder that is the user's alone; their own header is checked against the device
+            // besides.
             self.cache = Some(unsafe { device.create_pipeline_cache(&descriptor) });
         }
     }

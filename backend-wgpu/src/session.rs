@@ -22,10 +22,12 @@ const RUNNING: &str = "running steps";
 
 /// A session on a wgpu device, whose steps and transfers can be awaited.
 ///
-/// What [`Session`] asks for blocks until it is done, which nothing may in a browser; the methods that end in `_async` do
-/// the same for somebody who awaits them. A future that is dropped before its end leaves values of which nothing is known.
+/// What [`Session`] asks for blocks until it is done, which nothing may in a browser; the methods that end in
+/// `_async` do the same for somebody who awaits them. A future that is dropped before its end leaves values
+/// of which nothing is known.
 ///
-/// It works in rounds: a step, a dispatch for each stage; or as many steps as the plan is deep, in one dispatch.
+/// It works in rounds: a step, a dispatch for each stage; or as many steps as the plan is deep, in one
+/// dispatch.
 pub struct WgpuSession {
     gpu: Arc<Gpu>,
     problem: Problem,
@@ -52,11 +54,16 @@ impl WgpuSession {
     ) -> Result<WgpuSession> {
         check_fields(problem, &fields)?;
         let stages = problem.program.stages();
-        let fields_of_pass: Vec<Vec<usize>> = if plan.overlapped().is_some() || plan.portable_streaming().is_some() {
-            vec![(0..problem.program.fields().len()).filter(|&field| problem.program.is_written(field)).collect()]
-        } else {
-            stages.iter().map(|stage| stage.writes.clone()).collect()
-        };
+        let fields_of_pass: Vec<Vec<usize>> =
+            if plan.overlapped().is_some() || plan.portable_streaming().is_some() {
+                vec![
+                    (0..problem.program.fields().len())
+                        .filter(|&field| problem.program.is_written(field))
+                        .collect(),
+                ]
+            } else {
+                stages.iter().map(|stage| stage.writes.clone()).collect()
+            };
         let piece_cells = kernels.iter().map(|kernel| kernel.piece_cells).min().unwrap_or(usize::MAX);
         let buffers = Fields::new(&gpu, problem, &fields_of_pass, piece_cells).await?;
         let bytes = wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes();
@@ -116,7 +123,8 @@ impl WgpuSession {
         Ok(())
     }
 
-    /// Records and submits rounds, of which the last `fewer` are of fewer steps; `first` and `last` of a call note the time.
+    /// Records and submits rounds, of which the last `fewer` are of fewer steps; `first` and `last` of a call
+    /// note the time.
     async fn submit(&self, rounds: u64, fewer: u64, first: bool, last: bool) -> Result<Submission> {
         let gpu = &self.gpu;
         let record = || {
@@ -160,7 +168,8 @@ impl WgpuSession {
             if left > 0 && running.len() < 2 {
                 let now = self.pace.rounds().min(left);
                 let (submitted, is_last) = (Instant::now(), left == now);
-                let submission = self.submit(now, u64::from(is_last && rest > 0), left == total, is_last).await?;
+                let submission =
+                    self.submit(now, u64::from(is_last && rest > 0), left == total, is_last).await?;
                 self.rounds += now;
                 left -= now;
                 running.push_back((submission, submitted, now));
@@ -184,7 +193,12 @@ impl WgpuSession {
     }
 
     /// What [`Session::read_window`] does.
-    pub async fn read_window_async(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+    pub async fn read_window_async(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+    ) -> Result<Array> {
         check_number("field", field, self.problem.program.fields().len())?;
         self.fields.read_window(&self.gpu, &self.problem, field, self.rounds, low, high).await
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use abide_core::plan::{Recipe, streaming};
-use abide_core::{Array, Boundaries, Boundary, DType, DeviceSpec, Options, Plan, Problem, Session, Shape, catalogue};
+use abide_core::{
+    Array, Boundaries, Boundary, DType, DeviceSpec, Options, Plan, Problem, Session, Shape, catalogue,
+};
 use abide_shaders::wgsl;
 
 use crate::WgpuBackend;
@@ -20,7 +22,13 @@ fn problem(name: &str, extents: &[usize], boundary: &str) -> Problem {
 }
 
 /// All fields after some passes, `through_memory` where shuffles are replaced.
-fn after(backend: &WgpuBackend, problem: &Problem, plan: &Plan, passes: u64, through_memory: bool) -> Vec<Array> {
+fn after(
+    backend: &WgpuBackend,
+    problem: &Problem,
+    plan: &Plan,
+    passes: u64,
+    through_memory: bool,
+) -> Vec<Array> {
     let mut kernels = wgsl::kernels(problem, plan).unwrap();
     if through_memory {
         let text = &mut kernels[0].text;
@@ -66,11 +74,18 @@ fn shuffles_hand_over_what_slots_do() {
             let problem = problem(name, &extents, boundary);
             let plan = |handover| {
                 let (threads, cells) = ([1, SUBGROUP], [1, columns]);
-                let configuration =
-                    streaming::portable::Configuration { depth, threads, cells, ahead: 2, handover, shares: 2 };
+                let configuration = streaming::portable::Configuration {
+                    depth,
+                    threads,
+                    cells,
+                    ahead: 2,
+                    handover,
+                    shares: 2,
+                };
                 Recipe::PortableStreaming { configuration }.plan(&problem, &device, &Options::default())
             };
-            let shuffled = plan(streaming::portable::Handover::Shuffles).unwrap_or_else(|| panic!("{name} {boundary}"));
+            let shuffled =
+                plan(streaming::portable::Handover::Shuffles).unwrap_or_else(|| panic!("{name} {boundary}"));
             let slots = plan(streaming::portable::Handover::DoubleSlots).unwrap();
             assert_eq!(wgsl::kernels(&problem, &shuffled).unwrap()[0].workgroup_bytes, 0);
             let expected = after(&backend, &problem, &slots, 2, false);

@@ -22,7 +22,8 @@ impl Clock {
         if !gpu.adapter.timestamps || nanoseconds <= 0.0 {
             return Ok(None);
         }
-        let descriptor = wgpu::QuerySetDescriptor { label: Some("clock"), ty: wgpu::QueryType::Timestamp, count: 2 };
+        let descriptor =
+            wgpu::QuerySetDescriptor { label: Some("clock"), ty: wgpu::QueryType::Timestamp, count: 2 };
         let queries = gpu.checked("making the clock", || gpu.device.create_query_set(&descriptor)).await?;
         let [on_device, on_host] = [
             wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
@@ -48,7 +49,8 @@ impl Clock {
         encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.readable, 0, BYTES);
     }
 
-    /// Seconds between the two points, once the work is done; the wall's since `begun` where the clock makes no sense.
+    /// Seconds between the two points, once the work is done; the wall's since `begun` where the clock makes
+    /// no sense.
     pub async fn seconds(&self, gpu: &Gpu, begun: Instant) -> Result<f64> {
         let wall = begun.elapsed().as_secs_f64();
         let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, bytemuck::pod_collect_to_vec).await?;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use abide_cache::tuned::{Tuning, alone};
 use abide_core::backend::Tuner;
-use abide_core::plan::{CachePolicy, Execution, Measured, Options, Tune, plan, plan_portable, portable_neighbours};
+use abide_core::plan::{
+    CachePolicy, Execution, Measured, Options, Tune, plan, plan_portable, portable_neighbours,
+};
 use abide_core::{Array, Backend, Error, Plan, Problem, Result};
 use web_time::Instant;
 
@@ -29,8 +31,8 @@ fn repeats(tune: Tune) -> usize {
     if tune == Tune::Full { 5 } else { 3 }
 }
 
-/// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own choice, as the
-/// options ask.
+/// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own
+/// choice, as the options ask.
 pub(crate) fn planned(backend: &WgpuBackend, problem: &Problem, options: &Options) -> Result<Plan> {
     let own = match (options.execution, options.cache) {
         (Execution::Auto, CachePolicy::Auto) | (Execution::Overlapped | Execution::Streaming, _) => {
@@ -45,7 +47,12 @@ pub(crate) fn planned(backend: &WgpuBackend, problem: &Problem, options: &Option
     tuning(backend, problem, options, &driver).plan(own, || measure(backend, problem, options))
 }
 
-fn tuning<'a>(backend: &'a WgpuBackend, problem: &'a Problem, options: &'a Options, driver: &'a str) -> Tuning<'a> {
+fn tuning<'a>(
+    backend: &'a WgpuBackend,
+    problem: &'a Problem,
+    options: &'a Options,
+    driver: &'a str,
+) -> Tuning<'a> {
     Tuning { winners: &backend.winners, device: &backend.spec, driver, problem, options }
 }
 
@@ -56,7 +63,8 @@ impl Tuner for WgpuBackend {
     }
 }
 
-/// Times the plans worth trying, until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
+/// Times the plans worth trying, until the budget is used up. The caller sees to it that nothing else is
+/// timed meanwhile.
 fn measure(backend: &WgpuBackend, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let plans = portable_neighbours(problem, &backend.spec, options)?;
     let fill = |field| problem.program.start(field).fill(&problem.shape, problem.dtype);

@@ -1,4 +1,5 @@
-//! What a session does beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters, refusals.
+//! What a session does beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters,
+//! refusals.
 
 mod common;
 
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use abide_core::backend::{Backend, window_of};
 use abide_core::plan::Schedule;
 use abide_core::{
-    Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Scope,
-    Session, Shape, Stencil, catalogue,
+    Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program,
+    Scope, Session, Shape, Stencil, catalogue,
 };
 use abide_wgpu::{WgpuBackend, adapters, device_descriptor, ulp_bound_per_step, wgpu};
 use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
@@ -23,7 +24,13 @@ fn entry(name: &str, dimensions: usize) -> Program {
 }
 
 /// A plan with other tiles.
-fn tiled(backend: &WgpuBackend, problem: &Problem, tile: [usize; 3], threads: [usize; 3], staged: bool) -> Plan {
+fn tiled(
+    backend: &WgpuBackend,
+    problem: &Problem,
+    tile: [usize; 3],
+    threads: [usize; 3],
+    staged: bool,
+) -> Plan {
     let stepwise = Options { execution: Execution::Stepwise, ..Options::default() };
     let mut plan = backend.plan(problem, &stepwise).unwrap();
     if let Schedule::Stepwise(tiles) = &mut plan.schedule {
@@ -90,7 +97,8 @@ fn long_and_flat_domains() {
 fn taps_beyond_any_tile_read_device_memory() {
     let Some(backend) = backend() else { return };
     let line = LinearStencil::new("line", &[([-1000], 0.25), ([0], 0.5), ([777], 0.25)]).unwrap();
-    let cube = LinearStencil::new("cube", &[([-9, 9, 8], 0.25), ([0, 0, 0], 0.5), ([9, -9, 9], 0.25)]).unwrap();
+    let cube =
+        LinearStencil::new("cube", &[([-9, 9, 8], 0.25), ([0, 0, 0], 0.5), ([9, -9, 9], 0.25)]).unwrap();
     for dtype in [DType::F32, DType::F64] {
         for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
             let line = problem(Program::new(&line).unwrap(), &[3001], dtype, boundary).unwrap();
@@ -143,7 +151,12 @@ fn own_formulas_of_every_exact_operator() {
         },
         |s| s.set("u", 1e-3 * s.coord(0) + s.param("c") * s.coord(1) - s.field("naïve field").here()),
         // Constants that WGSL has no literals for, and one that only f64 holds.
-        |s| s.set("u", s.field("u").along(0, 1).min(s.constant(1.0) / 0.0).max(s.constant(-1.0) / 0.0) + 1e-300),
+        |s| {
+            s.set(
+                "u",
+                s.field("u").along(0, 1).min(s.constant(1.0) / 0.0).max(s.constant(-1.0) / 0.0) + 1e-300,
+            )
+        },
         |s| s.set("u", s.constant(0.0) / 0.0 * s.field("u").here()),
     ];
     for dtype in [DType::F32, DType::F64] {
@@ -181,7 +194,8 @@ fn f32_functions_stay_within_their_stated_errors() {
 #[test]
 fn pow_takes_zeros_and_negative_bases() {
     let Some(backend) = backend() else { return };
-    let problem = own(|s| s.set("u", s.field("u").here().pow(s.field("naïve field").here())), DType::F32, "periodic");
+    let problem =
+        own(|s| s.set("u", s.field("u").here().pow(s.field("naïve field").here())), DType::F32, "periodic");
     let cells = problem.shape.cells();
     let bases = [-2.0, -1.5, 0.0, 1.0, 3.0, 0.25];
     let exponents = [0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, 7.0];
@@ -196,8 +210,9 @@ fn pow_takes_zeros_and_negative_bases() {
     for i in 0..cells {
         let (base, exponent) = (fields[0].get(i).unwrap() as f32, fields[1].get(i).unwrap() as f32);
         let (got, expected) = (got.get(i).unwrap(), f64::from(base.powf(exponent)));
-        let same =
-            got == expected || (got.is_nan() && expected.is_nan()) || (got - expected).abs() <= 1e-4 * expected.abs();
+        let same = got == expected
+            || (got.is_nan() && expected.is_nan())
+            || (got - expected).abs() <= 1e-4 * expected.abs();
         assert!(same, "{base}^{exponent}: {got}, not {expected}");
     }
 }
@@ -308,7 +323,8 @@ fn sessions_of_one_backend_run_side_by_side() {
         for seed in 0..3 {
             let backend = backend.clone();
             scope.spawn(move || {
-                let problem = problem(entry("gray-scott", 2), &[31, 43 + seed], DType::F32, "periodic").unwrap();
+                let problem =
+                    problem(entry("gray-scott", 2), &[31, 43 + seed], DType::F32, "periodic").unwrap();
                 check(&backend, &problem, &values(&problem, seed as u64), 6);
             });
         }
@@ -320,7 +336,8 @@ fn sessions_of_one_backend_run_side_by_side() {
 fn what_can_be_awaited_is_what_blocks() {
     let Some(backend) = backend() else { return };
     let problem = problem(entry("gray-scott", 2), &[37, 53], DType::F32, "periodic").unwrap();
-    let plan = backend.plan(&problem, &Options { execution: Execution::Streaming, ..Options::default() }).unwrap();
+    let plan =
+        backend.plan(&problem, &Options { execution: Execution::Streaming, ..Options::default() }).unwrap();
     let start = values(&problem, 4);
     let mut waiting = backend.open(&problem, &plan, start.clone()).unwrap();
     let steps = 2 * u64::from(plan.depth) + 3;
@@ -362,7 +379,8 @@ fn a_device_can_be_shared() {
     let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
     let adapter = all.iter().find(|adapter| {
         let info = adapter.get_info();
-        (info.name.trim(), info.backend.to_str()) == (own.adapter().name.as_str(), own.adapter().interface.as_str())
+        (info.name.trim(), info.backend.to_str())
+            == (own.adapter().name.as_str(), own.adapter().interface.as_str())
     });
     let adapter = adapter.unwrap();
     let (device, queue) = pollster::block_on(adapter.request_device(&device_descriptor(adapter))).unwrap();
@@ -425,7 +443,8 @@ fn every_adapter() {
                 if dtype == DType::F64 && !adapter.f64 {
                     let error = backend.plan(&problem, &Options::default()).unwrap_err();
                     assert!(
-                        matches!(error, Error::Unsupported { .. }) && error.to_string().contains("--dtype f32"),
+                        matches!(error, Error::Unsupported { .. })
+                            && error.to_string().contains("--dtype f32"),
                         "{error}"
                     );
                     continue;
@@ -453,7 +472,8 @@ fn what_the_device_cannot_do_is_refused_in_words() {
 
     let cells = backend.device().buffer_bytes as usize / 4 + 1;
     if cells < 1 << 31 {
-        let large = Problem::new(Arc::new(entry("1d3pt", 1)), Shape::new(&[cells]).unwrap(), DType::F32).unwrap();
+        let large =
+            Problem::new(Arc::new(entry("1d3pt", 1)), Shape::new(&[cells]).unwrap(), DType::F32).unwrap();
         let plan = backend.plan(&large, &Options::default()).unwrap();
         assert!(plan.notes.iter().any(|note| note.contains("split over 2 buffers")), "{:?}", plan.notes);
     }

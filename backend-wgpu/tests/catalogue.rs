@@ -30,7 +30,8 @@ fn run(dtype: DType) {
             for (number, (extents, boundary)) in cases.enumerate() {
                 match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {
                     Ok(problem) => {
-                        // The backend's own choice and a launch per stage take turns; `blocks.rs` varies the former.
+                        // The backend's own choice and a launch per stage take turns; `blocks.rs` varies the
+                        // former.
                         let execution = [Execution::Auto, Execution::Stepwise][number % 2];
                         let options = Options { execution, tune: Tune::Off, ..Options::default() };
                         let plan = backend.plan(&problem, &options).unwrap();
@@ -43,7 +44,10 @@ fn run(dtype: DType) {
                     Err(error) => panic!("{error}"),
                 }
             }
-            println!("{:20} {dimensions}D {dtype}  off by {:6.2} a step, bound {:6.2}", entry.name, most[0], most[1]);
+            println!(
+                "{:20} {dimensions}D {dtype}  off by {:6.2} a step, bound {:6.2}",
+                entry.name, most[0], most[1]
+            );
         }
     }
     assert!(refused < 60, "{refused}");

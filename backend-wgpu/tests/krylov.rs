@@ -1,12 +1,13 @@
-//! Linear solvers at sizes and lengths that the suite of all backends does not reach, against the CPU's reference.
+//! Linear solvers at sizes and lengths that the suite of all backends does not reach, against the CPU's
+//! reference.
 
 mod common;
 
 use std::ops::ControlFlow;
 
 use abide_core::solver::{
-    Exhausted, GridOperator, Jacobi, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report, SolveOptions,
-    SolverError,
+    Exhausted, GridOperator, Jacobi, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report,
+    SolveOptions, SolverError,
 };
 use abide_core::sparse::Triplets;
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Shape};
@@ -53,7 +54,8 @@ fn compare(what: &str, (own, x): &(Report, Array), (reference, expected): &(Repo
     }
 }
 
-/// Rows of about `width` entries, strictly dominant, with one long row that belongs to the last workgroup's last turn.
+/// Rows of about `width` entries, strictly dominant, with one long row that belongs to the last workgroup's
+/// last turn.
 fn banded(n: usize, width: usize, dtype: DType) -> Matrix {
     let mut triplets = Triplets::new(n, n).unwrap();
     for row in 0..n {
@@ -73,14 +75,16 @@ fn workgroups_come_round_again() {
     let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
     let stencil = LinearStencil::new("shifted", &taps).unwrap();
     let shape = Shape::new(&[613, 457]).unwrap();
-    let free = GridOperator::new(stencil, shape, Boundaries::all(Boundary::Constant(0.0)), DType::F32).unwrap();
+    let free =
+        GridOperator::new(stencil, shape, Boundaries::all(Boundary::Constant(0.0)), DType::F32).unwrap();
     for matrix in [Matrix::from(free), banded(270_001, 3, DType::F32), banded(140_003, 6, DType::F32)] {
         let b = random(DType::F32, matrix.rows());
         for method in [Method::BiCgStab, Method::Jacobi(Jacobi::default())] {
             let options = SolveOptions::with_method(method);
             let plan = wgpu.plan_solve(&matrix, &options).unwrap();
             assert_eq!(plan.dispatches().unwrap().product_groups, 1024, "{plan}");
-            let [own, expected] = [&wgpu as &dyn Backend, &reference].map(|on| solve(on, &matrix, &options, &b, &few));
+            let [own, expected] =
+                [&wgpu as &dyn Backend, &reference].map(|on| solve(on, &matrix, &options, &b, &few));
             compare(&format!("{method} {} rows", matrix.rows()), &own, &expected, 2e-3);
         }
     }
@@ -133,8 +137,8 @@ fn blocks_of_any_size_precondition() {
             preconditioner: Preconditioning::BlockJacobi { size },
             ..SolveOptions::with_method(Method::Jacobi(Jacobi::default()))
         };
-        let [own, expected] =
-            [&wgpu as &dyn Backend, &CpuBackend::reference()].map(|on| solve(on, &matrix, &options, &b, &parameters));
+        let [own, expected] = [&wgpu as &dyn Backend, &CpuBackend::reference()]
+            .map(|on| solve(on, &matrix, &options, &b, &parameters));
         if size >= 131 {
             assert_eq!(own.0.iterations, 1, "{size}");
         } else {

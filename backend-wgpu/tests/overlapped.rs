@@ -1,4 +1,5 @@
-//! Windows of several steps: every depth, tile and division of a run keeps the bound of a step, and the bits of its parts.
+//! Windows of several steps: every depth, tile and division of a run keeps the bound of a step, and the bits
+//! of its parts.
 
 mod common;
 
@@ -13,7 +14,8 @@ fn entry(name: &str, dimensions: usize) -> Program {
     catalogue::find(name).unwrap().program(dimensions).unwrap()
 }
 
-/// The bound of a step holds whatever the depth, the window and the calls; random stencils, extents and boundaries.
+/// The bound of a step holds whatever the depth, the window and the calls; random stencils, extents and
+/// boundaries.
 #[test]
 fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
     let Some(backend) = backend() else { return };

@@ -18,8 +18,12 @@ fn binding(backend: &WgpuBackend, bytes: u64) -> DeviceSpec {
 /// A launch per stage with fields in that many buffers.
 fn plan(backend: &WgpuBackend, problem: &Problem, pieces: u64) -> Plan {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
-    plan_stepwise(problem, &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)), &Options::default())
-        .unwrap()
+    plan_stepwise(
+        problem,
+        &binding(backend, bytes.div_ceil(pieces).next_multiple_of(512)),
+        &Options::default(),
+    )
+    .unwrap()
 }
 
 fn after(backend: &WgpuBackend, problem: &Problem, plan: &Plan, fields: &[Array], steps: u64) -> Vec<Array> {
@@ -70,7 +74,8 @@ fn windows_lie_across_pieces() {
     assert!(session.read(0).unwrap().same_bits(&other[0]));
 }
 
-/// Only a launch per stage splits fields: the plan says so, and several steps per launch that are asked for are refused.
+/// Only a launch per stage splits fields: the plan says so, and several steps per launch that are asked for
+/// are refused.
 #[test]
 fn what_splits_is_said() {
     let Some(backend) = backend() else { return };

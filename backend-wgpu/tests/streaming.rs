@@ -1,4 +1,5 @@
-//! Streaming planes: every depth, configuration and division of a run keeps the bound of a step, and the bits of its parts.
+//! Streaming planes: every depth, configuration and division of a run keeps the bound of a step, and the bits
+//! of its parts.
 
 mod common;
 
@@ -9,7 +10,8 @@ use common::random::{boundary, check_cuts, in_parts, pick, program, streaming};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
 
-/// The bound of a step holds whatever the depth, the configuration and the calls; random stencils, extents and boundaries.
+/// The bound of a step holds whatever the depth, the configuration and the calls; random stencils, extents
+/// and boundaries.
 #[test]
 fn depth_form_and_calls_leave_the_bound_as_it_is() {
     let Some(backend) = backend() else { return };
@@ -30,7 +32,9 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
         let boundary = boundary(&mut rng, &["fixed", "constant=0.5"]);
         let Ok(problem) = problem(program, &extents, dtype, &boundary) else { continue };
         let depth = rng.u32(1..=5);
-        let Some(plan) = pick(&backend, &problem, portable_streaming_plans, depth, &mut rng) else { continue };
+        let Some(plan) = pick(&backend, &problem, portable_streaming_plans, depth, &mut rng) else {
+            continue;
+        };
         let fields = values(&problem, seed);
         println!("seed {seed}: {} {} {boundary} {}", problem.program.name(), problem.shape, plan.summary());
         check_plan(&backend, &problem, &plan, &fields, 4);
@@ -41,7 +45,8 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
     assert!(tried > 20, "{tried}");
 }
 
-/// Every entry of the catalogue, both types, the boundaries that planes have: two steps per dispatch and one that is left over.
+/// Every entry of the catalogue, both types, the boundaries that planes have: two steps per dispatch and one
+/// that is left over.
 #[test]
 fn every_entry_streams() {
     let Some(backend) = backend() else { return };
@@ -56,7 +61,8 @@ fn every_entry_streams() {
                     let extents = &[13, 29, [67, 68][rng.usize(..2)]][3 - dimensions..];
                     let problem = problem(program, extents, dtype, boundary).unwrap();
                     let device = DeviceSpec { registers_per_thread: 128, ..backend.device().clone() };
-                    let plans = match portable_streaming_plans(&problem, &device, &streaming(Depth::Steps(2))) {
+                    let plans = match portable_streaming_plans(&problem, &device, &streaming(Depth::Steps(2)))
+                    {
                         Ok(plans) if !plans.is_empty() => plans,
                         other => panic!("{} {dtype} {boundary}: {other:?}", entry.name),
                     };
@@ -85,15 +91,16 @@ fn shares_and_windows_leave_the_bits_as_they_are() {
         let plans = portable_streaming_plans(&problem, &device, &streaming(Depth::Steps(2))).unwrap();
         let by = |windows: usize, shares: usize| {
             let fits = |plan: &&Plan| {
-                plan.portable_streaming()
-                    .is_some_and(|p| (p.tiles[1] > 1) == (windows > 1) && (p.configuration.shares > 1) == (shares > 1))
+                plan.portable_streaming().is_some_and(|p| {
+                    (p.tiles[1] > 1) == (windows > 1) && (p.configuration.shares > 1) == (shares > 1)
+                })
             };
-            plans
-                .iter()
-                .find(fits)
-                .map(|plan| in_parts(&backend, &problem, plan, &values(&problem, 5), 7, &mut Rng::with_seed(2)))
+            plans.iter().find(fits).map(|plan| {
+                in_parts(&backend, &problem, plan, &values(&problem, 5), 7, &mut Rng::with_seed(2))
+            })
         };
-        let found: Vec<_> = [(1, 1), (1, 2), (2, 1), (2, 2)].into_iter().filter_map(|(w, s)| by(w, s)).collect();
+        let found: Vec<_> =
+            [(1, 1), (1, 2), (2, 1), (2, 2)].into_iter().filter_map(|(w, s)| by(w, s)).collect();
         assert!(found.len() > 2, "{}", found.len());
         assert!(found.iter().all(|fields| fields[0].same_bits(&found[0][0])), "{boundary}");
     }

@@ -1,4 +1,5 @@
-//! Tuning on the adapter at hand: what is measured, what is kept, and that what it finds computes what it should.
+//! Tuning on the adapter at hand: what is measured, what is kept, and that what it finds computes what it
+//! should.
 
 mod common;
 
@@ -18,10 +19,18 @@ fn what_tuning_finds_is_kept_and_right() {
     let rows = backend.tuner().unwrap().measure(&problem, &Options { tune: Tune::Off, ..quick }).unwrap();
     assert!(rows.len() > 2 && rows[0].seconds.is_some(), "{rows:?}");
     assert!(rows.iter().any(|row| row.plan.execution == Execution::Stepwise));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is kept that was not asked for");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "nothing is kept that was not asked for"
+    );
 
     let tuned = backend.plan(&problem, &quick).unwrap();
-    assert!(tuned.notes.iter().any(|note| note.starts_with("tuning quick: the fastest of")), "{:?}", tuned.notes);
+    assert!(
+        tuned.notes.iter().any(|note| note.starts_with("tuning quick: the fastest of")),
+        "{:?}",
+        tuned.notes
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let kept = backend.plan(&problem, &Options::default()).unwrap();
     assert_eq!(kept.schedule, tuned.schedule);

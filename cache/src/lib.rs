@@ -1,8 +1,10 @@
-//! What is kept on disk between runs, for every backend: files by the digest of what made them ([`folder`], [`key`],
-//! [`keep`], [`find`]), the plans that tuning found fastest ([`winners`], [`tuned`]), and rates of the machine ([`rates`]).
+//! What is kept on disk between runs, for every backend: files by the digest of what made them ([`folder`],
+//! [`key`], [`keep`], [`find`]), the plans that tuning found fastest ([`winners`], [`tuned`]), and rates of
+//! the machine ([`rates`]).
 //!
-//! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost. Whoever can write
-//! there decides what runs, so a folder that others can write to is not used ([`refusal`] says why).
+//! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost.
+//! Whoever can write there decides what runs, so a folder that others can write to is not used ([`refusal`]
+//! says why).
 #![deny(missing_docs)]
 
 pub mod rates;
@@ -20,7 +22,8 @@ use sha2::{Digest, Sha256};
 /// The environment variable that names the folder of what is kept, instead of the user's cache folder.
 pub const FOLDER_VARIABLE: &str = "ABIDE_CACHE";
 
-/// The folder of one kind of what is kept; `None` where the user has no cache folder, or it is not the user's alone.
+/// The folder of one kind of what is kept; `None` where the user has no cache folder, or it is not the user's
+/// alone.
 pub fn folder(kind: &str) -> Option<PathBuf> {
     debug_assert!(KINDS.contains(&kind));
     let root = root()?;
@@ -35,7 +38,8 @@ pub fn refusal() -> Option<String> {
     folders.map(|folder| place::check(&folder)).find_map(Result::err)
 }
 
-/// The kinds of what is kept: compiled CUDA kernels, wgpu's pipelines, what tuning found, and rates of the machine.
+/// The kinds of what is kept: compiled CUDA kernels, wgpu's pipelines, what tuning found, and rates of the
+/// machine.
 const KINDS: [&str; 4] = ["kernels", "pipelines", "tuned", "rates"];
 
 /// The folder of all kinds.
@@ -71,12 +75,14 @@ pub fn keep(folder: &Path, key: &str, content: &[u8]) {
     write(folder, key, &[head(key, content).as_bytes(), content].concat());
 }
 
-/// What [`keep`] kept under this key; a file that holds anything else, whole or in part, is none and is deleted.
+/// What [`keep`] kept under this key; a file that holds anything else, whole or in part, is none and is
+/// deleted.
 pub fn find(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let path = folder.join(key);
     let mut bytes = read(&path)?;
     let length = head(key, &[]).len();
-    let is_whole = bytes.get(length..).is_some_and(|content| head(key, content).as_bytes() == &bytes[..length]);
+    let is_whole =
+        bytes.get(length..).is_some_and(|content| head(key, content).as_bytes() == &bytes[..length]);
     if !is_whole {
         let _ = fs::remove_file(path);
         return None;
@@ -116,7 +122,9 @@ mod tests {
         let whole = fs::read(folder.join("a")).unwrap();
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        for damaged in [&whole[..whole.len() - 1], &whole[..20], &[], content, &flipped, &[&whole[..], b"x"].concat()] {
+        for damaged in
+            [&whole[..whole.len() - 1], &whole[..20], &[], content, &flipped, &[&whole[..], b"x"].concat()]
+        {
             fs::write(folder.join("a"), damaged).unwrap();
             assert_eq!(find(&folder, "a"), None);
             assert!(!folder.join("a").exists(), "a miss is made anew");

@@ -17,7 +17,9 @@ pub(crate) fn check(folder: &Path) -> Result<(), String> {
             let found = match found {
                 Ok(found) => found,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(refused(folder, &error.to_string(), "give a folder that can be read")),
+                Err(error) => {
+                    return Err(refused(folder, &error.to_string(), "give a folder that can be read"));
+                }
             };
             if found.uid() != user {
                 let why = format!("it belongs to user {}, not to user {user}", found.uid());
@@ -55,8 +57,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file whole, or leaves what was there: under a random name of its own, as nobody's link, then renamed once it has
-/// come to the disk.
+/// Writes a file whole, or leaves what was there: under a random name of its own, as nobody's link, then
+/// renamed once it has come to the disk.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn write(folder: &Path, key: &str, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
@@ -142,7 +144,8 @@ mod tests {
         // A folder is in the way of the file.
         fs::create_dir(folder.join("c")).unwrap();
         assert!(write(&folder, "c", b"3").is_err());
-        let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let mut names: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["a", "b", "c"]);
     }

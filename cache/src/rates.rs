@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-/// How long a measured rate stands: machines are upgraded, and one that was busy while it was measured is measured again.
+/// How long a measured rate stands: machines are upgraded, and one that was busy while it was measured is
+/// measured again.
 const STANDS: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A folder of measured rates. It is a convenience: where it cannot be read or written they are measured anew.
+/// A folder of measured rates. It is a convenience: where it cannot be read or written they are measured
+/// anew.
 pub struct Rates {
     folder: Option<PathBuf>,
 }
@@ -35,8 +37,8 @@ impl Rates {
         Rates { folder: Some(folder) }
     }
 
-    /// A rate of a machine, described in words, that was kept not long ago and lies within `plausible`; else what `measure`
-    /// finds, which is kept.
+    /// A rate of a machine, described in words, that was kept not long ago and lies within `plausible`; else
+    /// what `measure` finds, which is kept.
     pub fn kept(
         &self,
         what: &str,
@@ -51,7 +53,8 @@ impl Rates {
             per_second,
         };
         let asked = rate(0.0);
-        let parts: Vec<&str> = [what, &asked.version].into_iter().chain(machine.iter().map(String::as_str)).collect();
+        let parts: Vec<&str> =
+            [what, &asked.version].into_iter().chain(machine.iter().map(String::as_str)).collect();
         let name = crate::key(&[&parts.join("\n")]) + ".json";
         let found = self.find(&name).filter(|found| {
             (&found.what, &found.machine, &found.version) == (&asked.what, &asked.machine, &asked.version)
@@ -102,7 +105,9 @@ mod tests {
         rates.kept("copy", &machine("a"), ALL, || Some(7.5));
         let path = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
         let whole = fs::read_to_string(&path).unwrap();
-        for text in ["", "{}", "7.5", &whole.replace("\"a\"", "\"b\""), &whole.replace("7.5", "1e300"), &whole[..20]] {
+        for text in
+            ["", "{}", "7.5", &whole.replace("\"a\"", "\"b\""), &whole.replace("7.5", "1e300"), &whole[..20]]
+        {
             fs::write(&path, text).unwrap();
             assert_eq!(rates.kept("copy", &machine("a"), ALL, || Some(9.0)), Some(9.0), "{text}");
             assert_eq!(rates.kept("copy", &machine("a"), ALL, || None), Some(9.0), "{text}");
@@ -110,7 +115,10 @@ mod tests {
         let file = fs::File::options().write(true).open(&path).unwrap();
         for time in [SystemTime::now() - 2 * STANDS, SystemTime::now() + STANDS] {
             file.set_modified(time).unwrap();
-            assert_eq!(rates.find(path.file_name().unwrap().to_str().unwrap()).map(|rate| rate.per_second), None);
+            assert_eq!(
+                rates.find(path.file_name().unwrap().to_str().unwrap()).map(|rate| rate.per_second),
+                None
+            );
         }
         // What cannot be is not kept.
         assert_eq!(Rates { folder: None }.kept("copy", &machine("a"), ALL, || Some(f64::NAN)), None);

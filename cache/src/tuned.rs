@@ -1,4 +1,5 @@
-//! The plan for a problem where a backend can time several: what was kept, what is found now, or the planner's own choice.
+//! The plan for a problem where a backend can time several: what was kept, what is found now, or the
+//! planner's own choice.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -54,7 +55,8 @@ impl Tuning<'_> {
                     plan.notes.push(found(&rows, seconds, self.options));
                     return Ok(plan);
                 }
-                own.notes.push(format!("tuning {}: the fastest plan could not be made again", self.options.tune));
+                own.notes
+                    .push(format!("tuning {}: the fastest plan could not be made again", self.options.tune));
             }
             None => {
                 let why = rows.iter().find_map(|row| row.note.as_deref()).unwrap_or("no reason was told");
@@ -77,8 +79,8 @@ impl Tuning<'_> {
         }
     }
 
-    /// What an earlier tuning, as thorough as is asked for now, found fastest; `None` where there is none or it is no plan
-    /// for these extents.
+    /// What an earlier tuning, as thorough as is asked for now, found fastest; `None` where there is none or
+    /// it is no plan for these extents.
     fn kept(&self) -> Option<Plan> {
         let winner = self.winners.find(&self.question())?;
         if self.options.tune == Tune::Full && winner.tune != Tune::Full {
@@ -111,7 +113,11 @@ fn found(rows: &[Measured], seconds: f64, options: &Options) -> String {
         Some(own) if own > seconds => format!("the planner's own choice took {}", microseconds(own)),
         _ => "it is the planner's own choice".to_owned(),
     };
-    format!("tuning {}: the fastest of {timed} plans timed, {} a step; {own}", options.tune, microseconds(seconds))
+    format!(
+        "tuning {}: the fastest of {timed} plans timed, {} a step; {own}",
+        options.tune,
+        microseconds(seconds)
+    )
 }
 
 fn microseconds(seconds: f64) -> String {
@@ -136,7 +142,8 @@ mod tests {
 
     #[test]
     fn the_fastest_that_was_timed_wins() {
-        let mut rows = vec![row(1e-6, Some(3e-6)), row(2e-6, None), row(3e-6, Some(2e-6)), row(4e-6, Some(2.5e-6))];
+        let mut rows =
+            vec![row(1e-6, Some(3e-6)), row(2e-6, None), row(3e-6, Some(2e-6)), row(4e-6, Some(2.5e-6))];
         assert_eq!(winner(&rows).map(|(seconds, _)| seconds), Some(2e-6));
         assert_eq!(rows[0].ratio().map(|ratio| (ratio * 1e3).round()), Some(3000.0));
         assert_eq!(rows[1].ratio(), None);

@@ -6,8 +6,8 @@ use abide_core::plan::{Options, Recipe, Tune};
 use abide_core::{Boundary, DeviceSpec, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What an answer depends on. Extents count by their class and constants beyond a boundary not at all, so that one answer
-/// serves many problems.
+/// What an answer depends on. Extents count by their class and constants beyond a boundary not at all, so
+/// that one answer serves many problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The formulas, by their digest: of the simplified program, for that is what kernels are made of.
@@ -49,7 +49,8 @@ impl Question {
     }
 }
 
-/// Half octaves, the nearest: 512 and its prime neighbours 509 and 521 are of one class, which goes from 431 to 608.
+/// Half octaves, the nearest: 512 and its prime neighbours 509 and 521 are of one class, which goes from 431
+/// to 608.
 fn size_class(extent: usize) -> u32 {
     (2.0 * (extent.max(1) as f64).log2()).round() as u32
 }
@@ -69,7 +70,8 @@ pub struct Winner {
     pub recipe: Recipe,
 }
 
-/// A folder of winners. It is a convenience: where it cannot be read or written nothing is kept, and nothing is lost.
+/// A folder of winners. It is a convenience: where it cannot be read or written nothing is kept, and nothing
+/// is lost.
 pub struct Winners {
     folder: Option<PathBuf>,
 }
@@ -189,7 +191,8 @@ mod tests {
             Question::new(&base, &Options::default(), &DeviceSpec::preset("a100").unwrap(), "CUDA 13.0"),
         ];
         all.push(Question { version: "0.0.1".to_owned(), ..ask(&base) });
-        let names: std::collections::HashSet<_> = all.iter().map(|question| name(question).unwrap()).collect();
+        let names: std::collections::HashSet<_> =
+            all.iter().map(|question| name(question).unwrap()).collect();
         assert_eq!(names.len(), all.len());
     }
 
@@ -197,7 +200,8 @@ mod tests {
     fn a_question_is_the_same_where_the_answer_is() {
         let base = problem("2d5pt", &[512, 512], DType::F64);
         assert_eq!(ask(&base), ask(&problem("2d5pt", &[509, 521], DType::F64)));
-        let constant = |value| Problem { boundaries: Boundaries::all(Boundary::Constant(value)), ..base.clone() };
+        let constant =
+            |value| Problem { boundaries: Boundaries::all(Boundary::Constant(value)), ..base.clone() };
         assert_eq!(ask(&constant(0.0)), ask(&constant(2.5)));
         let tuned = Options { tune: Tune::Full, ..Options::default() };
         let device = DeviceSpec::preset("h200").unwrap();
@@ -212,7 +216,8 @@ mod tests {
         assert_ne!(of("mine", 0.25), of("mine", 0.125));
         // What a parameter is set to changes no kernel.
         let heat = problem("heat", &[64, 64], DType::F32);
-        let hotter = Problem { parameters: heat.parameters.iter().map(|p| 2.0 * p).collect(), ..heat.clone() };
+        let hotter =
+            Problem { parameters: heat.parameters.iter().map(|p| 2.0 * p).collect(), ..heat.clone() };
         assert_eq!(ask(&heat), ask(&hotter));
     }
 

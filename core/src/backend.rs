@@ -21,15 +21,16 @@ pub trait Backend: Send + Sync {
     /// The device it runs on.
     fn device(&self) -> &DeviceSpec;
 
-    /// The driver, compiler or code through which it runs, with its version, in one line: what a measured rate depends
-    /// on beside the device.
+    /// The driver, compiler or code through which it runs, with its version, in one line: what a measured
+    /// rate depends on beside the device.
     fn driver(&self) -> String;
 
-    /// How it would run a problem. Nothing is allocated on the device unless the options ask for tuning and there is a
-    /// [`Backend::tuner`].
+    /// How it would run a problem. Nothing is allocated on the device unless the options ask for tuning and
+    /// there is a [`Backend::tuner`].
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
 
-    /// What finds the fastest of several plans by timing them; `None` where the backend chooses by its model alone.
+    /// What finds the fastest of several plans by timing them; `None` where the backend chooses by its model
+    /// alone.
     fn tuner(&self) -> Option<&dyn Tuner> {
         None
     }
@@ -39,16 +40,19 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Compiles, allocates and loads: one array for each field of the program, in order, of the problem's type and size.
+    /// Compiles, allocates and loads: one array for each field of the program, in order, of the problem's
+    /// type and size.
     ///
-    /// The session's own [`Session::plan`] may differ from `plan` where the compiler's report asked for it; its notes say so.
+    /// The session's own [`Session::plan`] may differ from `plan` where the compiler's report asked for it;
+    /// its notes say so.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
 }
 
 /// A backend that has several plans for a problem, and can time them.
 pub trait Tuner {
-    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. Where the options
-    /// ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that none could be timed at all.
+    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. Where
+    /// the options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that none could
+    /// be timed at all.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
 }
 
@@ -71,8 +75,8 @@ pub trait Session: Send {
     /// Replaces a field's values.
     fn write(&mut self, field: usize, values: &Array) -> Result<()>;
 
-    /// The buffer that holds a field's values after the last step, in the backend's own type, for who draws on the same
-    /// device; later steps overwrite it. `None` where the values lie in no such buffer.
+    /// The buffer that holds a field's values after the last step, in the backend's own type, for who draws
+    /// on the same device; later steps overwrite it. `None` where the values lie in no such buffer.
     fn device_buffer(&self, _field: usize) -> Option<Box<dyn Any>> {
         None
     }
@@ -100,7 +104,12 @@ pub fn check_field(problem: &Problem, name: &str, array: &Array) -> Result<()> {
     if array.len() != problem.shape.cells() {
         return Err(Error::invalid(
             format!("field {name}"),
-            format!("it has {} values, the domain {} has {}", array.len(), problem.shape, problem.shape.cells()),
+            format!(
+                "it has {} values, the domain {} has {}",
+                array.len(),
+                problem.shape,
+                problem.shape.cells()
+            ),
             "give one value for each cell",
         ));
     }
@@ -136,8 +145,12 @@ pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize
     let index = |i: usize| shape.index([low[0] + i / (ny * nx), low[1] + i / nx % ny, low[2] + i % nx]);
     let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
     match (array, &mut window) {
-        (Array::F32(from), Array::F32(to)) => to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)]),
-        (Array::F64(from), Array::F64(to)) => to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)]),
+        (Array::F32(from), Array::F32(to)) => {
+            to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)])
+        }
+        (Array::F64(from), Array::F64(to)) => {
+            to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)])
+        }
         _ => {}
     }
     Ok(window)
@@ -231,9 +244,11 @@ impl RunReport {
 /// What looks at a session after each epoch, and may change it or stop the run.
 pub type Observer<'a> = dyn FnMut(&mut dyn Session, &Progress) -> Result<ControlFlow<()>> + 'a;
 
-/// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop the run.
+/// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop
+/// the run.
 ///
-/// The first epoch is a small part of `pace.epoch` by the plan's projection, later ones grow with the measured rate.
+/// The first epoch is a small part of `pace.epoch` by the plan's projection, later ones grow with the
+/// measured rate.
 pub fn drive(
     backend: &str,
     session: &mut dyn Session,

@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::real::DType;
 
-/// The resources and rates that a plan needs. Rates are peaks: datasheet values in presets and for CUDA devices,
-/// measured copies where a device does not tell (wgpu adapters and CPUs).
+/// The resources and rates that a plan needs. Rates are peaks: datasheet values in presets and for CUDA
+/// devices, measured copies where a device does not tell (wgpu adapters and CPUs).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceSpec {
     /// The device's own name.
@@ -19,9 +19,11 @@ pub struct DeviceSpec {
     pub registers: usize,
     /// The most registers a thread can use.
     pub registers_per_thread: usize,
-    /// Bytes of shared memory of one multiprocessor; of a CPU's core, of the second-level cache that it has to itself.
+    /// Bytes of shared memory of one multiprocessor; of a CPU's core, of the second-level cache that it has
+    /// to itself.
     pub shared_bytes: usize,
-    /// The most bytes of shared (workgroup) memory of one block; of a CPU's core, of its first-level data cache.
+    /// The most bytes of shared (workgroup) memory of one block; of a CPU's core, of its first-level data
+    /// cache.
     pub shared_bytes_per_block: usize,
     /// Bytes of shared memory that the system takes from each block.
     pub shared_bytes_reserved: usize,
@@ -45,7 +47,8 @@ pub struct DeviceSpec {
     pub shared_bandwidth: f64,
     /// Floating-point operations per second in f32, a fused multiply-add counted twice.
     pub f32_flops: f64,
-    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 where there is no f64.
+    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 where there is no
+    /// f64.
     pub f64_flops: f64,
     /// Seconds from one kernel to the next in a graph or submission.
     pub launch_seconds: f64,
@@ -71,9 +74,9 @@ struct Preset {
     barrier_us: f64,
 }
 
-/// Vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes per clock and slice as published for V100
-/// and A100; H100 and H200 measured as about 5.5 TB/s by microbenchmarks. The A100's barrier is measured (Zhang et al.,
-/// ICS'23, §5.2.2), the others' is a microsecond.
+/// Vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes per clock and slice as published
+/// for V100 and A100; H100 and H200 measured as about 5.5 TB/s by microbenchmarks. The A100's barrier is
+/// measured (Zhang et al., ICS'23, §5.2.2), the others' is a microsecond.
 const TABLE: [Preset; 4] = [
     Preset {
         name: "V100",
@@ -141,7 +144,8 @@ impl DeviceSpec {
             return Err(Error::unknown("device preset", name, PRESETS));
         };
         let p = &TABLE[position];
-        // 64 f32 lanes a multiprocessor before Hopper, 128 from Hopper on; a fused multiply-add is two operations.
+        // 64 f32 lanes a multiprocessor before Hopper, 128 from Hopper on; a fused multiply-add is two
+        // operations.
         let lanes = if p.capability.0 >= 9 { 128.0 } else { 64.0 };
         let clocks = p.multiprocessors as f64 * p.clock_ghz * 1e9;
         let f32_flops = 2.0 * lanes * clocks;
@@ -187,7 +191,8 @@ impl DeviceSpec {
 
     /// Bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
     pub fn shared_bytes_for(&self, blocks: usize) -> usize {
-        self.shared_bytes_per_block.min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
+        self.shared_bytes_per_block
+            .min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
     }
 
     /// Bytes of registers and shared memory on the whole chip: the most a persistent kernel could keep.

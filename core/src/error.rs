@@ -92,7 +92,8 @@ pub enum Error {
     },
 }
 
-/// Words that may come from a file or a file's name: what would move a terminal's cursor or end a line is escaped.
+/// Words that may come from a file or a file's name: what would move a terminal's cursor or end a line is
+/// escaped.
 struct Plain<T>(T);
 
 impl<T: Display> Display for Plain<T> {
@@ -120,7 +121,12 @@ impl Error {
         limit: impl ToString,
         change: impl Into<String>,
     ) -> Self {
-        Error::Limit { what: what.into(), asked: asked.to_string(), limit: limit.to_string(), change: change.into() }
+        Error::Limit {
+            what: what.into(),
+            asked: asked.to_string(),
+            limit: limit.to_string(),
+            change: change.into(),
+        }
     }
 
     /// An [`Error::Invalid`].

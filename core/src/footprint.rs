@@ -1,4 +1,5 @@
-//! What a formula reads and costs: radius, shape of the neighbourhood, linearity, operations and bytes per cell.
+//! What a formula reads and costs: radius, shape of the neighbourhood, linearity, operations and bytes per
+//! cell.
 
 use serde::Serialize;
 
@@ -30,7 +31,8 @@ pub struct Footprint {
     pub linear: bool,
     /// Distinct taps.
     pub taps: usize,
-    /// Floating-point operations per cell; a fused multiply-add counts two, a comparison, selection or sign none.
+    /// Floating-point operations per cell; a fused multiply-add counts two, a comparison, selection or sign
+    /// none.
     pub flops: usize,
     /// Fields read.
     pub loads: usize,
@@ -96,7 +98,8 @@ fn is_linear(dag: &Dag) -> bool {
         let product = |a: u8, b: u8| if a + b > 1 { OTHER } else { a + b };
         degree.push(match node {
             Node::Const(_) | Node::Param(_) => 0,
-            // A weight that varies in space makes a linear map, but not the constant one that "linear" promises.
+            // A weight that varies in space makes a linear map, but not the constant one that "linear"
+            // promises.
             Node::Coord(_) => OTHER,
             Node::Tap(_) => 1,
             Node::Unary(Unary::Neg, a) => of(a),

@@ -16,7 +16,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape from its extents, slowest first; an error unless there are one to three, none is zero and the cells can be counted.
+    /// A shape from its extents, slowest first; an error unless there are one to three, none is zero and the
+    /// cells can be counted.
     pub fn new(extents: &[usize]) -> Result<Self> {
         let dimensions = extents.len();
         if !(1..=3).contains(&dimensions) {
@@ -107,7 +108,8 @@ impl FromStr for Shape {
 
     /// Reads `512`, `512x1024` or `64x64x64`, slowest axis first.
     fn from_str(text: &str) -> Result<Self> {
-        let extents: Option<Vec<usize>> = text.split(['x', 'X', '×']).map(|part| part.trim().parse().ok()).collect();
+        let extents: Option<Vec<usize>> =
+            text.split(['x', 'X', '×']).map(|part| part.trim().parse().ok()).collect();
         match extents {
             Some(extents) => Shape::new(&extents),
             None => Err(Error::invalid(
@@ -163,7 +165,11 @@ impl FromStr for Boundary {
             .filter(|value| value.is_finite());
         match value {
             Some(value) => Ok(Boundary::Constant(value)),
-            None => Err(Error::unknown("boundary", text, ["fixed", "periodic", "mirror", "constant=C (C finite)"])),
+            None => Err(Error::unknown(
+                "boundary",
+                text,
+                ["fixed", "periodic", "mirror", "constant=C (C finite)"],
+            )),
         }
     }
 }
@@ -193,8 +199,8 @@ impl Boundaries {
         Ok(text.parse::<BoundaryText>()?.over(default))
     }
 
-    /// Checks the boundaries of the axes there are against the domain, the radius of the program on each axis and the
-    /// type of the fields.
+    /// Checks the boundaries of the axes there are against the domain, the radius of the program on each axis
+    /// and the type of the fields.
     pub fn check(&self, shape: &Shape, radius: [usize; 3], dtype: DType) -> Result<()> {
         for axis in 3 - shape.dimensions()..3 {
             let [low, high] = self.0[axis];
@@ -292,7 +298,9 @@ impl BoundaryText {
     pub fn over(self, default: Boundary) -> Boundaries {
         match self {
             BoundaryText::All(boundary) => Boundaries::all(boundary),
-            BoundaryText::Sides(sides) => Boundaries(sides.map(|sides| sides.map(|side| side.unwrap_or(default)))),
+            BoundaryText::Sides(sides) => {
+                Boundaries(sides.map(|sides| sides.map(|side| side.unwrap_or(default))))
+            }
         }
     }
 
@@ -409,11 +417,16 @@ mod tests {
         assert_eq!(b.0[2], [Boundary::Mirror, Boundary::Constant(1.5)]);
         assert_eq!(b.0[0], [Boundary::Fixed; 2]);
         assert_eq!(b.describe(2), "y=periodic,x-=mirror,x+=constant=1.5");
-        assert_eq!(Boundaries::parse("constant=2", Boundary::Fixed).unwrap(), Boundaries::all(Boundary::Constant(2.0)));
+        assert_eq!(
+            Boundaries::parse("constant=2", Boundary::Fixed).unwrap(),
+            Boundaries::all(Boundary::Constant(2.0))
+        );
         for bad in ["round", "y=round", "periodic,x=fixed", "constant=nan", "q=fixed"] {
             assert!(Boundaries::parse(bad, Boundary::Fixed).is_err(), "{bad}");
         }
-        for twice in ["x=fixed,x=mirror", "x=fixed,x=fixed", "x-=fixed,x=mirror", "y=mirror,x+=fixed,x+=constant=1"] {
+        for twice in
+            ["x=fixed,x=mirror", "x=fixed,x=fixed", "x-=fixed,x=mirror", "y=mirror,x+=fixed,x+=constant=1"]
+        {
             let error = Boundaries::parse(twice, Boundary::Fixed).unwrap_err().to_string();
             assert!(error.contains("axis x has two"), "{twice}: {error}");
         }

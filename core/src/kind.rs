@@ -12,8 +12,8 @@ use crate::solver::SolverError;
 pub enum ErrorKind {
     /// The request is wrong by itself: a name that is not known, a value that cannot be used.
     Usage,
-    /// The request is understood and cannot be done: a file, a limit, a matrix that cannot be solved, what a backend
-    /// does not have.
+    /// The request is understood and cannot be done: a file, a limit, a matrix that cannot be solved, what a
+    /// backend does not have.
     Refusal,
     /// A solver began, and came to no solution.
     NotConverged,
@@ -25,8 +25,13 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds.
-    pub const ALL: [ErrorKind; 5] =
-        [ErrorKind::Usage, ErrorKind::Refusal, ErrorKind::NotConverged, ErrorKind::Interrupted, ErrorKind::Device];
+    pub const ALL: [ErrorKind; 5] = [
+        ErrorKind::Usage,
+        ErrorKind::Refusal,
+        ErrorKind::NotConverged,
+        ErrorKind::Interrupted,
+        ErrorKind::Device,
+    ];
 
     /// `usage`, `refusal`, `not-converged`, `interrupted` or `device`.
     pub fn name(self) -> &'static str {
@@ -72,9 +77,9 @@ impl SolverError {
                 ErrorKind::Usage => ErrorKind::Refusal,
                 kind => kind,
             },
-            SolverError::NotSymmetric { .. } | SolverError::NotPositive { .. } | SolverError::Singular { .. } => {
-                ErrorKind::Refusal
-            }
+            SolverError::NotSymmetric { .. }
+            | SolverError::NotPositive { .. }
+            | SolverError::Singular { .. } => ErrorKind::Refusal,
             SolverError::Breakdown { .. }
             | SolverError::Indefinite { .. }
             | SolverError::Stagnation { .. }

@@ -1,8 +1,9 @@
 //! What to compute and how to plan it.
 //!
-//! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones; a [`Program`] is one or more of them in
-//! order; a [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says how a device
-//! ([`DeviceSpec`]) will run it, and can be made and printed without any. [`Backend`]s open [`Session`]s that do.
+//! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones; a [`Program`] is one or more of them
+//! in order; a [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says
+//! how a device ([`DeviceSpec`]) will run it, and can be made and printed without any. [`Backend`]s open
+//! [`Session`]s that do.
 //!
 //! A [`sparse`] matrix is made from entries, a linear stencil or a Matrix Market file.
 //!

@@ -23,7 +23,12 @@ pub fn filled<T: Clone>(value: T, len: usize, what: &str, change: &str) -> Resul
 /// The error for room for `len` values that the machine does not have: what it is for, and what to change.
 pub fn refused<T>(len: usize, what: &str, change: &str) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;
-    Error::limit(format!("memory for {what}"), format!("{bytes} bytes"), "what the operating system grants", change)
+    Error::limit(
+        format!("memory for {what}"),
+        format!("{bytes} bytes"),
+        "what the operating system grants",
+        change,
+    )
 }
 
 #[cfg(test)]
@@ -32,8 +37,12 @@ mod tests {
 
     #[test]
     fn what_no_machine_has_is_an_error_that_names_it() {
-        let error = reserved::<f64>(usize::MAX / 2, "a field", "choose a smaller size").unwrap_err().to_string();
-        assert!(error.contains("memory for a field") && error.contains("73786976294838206456 bytes"), "{error}");
+        let error =
+            reserved::<f64>(usize::MAX / 2, "a field", "choose a smaller size").unwrap_err().to_string();
+        assert!(
+            error.contains("memory for a field") && error.contains("73786976294838206456 bytes"),
+            "{error}"
+        );
         assert!(error.contains("choose a smaller size"), "{error}");
         assert_eq!(filled(7, 3, "a field", "").unwrap(), [7, 7, 7]);
     }

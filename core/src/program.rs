@@ -42,8 +42,8 @@ impl Program {
         Program::sequence(stencil.name(), &[stencil])
     }
 
-    /// The program that applies several stencils in order each step. Fields and parameters of the same name are shared;
-    /// boundary, starts and the shown field are the first stencil's that has them.
+    /// The program that applies several stencils in order each step. Fields and parameters of the same name
+    /// are shared; boundary, starts and the shown field are the first stencil's that has them.
     pub fn sequence(name: impl Into<String>, stencils: &[&dyn Stencil]) -> Result<Program> {
         let name = name.into();
         let Some(first) = stencils.first() else {
@@ -65,7 +65,12 @@ impl Program {
             if stencil.dimensions() != dimensions {
                 return Err(Error::invalid(
                     format!("program {name}"),
-                    format!("{} has {} axes, {} has {dimensions}", stencil.name(), stencil.dimensions(), first.name()),
+                    format!(
+                        "{} has {} axes, {} has {dimensions}",
+                        stencil.name(),
+                        stencil.dimensions(),
+                        first.name()
+                    ),
                     "use stencils of the same number of axes",
                 ));
             }
@@ -94,7 +99,16 @@ impl Program {
             .map(|stencil| stage(*stencil, dimensions, &fields, &parameters))
             .collect::<Result<Vec<_>>>()?;
         let shown = first.shown().min(fields.len() - 1);
-        Ok(Program { name, dimensions, fields, parameters, stages, boundary: first.boundary(), shown, starts })
+        Ok(Program {
+            name,
+            dimensions,
+            fields,
+            parameters,
+            stages,
+            boundary: first.boundary(),
+            shown,
+            starts,
+        })
     }
 
     /// The name.
@@ -125,7 +139,8 @@ impl Program {
     /// The number of a parameter by name.
     pub fn parameter(&self, name: &str) -> Result<usize> {
         let position = self.parameters.iter().position(|p| p.name == name);
-        position.ok_or_else(|| Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())))
+        position
+            .ok_or_else(|| Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())))
     }
 
     /// The stages of a step, in order.
@@ -175,7 +190,8 @@ impl Program {
         nodes.filter(|node| node.operands().next().is_some()).count()
     }
 
-    /// Bytes a cell and step that a code moves which runs the stages in turn, reading and writing each field once a stage.
+    /// Bytes a cell and step that a code moves which runs the stages in turn, reading and writing each field
+    /// once a stage.
     pub fn bytes(&self, dtype: DType) -> usize {
         self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum()
     }
@@ -204,7 +220,12 @@ impl Program {
 /// The most fields a program may have.
 pub const MAX_FIELDS: usize = 64;
 
-fn stage(stencil: &dyn Stencil, dimensions: usize, fields: &[String], parameters: &[Parameter]) -> Result<Stage> {
+fn stage(
+    stencil: &dyn Stencil,
+    dimensions: usize,
+    fields: &[String],
+    parameters: &[Parameter],
+) -> Result<Stage> {
     let graph = Graph::new();
     let scope = Scope::new(&graph, dimensions, fields, parameters);
     stencil.define(&scope);

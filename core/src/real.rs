@@ -65,7 +65,8 @@ impl FromStr for DType {
 
 /// A real number type that the kernels compute in: `f32` or `f64`.
 ///
-/// The operations are exactly those of the expression language, whose functions are [`Elementary`]; each rounds once, to nearest even.
+/// The operations are exactly those of the expression language, whose functions are [`Elementary`]; each
+/// rounds once, to nearest even.
 pub trait Real:
     Copy
     + Send
@@ -182,7 +183,8 @@ macro_rules! with_array {
 }
 
 impl Array {
-    /// A few values made by `value(index)`, rounded to `dtype`; [`Array::try_from_fn`] makes as many as a user asks for.
+    /// A few values made by `value(index)`, rounded to `dtype`; [`Array::try_from_fn`] makes as many as a
+    /// user asks for.
     pub fn from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Self {
         match dtype {
             DType::F32 => Array::F32((0..len).map(|i| value(i) as f32).collect()),
@@ -190,7 +192,8 @@ impl Array {
         }
     }
 
-    /// `len` values made by `value(index)`, rounded to `dtype`; an error where the machine has not that much memory.
+    /// `len` values made by `value(index)`, rounded to `dtype`; an error where the machine has not that much
+    /// memory.
     pub fn try_from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Result<Self> {
         Ok(match dtype {
             DType::F32 => {
@@ -259,7 +262,8 @@ impl Array {
 
     /// The values as bytes, in the machine's order.
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: f32 and f64 have no padding and every byte pattern is a valid u8; the length is the slice's own.
+        // SAFETY: f32 and f64 have no padding and every byte pattern is a valid u8; the length is the slice's
+        // own.
         with_array!(self, v => unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), std::mem::size_of_val(v.as_slice())) })
     }
 
@@ -276,7 +280,8 @@ impl Array {
         }
     }
 
-    /// The largest difference from `other` in units in the last place, NaN equal to NaN; `None` where type or length differ.
+    /// The largest difference from `other` in units in the last place, NaN equal to NaN; `None` where type or
+    /// length differ.
     ///
     /// A NaN against a number, or an infinity against anything else, counts as `u64::MAX`.
     pub fn ulp_distance(&self, other: &Array) -> Option<u64> {
@@ -314,9 +319,9 @@ impl Array {
         with_array!(self, v => v.iter().filter(|x| x.is_finite()).fold(0.0, |most, x| x.to_f64().abs().max(most)))
     }
 
-    /// The largest difference from `other` in units of the type's epsilon times `magnitude`: units in the last place
-    /// of the field's largest value, so that values where large ones cancel do not count as wrong. `None` where type
-    /// or length differ.
+    /// The largest difference from `other` in units of the type's epsilon times `magnitude`: units in the
+    /// last place of the field's largest value, so that values where large ones cancel do not count as wrong.
+    /// `None` where type or length differ.
     ///
     /// NaN equals NaN; a NaN against a number, or an infinity against anything else, counts as infinite.
     pub fn scaled_ulp_distance(&self, other: &Array, magnitude: f64) -> Option<f64> {
@@ -343,7 +348,9 @@ impl Array {
     /// Same type, same length and the same bits everywhere; any NaN equals any NaN.
     pub fn same_bits(&self, other: &Array) -> bool {
         fn same<T: Real>(a: &[T], b: &[T]) -> bool {
-            let one = |(x, y): (&T, &T)| x.to_bits64() == y.to_bits64() || (x.to_f64().is_nan() && y.to_f64().is_nan());
+            let one = |(x, y): (&T, &T)| {
+                x.to_bits64() == y.to_bits64() || (x.to_f64().is_nan() && y.to_f64().is_nan())
+            };
             a.len() == b.len() && a.iter().zip(b).all(one)
         }
         match (self, other) {
@@ -382,7 +389,10 @@ mod tests {
         assert_eq!(a.scaled_ulp_distance(&b, 4.0), Some(1.0));
         assert_eq!(a.scaled_ulp_distance(&b, 1.0), Some(4.0));
         assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F32(vec![-0.0]), 0.0), Some(0.0));
-        assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F32(vec![f32::NAN]), 1.0), Some(f64::INFINITY));
+        assert_eq!(
+            Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F32(vec![f32::NAN]), 1.0),
+            Some(f64::INFINITY)
+        );
         assert_eq!(Array::F32(vec![0.0]).scaled_ulp_distance(&Array::F64(vec![0.0]), 1.0), None);
     }
 

@@ -24,7 +24,8 @@ pub enum Start {
     Gaussian,
     /// 1 in the middle cell, 0 elsewhere.
     Point,
-    /// Squares (cubes) of one value on another: one in the middle and, on a large domain, more at random places.
+    /// Squares (cubes) of one value on another: one in the middle and, on a large domain, more at random
+    /// places.
     Seeds {
         /// The value in the squares.
         inside: f64,
@@ -149,8 +150,9 @@ mod tests {
     fn seeds_lie_in_the_domain_and_share_their_places() {
         for extents in [&[1][..], &[3, 200], &[96, 96], &[20, 1, 30]] {
             let shape = Shape::new(extents).unwrap();
-            let fill =
-                |inside, dtype| Start::Seeds { inside, outside: 0.0, seed: 8 }.fill(&shape, dtype).unwrap().to_f64();
+            let fill = |inside, dtype| {
+                Start::Seeds { inside, outside: 0.0, seed: 8 }.fill(&shape, dtype).unwrap().to_f64()
+            };
             let (a, b) = (fill(1.0, DType::F32), fill(2.0, DType::F64));
             assert!(a.iter().zip(&b).all(|(a, b)| 2.0 * a == *b));
             assert_eq!(a[shape.index(shape.padded().map(|n| n / 2))], 1.0);

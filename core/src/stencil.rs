@@ -92,8 +92,20 @@ pub struct Scope<'g> {
 }
 
 impl<'g> Scope<'g> {
-    pub(crate) fn new(graph: &'g Graph, dimensions: usize, fields: &'g [String], parameters: &'g [Parameter]) -> Self {
-        Scope { graph, dimensions, fields, parameters, updates: RefCell::new(Vec::new()), fault: RefCell::new(None) }
+    pub(crate) fn new(
+        graph: &'g Graph,
+        dimensions: usize,
+        fields: &'g [String],
+        parameters: &'g [Parameter],
+    ) -> Self {
+        Scope {
+            graph,
+            dimensions,
+            fields,
+            parameters,
+            updates: RefCell::new(Vec::new()),
+            fault: RefCell::new(None),
+        }
     }
 
     pub(crate) fn finish(self) -> Result<Vec<(u16, Expr<'g>)>> {
@@ -144,7 +156,12 @@ impl<'g> Scope<'g> {
     /// The cell's index along an axis as a number, 0 at the low side; axis 0 is the stencil's slowest.
     pub fn coord(&self, axis: usize) -> Expr<'g> {
         if axis >= self.dimensions {
-            self.fail(Error::limit("axis of a coordinate", axis, self.dimensions - 1, "use an axis of the stencil"));
+            self.fail(Error::limit(
+                "axis of a coordinate",
+                axis,
+                self.dimensions - 1,
+                "use an axis of the stencil",
+            ));
             return self.constant(0.0);
         }
         self.graph.add(Node::Coord((3 - self.dimensions + axis) as u8))
@@ -226,8 +243,9 @@ impl<'g> Field<'_, 'g> {
         self.at_slice(&offset)
     }
 
-    /// The sum of the nearest neighbours along every axis minus as many times the cell: the second-order Laplacian
-    /// times the square of the cell's width. Neighbours are added in the order of their offsets, slowest axis first.
+    /// The sum of the nearest neighbours along every axis minus as many times the cell: the second-order
+    /// Laplacian times the square of the cell's width. Neighbours are added in the order of their offsets,
+    /// slowest axis first.
     pub fn laplacian(&self) -> Expr<'g> {
         let dimensions = self.scope.dimensions;
         let low = (0..dimensions).map(|axis| self.along(axis, -1));
@@ -306,8 +324,10 @@ impl Stencil for LinearStencil {
 
     fn define(&self, s: &Scope<'_>) {
         let u = s.field("u");
-        let mut terms =
-            self.taps.iter().map(|(offset, weight)| (u.at_slice(&offset[3 - self.dimensions..]), s.constant(*weight)));
+        let mut terms = self
+            .taps
+            .iter()
+            .map(|(offset, weight)| (u.at_slice(&offset[3 - self.dimensions..]), s.constant(*weight)));
         if let Some((first, weight)) = terms.next() {
             s.set("u", terms.fold(weight * first, |sum, (tap, weight)| weight.mul_add(tap, sum)));
         }

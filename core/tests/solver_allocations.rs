@@ -3,7 +3,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use abide_core::solver::{METHODS, Operator, PRECONDITIONERS, Parameters, Serial, SolverError, method, preconditioner};
+use abide_core::solver::{
+    METHODS, Operator, PRECONDITIONERS, Parameters, Serial, SolverError, method, preconditioner,
+};
 
 struct Counting;
 
@@ -65,12 +67,14 @@ fn the_loop_allocates_nothing() {
     for name in METHODS {
         let solver = method::<f64, Serial>(name).unwrap();
         for preconditioner_name in PRECONDITIONERS {
-            // As many allocations for 60 iterations as for 35: all of them are before the loop (and in the error that ends it).
-            // Both counts pass a restart of GMRES (30); the second passes a replacement of pipelined CG (50).
+            // As many allocations for 60 iterations as for 35: all of them are before the loop (and in the
+            // error that ends it). Both counts pass a restart of GMRES (30); the second passes a replacement
+            // of pipelined CG (50).
             let [few, many] = [35, 60].map(|iterations| {
                 let mut m = preconditioner(preconditioner_name, &Serial, &a).unwrap();
                 let mut x = vec![0.0; 301];
-                let parameters = Parameters { relative: 0.0, absolute: 1e-250, iterations, ..Parameters::default() };
+                let parameters =
+                    Parameters { relative: 0.0, absolute: 1e-250, iterations, ..Parameters::default() };
                 let before = ALLOCATIONS.with(Cell::get);
                 let result = solver.solve_on(&Serial, &a, &mut *m, &b, &mut x, &parameters);
                 let after = ALLOCATIONS.with(Cell::get);

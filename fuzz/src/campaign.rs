@@ -71,7 +71,8 @@ impl Folders {
     /// Takes an input that goes wrong out of those to start from, so that the next process gets beyond it.
     fn forget(&self, input: &Path) {
         let Ok(wrong) = fs::read(input) else { return };
-        let files = [&self.seeds, &self.corpus].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        let files =
+            [&self.seeds, &self.corpus].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
         for path in files.filter_map(|entry| Some(entry.ok()?.path())) {
             // A file may have been too long to be tried whole.
             if fs::read(&path).is_ok_and(|contents| contents.starts_with(&wrong)) {
@@ -107,7 +108,8 @@ impl Campaign {
                 })
                 .collect();
             let progress = scope.spawn(|| state.report_progress(target));
-            let ended = jobs.into_iter().map(|job| job.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+            let ended =
+                jobs.into_iter().map(|job| job.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
             let outcome = ended.fold(Ok(()), |so_far: Result<()>, job| so_far.and(job));
             state.done.store(true, Ordering::Relaxed);
             progress.thread().unpark();
@@ -140,7 +142,8 @@ impl Campaign {
 
     /// One process after another, each from where the last one went wrong.
     fn job(&self, target: &Target, job: usize, folders: &Folders, state: &State) -> Result<()> {
-        let share = self.runs.map(|runs| runs / self.jobs as u64 + u64::from((job as u64) < runs % self.jobs as u64));
+        let share =
+            self.runs.map(|runs| runs / self.jobs as u64 + u64::from((job as u64) < runs % self.jobs as u64));
         let mut done = 0;
         for attempt in 0.. {
             let left = share.map(|share| share.saturating_sub(done));
@@ -201,7 +204,9 @@ impl State {
             } else if let Some((_, path)) = line.split_once("Test unit written to ") {
                 input = Some(PathBuf::from(path));
             } else if text.is_none()
-                && ["memory allocation of", "ERROR: libFuzzer", "overflowed its stack"].iter().any(|s| line.contains(s))
+                && ["memory allocation of", "ERROR: libFuzzer", "overflowed its stack"]
+                    .iter()
+                    .any(|s| line.contains(s))
             {
                 text = Some(line.clone());
             }
@@ -294,11 +299,15 @@ impl State {
     }
 }
 
-/// The words of a finding without what differs from one input to the next: all behind the target and the fault, and numbers
-/// other than those of a place in the code.
+/// The words of a finding without what differs from one input to the next: all behind the target and the
+/// fault, and numbers other than those of a place in the code.
 fn kind(text: &str) -> String {
     let start = text.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ");
-    if start.contains("panics at") { start } else { start.replace(|letter: char| letter.is_ascii_digit(), "") }
+    if start.contains("panics at") {
+        start
+    } else {
+        start.replace(|letter: char| letter.is_ascii_digit(), "")
+    }
 }
 
 /// A word as libFuzzer's dictionaries have it.
@@ -320,8 +329,13 @@ pub fn minimise(target: &Target, file: &Path) -> Result<()> {
     let shorter = file.with_file_name(format!("{name}.min"));
     let arguments = ["-minimize_crash=1", "-max_total_time=60", "-timeout=0"];
     let to = format!("-exact_artifact_path={}", shorter.display());
-    let status =
-        command(target)?.args(arguments).arg(to).arg(file).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    let status = command(target)?
+        .args(arguments)
+        .arg(to)
+        .arg(file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
     match fs::metadata(&shorter) {
         Ok(found) => println!("{}: {} bytes", shorter.display(), found.len()),
         Err(_) => println!("no shorter input was found ({status})"),

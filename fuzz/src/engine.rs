@@ -1,4 +1,5 @@
-//! libFuzzer, in this process: it chooses the inputs by the branches that they take, and saves one that goes wrong.
+//! libFuzzer, in this process: it chooses the inputs by the branches that they take, and saves one that goes
+//! wrong.
 
 use std::ffi::{CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -23,13 +24,17 @@ pub fn drive(target: &'static Target, arguments: Vec<String>) -> Result<()> {
     if TARGET.set(target).is_err() {
         bail!("one process fuzzes one target");
     }
-    let arguments: Vec<CString> =
-        arguments.into_iter().map(CString::new).collect::<Result<_, _>>().context("an argument holds a zero byte")?;
+    let arguments: Vec<CString> = arguments
+        .into_iter()
+        .map(CString::new)
+        .collect::<Result<_, _>>()
+        .context("an argument holds a zero byte")?;
     let mut pointers: Vec<*mut c_char> = arguments.iter().map(|text| text.as_ptr().cast_mut()).collect();
     let mut count = c_int::try_from(pointers.len()).context("too many arguments")?;
     pointers.push(std::ptr::null_mut());
     let mut all = pointers.as_mut_ptr();
-    // SAFETY: a count and as many pointers to strings, and a null pointer behind them, all of which outlive the call.
+    // SAFETY: a count and as many pointers to strings, and a null pointer behind them, all of which outlive
+    // the call.
     match unsafe { LLVMFuzzerRunDriver(&mut count, &mut all, one) } {
         0 => Ok(()),
         status => bail!("libFuzzer ended with {status}"),

@@ -17,8 +17,8 @@ const PATIENCE: u32 = if cfg!(debug_assertions) { 10 } else { 1 };
 
 /// Runs a target on an input; the error says in a line what is wrong.
 ///
-/// An execution that does not end in the target's time ends the process, as does one that cannot go on without the memory
-/// that it is refused; both say so on standard error first.
+/// An execution that does not end in the target's time ends the process, as does one that cannot go on
+/// without the memory that it is refused; both say so on standard error first.
 pub fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
     watch();
     Running::begin(target, input);
@@ -37,7 +37,10 @@ pub fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
             if taken <= granted {
                 return Ok(());
             }
-            Err(format!("takes {taken} bytes of memory for {} bytes of input; {granted} would be enough", input.len()))
+            Err(format!(
+                "takes {taken} bytes of memory for {} bytes of input; {granted} would be enough",
+                input.len()
+            ))
         }
     }
 }
@@ -65,7 +68,8 @@ struct Running {
 static RUNNING: Mutex<Running> =
     Mutex::new(Running { target: "", input: Vec::new(), limit: Duration::ZERO, begun: None });
 
-/// Limits of time after which an execution has not ended by the clock, however little of the processor it was given.
+/// Limits of time after which an execution has not ended by the clock, however little of the processor it was
+/// given.
 const WAITS: u32 = 30;
 
 /// The time that processors have worked for this process.
@@ -105,7 +109,8 @@ impl Running {
     }
 }
 
-/// Starts, once, the thread that ends the process where an execution does not end, and keeps panics for the report.
+/// Starts, once, the thread that ends the process where an execution does not end, and keeps panics for the
+/// report.
 fn watch() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -124,7 +129,11 @@ fn watch() {
                 let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
                 if running.is_late() {
                     let start = &running.input[..running.input.len().min(1000)];
-                    eprintln!("finding: {}: does not end in its time: {}", running.target, start.escape_ascii());
+                    eprintln!(
+                        "finding: {}: does not end in its time: {}",
+                        running.target,
+                        start.escape_ascii()
+                    );
                     std::process::abort();
                 }
             }

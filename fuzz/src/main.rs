@@ -1,4 +1,5 @@
-//! `abide-fuzz`: fuzzes targets in as many processes as it is told, needs no Rust and no files, and reports what it found.
+//! `abide-fuzz`: fuzzes targets in as many processes as it is told, needs no Rust and no files, and reports
+//! what it found.
 
 mod campaign;
 mod engine;
@@ -24,7 +25,8 @@ struct Arguments {
     #[arg(long)]
     list: bool,
 
-    /// Executions of each target, those of all jobs together; without end where neither they nor a time are given
+    /// Executions of each target, those of all jobs together; without end where neither they nor a time are
+    /// given
     #[arg(long)]
     runs: Option<u64>,
 
@@ -40,7 +42,8 @@ struct Arguments {
     #[arg(long)]
     jobs: Option<usize>,
 
-    /// The folder that keeps inputs which take new branches, a folder for each target; thrown away where it is left out
+    /// The folder that keeps inputs which take new branches, a folder for each target; thrown away where it
+    /// is left out
     #[arg(long)]
     corpus: Option<PathBuf>,
 
@@ -59,7 +62,9 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let outcome = match std::env::var(TARGET_VARIABLE) {
-        Ok(target) => find(&target).and_then(|target| engine::drive(target, std::env::args().collect())).map(|()| true),
+        Ok(target) => {
+            find(&target).and_then(|target| engine::drive(target, std::env::args().collect())).map(|()| true)
+        }
         Err(_) => Arguments::parse().follow(),
     };
     match outcome {
@@ -95,7 +100,8 @@ impl Arguments {
                 false => replay(target, file),
             };
         }
-        let jobs = self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()));
+        let jobs =
+            self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |cores| cores.get()));
         let time = self.minutes.map(|minutes| Duration::try_from_secs_f64(60.0 * minutes)).transpose();
         let campaign = campaign::Campaign {
             runs: self.runs,

@@ -1,6 +1,7 @@
 //! What a thread takes from the heap: counted, and refused beyond a limit.
 //!
-//! Counted by threads, so that one execution's bytes are its own; what other threads take on its behalf is not.
+//! Counted by threads, so that one execution's bytes are its own; what other threads take on its behalf is
+//! not.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -56,8 +57,9 @@ fn take(bytes: usize, from: impl FnOnce() -> *mut u8) -> *mut u8 {
     taken
 }
 
-// SAFETY: every block comes from the system's allocator by the same call with the same layout, and goes back to it; a
-// refusal is the null pointer that the trait provides for. Counting allocates nothing: the cells need no initialising.
+// SAFETY: every block comes from the system's allocator by the same call with the same layout, and goes back
+// to it; a refusal is the null pointer that the trait provides for. Counting allocates nothing: the cells
+// need no initialising.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are passed on.

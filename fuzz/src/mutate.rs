@@ -1,5 +1,5 @@
-//! Mutations of files that a changed byte alone would break: they are opened, changed inside and closed again, so that
-//! checksums and lengths hold.
+//! Mutations of files that a changed byte alone would break: they are opened, changed inside and closed
+//! again, so that checksums and lengths hold.
 
 use std::io::{Cursor, Read, Write};
 
@@ -91,7 +91,8 @@ pub const CHUNKS: Wrapping = Wrapping { open: chunks, close: |parts| Some(png(pa
 /// The chunks of a PNG, the compressed rows of pixels as one and unpacked.
 pub const PIXELS: Wrapping = Wrapping {
     open: |file| {
-        let (rows, mut others): (Vec<Part>, Vec<Part>) = chunks(file)?.into_iter().partition(|(name, _)| name == DATA);
+        let (rows, mut others): (Vec<Part>, Vec<Part>) =
+            chunks(file)?.into_iter().partition(|(name, _)| name == DATA);
         let packed: Vec<u8> = rows.into_iter().flat_map(|(_, bytes)| bytes).collect();
         let end = others.iter().position(|(name, _)| name == "IEND").unwrap_or(others.len());
         others.insert(end, (DATA.to_owned(), inside(ZlibDecoder::new(&packed[..]))?));
@@ -148,7 +149,8 @@ mod tests {
     #[test]
     fn closed_files_open_to_the_same() {
         for (target, wrapping) in [("gzip", GZIP), ("checkpoint", ZIP), ("png", CHUNKS), ("png", PIXELS)] {
-            let opened: Vec<Vec<Part>> = corpus(target).iter().filter_map(|(_, file)| (wrapping.open)(file)).collect();
+            let opened: Vec<Vec<Part>> =
+                corpus(target).iter().filter_map(|(_, file)| (wrapping.open)(file)).collect();
             assert!(opened.len() > 2, "{target}");
             for parts in opened {
                 let closed = (wrapping.close)(&parts).unwrap();

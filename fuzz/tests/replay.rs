@@ -1,4 +1,5 @@
-//! Every file of the corpus and of the regressions as a test of its own, and a short run of each target on mutations.
+//! Every file of the corpus and of the regressions as a test of its own, and a short run of each target on
+//! mutations.
 //!
 //! The mutations are blind: what finds new branches is `cargo xtask fuzz`.
 
@@ -20,7 +21,9 @@ fn main() -> ExitCode {
     for target in TARGETS {
         for (kind, files) in [("corpus", corpus(target.name)), ("regressions", regressions(target.name))] {
             trials.extend(files.into_iter().map(|(name, contents)| {
-                Trial::test(format!("{kind}::{}::{name}", target.name), move || Ok(execute(target, contents)?))
+                Trial::test(format!("{kind}::{}::{name}", target.name), move || {
+                    Ok(execute(target, contents)?)
+                })
             }));
         }
         trials.push(Trial::test(format!("mutations::{}", target.name), || mutations(target)));

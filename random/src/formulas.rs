@@ -28,7 +28,9 @@ impl Formula {
             Formula::Constant(value) => s.constant(*value),
             Formula::Parameter => s.param("p"),
             Formula::Coordinate(axis) => s.coord(axis % axes) * 0.0625,
-            Formula::Tap(second, offset) => s.field(if *second { "b" } else { "a" }).at_slice(&offset[3 - axes..]),
+            Formula::Tap(second, offset) => {
+                s.field(if *second { "b" } else { "a" }).at_slice(&offset[3 - axes..])
+            }
             Formula::Unary(op, a) => node(Node::Unary(*op, a.build(s).id())),
             Formula::Binary(op, ab) => node(Node::Binary(*op, ab[0].build(s).id(), ab[1].build(s).id())),
             Formula::Fma(abc) => abc[0].build(s).mul_add(abc[1].build(s), abc[2].build(s)),
@@ -50,14 +52,16 @@ impl Formula {
                 Formula::Binary(Binary::Mul, Box::new([ab[0].majorant(), ab[1].majorant()]))
             }
             Formula::Binary(_, ab) => sum(ab.as_slice()),
-            Formula::Fma(abc) => Formula::Fma(Box::new([abc[0].majorant(), abc[1].majorant(), abc[2].majorant()])),
+            Formula::Fma(abc) => {
+                Formula::Fma(Box::new([abc[0].majorant(), abc[1].majorant(), abc[2].majorant()]))
+            }
             Formula::Select(abc) => sum(&abc[1..]),
         }
     }
 }
 
-/// A random formula. A tame one has no operator that makes a large difference of a small one: no division, root or
-/// comparison.
+/// A random formula. A tame one has no operator that makes a large difference of a small one: no division,
+/// root or comparison.
 fn formula(tame: bool) -> impl Strategy<Value = Formula> {
     let leaf = prop_oneof![
         2 => (-2.0..2.0f64).prop_map(Formula::Constant),
@@ -65,8 +69,11 @@ fn formula(tame: bool) -> impl Strategy<Value = Formula> {
         1 => (0..3usize).prop_map(Formula::Coordinate),
         6 => (any::<bool>(), [-2..=2, -2..=2, -2..=2]).prop_map(|(second, offset)| Formula::Tap(second, offset)),
     ];
-    let unary =
-        if tame { vec![Unary::Neg, Unary::Abs] } else { vec![Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor] };
+    let unary = if tame {
+        vec![Unary::Neg, Unary::Abs]
+    } else {
+        vec![Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Floor]
+    };
     let mut binary = vec![Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
     if !tame {
         use Binary::{Div, Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
@@ -164,23 +171,35 @@ impl Case {
 }
 
 fn boundaries() -> impl Strategy<Value = Boundaries> {
-    let side =
-        || prop_oneof![Just(Boundary::Fixed), Just(Boundary::Mirror), (-1.0..1.0f64).prop_map(Boundary::Constant)];
+    let side = || {
+        prop_oneof![
+            Just(Boundary::Fixed),
+            Just(Boundary::Mirror),
+            (-1.0..1.0f64).prop_map(Boundary::Constant)
+        ]
+    };
     let axis = || prop_oneof![1 => Just([Boundary::Periodic; 2]), 3 => [side(), side()]];
     [axis(), axis(), axis()].prop_map(Boundaries)
 }
 
 /// Any such case of these types. A tame one magnifies no difference: no division, root or comparison.
 pub fn cases(tame: bool, dtypes: Vec<DType>) -> impl Strategy<Value = Case> {
-    let stage =
-        move |axes| (formula(tame), proptest::option::of(formula(tame))).prop_map(move |(a, b)| Random { axes, a, b });
+    let stage = move |axes| {
+        (formula(tame), proptest::option::of(formula(tame))).prop_map(move |(a, b)| Random { axes, a, b })
+    };
     // Extents from 2, for periodic and mirrored axes must hold the radius.
     let extents = [2..9usize, 2..24, 2..80usize];
     (1..=3usize).prop_flat_map(move |axes| {
         let stages = proptest::collection::vec(stage(axes), 1..=2);
         let dtype = proptest::sample::select(dtypes.clone());
         (stages, extents.clone(), boundaries(), dtype, 0..64usize).prop_map(
-            |(stages, extents, boundaries, dtype, variant)| Case { stages, extents, boundaries, dtype, variant },
+            |(stages, extents, boundaries, dtype, variant)| Case {
+                stages,
+                extents,
+                boundaries,
+                dtype,
+                variant,
+            },
         )
     })
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use abide_core::{Array, Boundaries, Boundary, DType, Expr, Parameter, Problem, Program, Real, Scope, Shape, Stencil};
+use abide_core::{
+    Array, Boundaries, Boundary, DType, Expr, Parameter, Problem, Program, Real, Scope, Shape, Stencil,
+};
 use proptest::prelude::*;
 
 type Choices = Vec<(u8, u8, u8, u8)>;
@@ -48,7 +50,11 @@ impl Stencil for Grown {
         for &(op, a, b, c) in &self.choices {
             // Recent nodes are preferred, so that long sums and deep formulas arise.
             let recent = |i: u8| {
-                if i < 100 { all[all.len() - 1 - i as usize % all.len().min(3)] } else { all[i as usize % all.len()] }
+                if i < 100 {
+                    all[all.len() - 1 - i as usize % all.len().min(3)]
+                } else {
+                    all[i as usize % all.len()]
+                }
             };
             let (a, b, c) = (recent(a), recent(b), recent(c));
             all.push(match op % 24 {

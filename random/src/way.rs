@@ -4,8 +4,8 @@ use abide_core::plan::{Cpu, Schedule, Tiling};
 use abide_core::{Execution, Plan};
 use proptest::prelude::*;
 
-/// A way to run: a launch per stage, or passes so deep, in so many tiles and blocks of planes, by threads that keep their
-/// tiles or not.
+/// A way to run: a launch per stage, or passes so deep, in so many tiles and blocks of planes, by threads
+/// that keep their tiles or not.
 #[derive(Debug, Clone)]
 pub struct Way {
     chunk: usize,

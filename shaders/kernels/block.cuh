@@ -45,7 +45,8 @@ struct Block {
     __device__ __forceinline__ bool live(int y, int x) const { return !RAGGED || (own_y(y) < live_y && own_x(x) < live_x); }
     __device__ __forceinline__ Offset across(int y, int x) const { return (y0 + own_y(y)) * STRIDE_Y + x0 + own_x(x); }
 
-    // Own cells of a plane of device memory. Loads go past the first-level cache, which does not see other blocks' stores.
+    // Own cells of a plane of device memory. Loads go past the first-level cache, which does not see other
+    // blocks' stores.
     __device__ __forceinline__ void load_device(const real* plane, Cells& cells) const
     {
         each<OWN_Y>([&](auto y) {
@@ -106,8 +107,8 @@ struct Block {
         });
     }
 
-    // A plane in shared memory, where only the owner of a cell touches it: word by word of all threads in a row, so that
-    // neighbouring threads use neighbouring banks.
+    // A plane in shared memory, where only the owner of a cell touches it: word by word of all threads in a
+    // row, so that neighbouring threads use neighbouring banks.
     __device__ __forceinline__ real* kept_plane(int field, int plane) const
     {
         return planes + (field * PLANES_SHARED + plane - PLANES_REGISTERS) * (TILE_Y * TILE_X);
@@ -146,8 +147,8 @@ struct Block {
         });
     }
 
-    // Own cells of plane `p` of the tile from wherever it stays; beyond the tile, of its neighbour's rim or the boundary.
-    // `AT` is `p` where that is known when compiling, as it must be for a plane in registers.
+    // Own cells of plane `p` of the tile from wherever it stays; beyond the tile, of its neighbour's rim or
+    // the boundary. `AT` is `p` where that is known when compiling, as it must be for a plane in registers.
     template <bool CACHED, int AT, class Kept>
     __device__ __forceinline__ void load_plane(const Kept& kept, int field, const real* from, int p, Cells& cells) const
     {

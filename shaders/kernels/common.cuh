@@ -1,5 +1,5 @@
-// What both kernels share: where a neighbour's value is found once the boundary has been asked.
-// The generated constants above name the axes S (swept, the slowest there is), Y and X (across, X the fastest).
+// What both kernels share: where a neighbour's value is found once the boundary has been asked. The generated
+// constants above name the axes S (swept, the slowest there is), Y and X (across, X the fastest).
 
 enum Boundary { FIXED, PERIODIC, MIRROR, CONSTANT };
 
@@ -9,7 +9,8 @@ struct Source {
     real value;      // ... this one
 };
 
-// `i` is at most one extent outside 0..n. Under `fixed` no computed cell reaches outside; the nearest cell stands there.
+// `i` is at most one extent outside 0..n. Under `fixed` no computed cell reaches outside; the nearest cell
+// stands there.
 template <int LOW, int HIGH>
 __device__ __forceinline__ Source source(Offset i, Offset n, real low, real high)
 {
@@ -34,7 +35,8 @@ __device__ __forceinline__ Source source_s(Offset i) { return source<LOW_S, HIGH
 __device__ __forceinline__ Source source_y(Offset i) { return source<LOW_Y, HIGH_Y>(i, EXTENT_Y, LOW_VALUE_Y, HIGH_VALUE_Y); }
 __device__ __forceinline__ Source source_x(Offset i) { return source<LOW_X, HIGH_X>(i, EXTENT_X, LOW_VALUE_X, HIGH_VALUE_X); }
 
-// Whether a cell keeps its initial value: one of the outermost `FIX` cells of an axis on a side that is fixed.
+// Whether a cell keeps its initial value: one of the outermost `FIX` cells of an axis on a side that is
+// fixed.
 __device__ __forceinline__ bool held_s(Offset i) { return (LOW_S == FIXED && i < FIX_S) || (HIGH_S == FIXED && i >= EXTENT_S - FIX_S); }
 __device__ __forceinline__ bool held_y(Offset i) { return (LOW_Y == FIXED && i < FIX_Y) || (HIGH_Y == FIXED && i >= EXTENT_Y - FIX_Y); }
 __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i < FIX_X) || (HIGH_X == FIXED && i >= EXTENT_X - FIX_X); }
@@ -44,7 +46,8 @@ struct Parameters { real value[PARAMETERS > 0 ? PARAMETERS : 1]; };
 
 template <int I> struct Index { static constexpr int value = I; };
 
-// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index registers.
+// Calls f(Index<0>), f(Index<1>), … f(Index<N-1>): a loop whose counter is a constant, so that it can index
+// registers.
 template <int N, int I = 0, class F>
 __device__ __forceinline__ void each(const F& f)
 {

@@ -4,9 +4,9 @@ const PERIODIC: i32 = 1;
 const MIRROR: i32 = 2;
 const CONSTANT: i32 = 3;
 
-// Where along an axis the value at `index` is found; -1 where a constant stands. Beyond a mirror, for an index at most one
-// extent outside: farther out lie only cells that no computed cell taps. They are clamped, so that every access stays inside
-// its array.
+// Where along an axis the value at `index` is found; -1 where a constant stands. Beyond a mirror, for an
+// index at most one extent outside: farther out lie only cells that no computed cell taps. They are clamped,
+// so that every access stays inside its array.
 fn source(index: i32, extent: i32, low: i32, high: i32) -> i32 {
     var at = index;
     if index < 0 {

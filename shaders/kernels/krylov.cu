@@ -1,4 +1,5 @@
-// The whole solve: the loop is in the kernel, and ends by convergence, by an error, or at the launch's share of iterations.
+// The whole solve: the loop is in the kernel, and ends by convergence, by an error, or at the launch's share
+// of iterations.
 
 __device__ __forceinline__ void run(const Arguments& arguments)
 {

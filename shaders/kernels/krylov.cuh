@@ -1,8 +1,8 @@
-// What all persistent solvers share: a block's share of the rows, where its vectors stay, how blocks wait for each other, sum
-// and exchange a vector. docs/solvers.md has every wait and why it is safe.
+// What all persistent solvers share: a block's share of the rows, where its vectors stay, how blocks wait for
+// each other, sum and exchange a vector. docs/solvers.md has every wait and why it is safe.
 //
-// A block owns consecutive rows; a thread those that are THREADS apart, for elementwise work. Every decision is taken from
-// sums that all threads of all blocks hold with the same bits, so that all go the same way.
+// A block owns consecutive rows; a thread those that are THREADS apart, for elementwise work. Every decision
+// is taken from sums that all threads of all blocks hold with the same bits, so that all go the same way.
 
 constexpr int WARPS = THREADS / 32;
 constexpr int REDUCED = 4;                           // sums of one reduction, at most
@@ -117,8 +117,8 @@ __device__ __forceinline__ T load_stream(const T* p)
     else return __ldcg(p);
 }
 
-// Sums of K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 / P), where P is the
-// power of two not below K.
+// Sums of K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 /
+// P), where P is the power of two not below K.
 template <int K>
 __device__ __forceinline__ real warp_sum(const real (&v)[K])
 {
@@ -146,8 +146,8 @@ __device__ __forceinline__ real warp_sum(const real (&v)[K])
     return sum;
 }
 
-// A vector of the method: its own rows, in registers, in shared memory or at home in device memory. Row i of the block is the
-// thread's row k.
+// A vector of the method: its own rows, in registers, in shared memory or at home in device memory. Row i of
+// the block is the thread's row k.
 template <int V>
 struct Vector {
     real kept[PLACE[V] == REGISTERS ? ROWS : 1];
@@ -228,7 +228,8 @@ struct Team {
         if constexpr (PLACE[V] != DEVICE) rows([&](int k, unsigned i) { v.home[i] = v.get(k, i); });
     }
 
-    // Gives a row's value of the exchanged vector to all blocks; they see it after the next exchange or reduction.
+    // Gives a row's value of the exchanged vector to all blocks; they see it after the next exchange or
+    // reduction.
     __device__ __forceinline__ void publish(unsigned i, real value)
     {
         if constexpr (SPACE == GRID) a.exchanged[(TURNS > 1 ? turn * a.stride : 0) + own.first + i] = value;
@@ -297,8 +298,8 @@ struct Team {
         sum(v, nothing, [](const real (&)[K], double (&)[1]) {});
     }
 
-    // The same, and what f makes of the sums, which one warp of each block computes for all: quotients and roots in double
-    // precision are dear.
+    // The same, and what f makes of the sums, which one warp of each block computes for all: quotients and
+    // roots in double precision are dear.
     template <int K, int D, class F>
     __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f)
     {
@@ -439,14 +440,15 @@ struct Course {
         }
     }
 
-    // Lowers the last entry of the history to the true residual, which can meet the threshold before the recurred one does.
+    // Lowers the last entry of the history to the true residual, which can meet the threshold before the
+    // recurred one does.
     __device__ __forceinline__ void lower(double residual) const
     {
         if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
     }
 
-    // Whether the recurred residual that is small enough belies the true one, whose square this is: the run then goes on from a new start
-    // at x, if an iteration is left and the last start was of use.
+    // Whether the recurred residual that is small enough belies the true one, whose square this is: the run
+    // then goes on from a new start at x, if an iteration is left and the last start was of use.
     __device__ __forceinline__ bool lost(double true_square)
     {
         const double residual = sqrt(true_square);

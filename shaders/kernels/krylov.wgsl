@@ -1,6 +1,7 @@
-// What all phases of a solver share. A phase is a dispatch: over rows, where each workgroup leaves its share of the sums; or of
-// one workgroup alone, which adds the shares up, computes the method's scalars and makes the stopping tests. That dispatches
-// follow each other is all the synchronisation there is. A phase whose turn it is not, for the run has ended, returns at once.
+// What all phases of a solver share. A phase is a dispatch: over rows, where each workgroup leaves its share
+// of the sums; or of one workgroup alone, which adds the shares up, computes the method's scalars and makes
+// the stopping tests. That dispatches follow each other is all the synchronisation there is. A phase whose
+// turn it is not, for the run has ended, returns at once.
 
 // How a run stands.
 const RUNNING: u32 = 0u;
@@ -61,8 +62,8 @@ struct State {
 // What threads add up, sum after sum.
 var<workgroup> parts: array<real, SUMS * THREADS>;
 
-// The sum over all threads of each of the first `count` parts: sixteen times sixteen, always in the same order. Sum k is left in the first
-// place of its parts, by thread k; who else wants it waits.
+// The sum over all threads of each of the first `count` parts: sixteen times sixteen, always in the same
+// order. Sum k is left in the first place of its parts, by thread k; who else wants it waits.
 fn fold(thread: u32, count: u32) {
     let k = thread / 16u;
     var sum: real;

@@ -1,4 +1,5 @@
-// BiCGStab, preconditioned from the right (van der Vorst 1992): two exchanges and three reductions, five barriers, an iteration.
+// BiCGStab, preconditioned from the right (van der Vorst 1992): two exchanges and three reductions, five
+// barriers, an iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {

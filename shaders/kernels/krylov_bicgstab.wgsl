@@ -1,5 +1,6 @@
-// BiCGStab with right preconditioning (van der Vorst 1992). p_hat = M^-1 p and s_hat = M^-1 s; from `half` to `advance` r is the
-// paper's s. An iteration: p_hat, project, first, half, s_hat, stabilise, second, advance, test, direction.
+// BiCGStab with right preconditioning (van der Vorst 1992). p_hat = M^-1 p and s_hat = M^-1 s; from `half` to
+// `advance` r is the paper's s. An iteration: p_hat, project, first, half, s_hat, stabilise, second, advance,
+// test, direction.
 
 // shadow = p = r.
 @compute @workgroup_size(THREADS)

@@ -1,4 +1,5 @@
-// Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, an iteration.
+// Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, an
+// iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {

@@ -1,5 +1,5 @@
-// Conjugate gradients (Hestenes and Stiefel 1952). An iteration: direction, curvature, step_length, step, then z and squares
-// where z is not computed on the way, test.
+// Conjugate gradients (Hestenes and Stiefel 1952). An iteration: direction, curvature, step_length, step,
+// then z and squares where z is not computed on the way, test.
 
 // p = z + beta p.
 @compute @workgroup_size(THREADS)

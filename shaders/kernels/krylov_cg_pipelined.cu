@@ -1,5 +1,5 @@
-// Pipelined conjugate gradients with residual replacement (Ghysels and Vanroose 2014): the exchange and the reduction share
-// their barrier, one an iteration.
+// Pipelined conjugate gradients with residual replacement (Ghysels and Vanroose 2014): the exchange and the
+// reduction share their barrier, one an iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -78,8 +78,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         curvature = made[2];
         alpha = made[3];
     };
-    // The stopping tests. Where the recurred residual is small enough, the true one decides; recurrences that have lost it start anew
-    // from x.
+    // The stopping tests. Where the recurred residual is small enough, the true one decides; recurrences that
+    // have lost it start anew from x.
     double true_square = 0;
     const auto test = [&]() {
         if (!course.converged(residual)) return;

@@ -1,4 +1,5 @@
-// Conjugate gradients with one reduction (Chronopoulos and Gear 1989): one exchange and one reduction, two barriers, an iteration.
+// Conjugate gradients with one reduction (Chronopoulos and Gear 1989): one exchange and one reduction, two
+// barriers, an iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -70,7 +71,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_PRODUCT, delta)) break;
         if (delta - real(correction) <= real(0)) {
-            // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then start anew.
+            // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then
+            // start anew.
             team.rows([&](int k, unsigned i) {
                 const real direction = scaled(k, i) + real(beta) * p.get(k, i);
                 p.set(k, i, direction);

@@ -1,5 +1,5 @@
-// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): an exchange, and a reduction for the stopping test alone, two barriers, an
-// iteration.
+// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): an exchange, and a reduction for the stopping test
+// alone, two barriers, an iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {

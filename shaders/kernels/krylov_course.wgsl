@@ -1,4 +1,5 @@
-// The stopping tests, by the first thread of a phase of one workgroup. The host makes them again on the same history.
+// The stopping tests, by the first thread of a phase of one workgroup. The host makes them again on the same
+// history.
 
 fn ends(status: u32, quantity: u32, value: real) {
     course.status = status;
@@ -6,7 +7,8 @@ fn ends(status: u32, quantity: u32, value: real) {
     course.value = value;
 }
 
-// Enters an iterate's residual in the history, its norm's square or, in GMRES, the norm; whether the run goes on.
+// Enters an iterate's residual in the history, its norm's square or, in GMRES, the norm; whether the run goes
+// on.
 fn goes_on(residual: real) -> bool {
     let iteration = course.length;
     history[iteration % RING] = residual;

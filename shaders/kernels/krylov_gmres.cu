@@ -1,6 +1,7 @@
-// GMRES(m), preconditioned from the right (Saad and Schultz 1986). Vectors are made orthogonal by classical Gram-Schmidt done twice
-// (Giraud, Langou and Rozloznik, Comput. Math. Appl. 50 (2005), 1069-1075), each time with one reduction however long the
-// basis: an exchange and two reductions, three barriers, an iteration, and two more a cycle.
+// GMRES(m), preconditioned from the right (Saad and Schultz 1986). Vectors are made orthogonal by classical
+// Gram-Schmidt done twice (Giraud, Langou and Rozloznik, Comput. Math. Appl. 50 (2005), 1069-1075), each time
+// with one reduction however long the basis: an exchange and two reductions, three barriers, an iteration,
+// and two more a cycle.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -96,8 +97,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if (course.status != RUNNING && !met) break;
         true_residual(team, x, w, w);
         const real fresh = norm_of_w(true_square);
-        // The true residual decides. It can meet the threshold before the recurred one does; and where the basis was not quite
-        // orthogonal, that one met it too early, and another cycle refines x.
+        // The true residual decides. It can meet the threshold before the recurred one does; and where the
+        // basis was not quite orthogonal, that one met it too early, and another cycle refines x.
         if (!Course::is_finite(fresh)) course.ends(NOT_FINITE, OF_TRUE_RESIDUAL, fresh);
         else if (fresh <= (met ? course.a.near : course.a.threshold)) {
             course.lower(fresh);
@@ -111,7 +112,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         }
     }
     if (course.status == RUNNING && steps > 0) {
-        // Within a cycle the host finds the iterate so far; the x that the cycle began with waits beside the basis.
+        // Within a cycle the host finds the iterate so far; the x that the cycle began with waits beside the
+        // basis.
         team.rows([&](int k, unsigned i) { basis.at(RESTART)[i] = x.get(k, i); });
         if (triangle.minimise(steps)) correct(steps);
     }

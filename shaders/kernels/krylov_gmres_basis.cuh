@@ -1,5 +1,5 @@
-// The basis of a cycle of GMRES, in device memory: RESTART vectors, and room for one more. A thread reads and writes its own rows
-// alone, so nobody waits for another's.
+// The basis of a cycle of GMRES, in device memory: RESTART vectors, and room for one more. A thread reads and
+// writes its own rows alone, so nobody waits for another's.
 
 constexpr int GROUP = 32;                            // dot products whose parts of warps are in shared memory at once
 // Vectors that one pass over the rows takes: loads in flight, where there are few threads to have others.
@@ -26,8 +26,8 @@ struct Basis {
         });
     }
 
-    // products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction in a fixed tree, with one barrier, however
-    // many. The sums of pass 0 and 1 have places of their own.
+    // products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction in a fixed tree, with
+    // one barrier, however many. The sums of pass 0 and 1 have places of their own.
     template <class VW>
     __device__ __forceinline__ void project(Team& team, const VW& w, unsigned count, unsigned pass, real* products) const
     {
@@ -76,7 +76,8 @@ struct Basis {
         }
     }
 
-    // The warp's parts of TOGETHER dot products from `first` on. Those beyond the basis are (w, w), of which one is wanted at most.
+    // The warp's parts of TOGETHER dot products from `first` on. Those beyond the basis are (w, w), of which
+    // one is wanted at most.
     template <class VW>
     __device__ __forceinline__ void leave_parts(const Team& team, const VW& w, unsigned first, unsigned count, real* parts) const
     {

@@ -1,8 +1,9 @@
-// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows (Saad, Iterative Methods for
-// Sparse Linear Systems, 2nd ed., section 6.5.3).
+// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows
+// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 6.5.3).
 //
-// Every block does the same with the same sums, in its own shared memory. Columns that are done go to device memory, from
-// where all blocks read them at the end of a cycle: the first block writes them, a barrier or more before.
+// Every block does the same with the same sums, in its own shared memory. Columns that are done go to device
+// memory, from where all blocks read them at the end of a cycle: the first block writes them, a barrier or
+// more before.
 
 struct Triangle {
     const Arguments& a;
@@ -37,9 +38,10 @@ struct Triangle {
         for (unsigned k = threadIdx.x; k <= j; k += THREADS) column()[k] = products()[k];
     }
 
-    // One warp: the second projections end it, and the norm of what they leave of w follows from theirs by Pythagoras (Smoktunowicz,
-    // Barlow and Langou, Numer. Math. 105 (2006), 299-313): the first pass has left little to take away. Where half of the
-    // square would be cancelled, the norm is to be summed and the column rotated after that.
+    // One warp: the second projections end it, and the norm of what they leave of w follows from theirs by
+    // Pythagoras (Smoktunowicz, Barlow and Langou, Numer. Math. 105 (2006), 299-313): the first pass has left
+    // little to take away. Where half of the square would be cancelled, the norm is to be summed and the
+    // column rotated after that.
     __device__ __forceinline__ void end(unsigned j) const
     {
         const unsigned lane = threadIdx.x % 32;
@@ -57,8 +59,8 @@ struct Triangle {
         if (exact) rotate(j, sqrt(square - taken));
     }
 
-    // One thread: the old rotations of column j, and a new one that takes away the entry below the diagonal. What is left of the
-    // right-hand side is the residual's norm.
+    // One thread: the old rotations of column j, and a new one that takes away the entry below the diagonal.
+    // What is left of the right-hand side is the residual's norm.
     __device__ __forceinline__ void rotate(unsigned j, real below) const
     {
         real* const h = column();
@@ -94,7 +96,8 @@ struct Triangle {
         for (unsigned k = threadIdx.x; k <= j; k += THREADS) finished(j)[k] = column()[k];
     }
 
-    // All threads: the minimiser of the first `count` columns, all but the newest from device memory; whether there is one.
+    // All threads: the minimiser of the first `count` columns, all but the newest from device memory; whether
+    // there is one.
     __device__ __forceinline__ bool minimise(unsigned count) const
     {
         if (threadIdx.x < 32) {

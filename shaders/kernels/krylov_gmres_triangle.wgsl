@@ -1,6 +1,7 @@
-// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows. One buffer holds, for
-// cycles of m iterations, m columns of m entries, the rotations, the rotated right-hand side, the minimiser, and the projections of the
-// vector that is being made orthogonal. The history holds norms, not squares.
+// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows. One
+// buffer holds, for cycles of m iterations, m columns of m entries, the rotations, the rotated right-hand
+// side, the minimiser, and the projections of the vector that is being made orthogonal. The history holds
+// norms, not squares.
 
 fn column(j: u32) -> u32 { return j * task.restart; }
 fn cosine(i: u32) -> u32 { return task.restart * task.restart + i; }
@@ -55,7 +56,8 @@ fn collect_again(@builtin(local_invocation_index) thread: u32) {
     collected(thread, true);
 }
 
-// The new column under the old rotations, and a rotation of its own: what is left of the right-hand side is the residual's norm.
+// The new column under the old rotations, and a rotation of its own: what is left of the right-hand side is
+// the residual's norm.
 @compute @workgroup_size(THREADS)
 fn rotate(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.groups);
@@ -117,8 +119,8 @@ fn minimise(@builtin(local_invocation_index) thread: u32) {
     }
 }
 
-// After x has changed, the true residual decides. It can meet the threshold before the recurred one does; and where the basis was not quite
-// orthogonal, that one met it too early, and another cycle refines x.
+// After x has changed, the true residual decides. It can meet the threshold before the recurred one does; and
+// where the basis was not quite orthogonal, that one met it too early, and another cycle refines x.
 @compute @workgroup_size(THREADS)
 fn close(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);

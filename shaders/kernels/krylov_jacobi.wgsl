@@ -1,4 +1,5 @@
-// Jacobi's method, damped (Saad, 2nd ed., section 4.1). An iteration: z where it is not computed on the way, relax, residual, test.
+// Jacobi's method, damped (Saad, 2nd ed., section 4.1). An iteration: z where it is not computed on the way,
+// relax, residual, test.
 
 // x += weight z.
 @compute @workgroup_size(THREADS)

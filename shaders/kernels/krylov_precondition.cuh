@@ -1,5 +1,5 @@
-// z = M^-1 r. Without a preconditioner and with the diagonal's, z is made row by row where it is needed; the others are work
-// of the whole block, or of all.
+// z = M^-1 r. Without a preconditioner and with the diagonal's, z is made row by row where it is needed; the
+// others are work of the whole block, or of all.
 
 // Row k of the thread: the residual's value preconditioned, where M is diagonal.
 struct Pointwise {
@@ -18,7 +18,8 @@ struct Pointwise {
     }
 };
 
-// Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2: steps of Chebyshev iteration from 0.
+// Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2: steps of Chebyshev iteration
+// from 0.
 struct Polynomial {
     Vector<RESIDUE> residual;
     Vector<DIRECTION> direction;

@@ -1,7 +1,7 @@
 // y = A x for the rows of a block, where x is the exchanged vector: one of four products, as the plan chose.
 //
-// Every sum has one order, whatever runs first. After `product` the block's threads see all of y, unless a thread has made
-// its own rows' itself (SLICED and STENCIL).
+// Every sum has one order, whatever runs first. After `product` the block's threads see all of y, unless a
+// thread has made its own rows' itself (SLICED and STENCIL).
 
 // The entries of a block, those of its first rows in shared memory.
 struct Entries {
@@ -62,8 +62,8 @@ __device__ __forceinline__ void keep_matrix(const Team& team)
     else __syncthreads();
 }
 
-// The exchanged vector, read by column. It is the block's own vector V, which may stand in shared memory: then the block's part is
-// read there. V is -1 where it is none.
+// The exchanged vector, read by column. It is the block's own vector V, which may stand in shared memory:
+// then the block's part is read there. V is -1 where it is none.
 template <int V>
 struct Exchanged {
     static constexpr bool NEAR = SPACE == GRID && V >= 0 && PLACE[V < 0 ? 0 : V] == SHARED;
@@ -84,8 +84,8 @@ struct Exchanged {
     }
 };
 
-// SLICED: 32 rows a slice, the j-th entries of its rows side by side; short rows end with zeros. WIDTH entries a row, or as
-// the offsets say.
+// SLICED: 32 rows a slice, the j-th entries of its rows side by side; short rows end with zeros. WIDTH
+// entries a row, or as the offsets say.
 template <bool KEPT, class X>
 __device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets& offsets, const X& x, unsigned i)
 {
@@ -128,9 +128,10 @@ __device__ __forceinline__ void split(const Team& team, const Entries& entries, 
     }
 }
 
-// MERGED: Merrill and Garland's merge path (SC'16). Row ends and entries are one list of items; each thread takes ITEMS of
-// them, THREADS a tile, whatever the rows' lengths. Where its items begin was searched for once, before the first launch.
-// The products of a tile are made first, side by side, then summed; rows that threads share are joined by a segmented scan.
+// MERGED: Merrill and Garland's merge path (SC'16). Row ends and entries are one list of items; each thread
+// takes ITEMS of them, THREADS a tile, whatever the rows' lengths. Where its items begin was searched for
+// once, before the first launch. The products of a tile are made first, side by side, then summed; rows that
+// threads share are joined by a segmented scan.
 struct Carry {
     real sum;                                        // of the row that is open at the end
     bool closed;                                     // whether a row ended before

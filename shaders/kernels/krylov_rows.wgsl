@@ -1,6 +1,7 @@
-// The product of `gathered` with compressed rows. ROWS consecutive rows are a workgroup's at a time: LANES threads per row, of
-// which the j-th takes the entries j, j + LANES, …; then all threads together each of the long rows among them, which
-// `offsets` lists behind the rows' own: first, for each ROWS rows, where its list begins.
+// The product of `gathered` with compressed rows. ROWS consecutive rows are a workgroup's at a time: LANES
+// threads per row, of which the j-th takes the entries j, j + LANES, …; then all threads together each of the
+// long rows among them, which `offsets` lists behind the rows' own: first, for each ROWS rows, where its list
+// begins.
 const ROWS: u32 = THREADS / LANES;
 
 var<workgroup> lanes: array<real, THREADS>;

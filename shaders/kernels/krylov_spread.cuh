@@ -1,6 +1,7 @@
-// Rows so long that one block would keep all others waiting for it: SPREAD of them, taken out of the product. Every block holds
-// their entries in the columns of its own rows. It sums these as soon as its own part of the exchanged vector is published; the
-// pieces travel with the vector, through the same barrier, and have as many turns. After it the row's owner adds them up.
+// Rows so long that one block would keep all others waiting for it: SPREAD of them, taken out of the product.
+// Every block holds their entries in the columns of its own rows. It sums these as soon as its own part of
+// the exchanged vector is published; the pieces travel with the vector, through the same barrier, and have as
+// many turns. After it the row's owner adds them up.
 //
 // A row's sum has one order: the lanes of PARTS warps, these warps, the blocks.
 

@@ -1,5 +1,5 @@
-// STENCIL: a row is a cell, and A one step of a linear stencil on the grid, never stored. Taps are summed in their order: the
-// first product plain, every later one fused onto the sum.
+// STENCIL: a row is a cell, and A one step of a linear stencil on the grid, never stored. Taps are summed in
+// their order: the first product plain, every later one fused onto the sum.
 
 template <class X>
 __device__ __forceinline__ real stencil_row(const X& x, unsigned row)

@@ -1,4 +1,5 @@
-// The product of `gathered` with a stencil that is never stored: a thread a cell, the boundary a rule of where to read.
+// The product of `gathered` with a stencil that is never stored: a thread a cell, the boundary a rule of
+// where to read.
 //@domain
 
 const ROWS: u32 = THREADS;

@@ -1,6 +1,7 @@
-// Several steps per dispatch: each workgroup holds a window of the domain, a tile with the halo around it, in the registers of
-// its threads, a block of cells each. Threads give each other what they need of their blocks through slots in workgroup
-// memory. Cells near the window's sides go wrong, by the reach of a step each step: the halo is as wide as they come.
+// Several steps per dispatch: each workgroup holds a window of the domain, a tile with the halo around it, in
+// the registers of its threads, a block of cells each. Threads give each other what they need of their blocks
+// through slots in workgroup memory. Cells near the window's sides go wrong, by the reach of a step each
+// step: the halo is as wide as they come.
 //@domain
 
 //@functions

@@ -1,10 +1,12 @@
-// Where along an axis the cell lies that an index shows, in a window that holds images of the other side or does not.
+// Where along an axis the cell lies that an index shows, in a window that holds images of the other side or
+// does not.
 fn seen(index: i32, extent: i32, low: i32, high: i32, images: bool) -> i32 {
     if images { return index; }
     return source(index, extent, low, high);
 }
 
-// The slot of the cell that the ghost cell at (z, y, x) shows, from the first thread's first slot on; -1 for any other cell.
+// The slot of the cell that the ghost cell at (z, y, x) shows, from the first thread's first slot on; -1 for
+// any other cell.
 fn shown(first_z: i32, first_y: i32, first_x: i32, z: i32, y: i32, x: i32) -> i32 {
     let from_z = seen(z, EXTENT_Z, LOW_Z, HIGH_Z, IMAGES_Z);
     let from_y = seen(y, EXTENT_Y, LOW_Y, HIGH_Y, IMAGES_Y);

@@ -1,4 +1,5 @@
-// A stage on tiles: each workgroup copies its tile with the halo to workgroup memory, then computes the tile's cells.
+// A stage on tiles: each workgroup copies its tile with the halo to workgroup memory, then computes the
+// tile's cells.
 //@domain
 
 const SIDE_Z: i32 = TILE_Z + 2 * RADIUS_Z;

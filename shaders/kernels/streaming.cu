@@ -1,12 +1,14 @@
-// Streaming temporal blocking: a launch advances DEPTH steps, and each plane of the domain passes through the chip once.
+// Streaming temporal blocking: a launch advances DEPTH steps, and each plane of the domain passes through the
+// chip once.
 //
-// A block owns a window of TILE_Y × TILE_X cells across and streams along S. Plane by plane the input arrives in a ring
-// in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives at it into a plane of
-// its result, some planes behind. What a level keeps between planes are partial sums (see core's `carry.rs`), in
-// registers. Along X the window is as wide as a warp: neighbours' cells come by shuffles. Along Y, rows at the edge of a
-// warp's strip pass through shared memory: strips wait for each other at each level, or (LAG) each level takes what
-// the one before it made a plane ago, so that one barrier a plane serves all. Cells near the window's sides go wrong by a
-// radius a level and are not stored: neighbouring windows overlap by twice MARGIN.
+// A block owns a window of TILE_Y × TILE_X cells across and streams along S. Plane by plane the input arrives
+// in a ring in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives
+// at it into a plane of its result, some planes behind. What a level keeps between planes are partial sums
+// (see core's `carry.rs`), in registers. Along X the window is as wide as a warp: neighbours' cells come by
+// shuffles. Along Y, rows at the edge of a warp's strip pass through shared memory: strips wait for each
+// other at each level, or (LAG) each level takes what the one before it made a plane ago, so that one barrier
+// a plane serves all. Cells near the window's sides go wrong by a radius a level and are not stored:
+// neighbouring windows overlap by twice MARGIN.
 
 // The planes by which what arrives at a level is behind what arrives at the first.
 template <int LEVEL>
@@ -16,13 +18,15 @@ __device__ constexpr int lag()
     else return lag<LEVEL - 1>() + StageAt<(LEVEL - 1) % STAGES>::type::DELAY + LAG;
 }
 constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and what leaves the last
-// Planes of the input in shared memory: one in use, others on their way, and those that levels are at, where cells are held.
+// Planes of the input in shared memory: one in use, others on their way, and those that levels are at, where
+// cells are held.
 constexpr int RING = AHEAD + (HAS_FIXED ? BEHIND : 0);
 
 struct Stream : Window {
     const Parameters& parameters;
     real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips,
-                                         // from the own one; those before the first and behind the last are never filled
+                                         // from the own one; those before the first and behind the last are
+                                         // never filled
     real* far;                           // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
@@ -155,7 +159,8 @@ struct Stream : Window {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { wide[F][r.value + RY][c.value + RX] = in[F][r.value][c.value]; }); });
             if constexpr (EARLY) each<OWN_Y>([&](auto r) { columns_beside<S, EDGE, F, r.value + RY>(wide[F]); });
         });
-        // Now all strips have the plane's copies and have published the level's rows, and are done with those before.
+        // Now all strips have the plane's copies and have published the level's rows, and are done with those
+        // before.
         if constexpr (SYNCED) barrier();
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
@@ -237,7 +242,8 @@ struct Stream : Window {
         }
     }
 
-    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane that all are done with.
+    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane that all are done
+    // with.
     __device__ __forceinline__ void fetch_next(Offset p, int slot) const
     {
         fetch(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
@@ -287,10 +293,11 @@ struct Stream : Window {
     }
 };
 
-// The planes of all windows are cut into shares that take equally long, one a block, so that all blocks end together. Windows that
-// meet a boundary across cost more. Where there are far more shares than windows, each window is cut by itself, so that windows
-// side by side go through the same rows at the same time; else they are laid end to end (as Stream-K does with the tiles of
-// matrix products: Osama et al., PPoPP'23), and beginning with a window costs as much as FILL planes.
+// The planes of all windows are cut into shares that take equally long, one a block, so that all blocks end
+// together. Windows that meet a boundary across cost more. Where there are far more shares than windows, each
+// window is cut by itself, so that windows side by side go through the same rows at the same time; else they
+// are laid end to end (as Stream-K does with the tiles of matrix products: Osama et al., PPoPP'23), and
+// beginning with a window costs as much as FILL planes.
 typedef long long Cost;                                    // there may be more planes than cells' indices, for windows overlap
 constexpr Cost SPAN = EXTENT_S + FILL;
 __device__ constexpr bool side_y(int tile) { return EXTENT_Y > 1 && ((LOW_Y != PERIODIC && tile == 0) || (HIGH_Y != PERIODIC && tile == TILES_Y - 1)); }

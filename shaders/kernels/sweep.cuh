@@ -1,6 +1,7 @@
 // A sweep: one stage over one tile, plane by plane, through a window that slides along in registers.
 
-// What a formula sees of cell (k, y, x) of a chunk: planes of the sweep, and the fields it reads only at the cell itself.
+// What a formula sees of cell (k, y, x) of a chunk: planes of the sweep, and the fields it reads only at the
+// cell itself.
 template <class S, class Sweep, int K, int Y, int X>
 struct View {
     const Sweep& sweep;
@@ -26,9 +27,9 @@ struct View {
 
 // One stage over one tile.
 //
-// A star's lateral taps lie in the plane being computed, so that only this plane's cells are handed round among threads
-// ("widened"), just before it is computed. A box taps all planes of the window beside the cell: its planes are widened as
-// they arrive.
+// A star's lateral taps lie in the plane being computed, so that only this plane's cells are handed round
+// among threads ("widened"), just before it is computed. A box taps all planes of the window beside the cell:
+// its planes are widened as they arrive.
 template <class S, bool CACHED, class Kept>
 struct Sweep {
     static constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
@@ -43,8 +44,8 @@ struct Sweep {
     static constexpr int PAD = (RX + LANES - 1) / LANES * LANES;
     static constexpr int PITCH = TILE_X + 2 * PAD;
     static constexpr int SLOT = (TILE_Y + 2 * RY) * PITCH;
-    // Lateral halo of a plane: rows before and behind with their corners, columns on either side. It is fetched for a
-    // group of chunks at once, a group ahead of its use.
+    // Lateral halo of a plane: rows before and behind with their corners, columns on either side. It is
+    // fetched for a group of chunks at once, a group ahead of its use.
     static constexpr int HALO = 2 * RY * (TILE_X + 2 * RX) + 2 * RX * TILE_Y;
     static constexpr int GROUP = HALO_AHEAD;
     static constexpr int HALO_SLOTS = LATERAL ? (GROUP * CHUNK * HALO + THREADS - 1) / THREADS : 0;
@@ -151,8 +152,8 @@ struct Sweep {
         });
     }
 
-    // Gives planes FROM … FROM + COUNT - 1 of the window the cells beside the own ones, as planes TO … of `wide`. `turn` is
-    // their chunk's number in the group whose halo is at hand.
+    // Gives planes FROM … FROM + COUNT - 1 of the window the cells beside the own ones, as planes TO … of
+    // `wide`. `turn` is their chunk's number in the group whose halo is at hand.
     template <int COUNT, int FROM, int TO>
     __device__ __forceinline__ void widen(int turn)
     {
@@ -205,7 +206,8 @@ struct Sweep {
         });
     }
 
-    // Row `Y` of a widened plane, counted from RY rows before the own ones; `cell` is the ring's cell under the first own.
+    // Row `Y` of a widened plane, counted from RY rows before the own ones; `cell` is the ring's cell under
+    // the first own.
     template <int TO, int Y>
     __device__ __forceinline__ void widen_row(int f, const Cells& cells, const real* cell)
     {

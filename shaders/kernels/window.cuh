@@ -1,4 +1,5 @@
-// A streaming block's window: where it lies, how planes get into it and out of it, and what the boundary gives to it.
+// A streaming block's window: where it lies, how planes get into it and out of it, and what the boundary
+// gives to it.
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
@@ -13,8 +14,8 @@ constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
-// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and warps, at a side; of a block
-// of warps, whose lanes have few columns, in two lanes.
+// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and
+// warps, at a side; of a block of warps, whose lanes have few columns, in two lanes.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
 constexpr int HELD_LANES = WARPS == 1 || FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
 constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= HELD_LANES * OWN_X;
@@ -26,8 +27,8 @@ enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 
 constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
 constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
-// Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away: words change places within their
-// pair in every other four lanes.
+// Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away: words
+// change places within their pair in every other four lanes.
 constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
 
 struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
@@ -74,8 +75,8 @@ __device__ __forceinline__ void barrier()
     else __syncwarp();
 }
 
-// Where a cell of a row lies in shared memory. Copies ask only where it is elsewhere: of the compiler, a call that gives its argument
-// back costs registers.
+// Where a cell of a row lies in shared memory. Copies ask only where it is elsewhere: of the compiler, a call
+// that gives its argument back costs registers.
 __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
 
 struct Window {
@@ -94,7 +95,8 @@ struct Window {
     __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
     __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
 
-    // The columns of the words that a lane stores of a row. Of two words a lane, neighbours' go side by side: a whole sector.
+    // The columns of the words that a lane stores of a row. Of two words a lane, neighbours' go side by side:
+    // a whole sector.
     static constexpr int LEAVING_STEP = PAIRED && ALIGNED ? OWN_X : 32 * WORD;
     __device__ __forceinline__ int leaving_x() const { return PAIRED && ALIGNED ? (lane & ~1) * OWN_X + (lane & 1) * WORD : lane * WORD; }
 
@@ -180,7 +182,8 @@ struct Window {
         });
     }
 
-    // The values that the boundary gives to own cells of plane `q` of field F, which the ring has in a slot as it was in the beginning.
+    // The values that the boundary gives to own cells of plane `q` of field F, which the ring has in a slot
+    // as it was in the beginning.
     template <int F>
     __device__ __forceinline__ void bound(Cells& cells, Offset q, int slot) const
     {
@@ -235,8 +238,8 @@ struct Window {
         }
     }
 
-    // Stores own cells of plane `q` in whole sectors: of two words a lane, neighbours change one; single cells go by way of shared
-    // memory. What a window stores begins and ends with whole words.
+    // Stores own cells of plane `q` in whole sectors: of two words a lane, neighbours change one; single
+    // cells go by way of shared memory. What a window stores begins and ends with whole words.
     __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
     {
         each<FIELDS>([&](auto f) {

@@ -32,8 +32,8 @@ pub fn stage_entry(stage: usize) -> String {
     format!("stage_{stage}")
 }
 
-/// The options that make CUDA round as every other backend does: no contraction, no flushing of subnormals, precise
-/// division and root.
+/// The options that make CUDA round as every other backend does: no contraction, no flushing of subnormals,
+/// precise division and root.
 pub const COMPILE_OPTIONS: [&str; 5] =
     ["--std=c++17", "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"];
 
@@ -195,7 +195,8 @@ fn constants(problem: &Problem, program: &Program) -> String {
     let mut line = |what: String| {
         let _ = writeln!(text, "constexpr {what};");
     };
-    // The program as it was written says how many cells are fixed, even if simplification dropped its farthest tap.
+    // The program as it was written says how many cells are fixed, even if simplification dropped its
+    // farthest tap.
     let (fixed, radius) = (problem.boundaries.0, problem.program.radius());
     for (letter, axis) in ["S", "Y", "X"].iter().zip(axes.0) {
         line(format!("int AXIS_{letter} = {axis}"));
@@ -239,7 +240,8 @@ fn constants(problem: &Problem, program: &Program) -> String {
         reach(2)
     );
     let written = per_field(&|f| program.is_written(f).to_string());
-    let _ = writeln!(text, "template <int F> __device__ constexpr bool written() {{ return {written}false; }}\n");
+    let _ =
+        writeln!(text, "template <int F> __device__ constexpr bool written() {{ return {written}false; }}\n");
     text
 }
 
@@ -257,8 +259,9 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body =
-        formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| place(tap.field as usize, tap.offset));
+    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| {
+        place(tap.field as usize, tap.offset)
+    });
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
     let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
     let _ = writeln!(
@@ -296,8 +299,8 @@ fn list(name: &str, fields: &[usize]) -> String {
     )
 }
 
-/// Fields that a stage reads at the cell alone, or writes without reading: where the boundary is fixed their old value is
-/// kept.
+/// Fields that a stage reads at the cell alone, or writes without reading: where the boundary is fixed their
+/// old value is kept.
 fn narrow_fields(stage: &Stage, wide: &[usize]) -> Vec<usize> {
     let read = |field: usize| stage.footprint.field_radius[field].is_some();
     let fields = 0..stage.footprint.field_radius.len();

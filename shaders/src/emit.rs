@@ -43,8 +43,8 @@ pub struct Formula {
     pub outputs: Vec<String>,
 }
 
-/// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be simplified for
-/// `dtype` already: constants are then values of the type.
+/// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be
+/// simplified for `dtype` already: constants are then values of the type.
 pub fn formula(
     dag: &Dag,
     language: &dyn Language,
@@ -80,7 +80,8 @@ pub fn part(
         }
     }
     let mut statements = String::new();
-    let truth = |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
+    let truth =
+        |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
     for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
         let at = |id: Id| names[id as usize].as_str();
         let comparison = |id: Id| match nodes[id as usize] {

@@ -1,4 +1,5 @@
-//! Kernels as text: `.cu` and `.wgsl` files that read like kernels, and the lowering of expressions into both languages.
+//! Kernels as text: `.cu` and `.wgsl` files that read like kernels, and the lowering of expressions into both
+//! languages.
 #![deny(missing_docs)]
 
 pub mod cuda;

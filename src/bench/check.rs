@@ -1,7 +1,7 @@
 //! Whether what was timed is right.
 //!
-//! The CPU computes a few steps of all cells, which is what it has time for; the timed runs, of many steps, are held
-//! against each other and against a launch per step on the same device.
+//! The CPU computes a few steps of all cells, which is what it has time for; the timed runs, of many steps,
+//! are held against each other and against a launch per step on the same device.
 
 use abide_cpu::CpuBackend;
 use rayon::prelude::*;
@@ -15,8 +15,8 @@ use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
 /// How much is compared once the times are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
-    /// A few steps with the CPU; all timed runs with each other and, where they were not that themselves, with a launch a
-    /// step.
+    /// A few steps with the CPU; all timed runs with each other and, where they were not that themselves,
+    /// with a launch a step.
     #[default]
     Full,
     /// A few steps with the CPU.
@@ -67,7 +67,8 @@ pub struct Checked {
     pub cpu_steps: u64,
     /// Steps of the timed runs that gave the same bits each time; 0 where they were not compared.
     pub repeated_steps: u64,
-    /// Steps of a timed run compared with a launch per step; 0 where they were not, or the timed runs were that themselves.
+    /// Steps of a timed run compared with a launch per step; 0 where they were not, or the timed runs were
+    /// that themselves.
     pub stepwise_steps: u64,
     /// What differs: nothing where all is right.
     pub faults: Vec<String>,
@@ -106,7 +107,8 @@ pub fn against_cpu(
         timed.session().advance(steps)?;
         let expected = cpu(name, problem, start.to_vec(), steps)?;
         found.faults.extend(
-            differs(problem, &timed.read()?, &expected).map(|how| format!("after {steps} steps from the CPU's: {how}")),
+            differs(problem, &timed.read()?, &expected)
+                .map(|how| format!("after {steps} steps from the CPU's: {how}")),
         );
         return Ok(());
     }
@@ -118,8 +120,10 @@ pub fn against_cpu(
         let after = timed.read()?;
         let magnitude = before.iter().chain(&expected).map(Array::magnitude).fold(0.0, f64::max);
         let bound = backend::ulp_bound_per_step(name, problem, magnitude)?;
-        let ulp =
-            after.iter().zip(&expected).map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY));
+        let ulp = after
+            .iter()
+            .zip(&expected)
+            .map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY));
         let ulp = ulp.fold(0.0, f64::max);
         if ulp > bound {
             found.faults.push(format!("step {step} is {ulp:.1} ulp from the CPU's, the bound is {bound:.1}"));
@@ -153,8 +157,12 @@ pub fn differs(problem: &Problem, a: &[Array], b: &[Array]) -> Option<String> {
     let names = problem.program.fields();
     a.iter().zip(b).zip(names).find_map(|((a, b), name)| {
         let places = match (a, b) {
-            (Array::F32(a), Array::F32(b)) => unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits())),
-            (Array::F64(a), Array::F64(b)) => unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits())),
+            (Array::F32(a), Array::F32(b)) => {
+                unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits()))
+            }
+            (Array::F64(a), Array::F64(b)) => {
+                unequal(a.par_iter().zip(b).map(|(a, b)| a.to_bits() != b.to_bits()))
+            }
             _ => return Some(format!("field {name} is {} and {}", a.dtype(), b.dtype())),
         };
         let (count, first) = places?;

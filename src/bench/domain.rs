@@ -12,8 +12,8 @@ use crate::{DType, Error, Result, Shape};
 
 /// The stencils of two and three axes in the PERKS (ICS'23, table 1) and EBISU papers.
 pub const STENCILS: [&str; 13] = [
-    "2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt", "3d7pt", "3d13pt", "3d17pt",
-    "3d27pt", "poisson",
+    "2d5pt", "2ds9pt", "2d13pt", "2d17pt", "2d21pt", "2ds25pt", "2d9pt", "2d25pt", "3d7pt", "3d13pt",
+    "3d17pt", "3d27pt", "poisson",
 ];
 
 /// A size on which rates are measured.
@@ -31,7 +31,8 @@ pub enum Domain {
 
 impl Domain {
     /// All of them.
-    pub const ALL: [Domain; 4] = [Domain::OnChip, Domain::Large, Domain::UnfriendlyOnChip, Domain::UnfriendlyLarge];
+    pub const ALL: [Domain; 4] =
+        [Domain::OnChip, Domain::Large, Domain::UnfriendlyOnChip, Domain::UnfriendlyLarge];
 
     /// The name as the command writes it.
     pub fn name(self) -> &'static str {

@@ -1,4 +1,5 @@
-//! One row of the table: a problem timed on a backend, its rate set against the hardware's limits, and checked.
+//! One row of the table: a problem timed on a backend, its rate set against the hardware's limits, and
+//! checked.
 
 use serde::Serialize;
 
@@ -51,7 +52,8 @@ impl Settings {
     }
 }
 
-/// A measured rate, and what it is held against. Rates are in 10⁹ cells per second; every cell of the domain counts once a step.
+/// A measured rate, and what it is held against. Rates are in 10⁹ cells per second; every cell of the domain
+/// counts once a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The stencil.
@@ -74,7 +76,8 @@ pub struct Row {
     pub gcells_per_s: f64,
     /// How far the farthest of the runs lies from the median, in percent of it.
     pub spread_percent: f64,
-    /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not tell its peak.
+    /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not tell
+    /// its peak.
     pub ceiling_gcells_per_s: Option<f64>,
     /// The median over the ceiling.
     pub share_of_ceiling: Option<f64>,
@@ -110,8 +113,8 @@ impl Row {
     }
 }
 
-/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second: a multiply-add for each
-/// point of each cell. `None` where the device does not tell its peak.
+/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second: a
+/// multiply-add for each point of each cell. `None` where the device does not tell its peak.
 pub fn ceiling(device: &DeviceSpec, dtype: DType, points: usize) -> Option<f64> {
     let flops = device.flops(dtype);
     (flops > 0.0 && points > 0).then(|| flops / (2 * points) as f64 / 1e9)
@@ -126,11 +129,12 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         return Err(Error::limit(what, 0, "at least 1", "give one or more"));
     }
     abide_cpu::start_threads()?;
-    // The values to begin from, what the first run left, what another left, and the CPU's session and result beside them.
+    // The values to begin from, what the first run left, what another left, and the CPU's session and result
+    // beside them.
     let copies = if settings.check == Check::Off { 2 } else { 6 };
     let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    let budget =
-        Budget::new("memory to measure and compare").with(format!("{copies} times all fields"), copies * bytes);
+    let budget = Budget::new("memory to measure and compare")
+        .with(format!("{copies} times all fields"), copies * bytes);
     budget.check("choose a smaller --size or --dtype f32")?;
     let start = random(problem)?;
     let session = |options: &Options| -> Result<Box<dyn Session>> {
@@ -152,7 +156,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         let median = |runs: &[f64]| rates(runs).map(|rates| rates.median);
         let same = same_path(&plan, &opened.backend.plan(problem, &stepwise())?);
         let mut other = if same { None } else { Some(Timed::new(session(&stepwise())?, &start)) };
-        let filling = other.as_mut().map(|other| other.calibrate(settings.seconds)).transpose()?.unwrap_or(steps);
+        let filling =
+            other.as_mut().map(|other| other.calibrate(settings.seconds)).transpose()?.unwrap_or(steps);
         if let (Some(other), Some(state)) = (&mut other, &state) {
             other.rerun(steps)?;
             let all = Timed::warm_up(steps) + steps;
@@ -173,7 +178,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
 
     let device = opened.backend.device();
     let points = problem.program.stages().iter().map(|stage| stage.footprint.taps).sum();
-    let found = rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
+    let found =
+        rates(&runs).ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give one or more"))?;
     let ceiling = ceiling(device, problem.dtype, points);
     let projected = plan.project(steps).gcells_per_s;
     Ok(Row {
@@ -201,8 +207,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
     })
 }
 
-/// The rates of all runs and, where they are to be compared in full, the state that each of them left; a run that leaves
-/// another is a fault.
+/// The rates of all runs and, where they are to be compared in full, the state that each of them left; a run
+/// that leaves another is a fault.
 fn repeat(
     problem: &Problem,
     timed: &mut Timed<'_>,
@@ -214,7 +220,9 @@ fn repeat(
     for number in 1..=settings.repeats {
         let seconds = timed.run(steps)?;
         runs.push((problem.shape.cells() as f64 * steps as f64) / seconds.max(1e-9) / 1e9);
-        let Some(checked) = checked.as_deref_mut().filter(|_| settings.check == Check::Full) else { continue };
+        let Some(checked) = checked.as_deref_mut().filter(|_| settings.check == Check::Full) else {
+            continue;
+        };
         checked.repeated_steps = Timed::warm_up(steps) + steps;
         let now = timed.read()?;
         match &state {
@@ -235,5 +243,7 @@ fn copied(fields: &[Array]) -> Result<Vec<Array>> {
 /// Random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
 fn random(problem: &Problem) -> Result<Vec<Array>> {
     let start = |field: usize| Start::Random { seed: 1 + field as u64, low: 0.0, high: 1.0 };
-    (0..problem.program.fields().len()).map(|field| start(field).fill(&problem.shape, problem.dtype)).collect()
+    (0..problem.program.fields().len())
+        .map(|field| start(field).fill(&problem.shape, problem.dtype))
+        .collect()
 }

@@ -20,8 +20,8 @@ enum Fault {
     Run(u64),
 }
 
-/// The CPU's backend under CUDA's name: what it is asked to run otherwise than stepwise it calls persistent, and there it
-/// has a fault.
+/// The CPU's backend under CUDA's name: what it is asked to run otherwise than stepwise it calls persistent,
+/// and there it has a fault.
 struct Faulty {
     cpu: CpuBackend,
     fault: Fault,
@@ -124,7 +124,10 @@ fn a_fault_that_few_steps_do_not_show_is_found_by_a_launch_a_step() {
     let row = measured(Fault::Beyond(100), Check::Full);
     assert!(!row.holds());
     let told = faults(&row);
-    assert!(told.contains("after 1097 steps from a launch a step") && told.contains("values of u differ"), "{told}");
+    assert!(
+        told.contains("after 1097 steps from a launch a step") && told.contains("values of u differ"),
+        "{told}"
+    );
     assert!(!told.contains("the CPU's"), "{told}");
     assert!(measured(Fault::Beyond(100), Check::Sampled).holds(), "as few steps are right");
 }
@@ -181,15 +184,17 @@ fn a_bound_is_enough_where_bits_are_not_promised() {
 fn nothing_to_time_is_an_error() {
     let problem = problem("2d5pt", Shape::new(&[8, 8]).unwrap(), DType::F64).unwrap();
     let opened = backend::open("cpu").unwrap();
-    for settings in [Settings { repeats: 0, ..Settings::quick() }, Settings { steps: Some(0), ..Settings::quick() }] {
+    for settings in
+        [Settings { repeats: 0, ..Settings::quick() }, Settings { steps: Some(0), ..Settings::quick() }]
+    {
         assert!(matches!(measure(&opened, &problem, &settings), Err(Error::Limit { .. })));
     }
     let huge = super::problem("2d5pt", Shape::new(&[1 << 20, 1 << 20]).unwrap(), DType::F64).unwrap();
     assert!(matches!(measure(&opened, &huge, &Settings::quick()), Err(Error::Limit { .. })));
 }
 
-/// The published figures for the H200: 33.5 TFlop/s in f64 and 67 in f32, a multiply-add a point, so 16.75/p and 33.5/p
-/// TCells/s.
+/// The published figures for the H200: 33.5 TFlop/s in f64 and 67 in f32, a multiply-add a point, so 16.75/p
+/// and 33.5/p TCells/s.
 #[test]
 fn the_ceiling_is_a_multiply_add_a_point() {
     let h200 = DeviceSpec::preset("h200").unwrap();

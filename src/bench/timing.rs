@@ -3,7 +3,8 @@
 use crate::backend::Session;
 use crate::{Array, Result};
 
-/// The longest that one call may hold the device, in seconds: one shared with a display stays alive, and a watchdog quiet.
+/// The longest that one call may hold the device, in seconds: one shared with a display stays alive, and a
+/// watchdog quiet.
 const LONGEST_CALL: f64 = 2.0;
 
 /// The rates of several runs.
@@ -21,7 +22,8 @@ pub fn rates(all: &[f64]) -> Option<Rates> {
     sorted.sort_by(f64::total_cmp);
     let (low, high) = (sorted.first()?, sorted.last()?);
     let upper = sorted.len() / 2;
-    let median = if sorted.len() % 2 == 1 { sorted[upper] } else { 0.5 * (sorted[upper - 1] + sorted[upper]) };
+    let median =
+        if sorted.len() % 2 == 1 { sorted[upper] } else { 0.5 * (sorted[upper - 1] + sorted[upper]) };
     let farthest = (median - low).max(high - median);
     Some(Rates { median, spread_percent: if median > 0.0 { 100.0 * farthest / median } else { 0.0 } })
 }
@@ -45,8 +47,8 @@ impl<'a> Timed<'a> {
         self.session.as_mut()
     }
 
-    /// Finds out how long a step takes, by runs that grow until one takes a fair part of `seconds`; returns the steps that
-    /// fill `seconds`, to two digits.
+    /// Finds out how long a step takes, by runs that grow until one takes a fair part of `seconds`; returns
+    /// the steps that fill `seconds`, to two digits.
     pub fn calibrate(&mut self, seconds: f64) -> Result<u64> {
         let mut steps = 1;
         // The first run may pay for what is loaded on first use.
@@ -62,7 +64,8 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// Untimed steps before each timed run of `steps`: clocks and caches are then as in the midst of a long run.
+    /// Untimed steps before each timed run of `steps`: clocks and caches are then as in the midst of a long
+    /// run.
     pub fn warm_up(steps: u64) -> u64 {
         steps.div_ceil(10)
     }
@@ -90,7 +93,8 @@ impl<'a> Timed<'a> {
         (0..self.start.len()).map(|field| self.session.read(field)).collect()
     }
 
-    /// In one call wherever that is short enough, for a persistent kernel loads and stores its tiles once a call.
+    /// In one call wherever that is short enough, for a persistent kernel loads and stores its tiles once a
+    /// call.
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let expected = steps as f64 * self.step_seconds;
         let calls = (expected / LONGEST_CALL).ceil().max(1.0) as u64;
@@ -116,8 +120,8 @@ fn two_digits(count: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Against the definition: of an odd number the middle, of an even one the mean of the middle two; the spread is that
-    /// of the run farthest away.
+    /// Against the definition: of an odd number the middle, of an even one the mean of the middle two; the
+    /// spread is that of the run farthest away.
     #[test]
     fn median_and_spread() {
         let close = |rates: Option<Rates>, median: f64, spread: f64| {
@@ -135,8 +139,16 @@ mod tests {
 
     #[test]
     fn steps_have_two_digits() {
-        let expected =
-            [(0.0, 1), (1.0, 1), (9.2, 10), (99.0, 99), (99.1, 100), (101.0, 110), (1234.5, 1300), (9.99e5, 1_000_000)];
+        let expected = [
+            (0.0, 1),
+            (1.0, 1),
+            (9.2, 10),
+            (99.0, 99),
+            (99.1, 100),
+            (101.0, 110),
+            (1234.5, 1300),
+            (9.99e5, 1_000_000),
+        ];
         for (count, steps) in expected {
             assert_eq!(two_digits(count), steps, "{count}");
         }

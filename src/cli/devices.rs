@@ -20,10 +20,13 @@ pub struct Devices {
 impl Devices {
     /// Prints every backend with its device, or why it has none.
     pub fn execute(&self) -> Ended {
-        let all: Vec<(&str, Result<Opened>)> = backend::names().map(|name| (name, backend::open(name))).collect();
+        let all: Vec<(&str, Result<Opened>)> =
+            backend::names().map(|name| (name, backend::open(name))).collect();
         if self.json {
             let each = all.iter().map(|(name, opened)| match opened {
-                Ok(opened) => json!({ "backend": name, "kind": kind(opened.kind), "device": opened.backend.device() }),
+                Ok(opened) => {
+                    json!({ "backend": name, "kind": kind(opened.kind), "device": opened.backend.device() })
+                }
                 Err(error) => json!({ "backend": name, "unavailable": error.to_string() }),
             });
             super::print_json(&each.collect::<Vec<_>>())?;
@@ -78,7 +81,10 @@ fn numbers(d: &DeviceSpec) -> String {
         format!("{} {}", d.multiprocessors, if d.registers > 0 { "multiprocessors" } else { "cores" }),
     );
     if d.registers > 0 {
-        number(d.on_chip_bytes() as f64, format!("{} in registers and shared memory", bytes(d.on_chip_bytes() as f64)));
+        number(
+            d.on_chip_bytes() as f64,
+            format!("{} in registers and shared memory", bytes(d.on_chip_bytes() as f64)),
+        );
     } else {
         let block = d.shared_bytes_per_block as f64;
         number(block, format!("{} of workgroup memory", bytes(block)));

@@ -1,4 +1,5 @@
-//! How a command ends: a sentence, its kind, an exit status; with `--json` all that is one value on standard output.
+//! How a command ends: a sentence, its kind, an exit status; with `--json` all that is one value on standard
+//! output.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -50,8 +51,8 @@ impl Ending {
         Ending { kind: ErrorKind::Refusal, sentence: sentence.into() }
     }
 
-    /// The window's program refused its arguments, or failed, and `words` are what it wrote to standard error; none where
-    /// the user has seen them.
+    /// The window's program refused its arguments, or failed, and `words` are what it wrote to standard
+    /// error; none where the user has seen them.
     pub fn of_child(is_usage: bool, words: &str) -> Ending {
         let kind = if is_usage { ErrorKind::Usage } else { ErrorKind::Refusal };
         Ending { kind, sentence: first_sentence(words) }
@@ -117,7 +118,8 @@ pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>
             ExitCode::from(if error.use_stderr() { 2 } else { 0 })
         }
         Err(panic) => {
-            let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            let words =
+                panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let sentence = format!("a defect of Abide, please report it: {}", words.unwrap_or("a panic"));
             tell(json, &json!({ "error": sentence, "kind": "defect" }));
             ExitCode::from(PANICKED)
@@ -182,7 +184,9 @@ mod tests {
     #[test]
     fn json_is_asked_for_before_a_double_dash() {
         let wants = |line: &str| wants_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert!(wants("abide walk --json") && wants("abide run heat --json --steps x") && wants("abide --json"));
+        assert!(
+            wants("abide walk --json") && wants("abide run heat --json --steps x") && wants("abide --json")
+        );
         assert!(!wants("--json run heat") && !wants("abide view -- --json") && !wants("abide run --json=1"));
     }
 

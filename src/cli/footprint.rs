@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use abide::Stage;
 
-/// The taps of a stage, one picture for all fields that are read alike: a plane for each offset along the slowest of
-/// three axes, the cell itself in the middle.
+/// The taps of a stage, one picture for all fields that are read alike: a plane for each offset along the
+/// slowest of three axes, the cell itself in the middle.
 pub fn pictures(stage: &Stage, fields: &[String]) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(Vec<&str>, BTreeSet<[i32; 3]>)> = Vec::new();
     for (number, name) in fields.iter().enumerate() {
@@ -30,9 +30,9 @@ fn picture(taps: &BTreeSet<[i32; 3]>) -> Vec<String> {
     let width = 2 * reach(2).count() - 1;
     let mut lines = Vec::new();
     if planes.len() > 1 {
-        let heads = planes
-            .iter()
-            .map(|z| if *z == 0 { format!("{:<width$}", "z") } else { format!("{:<width$}", format!("z{z:+}")) });
+        let heads = planes.iter().map(|z| {
+            if *z == 0 { format!("{:<width$}", "z") } else { format!("{:<width$}", format!("z{z:+}")) }
+        });
         lines.push(heads.collect::<Vec<_>>().join("   ").trim_end().to_owned());
     }
     for y in reach(1) {
@@ -66,7 +66,10 @@ mod tests {
 
     #[test]
     fn stars_boxes_and_staggered_fields() {
-        assert_eq!(of("2d5pt", 2, 0), [("u".to_owned(), ["· ● ·", "● ◉ ●", "· ● ·"].map(str::to_owned).to_vec())]);
+        assert_eq!(
+            of("2d5pt", 2, 0),
+            [("u".to_owned(), ["· ● ·", "● ◉ ●", "· ● ·"].map(str::to_owned).to_vec())]
+        );
         let cube = &of("3d7pt", 3, 0)[0].1;
         assert_eq!(cube[0], "z-1     z       z+1");
         assert_eq!(cube[1], "· · ·   · ● ·   · · ·");

@@ -72,7 +72,8 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
         let _ = writeln!(text, "    --param {:<12} {}", format!("{}={}", p.name, p.default), p.about);
     }
     for (at, stage) in program.stages().iter().enumerate() {
-        for (picture, (names, lines)) in footprint::pictures(stage, program.fields()).into_iter().enumerate() {
+        for (picture, (names, lines)) in footprint::pictures(stage, program.fields()).into_iter().enumerate()
+        {
             if at + picture > 0 {
                 text.push('\n');
             }

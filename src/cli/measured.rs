@@ -131,7 +131,8 @@ mod tests {
         assert_eq!(lines[6].trim(), "left out: it spills 96 bytes a thread");
         assert_eq!(words(7), ["fastest", "10.00", "12.00", "1.20"]);
         assert_eq!(lines.last(), Some(&"The planner's own choice takes 1.25 times as long as the fastest."));
-        let end_of = |line: &str, words: &str| line.find(words).map(|at| line[..at].chars().count() + words.len());
+        let end_of =
+            |line: &str, words: &str| line.find(words).map(|at| line[..at].chars().count() + words.len());
         assert_eq!(end_of(lines[2], "predicted"), end_of(lines[4], "10.00"));
         assert_eq!(end_of(lines[2], "ratio"), end_of(lines[4], "1.50"));
         assert_eq!(lines[3].chars().count(), end_of(lines[2], "measured").unwrap());

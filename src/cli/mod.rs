@@ -95,7 +95,9 @@ impl Verb {
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     hush_decoders();
-    ending::conclude(ending::wants_json(&arguments), || Ok(Command::try_parse_from(&arguments)?.verb.execute()))
+    ending::conclude(ending::wants_json(&arguments), || {
+        Ok(Command::try_parse_from(&arguments)?.verb.execute())
+    })
 }
 
 /// Leaves panics unsaid that the library turns into errors.
@@ -108,8 +110,8 @@ fn hush_decoders() {
     }));
 }
 
-/// Reads arguments, without the program's name before them, as the command would, and does nothing else: no file is
-/// looked at, nothing is printed. The error is what the command would say; a call for help is none.
+/// Reads arguments, without the program's name before them, as the command would, and does nothing else: no
+/// file is looked at, nothing is printed. The error is what the command would say; a call for help is none.
 pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
     thread_local! {
         // Describing all arguments takes most of a check's time.
@@ -174,11 +176,17 @@ mod tests {
     #[test]
     fn arguments_are_checked_without_being_followed() {
         let check = |line: &str| check_arguments(line.split_whitespace().map(OsString::from));
-        for good in ["run heat --steps 1 --output no/where.npy", "solve none.mtx", "--help", "run --help", "--version"]
-        {
+        for good in [
+            "run heat --steps 1 --output no/where.npy",
+            "solve none.mtx",
+            "--help",
+            "run --help",
+            "--version",
+        ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for (bad, reason) in [("run heat --steps -1", "steps `-1`"), ("solve", "required"), ("walk", "walk")] {
+        for (bad, reason) in [("run heat --steps -1", "steps `-1`"), ("solve", "required"), ("walk", "walk")]
+        {
             assert!(check(bad).unwrap_err().contains(reason), "{bad}");
         }
     }

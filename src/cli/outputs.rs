@@ -108,8 +108,8 @@ pub struct Read<'a> {
 }
 
 impl Asked<'_> {
-    /// Refuses, before anything large is read, files that cannot be written, and those by which a result or an input would
-    /// be lost.
+    /// Refuses, before anything large is read, files that cannot be written, and those by which a result or
+    /// an input would be lost.
     pub fn check(&self, read: &Read<'_>, program: &Program, steps: u64) -> Result<()> {
         const CHECKPOINT: &str = "a checkpoint";
         let exactly = |field: &str| format!("{field} as .npy");
@@ -117,7 +117,9 @@ impl Asked<'_> {
         let mut targets = Targets::default();
         for output in self.outputs {
             match output.format {
-                Format::Npy => targets.output_of(&output.path, exactly(output.field.as_ref().unwrap_or(shown))),
+                Format::Npy => {
+                    targets.output_of(&output.path, exactly(output.field.as_ref().unwrap_or(shown)))
+                }
                 _ => targets.output(&output.path),
             }
         }
@@ -134,7 +136,10 @@ impl Asked<'_> {
                 (Ok(Format::Npy), Some(field)) => vec![exactly(field)],
                 (Ok(Format::Npy), None) => {
                     let fields = program.fields().iter().enumerate();
-                    fields.filter(|(number, _)| program.is_written(*number)).map(|(_, name)| exactly(name)).collect()
+                    fields
+                        .filter(|(number, _)| program.is_written(*number))
+                        .map(|(_, name)| exactly(name))
+                        .collect()
                 }
                 _ => Vec::new(),
             };
@@ -148,7 +153,8 @@ impl Asked<'_> {
 }
 
 impl Writer {
-    /// Checks what can be checked before the run but for the files themselves: fields, and what belongs together.
+    /// Checks what can be checked before the run but for the files themselves: fields, and what belongs
+    /// together.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, range } = asked;
         let needs = [
@@ -157,7 +163,11 @@ impl Writer {
             ("--output with .gif", outputs.iter().any(|o| o.format == Format::Gif)),
         ];
         if let (None, Some((what, _))) = (every, needs.iter().find(|(_, asked)| *asked)) {
-            return Err(Error::invalid(*what, "--every is missing", "add how often, in steps, as in --every 100"));
+            return Err(Error::invalid(
+                *what,
+                "--every is missing",
+                "add how often, in steps, as in --every 100",
+            ));
         }
         if every.is_some() && needs.iter().all(|(_, asked)| !asked) {
             let change = "add --frames, --checkpoint or a .gif --output, or leave it out";
@@ -226,8 +236,8 @@ impl Writer {
         self.add_frame(step, &mut |field| simulation.field(field))
     }
 
-    /// Writes what is due after an epoch. What cannot be written does not end the run, whose result may lie elsewhere:
-    /// the answer is what is new of that.
+    /// Writes what is due after an epoch. What cannot be written does not end the run, whose result may lie
+    /// elsewhere: the answer is what is new of that.
     pub fn observe(&mut self, running: &mut Running<'_>) -> Result<Vec<Error>> {
         if self.every.is_none_or(|every| !running.progress().steps.is_multiple_of(every)) {
             return Ok(Vec::new());
@@ -311,7 +321,8 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let written = io::write(&path, &self.shape, &named, step, self.range.or(seen)).and_then(Staged::commit);
+        let written =
+            io::write(&path, &self.shape, &named, step, self.range.or(seen)).and_then(Staged::commit);
         self.seen = seen;
         written
     }

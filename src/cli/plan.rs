@@ -37,8 +37,8 @@ pub struct PlanArgs {
     #[arg(long)]
     backend: Option<Choice>,
 
-    /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as --tune asks
-    /// for, and the fastest is kept where it asks for any; else a few, and nothing is kept
+    /// Time the plans around the planner's own choice on the device: predicted beside measured. As many as
+    /// --tune asks for, and the fastest is kept where it asks for any; else a few, and nothing is kept
     #[arg(long, conflicts_with = "device")]
     measured: bool,
 

@@ -17,8 +17,8 @@ pub struct Domain {
     /// The stencil or model; `abide list` shows them
     pub stencil: String,
 
-    /// Extents, slowest axis first, as in 512x512. Unless given: an input's, or 512x512 in two dimensions, 4096 in
-    /// one, 128x128x128 in three
+    /// Extents, slowest axis first, as in 512x512. Unless given: an input's, or 512x512 in two dimensions,
+    /// 4096 in one, 128x128x128 in three
     #[arg(long, value_name = "NxN")]
     pub size: Option<Shape>,
 
@@ -26,8 +26,8 @@ pub struct Domain {
     #[arg(long)]
     pub dtype: Option<DType>,
 
-    /// fixed, periodic, mirror or constant=C; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed
-    /// [default: the model's own]
+    /// fixed, periodic, mirror or constant=C; per axis as in y=periodic,x=fixed; per side as in
+    /// x-=mirror,x+=fixed [default: the model's own]
     #[arg(long)]
     pub boundary: Option<String>,
 
@@ -39,8 +39,8 @@ pub struct Domain {
 /// How it is run.
 #[derive(Args)]
 pub struct Manner {
-    /// The schedule: auto, stepwise (a launch per stage), overlapped (overlapped tiling), streaming (2.5-D temporal blocking) or
-    /// persistent (tiles stay on the chip)
+    /// The schedule: auto, stepwise (a launch per stage), overlapped (overlapped tiling), streaming (2.5-D
+    /// temporal blocking) or persistent (tiles stay on the chip)
     #[arg(long, default_value = "auto")]
     pub execution: Execution,
 
@@ -52,8 +52,9 @@ pub struct Manner {
     #[arg(long, default_value = "auto")]
     pub depth: Depth,
 
-    /// Whether plans are timed on the device first, and the fastest is kept and runs: quick takes some seconds, full a
-    /// minute or more, both only until it is kept; kept uses what is kept, off does not [default: kept]
+    /// Whether plans are timed on the device first, and the fastest is kept and runs: quick takes some
+    /// seconds, full a minute or more, both only until it is kept; kept uses what is kept, off does not
+    /// [default: kept]
     #[arg(long, default_value = "kept", hide_default_value = true)]
     pub tune: Tune,
 
@@ -63,8 +64,9 @@ pub struct Manner {
 }
 
 fn parameter(text: &str) -> Result<(String, f64)> {
-    let parsed =
-        text.split_once('=').and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
+    let parsed = text
+        .split_once('=')
+        .and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
     parsed.ok_or_else(|| {
         Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1")
     })
@@ -148,7 +150,8 @@ impl Domain {
                 From::Own => Initial::Own,
                 From::Start(start) => Initial::Start(start.clone()),
                 From::File(path) => {
-                    // The values are read once there is known to be memory for them, unless that can be done only now.
+                    // The values are read once there is known to be memory for them, unless that can be done
+                    // only now.
                     let (shape, initial) = match io::announced(path)? {
                         Some(announced) => (announced.shape, Initial::File(path.clone())),
                         None => {
@@ -159,7 +162,11 @@ impl Domain {
                     let size = *implied.get_or_insert(shape);
                     if shape != size {
                         let message = format!("its size is {shape}, the domain's is {size}");
-                        return Err(Error::file(path, message, "give inputs of one size, and that as --size or none"));
+                        return Err(Error::file(
+                            path,
+                            message,
+                            "give inputs of one size, and that as --size or none",
+                        ));
                     }
                     initial
                 }
@@ -190,14 +197,18 @@ impl Domain {
         let mut given: Vec<String> = Vec::new();
         for (field, initial) in loaded {
             // Without a name: every field that the model changes, so that a wave starts at rest.
-            let all =
-                (0..program.fields().len()).filter(|&f| program.is_written(f)).map(|f| program.fields()[f].as_str());
+            let all = (0..program.fields().len())
+                .filter(|&f| program.is_written(f))
+                .map(|f| program.fields()[f].as_str());
             let fields: Vec<&str> = field.map_or_else(|| all.collect(), |name| vec![name]);
             for name in fields {
                 if given.iter().any(|other| other == name) {
-                    let change =
-                        "give each field one; without a name, an input is for every field that the model changes";
-                    return Err(Error::invalid(format!("--input for field {name}"), "it is given twice", change));
+                    let change = "give each field one; without a name, an input is for every field that the model changes";
+                    return Err(Error::invalid(
+                        format!("--input for field {name}"),
+                        "it is given twice",
+                        change,
+                    ));
                 }
                 given.push(name.to_owned());
                 builder = initial.clone().give(builder, &program, name)?;
@@ -211,7 +222,11 @@ impl Domain {
         const CONDUCTIVITY: &str = "heat-conductivity";
         let given = inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
         let stored = resumed.is_some_and(|head| head.program == CONDUCTIVITY);
-        catalogue::find(if self.stencil == "heat" && (given || stored) { CONDUCTIVITY } else { &self.stencil })
+        catalogue::find(if self.stencil == "heat" && (given || stored) {
+            CONDUCTIVITY
+        } else {
+            &self.stencil
+        })
     }
 }
 
@@ -237,7 +252,13 @@ impl Initial {
 impl Manner {
     /// What is asked of a plan.
     pub fn options(&self) -> Options {
-        Options { execution: self.execution, cache: self.cache, depth: self.depth, tune: self.tune, pin: self.pin }
+        Options {
+            execution: self.execution,
+            cache: self.cache,
+            depth: self.depth,
+            tune: self.tune,
+            pin: self.pin,
+        }
     }
 
     /// Adds how it is run.

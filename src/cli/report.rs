@@ -29,7 +29,10 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     line("plan", report.plan.summary());
     if report.seconds > 0.0 {
         let rate = report.bytes_moved / report.seconds;
-        line("rate", format!("{:.3} GCells/s, {:.1} GB/s by the plan's model", report.gcells_per_s, rate / 1e9));
+        line(
+            "rate",
+            format!("{:.3} GCells/s, {:.1} GB/s by the plan's model", report.gcells_per_s, rate / 1e9),
+        );
         line(
             "moved",
             format!(

@@ -42,13 +42,13 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
     steps: u64,
 
-    /// Initial values: a .npy, .png or .jpg file (grey value 0 to 1), or random:SEED, gaussian, point or own (the
-    /// model's). FIELD=… for one field; without a name, for every field that the model changes
+    /// Initial values: a .npy, .png or .jpg file (grey value 0 to 1), or random:SEED, gaussian, point or own
+    /// (the model's). FIELD=… for one field; without a name, for every field that the model changes
     #[arg(long = "input", value_name = "[FIELD=]SOURCE")]
     inputs: Vec<Input>,
 
-    /// A file for the result: .npy, .png, .vti, or .gif with --every. FIELD=… for one field; without a name, the field
-    /// that the model shows, in .vti all fields
+    /// A file for the result: .npy, .png, .vti, or .gif with --every. FIELD=… for one field; without a name,
+    /// the field that the model shows, in .vti all fields
     #[arg(long = "output", value_name = "[FIELD=]FILE")]
     outputs: Vec<Output>,
 
@@ -85,14 +85,20 @@ pub struct Run {
 }
 
 fn steps(text: &str) -> Result<u64> {
-    let wrong = |_| Error::invalid(format!("steps `{text}`"), "not a whole number of 0 or more", "write it like 1000");
+    let wrong = |_| {
+        Error::invalid(format!("steps `{text}`"), "not a whole number of 0 or more", "write it like 1000")
+    };
     text.parse().map_err(wrong)
 }
 
 fn every(text: &str) -> Result<u64> {
     match text.parse() {
         Ok(every) if every > 0 => Ok(every),
-        _ => Err(Error::invalid(format!("interval `{text}`"), "not a whole number of 1 or more", "write it like 100")),
+        _ => Err(Error::invalid(
+            format!("interval `{text}`"),
+            "not a whole number of 1 or more",
+            "write it like 100",
+        )),
     }
 }
 
@@ -117,7 +123,8 @@ impl Run {
         let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
-        let mut builder = self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
+        let mut builder =
+            self.manner.apply(described.builder, self.backend).output_bytes(writer.bytes(dtype));
         if let Some(path) = &self.resume {
             builder = builder.resume(path);
         }
@@ -141,7 +148,9 @@ impl Run {
         let Wrote { files, faults, notes } = writer.finish(&mut simulation);
         report.notes.extend(notes);
         let ended = match (report.steps, report.steps_asked) {
-            (steps, asked) if steps < asked => Err(Ending::interrupted(format!("{steps} of {asked} steps are done"))),
+            (steps, asked) if steps < asked => {
+                Err(Ending::interrupted(format!("{steps} of {asked} steps are done")))
+            }
             _ => Ok(()),
         };
         // A file that is missing is what a script must know first.

@@ -1,5 +1,5 @@
-//! What ends a command from outside: Ctrl-C, a terminal that closes, a system that shuts down, a batch queue whose time
-//! is up.
+//! What ends a command from outside: Ctrl-C, a terminal that closes, a system that shuts down, a batch queue
+//! whose time is up.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -25,7 +25,8 @@ pub fn received() -> bool {
     FIRST.load(Ordering::Relaxed) != 0
 }
 
-/// The exit status of a command that a signal ended, as shells have it: 130 for Ctrl-C, 143 for a request to end.
+/// The exit status of a command that a signal ended, as shells have it: 130 for Ctrl-C, 143 for a request to
+/// end.
 pub fn status() -> u8 {
     let number = match FIRST.load(Ordering::Relaxed) {
         0 => INTERRUPT,
@@ -42,7 +43,8 @@ pub fn words() -> String {
     }
 }
 
-/// Begins to listen. A signal that nobody watches for, and every second one, ends the command at once, after `last` is called.
+/// Begins to listen. A signal that nobody watches for, and every second one, ends the command at once, after
+/// `last` is called.
 pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
     start(move |number| {
         let is_first = FIRST.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok();
@@ -60,7 +62,8 @@ pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
 fn start(take: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-    // SAFETY: no handler is installed: the signal is ignored, so that a limit on the size of files is an error of the write.
+    // SAFETY: no handler is installed: the signal is ignored, so that a limit on the size of files is an
+    // error of the write.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let asked = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
     let mut signals = signal_hook::iterator::Signals::new(asked)?;

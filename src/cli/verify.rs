@@ -40,7 +40,9 @@ impl Verify {
         let verification = verification?;
         let ended = match verification.holds() {
             true => Ok(()),
-            false => Err(Ending::refuted("not all is within its bounds, or a backend that must be here is not")),
+            false => {
+                Err(Ending::refuted("not all is within its bounds, or a backend that must be here is not"))
+            }
         };
         if self.json {
             return print_report(&verification, ended);
@@ -50,7 +52,8 @@ impl Verify {
     }
 }
 
-/// A line for each entry, a column for each backend and type: the largest difference, and the bound where it is not 0.
+/// A line for each entry, a column for each backend and type: the largest difference, and the bound where it
+/// is not 0.
 fn table(verification: &Verification) -> String {
     const NAME: usize = 22;
     let findings = &verification.findings;
@@ -75,8 +78,14 @@ fn table(verification: &Verification) -> String {
     };
     row(&mut text, "", columns.iter().map(|(backend, dtype)| format!("{backend} {dtype}")).collect());
     for entry in entries {
-        let of = |column: &(&str, DType)| findings.iter().find(|f| f.entry == entry && (f.backend, f.dtype) == *column);
-        row(&mut text, entry, columns.iter().map(|column| of(column).map(cell).unwrap_or_default()).collect());
+        let of = |column: &(&str, DType)| {
+            findings.iter().find(|f| f.entry == entry && (f.backend, f.dtype) == *column)
+        };
+        row(
+            &mut text,
+            entry,
+            columns.iter().map(|column| of(column).map(cell).unwrap_or_default()).collect(),
+        );
     }
     let mut refused: Vec<&str> = findings.iter().filter_map(|f| f.refused.as_deref()).collect();
     refused.sort_unstable();
@@ -108,7 +117,8 @@ fn table(verification: &Verification) -> String {
             "{left_out} runs left out: a streaming kernel cannot do what they ask, the other kernels did"
         );
     }
-    let verdict = if verification.holds() { "all within their bounds" } else { "NOT all within their bounds" };
+    let verdict =
+        if verification.holds() { "all within their bounds" } else { "NOT all within their bounds" };
     let _ = writeln!(text, "{runs} runs compared: {verdict}");
     text
 }

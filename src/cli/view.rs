@@ -47,7 +47,11 @@ impl View {
         // What it says is for people: here it is told again.
         let (words, rest) = self.arguments.split_at(self.words().count());
         window.args(words.iter().filter(|word| *word != "--json")).args(rest);
-        let output = window.stderr(Stdio::piped()).spawn().and_then(|child| child.wait_with_output()).map_err(fault)?;
+        let output = window
+            .stderr(Stdio::piped())
+            .spawn()
+            .and_then(|child| child.wait_with_output())
+            .map_err(fault)?;
         ended(output.status, &String::from_utf8_lossy(&output.stderr))
     }
 
@@ -65,7 +69,8 @@ impl View {
 fn program() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|e| Error::file("abide", e, "start it by its path"))?;
     let name = format!("abide-view{}", std::env::consts::EXE_SUFFIX);
-    // A link to the command stands where its user put it; the window's program stands beside the command itself.
+    // A link to the command stands where its user put it; the window's program stands beside the command
+    // itself.
     Ok(own.canonicalize().unwrap_or(own).with_file_name(name))
 }
 

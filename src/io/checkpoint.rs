@@ -1,4 +1,5 @@
-//! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they belong to.
+//! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they
+//! belong to.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -83,7 +84,8 @@ pub fn write(
     let staged = Staged::new(path)?.fill(|writer| {
         let mut zip = ZipWriter::new(Quiet::new(writer));
         let large = shape.bytes(problem.dtype) as u64 >= u64::from(u32::MAX) - (1 << 16);
-        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
         zip.start_file(ABOUT, options)?;
         serde_json::to_writer_pretty(&mut zip, &about)?;
         for (number, name) in about.fields.iter().enumerate() {
@@ -103,8 +105,8 @@ pub fn write(
     fault.map_or(staged, Err)
 }
 
-/// Takes whatever comes after its first failure, which is told, and says where that would stand. `ZipWriter`, dropped,
-/// goes on to write the archive's end, and prints what it meets then.
+/// Takes whatever comes after its first failure, which is told, and says where that would stand. `ZipWriter`,
+/// dropped, goes on to write the archive's end, and prints what it meets then.
 struct Quiet<W> {
     writer: W,
     failed: bool,
@@ -118,7 +120,11 @@ impl<W> Quiet<W> {
     }
 
     /// Does `call` until one fails; from then on, what it would have come to is `after`.
-    fn until_failure<T>(&mut self, after: T, call: impl FnOnce(&mut W) -> std::io::Result<T>) -> std::io::Result<T> {
+    fn until_failure<T>(
+        &mut self,
+        after: T,
+        call: impl FnOnce(&mut W) -> std::io::Result<T>,
+    ) -> std::io::Result<T> {
         if self.failed {
             return Ok(after);
         }
@@ -224,7 +230,12 @@ fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {
     Ok((shape, about.dtype.parse()?, boundaries))
 }
 
-fn field(zip: &mut ZipArchive<impl Read + Seek>, name: &str, length: u64, path: &Path) -> Result<super::Loaded> {
+fn field(
+    zip: &mut ZipArchive<impl Read + Seek>,
+    name: &str,
+    length: u64,
+    path: &Path,
+) -> Result<super::Loaded> {
     let mut entry = zip
         .by_name(&format!("{name}.npy"))
         .map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
@@ -243,7 +254,8 @@ mod tests {
     fn problem() -> Problem {
         let program = abide_core::catalogue::find("gray-scott").unwrap().program(2).unwrap();
         let mut problem = Problem::new(Arc::new(program), Shape::new(&[3, 5]).unwrap(), DType::F64).unwrap();
-        problem.boundaries = Boundaries::parse("y=periodic,x-=constant=0.1,x+=mirror", Boundary::Fixed).unwrap();
+        problem.boundaries =
+            Boundaries::parse("y=periodic,x-=constant=0.1,x+=mirror", Boundary::Fixed).unwrap();
         problem.parameters[2] = 0.1 + 0.2;
         problem
     }
@@ -260,7 +272,10 @@ mod tests {
         write(&path, &problem, 37, |n| Ok(values(n))).unwrap().commit().unwrap();
         let read = read(&path).unwrap();
         assert_eq!(read.head, read_head(&path).unwrap());
-        assert_eq!((read.head.program.as_str(), read.head.steps, read.head.dtype), ("gray-scott", 37, DType::F64));
+        assert_eq!(
+            (read.head.program.as_str(), read.head.steps, read.head.dtype),
+            ("gray-scott", 37, DType::F64)
+        );
         assert_eq!(read.head.shape, problem.shape);
         assert_eq!(read.head.boundaries.0[1..], problem.boundaries.0[1..]);
         assert_eq!(read.head.parameters.iter().map(|p| p.1).collect::<Vec<_>>(), problem.parameters);
@@ -302,21 +317,27 @@ mod tests {
         let mut old = ZipArchive::new(File::open(&path).unwrap()).unwrap();
         let mut new = ZipWriter::new(File::create(folder.path().join("d.npz")).unwrap());
         new.raw_copy_file(old.by_name(ABOUT).unwrap()).unwrap();
-        new.start_file("u.npy", SimpleFileOptions::default().compression_method(CompressionMethod::Stored)).unwrap();
+        new.start_file("u.npy", SimpleFileOptions::default().compression_method(CompressionMethod::Stored))
+            .unwrap();
         new.write_all(&[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat()).unwrap();
         new.finish().unwrap();
         let error = read(&folder.path().join("d.npz")).unwrap_err().to_string();
         assert!(error.contains("d.npz: not a .npy file"), "{error}");
     }
 
-    /// A disk that is full after so many bytes, at whichever of them: `ZipWriter` must not notice when it is dropped.
+    /// A disk that is full after so many bytes, at whichever of them: `ZipWriter` must not notice when it is
+    /// dropped.
     #[test]
     fn a_disk_may_be_full_at_any_byte() {
         struct Full(std::io::Cursor<Vec<u8>>, usize);
         impl Write for Full {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 let room = self.1.saturating_sub(self.0.position() as usize).min(bytes.len());
-                if room == 0 { Err(std::io::ErrorKind::StorageFull.into()) } else { self.0.write(&bytes[..room]) }
+                if room == 0 {
+                    Err(std::io::ErrorKind::StorageFull.into())
+                } else {
+                    self.0.write(&bytes[..room])
+                }
             }
             fn flush(&mut self) -> std::io::Result<()> {
                 Ok(())
@@ -334,7 +355,10 @@ mod tests {
             let written = zip.start_file("a", options).and_then(|()| Ok(zip.write_all(&[7; 100])?));
             assert!(written.is_err(), "{room}");
             drop(zip);
-            assert!(quiet.failed && quiet.seek(SeekFrom::End(0)).is_ok_and(|end| end >= room as u64), "{room}");
+            assert!(
+                quiet.failed && quiet.seek(SeekFrom::End(0)).is_ok_and(|end| end >= room as u64),
+                "{room}"
+            );
         }
     }
 }

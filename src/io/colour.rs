@@ -50,7 +50,9 @@ impl FromStr for Range {
     fn from_str(text: &str) -> Result<Range> {
         let ends = text.split_once(':').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
         match ends {
-            Some((low, high)) if f64::is_finite(low) && f64::is_finite(high) && low < high => Ok(Range { low, high }),
+            Some((low, high)) if f64::is_finite(low) && f64::is_finite(high) && low < high => {
+                Ok(Range { low, high })
+            }
             _ => Err(Error::invalid(
                 format!("range `{text}`"),
                 "not two finite numbers, the smaller first",

@@ -1,4 +1,5 @@
-//! Decoders of pictures are other people's: what they do to broken files, and what they take, is held in check here.
+//! Decoders of pictures are other people's: what they do to broken files, and what they take, is held in
+//! check here.
 
 use std::cell::Cell;
 use std::io::{Read, Seek};
@@ -8,8 +9,8 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether this thread is decoding a picture: a panic then is how a decoder gives up on a broken file, becomes an
-/// error, and need not be shown.
+/// Returns whether this thread is decoding a picture: a panic then is how a decoder gives up on a broken
+/// file, becomes an error, and need not be shown.
 pub fn is_decoding() -> bool {
     DECODING.get()
 }
@@ -23,17 +24,21 @@ pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Option<T> {
     outcome.ok()
 }
 
-/// Returns the most bytes that decoding a JPEG takes beside the picture itself, 0 for any other file, and leaves the reader at its
-/// start. The decoder takes them without asking, and ends the process where they are refused.
+/// Returns the most bytes that decoding a JPEG takes beside the picture itself, 0 for any other file, and
+/// leaves the reader at its start. The decoder takes them without asking, and ends the process where they are
+/// refused.
 ///
-/// A decoder keeps the 16-bit coefficients of all blocks of a file whose components come one after another, and some rows of any; a
-/// component has as many as its sampling factors say (ITU-T T.81, A.2). Whatever looks like the header of a frame (B.2.2) counts.
+/// A decoder keeps the 16-bit coefficients of all blocks of a file whose components come one after another,
+/// and some rows of any; a component has as many as its sampling factors say (ITU-T T.81, A.2). Whatever
+/// looks like the header of a frame (B.2.2) counts.
 pub(super) fn jpeg_bytes(reader: &mut (impl Read + Seek), length: u64) -> std::io::Result<u64> {
     let mut contents = Vec::new();
     let mut start = [0; 2];
     let is_jpeg = reader.read_exact(&mut start).is_ok() && start == [0xff, 0xd8];
     if is_jpeg {
-        contents.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX)).map_err(std::io::Error::other)?;
+        contents
+            .try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))
+            .map_err(std::io::Error::other)?;
         reader.read_to_end(&mut contents)?;
     }
     reader.rewind()?;
@@ -76,7 +81,8 @@ mod tests {
     fn a_frame_takes_what_its_components_say() {
         // 300 rows of 200 pixels, 4:2:0.
         let mut file =
-            b"\xff\xd8..\xff\xc2\x00\x11\x08\x01\x2c\x00\xc8\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01...".to_vec();
+            b"\xff\xd8..\xff\xc2\x00\x11\x08\x01\x2c\x00\xc8\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01..."
+                .to_vec();
         let bytes = |file: &[u8]| jpeg_bytes(&mut Cursor::new(file), file.len() as u64).unwrap();
         assert_eq!(bytes(&file), 2 * 6 * 232 * 396);
         file.truncate(12);

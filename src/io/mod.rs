@@ -1,8 +1,8 @@
 //! Files in and out, one format a module.
 //!
-//! No file is written in place: it is made under a temporary name in its folder and renamed when it is complete
-//! ([`Staged`]), so that an error leaves what was there untouched. Devices and pipes get it when it is complete.
-//! [`Targets`] are checked before any work.
+//! No file is written in place: it is made under a temporary name in its folder and renamed when it is
+//! complete ([`Staged`]), so that an error leaves what was there untouched. Devices and pipes get it when it
+//! is complete. [`Targets`] are checked before any work.
 
 pub mod checkpoint;
 mod colour;
@@ -61,7 +61,11 @@ impl Format {
             "png" => Ok(Format::Png),
             "vti" => Ok(Format::Vti),
             "gif" => Ok(Format::Gif),
-            _ => Err(Error::file(path, "no output format has this extension", "name it .npy, .png, .vti or .gif")),
+            _ => Err(Error::file(
+                path,
+                "no output format has this extension",
+                "name it .npy, .png, .vti or .gif",
+            )),
         }
     }
 }
@@ -110,7 +114,8 @@ impl Announced {
         other + u128::from(self.form_bytes)
     }
 
-    /// [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in `dtype`.
+    /// [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in
+    /// `dtype`.
     fn ask(&self, path: &Path, dtype: DType) -> Result<()> {
         let dtype = self.dtype.unwrap_or(dtype);
         let values = format!("{} values of {dtype}", self.shape);
@@ -121,8 +126,8 @@ impl Announced {
     }
 }
 
-/// What the header of a file says; `None` where it says nothing that can be relied on, or where the file, as a pipe, can be
-/// read only once. Then [`read`] tells what is wrong, if anything.
+/// What the header of a file says; `None` where it says nothing that can be relied on, or where the file, as
+/// a pipe, can be read only once. Then [`read`] tells what is wrong, if anything.
 pub fn announced(path: &Path) -> Result<Option<Announced>> {
     if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
@@ -137,9 +142,16 @@ pub fn announced(path: &Path) -> Result<Option<Announced>> {
 /// A field's name and values.
 pub type Named<'a> = (&'a str, &'a Array);
 
-/// Writes fields of one shape, at one step, to a file that [`Staged::commit`] puts in place. Formats of a single field
-/// take the first; `range` are the values at the ends of the colour map, found from the field where there is none.
-pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64, range: Option<Range>) -> Result<Staged> {
+/// Writes fields of one shape, at one step, to a file that [`Staged::commit`] puts in place. Formats of a
+/// single field take the first; `range` are the values at the ends of the colour map, found from the field
+/// where there is none.
+pub fn write(
+    path: &Path,
+    shape: &Shape,
+    fields: &[Named<'_>],
+    step: u64,
+    range: Option<Range>,
+) -> Result<Staged> {
     let Some((_, first)) = fields.first() else {
         return Err(Error::file(path, "there is no field to write", "name a field"));
     };
@@ -147,7 +159,9 @@ pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64, range:
         Format::Npy => npy::write(path, shape, first),
         Format::Png => picture::write(path, shape, first, range),
         Format::Vti => vti::write(path, shape, fields, step),
-        Format::Gif => Err(Error::file(path, "a .gif holds many steps, not one", "name it .png, or give --every")),
+        Format::Gif => {
+            Err(Error::file(path, "a .gif holds many steps, not one", "name it .png, or give --every"))
+        }
     }
 }
 

@@ -18,8 +18,10 @@ impl FromStr for Numbered {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Numbered> {
-        let wrong = |reason: &str| Error::invalid(format!("frames `{text}`"), reason, "write them like out_%05d.png");
-        let (before, number) = text.split_once('%').ok_or_else(|| wrong("they have no place for a number"))?;
+        let wrong =
+            |reason: &str| Error::invalid(format!("frames `{text}`"), reason, "write them like out_%05d.png");
+        let (before, number) =
+            text.split_once('%').ok_or_else(|| wrong("they have no place for a number"))?;
         let (digits, after) = number.split_once('d').ok_or_else(|| wrong("the number is not written %d"))?;
         // Not left to parsing: that takes a sign.
         if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
@@ -57,12 +59,13 @@ impl Numbered {
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let (_, before, after) = self.part();
         let digits = name.strip_prefix(before)?.strip_suffix(after)?;
-        let number: u64 = digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())??;
+        let number: u64 =
+            digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())??;
         (format!("{number:0width$}", width = self.digits) == digits).then_some(number)
     }
 
-    /// The files of these numbers that are there, or whose numbered folders are, by number; as many as a look into the
-    /// folder tells, which may be one that cannot be read.
+    /// The files of these numbers that are there, or whose numbered folders are, by number; as many as a look
+    /// into the folder tells, which may be one that cannot be read.
     pub(super) fn present(&self, numbers: &RangeInclusive<u64>) -> Vec<(u64, PathBuf)> {
         let (folder, ..) = self.part();
         let entries = std::fs::read_dir(if folder.is_empty() { "." } else { folder });
@@ -93,18 +96,31 @@ mod tests {
             assert_eq!(numbered.number(part), Some(number), "{pattern} {part}");
         }
         let numbered: Numbered = "out_%03d.png".parse().unwrap();
-        for name in
-            ["out_7.png", "out_0007.png", "out_.png", "out_+07.png", "out_007.npy", "xout_007.png", "out_1e3.png"]
-        {
+        for name in [
+            "out_7.png",
+            "out_0007.png",
+            "out_.png",
+            "out_+07.png",
+            "out_007.npy",
+            "xout_007.png",
+            "out_1e3.png",
+        ] {
             assert_eq!(numbered.number(name), None, "{name}");
         }
     }
 
     #[test]
     fn a_pattern_has_one_number_without_a_sign() {
-        for bad in
-            ["out.png", "out_%s.png", "%d%d.png", "out_%5x.png", "%99d.png", "f%+5d.npy", "f%-5d.npy", "f% 5d.npy"]
-        {
+        for bad in [
+            "out.png",
+            "out_%s.png",
+            "%d%d.png",
+            "out_%5x.png",
+            "%99d.png",
+            "f%+5d.npy",
+            "f%-5d.npy",
+            "f% 5d.npy",
+        ] {
             assert!(bad.parse::<Numbered>().is_err(), "{bad}");
         }
     }

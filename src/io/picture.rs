@@ -4,7 +4,9 @@ use std::path::Path;
 
 use abide_core::memory;
 use image::codecs::png::PngEncoder;
-use image::{ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader};
+use image::{
+    ColorType, DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageReader,
+};
 
 use super::colour::{MARK, Plane, Range};
 use super::decoding::{guarded, jpeg_bytes};
@@ -26,7 +28,8 @@ impl<'p> Picture<'p> {
         let (mut reader, length) = super::open(path)?;
         let beside = jpeg_bytes(&mut reader, length).map_err(|e| fault(path, e))?;
         let reader = ImageReader::new(reader).with_guessed_format().map_err(|e| fault(path, e))?;
-        let decoder = guarded(|| reader.into_decoder()).ok_or_else(|| broken(path))?.map_err(|e| fault(path, e))?;
+        let decoder =
+            guarded(|| reader.into_decoder()).ok_or_else(|| broken(path))?.map_err(|e| fault(path, e))?;
         let ((width, height), colour) = (decoder.dimensions(), decoder.color_type());
         let shape = Shape::new(&[height as usize, width as usize])
             .map_err(|e| Error::file(path, e, "give a picture of one pixel or more"))?;
@@ -54,12 +57,14 @@ impl<'p> Picture<'p> {
         decoded.map_err(|e| fault(path, e))?;
         let width = shape.padded()[2];
         for (number, row) in pixels.chunks_exact(width * usize::from(colour.bytes_per_pixel())).enumerate() {
-            let levels =
-                grey(colour, width as u32, row).ok_or_else(|| fault(path, format!("its pixels are {colour:?}")))?;
+            let levels = grey(colour, width as u32, row)
+                .ok_or_else(|| fault(path, format!("its pixels are {colour:?}")))?;
             let level = |x: usize| f64::from(levels[x]) / f64::from(u16::MAX);
             let cells = number * width..(number + 1) * width;
             match &mut values {
-                Array::F32(values) => values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x) as f32),
+                Array::F32(values) => {
+                    values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x) as f32)
+                }
                 Array::F64(values) => values[cells].iter_mut().enumerate().for_each(|(x, v)| *v = level(x)),
             }
         }
@@ -199,7 +204,10 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
         let found = announced(&path).unwrap();
-        assert_eq!((found.shape.extents(), found.dtype, found.form_bytes), (&[32, 64][..], None, 3 * 32 * 64));
+        assert_eq!(
+            (found.shape.extents(), found.dtype, found.form_bytes),
+            (&[32, 64][..], None, 3 * 32 * 64)
+        );
         assert!(read(&path, DType::F64).is_err());
     }
 

@@ -32,7 +32,10 @@ impl Place {
     pub(super) fn find(asked: &Path) -> Result<Place> {
         let fault = |message: String, change: &str| Error::file(asked, message, change);
         let Some(end) = end(asked) else {
-            return Err(fault("its links lead in a circle".to_owned(), "remove the link, or write elsewhere"));
+            return Err(fault(
+                "its links lead in a circle".to_owned(),
+                "remove the link, or write elsewhere",
+            ));
         };
         #[cfg(unix)]
         if let End::Stream(stream) = end {
@@ -64,13 +67,17 @@ impl Place {
             rights::check_node(asked, &metadata).map_err(|(message, change)| fault(message, change))?;
             return Ok(Place::Node { path: asked.to_owned(), metadata });
         }
-        // The system's links to what a process has open lead to files whose names may be gone, or another's by now.
-        let path = asked.canonicalize().ok().filter(|path| path.metadata().is_ok_and(|m| is_same(&m, &metadata)));
+        // The system's links to what a process has open lead to files whose names may be gone, or another's
+        // by now.
+        let path =
+            asked.canonicalize().ok().filter(|path| path.metadata().is_ok_and(|m| is_same(&m, &metadata)));
         let Some(path) = path else {
             return Err(fault("it leads to a file that has no name".to_owned(), "write elsewhere"));
         };
         #[cfg(unix)]
-        if let Some(stream) = Stream::ALL.into_iter().find(|s| s.metadata().is_some_and(|m| is_same(&m, &metadata))) {
+        if let Some(stream) =
+            Stream::ALL.into_iter().find(|s| s.metadata().is_some_and(|m| is_same(&m, &metadata)))
+        {
             let name = stream.name();
             return Err(fault(
                 format!("{name} goes into it too, and would be lost when the file is replaced"),
@@ -236,7 +243,9 @@ mod stream {
             };
             let folder = folder_of(path).canonicalize().ok()?;
             let open = ["/proc/self/fd", "/dev/fd"];
-            open.iter().any(|name| Path::new(name).canonicalize().is_ok_and(|path| path == folder)).then_some(stream)
+            open.iter()
+                .any(|name| Path::new(name).canonicalize().is_ok_and(|path| path == folder))
+                .then_some(stream)
         }
 
         pub fn name(self) -> &'static str {
@@ -250,8 +259,8 @@ mod stream {
             self.duplicate().and_then(|file| file.metadata()).ok()
         }
 
-        /// A handle that shares the place in the file, so that what is printed later follows. A new one, by the name,
-        /// would begin at the start again.
+        /// A handle that shares the place in the file, so that what is printed later follows. A new one, by
+        /// the name, would begin at the start again.
         pub fn open(self) -> std::io::Result<File> {
             std::io::stdout().flush()?;
             self.duplicate()

@@ -16,7 +16,10 @@ pub(super) fn check(folder: &Path, old: Option<(&Path, &Metadata)>) -> Result<()
     const ELSEWHERE: &str = "write elsewhere";
     if is_marked(folder, Mark::APPEND) {
         let folder = folder.display();
-        return Err((format!("files in {folder} can be made and not renamed (it is append-only)"), ELSEWHERE));
+        return Err((
+            format!("files in {folder} can be made and not renamed (it is append-only)"),
+            ELSEWHERE,
+        ));
     }
     let Some((path, metadata)) = old else { return Ok(()) };
     access(path, Access::WRITE_OK).map_err(|e| (format!("it cannot be written to: {e}"), ELSEWHERE))?;
@@ -29,7 +32,10 @@ pub(super) fn check(folder: &Path, old: Option<(&Path, &Metadata)>) -> Result<()
     const STICKY: u32 = 0o1000;
     let user = rustix::process::geteuid().as_raw();
     let around = folder.metadata().map_err(|e| (e.to_string(), ELSEWHERE))?;
-    if around.mode() & STICKY != 0 && ![metadata.uid(), around.uid()].contains(&user) && !replaces_others(user) {
+    if around.mode() & STICKY != 0
+        && ![metadata.uid(), around.uid()].contains(&user)
+        && !replaces_others(user)
+    {
         let message = "it is another user's, in a folder where everyone may replace their own files only";
         return Err((message.to_owned(), "write to a folder of your own"));
     }
@@ -55,7 +61,10 @@ pub(super) fn check_node(path: &Path, metadata: &Metadata) -> Result<(), Refusal
 
     let kind = metadata.file_type();
     if kind.is_block_device() {
-        return Err(("it is a disk, which does not say where a file on it ends".to_owned(), "give a file's name"));
+        return Err((
+            "it is a disk, which does not say where a file on it ends".to_owned(),
+            "give a file's name",
+        ));
     }
     if kind.is_socket() {
         return Err(("it is a socket".to_owned(), "give a file's name, or a pipe's"));
@@ -68,8 +77,8 @@ pub(super) fn check_node(_: &Path, _: &Metadata) -> Result<(), Refusal> {
     Err(("it is no file".to_owned(), "give a file's name"))
 }
 
-/// Gives a new file, so far its owner's alone, the owner, group and mode of the one at `path` that it will replace. Where
-/// owner or group cannot be kept, the new ones may do no more than they could before.
+/// Gives a new file, so far its owner's alone, the owner, group and mode of the one at `path` that it will
+/// replace. Where owner or group cannot be kept, the new ones may do no more than they could before.
 #[cfg(unix)]
 pub(super) fn adopt(new: &File, path: &Path, old: &Metadata) {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -87,8 +96,8 @@ pub(super) fn adopt(new: &File, path: &Path, old: &Metadata) {
 #[cfg(not(unix))]
 pub(super) fn adopt(_: &File, _: &Path, _: &Metadata) {}
 
-/// The mode of a file that replaces one of this mode. In another group, its members were among the others so far, and
-/// the old group's members now are: both may do what both could.
+/// The mode of a file that replaces one of this mode. In another group, its members were among the others so
+/// far, and the old group's members now are: both may do what both could.
 #[cfg(unix)]
 fn mode(old: u32, same_group: bool) -> u32 {
     let (owner, group, others) = (old & 0o700, (old >> 3) & 7, old & 7);
@@ -114,7 +123,8 @@ use rustix::fs::StatxAttributes as Mark;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_marked(path: &Path, marks: Mark) -> bool {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
-    statx(CWD, path, AtFlags::empty(), StatxFlags::empty()).is_ok_and(|stat| stat.stx_attributes.intersects(marks))
+    statx(CWD, path, AtFlags::empty(), StatxFlags::empty())
+        .is_ok_and(|stat| stat.stx_attributes.intersects(marks))
 }
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
@@ -146,7 +156,8 @@ mod lists {
 
     const LIST: &str = "system.posix_acl_access";
 
-    /// Gives a new file the list of the one at `path`, or none where that has none; whether it has what is due.
+    /// Gives a new file the list of the one at `path`, or none where that has none; whether it has what is
+    /// due.
     pub fn carry(new: &File, path: &Path) -> bool {
         // The longest attribute that Linux keeps.
         let mut list = vec![0; 1 << 16];

@@ -13,12 +13,12 @@ use super::place::{Place, folder_of};
 use super::rights;
 use crate::{Error, Result};
 
-/// A file under a temporary name, `.NAME.abide-` and six letters, in the folder of its target. Dropped, it vanishes;
-/// committed, it replaces the target.
+/// A file under a temporary name, `.NAME.abide-` and six letters, in the folder of its target. Dropped, it
+/// vanishes; committed, it replaces the target.
 ///
-/// A link is followed. A device, a pipe, standard output and standard error are never replaced: for them the file is
-/// made in the system's temporary folder and copied into them when it is committed, so that formats that go back to
-/// their beginning can be written there too.
+/// A link is followed. A device, a pipe, standard output and standard error are never replaced: for them the
+/// file is made in the system's temporary folder and copied into them when it is committed, so that formats
+/// that go back to their beginning can be written there too.
 pub struct Staged {
     file: NamedTempFile,
     _listed: Listed,
@@ -27,17 +27,16 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// An empty file beside `target`; an error where the folder is missing or cannot be written to, or where the target
-    /// cannot be replaced.
+    /// An empty file beside `target`; an error where the folder is missing or cannot be written to, or where
+    /// the target cannot be replaced.
     pub fn new(target: &Path) -> Result<Staged> {
         let place = Place::find(target)?;
         // Made and listed at once: whoever ends the program sees all of them or stops the next.
         let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &place {
             Place::File { path, old: None } => temporary(folder_of(path), path, false),
-            Place::File { path, old: Some(old) } => {
-                temporary(folder_of(path), path, true).inspect(|file| rights::adopt(file.as_file(), path, old))
-            }
+            Place::File { path, old: Some(old) } => temporary(folder_of(path), path, true)
+                .inspect(|file| rights::adopt(file.as_file(), path, old)),
             _ => temporary(&std::env::temp_dir(), target, true),
         };
         let file = file.map_err(|(folder, e)| {
@@ -49,7 +48,10 @@ impl Staged {
     }
 
     /// Lets `body` write the contents through a buffer.
-    pub fn fill(mut self, body: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>) -> Result<Staged> {
+    pub fn fill(
+        mut self,
+        body: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
+    ) -> Result<Staged> {
         // Small, since it is taken without asking.
         let mut writer = BufWriter::with_capacity(1 << 16, self.file.as_file_mut());
         let done = body(&mut writer).and_then(|()| writer.flush());
@@ -81,8 +83,8 @@ impl Staged {
         self.sync()?.commit()
     }
 
-    /// [`Staged::commit_durably`] that lets go of a file that cannot be put in its place, for one that is written again
-    /// before long.
+    /// [`Staged::commit_durably`] that lets go of a file that cannot be put in its place, for one that is
+    /// written again before long.
     pub(crate) fn replace_durably(self) -> Result<()> {
         let target = self.target.clone();
         self.sync()?.put().map_err(|(_, error)| fault(&target, &error))
@@ -126,7 +128,8 @@ impl Drop for Listed {
     }
 }
 
-/// Removes the files that are under way, for a program that is about to end in the midst of its work: no other is begun after it.
+/// Removes the files that are under way, for a program that is about to end in the midst of its work: no
+/// other is begun after it.
 pub fn remove_unfinished() {
     let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     for path in std::mem::take(&mut *unfinished) {
@@ -145,7 +148,11 @@ fn copy(place: &Place, file: &mut File) -> std::io::Result<()> {
 }
 
 /// A file with a name of its own that tells what it is to become, for its owner alone or by the user's mask.
-fn temporary(folder: &Path, target: &Path, private: bool) -> Result<NamedTempFile, (PathBuf, std::io::Error)> {
+fn temporary(
+    folder: &Path,
+    target: &Path,
+    private: bool,
+) -> Result<NamedTempFile, (PathBuf, std::io::Error)> {
     /// Systems have names of 143 bytes and more.
     const LONGEST: usize = 100;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -190,7 +197,8 @@ fn cause(error: &(dyn StdError + 'static)) -> ErrorKind {
     kind
 }
 
-/// Checks that a file can be written, without leaving a trace. A pipe is not opened: that would wait for its reader.
+/// Checks that a file can be written, without leaving a trace. A pipe is not opened: that would wait for its
+/// reader.
 pub fn check_target(target: &Path) -> Result<()> {
     Staged::new(target).map(drop)
 }

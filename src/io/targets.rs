@@ -54,7 +54,8 @@ impl Targets {
         self.outputs.push(Output { path: path.to_owned(), holds: None, again: false });
     }
 
-    /// A file that is written once, and may replace an input that holds the same: the same thing in the same format.
+    /// A file that is written once, and may replace an input that holds the same: the same thing in the same
+    /// format.
     pub fn output_of(&mut self, path: &Path, holds: String) {
         self.outputs.push(Output { path: path.to_owned(), holds: Some(holds), again: false });
     }
@@ -98,11 +99,13 @@ impl Targets {
             }
         }
         for Input { path, holds } in &self.inputs {
-            let Some((output, held)) = identity_of_input(path).and_then(|identity| known.0.get(&identity)) else {
+            let Some((output, held)) = identity_of_input(path).and_then(|identity| known.0.get(&identity))
+            else {
                 continue;
             };
             if held.is_none_or(|held| !holds.iter().any(|own| own == held)) {
-                let message = format!("it would replace the input {}, which holds something else", path.display());
+                let message =
+                    format!("it would replace the input {}, which holds something else", path.display());
                 return Err(Error::file(output, message, "give the output a name of its own"));
             }
         }
@@ -129,7 +132,8 @@ fn check_folders(names: &Numbered, numbers: &RangeInclusive<u64>, present: &[(u6
     if names.folder().is_some() {
         return Ok(());
     }
-    let missing = present.iter().zip(numbers.clone()).find(|((there, _), due)| there != due).map(|(_, due)| due);
+    let missing =
+        present.iter().zip(numbers.clone()).find(|((there, _), due)| there != due).map(|(_, due)| due);
     let missing = missing.or_else(|| numbers.clone().nth(present.len()));
     missing.map_or(Ok(()), |number| check_target(&names.path(number)))
 }
@@ -169,7 +173,10 @@ mod tests {
         assert_eq!(names("a", "b"), None);
         assert!(names("a", "a").unwrap().contains("two outputs have this name"));
         assert!(names("a", "d/../a").unwrap().contains("are one file"));
-        assert!(names("a", "./a").unwrap().contains("two outputs") || names("a", "./a").unwrap().contains("one file"));
+        assert!(
+            names("a", "./a").unwrap().contains("two outputs")
+                || names("a", "./a").unwrap().contains("one file")
+        );
         if cfg!(unix) {
             assert!(names("old", "hard").unwrap().contains("are one file"));
             assert!(names("new", "soft").unwrap().contains("are one file"));
@@ -219,7 +226,10 @@ mod tests {
         };
         assert_eq!(input(Some("u"), &["v", "u"]), None);
         for (output, inputs) in [(Some("u"), &["v"][..]), (Some("u"), &[]), (None, &["u"])] {
-            assert!(input(output, inputs).unwrap().contains("would replace the input"), "{output:?} {inputs:?}");
+            assert!(
+                input(output, inputs).unwrap().contains("would replace the input"),
+                "{output:?} {inputs:?}"
+            );
         }
         assert!(
             refusal(|folder, targets| {

@@ -30,7 +30,11 @@ fn encode(w: &mut impl Write, shape: &Shape, fields: &[Named<'_>], step: u64) ->
     )?;
     writeln!(w, "    </FieldData>")?;
     writeln!(w, r#"    <Piece Extent="{extent}">"#)?;
-    writeln!(w, r#"      <PointData Scalars="{}">"#, fields.first().map(|f| escaped(f.0)).unwrap_or_default())?;
+    writeln!(
+        w,
+        r#"      <PointData Scalars="{}">"#,
+        fields.first().map(|f| escaped(f.0)).unwrap_or_default()
+    )?;
     let mut offset = 0;
     for (name, values) in fields {
         let kind = match values.dtype() {
@@ -81,7 +85,9 @@ mod tests {
             .match_indices("offset=\"")
             .map(|(at, m)| text[at + m.len()..].split_once('"').unwrap().0.parse().unwrap())
             .collect();
-        for ((from, to), array) in [(offsets[0], offsets[1]), (offsets[1], data.len())].into_iter().zip([&u, &v]) {
+        for ((from, to), array) in
+            [(offsets[0], offsets[1]), (offsets[1], data.len())].into_iter().zip([&u, &v])
+        {
             let decoded = STANDARD.decode(&data[from..to]).unwrap();
             assert_eq!(decoded[..8], (array.as_bytes().len() as u64).to_ne_bytes());
             assert_eq!(&decoded[8..], array.as_bytes());

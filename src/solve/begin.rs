@@ -2,7 +2,8 @@
 
 use abide_core::solver::Gmres;
 use abide_core::solver::{
-    LinearBackend, LinearSession, Matrix, Method, Parameters, Preconditioning, Refinement, SolveOptions, SolverError,
+    LinearBackend, LinearSession, Matrix, Method, Parameters, Preconditioning, Refinement, SolveOptions,
+    SolverError,
 };
 use abide_cpu::{Threads, threaded_operator};
 
@@ -22,7 +23,9 @@ pub(super) struct Begun {
 pub(super) fn suitable(matrix: &Matrix) -> Result<Method, SolverError> {
     match matrix.check(&SolveOptions::with_method(Method::Cg)) {
         Ok(()) => Ok(Method::Cg),
-        Err(SolverError::NotSymmetric { .. } | SolverError::NotPositive { .. }) => Ok(Method::Gmres(Gmres::default())),
+        Err(SolverError::NotSymmetric { .. } | SolverError::NotPositive { .. }) => {
+            Ok(Method::Gmres(Gmres::default()))
+        }
         Err(error) => Err(error),
     }
 }
@@ -39,7 +42,9 @@ pub(super) fn begin(
         return begin_on(opened, matrix, precision, options, parameters);
     }
     let names = match choice {
-        Choice::Named(name) => return begin_on(&backend::open(name)?, matrix, precision, options, parameters),
+        Choice::Named(name) => {
+            return begin_on(&backend::open(name)?, matrix, precision, options, parameters);
+        }
         Choice::Auto => backend::names(),
     };
     let mut refusals: Vec<String> = Vec::new();
@@ -53,7 +58,8 @@ pub(super) fn begin(
         });
         match begun {
             Ok(begun) => {
-                let mut notes: Vec<String> = refusals.iter().map(|refusal| format!("auto: {refusal}")).collect();
+                let mut notes: Vec<String> =
+                    refusals.iter().map(|refusal| format!("auto: {refusal}")).collect();
                 notes.extend(begun.notes);
                 return Ok(Begun { notes, ..begun });
             }
@@ -95,7 +101,8 @@ fn begin_on(
     Ok(Begun { backend: name, session, notes: Vec::new() })
 }
 
-/// Iterations whose residuals are counted ahead: a history grows with the iterations, and few solves have more.
+/// Iterations whose residuals are counted ahead: a history grows with the iterations, and few solves have
+/// more.
 const HISTORY: usize = 1 << 20;
 
 /// What a solve will hold of the host's memory beside the matrix, which is there.
@@ -130,11 +137,13 @@ fn budget(
         }
         Preconditioning::Chebyshev { .. } => vectors(4, inner),
     };
-    // What goes to a device of its own memory is packed as numbers and then as bytes; the rest is the device's to hold.
+    // What goes to a device of its own memory is packed as numbers and then as bytes; the rest is the
+    // device's to hold.
     let preconditioner = preconditioner.saturating_mul(if kind == Kind::Gpu { 3 } else { 1 });
     let budget = match kind {
         Kind::Gpu => budget.with("the matrix on its way to the device", 2 * stored(matrix, inner)),
-        _ => budget.with(format!("the vectors of {}", options.method), vectors(options.method.vectors(), inner)),
+        _ => budget
+            .with(format!("the vectors of {}", options.method), vectors(options.method.vectors(), inner)),
     };
     let history = 8 * parameters.iterations.saturating_add(1).min(HISTORY) as u128;
     // Computed in f64 apart from the solver, by whoever does not take its word.
@@ -152,7 +161,8 @@ fn budget(
 fn stored(matrix: &Matrix, dtype: DType) -> u128 {
     match matrix {
         Matrix::Stored(csr) => {
-            (csr.bytes() - csr.nnz() * csr.dtype().bytes()) as u128 + csr.nnz() as u128 * dtype.bytes() as u128
+            (csr.bytes() - csr.nnz() * csr.dtype().bytes()) as u128
+                + csr.nnz() as u128 * dtype.bytes() as u128
         }
         Matrix::Stencil(_) => 0,
     }
@@ -161,7 +171,8 @@ fn stored(matrix: &Matrix, dtype: DType) -> u128 {
 /// The matrix in a type; memory is asked for where that is another than its own.
 pub(super) fn cast(matrix: &Matrix, dtype: DType) -> Result<Matrix> {
     if matrix.dtype() != dtype {
-        let copy = Budget::new("memory for a solve").with(format!("the matrix in {dtype}"), stored(matrix, dtype));
+        let copy =
+            Budget::new("memory for a solve").with(format!("the matrix in {dtype}"), stored(matrix, dtype));
         copy.check("choose a smaller system, or solve it in the matrix's own type")?;
     }
     matrix.cast(dtype)

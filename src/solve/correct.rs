@@ -7,12 +7,13 @@ use abide_core::solver::{LinearSession, Matrix, Measure, Observe, Parameters, Re
 use super::vectors::{norm, residual};
 use crate::{Array, Result};
 
-/// Solves by conjugate gradients, and corrects: where the recurred residual has met the threshold and the true one is far above it,
-/// `A d = b - A x` is solved in the same way and `x += d`, as long as that halves the true residual. Other methods solve once.
+/// Solves by conjugate gradients, and corrects: where the recurred residual has met the threshold and the
+/// true one is far above it, `A d = b - A x` is solved in the same way and `x += d`, as long as that halves
+/// the true residual. Other methods solve once.
 ///
-/// An `x` that is changed in every iteration is rounded in every one; a correction is rounded into it once. The right-hand side of a
-/// correction is computed in f64 on the host (Wilkinson, Rounding Errors in Algebraic Processes, 1963, section 3.29; Sleijpen and
-/// van der Vorst, Computing 56 (1996), 141–163).
+/// An `x` that is changed in every iteration is rounded in every one; a correction is rounded into it once.
+/// The right-hand side of a correction is computed in f64 on the host (Wilkinson, Rounding Errors in
+/// Algebraic Processes, 1963, section 3.29; Sleijpen and van der Vorst, Computing 56 (1996), 141–163).
 pub(super) fn solve(
     session: &mut dyn LinearSession,
     matrix: &Matrix,
@@ -41,7 +42,9 @@ pub(super) fn solve(
             relative: 0.0,
             absolute: report.threshold,
             iterations: parameters.iterations.saturating_sub(report.iterations),
-            time: parameters.time.map(|limit| limit.saturating_sub(std::time::Duration::from_secs_f64(report.seconds))),
+            time: parameters
+                .time
+                .map(|limit| limit.saturating_sub(std::time::Duration::from_secs_f64(report.seconds))),
             ..parameters.clone()
         };
         let r = match left.take() {
@@ -62,7 +65,9 @@ pub(super) fn solve(
         add(x, &d);
         outcome = match corrected {
             Ok(told) => Ok(joined(*report, &told)),
-            Err(SolverError::Stagnation { report: told }) if told.true_residual.is_some() => Ok(joined(*report, &told)),
+            Err(SolverError::Stagnation { report: told }) if told.true_residual.is_some() => {
+                Ok(joined(*report, &told))
+            }
             Err(mut error) => {
                 if let Some(told) = error.report_mut() {
                     *told = joined(*report, told);
@@ -76,7 +81,8 @@ pub(super) fn solve(
             left = Some(r);
             report.true_residual = Some(now);
             if now.is_nan() || now > report.threshold * parameters.drift.max(1.0) {
-                outcome = outcome.and_then(|report| Err(SolverError::Stagnation { report: Box::new(report) }));
+                outcome =
+                    outcome.and_then(|report| Err(SolverError::Stagnation { report: Box::new(report) }));
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Matrices and vectors of systems from files, refused by their headers where they cannot be of use or take too much memory.
+//! Matrices and vectors of systems from files, refused by their headers where they cannot be of use or take
+//! too much memory.
 
 use std::path::Path;
 
@@ -13,8 +14,8 @@ const SMALLER: &str = "choose a smaller system or --dtype f32";
 ///
 /// # Errors
 ///
-/// Those of [`market::read_matrix`]; [`Error::File`] where the file lists so few entries that a row must be empty,
-/// [`Error::Limit`] where the machine has no memory to read it. Both come before the entries are read.
+/// Those of [`market::read_matrix`]; [`Error::File`] where the file lists so few entries that a row must be
+/// empty, [`Error::Limit`] where the machine has no memory to read it. Both come before the entries are read.
 pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     let path = path.as_ref();
     market::read_matrix_if(path, dtype, |size| {
@@ -32,8 +33,8 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
 ///
 /// # Errors
 ///
-/// Those of [`io::read`] and [`market::read_vector`]; [`Error::File`] where it has another length, [`Error::Limit`] where
-/// the machine has no memory for it. Both come before the values are read.
+/// Those of [`io::read`] and [`market::read_vector`]; [`Error::File`] where it has another length,
+/// [`Error::Limit`] where the machine has no memory for it. Both come before the values are read.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<Array> {
     let path = path.as_ref();
     let fits = |len: usize| {
@@ -53,7 +54,9 @@ pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<
     }
     market::read_vector_if(path, dtype, |size| {
         fits(size.rows)?;
-        Budget::new("memory for a vector").with(format!("{rows} values"), size.vector_bytes(dtype)).check(SMALLER)
+        Budget::new("memory for a vector")
+            .with(format!("{rows} values"), size.vector_bytes(dtype))
+            .check(SMALLER)
     })
 }
 
@@ -68,14 +71,22 @@ mod tests {
         let write = |text: &str| std::fs::write(&path, format!("%%MatrixMarket matrix {text}")).unwrap();
         write("coordinate real general\n500000000 500000000 1\n1 1 1\n");
         let error = read_matrix(&path, DType::F64).unwrap_err().to_string();
-        assert!(error.contains("line 2: 1 entries in 500000000 rows") && error.contains("singular"), "{error}");
+        assert!(
+            error.contains("line 2: 1 entries in 500000000 rows") && error.contains("singular"),
+            "{error}"
+        );
         write("coordinate real symmetric\n2 2 1\n2 1 1\n");
         assert_eq!(read_matrix(&path, DType::F64).unwrap().nnz(), 2);
 
-        for text in ["coordinate real general\n300000000 1 1\n1 1 1\n", "array real general\n300000000 1\n1\n"] {
+        for text in
+            ["coordinate real general\n300000000 1 1\n1 1 1\n", "array real general\n300000000 1\n1\n"]
+        {
             write(text);
             let error = read_vector(&path, DType::F32, 2).unwrap_err().to_string();
-            assert!(error.contains("300000000 values for a matrix of 2 rows") && error.contains("a.mtx"), "{error}");
+            assert!(
+                error.contains("300000000 values for a matrix of 2 rows") && error.contains("a.mtx"),
+                "{error}"
+            );
         }
         write("coordinate real general\n3 1 1\n2 1 5\n");
         assert_eq!(read_vector(&path, DType::F32, 3), Ok(Array::F32(vec![0.0, 5.0, 0.0])));
@@ -88,6 +99,11 @@ mod tests {
         let shape = crate::Shape::new(&[3]).unwrap();
         io::npy::write(&path, &shape, &Array::F64(vec![0.5, 1.5, 2.5])).unwrap().commit().unwrap();
         assert_eq!(read_vector(&path, DType::F32, 3), Ok(Array::F32(vec![0.5, 1.5, 2.5])));
-        assert!(read_vector(&path, DType::F32, 4).unwrap_err().to_string().contains("3 values for a matrix of 4 rows"));
+        assert!(
+            read_vector(&path, DType::F32, 4)
+                .unwrap_err()
+                .to_string()
+                .contains("3 values for a matrix of 4 rows")
+        );
     }
 }

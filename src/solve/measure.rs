@@ -1,4 +1,5 @@
-//! Timing solvers: microseconds an iteration, from runs of two fixed numbers of iterations, beside one solve that is checked.
+//! Timing solvers: microseconds an iteration, from runs of two fixed numbers of iterations, beside one solve
+//! that is checked.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +20,8 @@ pub struct Settings {
     pub repeats: usize,
     /// Iterations of a solve that is timed; chosen by the convergence where there is no number.
     pub iterations: Option<usize>,
-    /// The tolerance of the solve that is checked, relative to the right-hand side; by the type where there is none: 1e-8 or, in f32, 1e-5.
+    /// The tolerance of the solve that is checked, relative to the right-hand side; by the type where there
+    /// is none: 1e-8 or, in f32, 1e-5.
     pub tolerance: Option<f64>,
 }
 
@@ -49,8 +51,8 @@ pub struct Row {
     pub cache: &'static str,
     /// The median of the runs: what an iteration adds to a solve, whatever its length.
     pub us_per_iteration: f64,
-    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the chip. Nothing where it is lost
-    /// in how far the runs are apart.
+    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the
+    /// chip. Nothing where it is lost in how far the runs are apart.
     pub us_per_solve: Option<f64>,
     /// How far the run farthest from the median is from it.
     pub spread_percent: f64,
@@ -58,11 +60,13 @@ pub struct Row {
     pub timed_iterations: usize,
     /// Iterations to the tolerance.
     pub iterations: usize,
-    /// The residual that these left, computed in f64 apart from the solver, over the norm of the right-hand side.
+    /// The residual that these left, computed in f64 apart from the solver, over the norm of the right-hand
+    /// side.
     pub true_residual: f64,
     /// The tolerance.
     pub tolerance: f64,
-    /// Microseconds that the plan's bytes take at the device's memory bandwidth; 0 where all stays on the chip or the bandwidth is not known.
+    /// Microseconds that the plan's bytes take at the device's memory bandwidth; 0 where all stays on the
+    /// chip or the bandwidth is not known.
     pub us_by_bandwidth: f64,
     /// How it ran.
     pub plan: SolvePlan,
@@ -75,13 +79,15 @@ impl Row {
     }
 }
 
-/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0, and of half as many: what the others add is
-/// the iterations' own, without what a solve takes however short it is. The right-hand side is random.
+/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0, and of half as
+/// many: what the others add is the iterations' own, without what a solve takes however short it is. The
+/// right-hand side is random.
 ///
-/// Solves go on untimed until the device has its clock, for as long as [`WARM`] at least: short runs alone would be timed at a lower
-/// one.
+/// Solves go on untimed until the device has its clock, for as long as [`WARM`] at least: short runs alone
+/// would be timed at a lower one.
 ///
-/// A timed solve goes on past the convergence of the first by a factor of 8 at most, so that no method meets a residual of 0.
+/// A timed solve goes on past the convergence of the first by a factor of 8 at most, so that no method meets
+/// a residual of 0.
 ///
 /// # Errors
 ///
@@ -99,7 +105,8 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
     let rows = system.matrix().rows();
     let b = random_vector(system.matrix().dtype(), rows, 1)?;
     let mut x = Array::zeros(b.dtype(), rows)?;
-    let checked = Parameters { relative: tolerance, iterations: 100_000, stagnation: None, ..Parameters::DEFAULT };
+    let checked =
+        Parameters { relative: tolerance, iterations: 100_000, stagnation: None, ..Parameters::DEFAULT };
     let report = system.solve_with(&b, &mut x, &checked, &mut |_, _| ControlFlow::Continue(()))?;
     let zero = Array::zeros(b.dtype(), rows)?;
     let norm = true_residual(system.matrix(), &b, &zero)?;
@@ -107,7 +114,8 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
 
     let method = system.plan().method;
     let beyond = match (method, precision) {
-        // These go on without a division by something that vanishes; in f32 squares of the residual underflow sooner.
+        // These go on without a division by something that vanishes; in f32 squares of the residual underflow
+        // sooner.
         (Method::Cg | Method::SingleReductionCg, Precision::Plain(DType::F64)) => 8,
         _ => 1,
     };
@@ -120,7 +128,8 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
     }
     let mut timed = Timed { system: &mut system, b: &b, zero: &zero, iterations: wanted };
     timed.run(WARM.max(settings.seconds))?;
-    let (mut times, mut besides) = (Vec::with_capacity(settings.repeats), Vec::with_capacity(settings.repeats));
+    let (mut times, mut besides) =
+        (Vec::with_capacity(settings.repeats), Vec::with_capacity(settings.repeats));
     for _ in 0..settings.repeats {
         let (iteration, beside) = timed.run(settings.seconds)?;
         times.push(iteration * 1e6);
@@ -166,10 +175,13 @@ impl Timed<'_> {
         let parameters =
             Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::DEFAULT };
         let mut x = self.zero.try_clone()?;
-        let outcome = self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
+        let outcome =
+            self.system.solve_with(self.b, &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
         match outcome {
             Ok(report) => Ok(report.iteration_seconds),
-            Err(SolverError::NotConverged { limit: Exhausted::Iterations, report }) => Ok(report.iteration_seconds),
+            Err(SolverError::NotConverged { limit: Exhausted::Iterations, report }) => {
+                Ok(report.iteration_seconds)
+            }
             Err(error) => Err(error),
         }
     }

@@ -87,8 +87,9 @@ pub struct Solve {
 impl Solve {
     /// Systems with this matrix: a `Csr`, a `GridOperator`, or either as a [`Matrix`].
     ///
-    /// Unless said otherwise: by conjugate gradients where the matrix is symmetric with a positive diagonal, else by GMRES; without
-    /// preconditioner; to a residual of 1e-8 of the right-hand side; in the matrix's type; on the first backend that can.
+    /// Unless said otherwise: by conjugate gradients where the matrix is symmetric with a positive diagonal,
+    /// else by GMRES; without preconditioner; to a residual of 1e-8 of the right-hand side; in the matrix's
+    /// type; on the first backend that can.
     pub fn new(matrix: impl Into<Matrix>) -> Self {
         Solve {
             matrix: matrix.into(),
@@ -159,7 +160,8 @@ impl Solve {
     ///
     /// # Errors
     ///
-    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] where no backend can.
+    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] where no
+    /// backend can.
     pub fn open(self) -> Result<System, SolverError> {
         self.parameters.check()?;
         let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
@@ -174,10 +176,17 @@ impl Solve {
             }
         };
         let options = SolveOptions { method, preconditioner: self.preconditioner, cache: self.cache };
-        let begun = begin::begin(self.choice, self.opened.as_ref(), &matrix, precision, &options, &self.parameters)?;
+        let begun =
+            begin::begin(self.choice, self.opened.as_ref(), &matrix, precision, &options, &self.parameters)?;
         notes.extend(crate::backend::cache_refusal());
         notes.extend(begun.notes);
-        Ok(System { backend: begun.backend, session: begun.session, notes, matrix, parameters: self.parameters })
+        Ok(System {
+            backend: begun.backend,
+            session: begun.session,
+            notes,
+            matrix,
+            parameters: self.parameters,
+        })
     }
 }
 
@@ -232,7 +241,8 @@ impl System {
         self.solve_observed(b, x, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// As [`solve_from`](System::solve_from); `observe` sees the number and the residual of every iterate, and may end the run.
+    /// As [`solve_from`](System::solve_from); `observe` sees the number and the residual of every iterate,
+    /// and may end the run.
     pub fn solve_observed(
         &mut self,
         b: &Array,

@@ -7,8 +7,14 @@ use crate::memory::Budget;
 use crate::{DType, Error, Result, Shape};
 
 /// How the matrices that [`matrix`] knows are written.
-pub const MATRICES: [&str; 6] =
-    ["laplacian2d:NxN", "laplacian3d:NxNxN", "hpcg:NxNxN", "trefethen:N", "random:ROWS:ENTRIES[:SEED]", "arrow:N"];
+pub const MATRICES: [&str; 6] = [
+    "laplacian2d:NxN",
+    "laplacian3d:NxNxN",
+    "hpcg:NxNxN",
+    "trefethen:N",
+    "random:ROWS:ENTRIES[:SEED]",
+    "arrow:N",
+];
 
 /// A name taken apart.
 enum Kind {
@@ -24,8 +30,10 @@ impl Kind {
     /// Bytes that making the matrix takes at once, at most.
     fn bytes(&self, dtype: DType) -> u128 {
         let value = dtype.bytes() as u128;
-        let cells = |extents: &[usize]| extents.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
-        // Compressed rows beside offsets of both widths; and the values of a stencil's constants, or a sieve for primes.
+        let cells =
+            |extents: &[usize]| extents.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
+        // Compressed rows beside offsets of both widths; and the values of a stencil's constants, or a sieve
+        // for primes.
         let (rows, a_row, besides) = match *self {
             Kind::Laplacian2d(extents) => (cells(&extents), 5, value),
             Kind::Laplacian3d(extents) => (cells(&extents), 7, value),
@@ -78,7 +86,8 @@ pub fn check(text: &str) -> Result<()> {
     parse(text).map(drop)
 }
 
-/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`] lists them.
+/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`]
+/// lists them.
 pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     let kind = parse(text)?;
     let budget = Budget::new("memory for a matrix").with(text, kind.bytes(dtype));
@@ -93,8 +102,8 @@ pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     }
 }
 
-/// The linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or one of the catalogue's with its
-/// own weights.
+/// The linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or one of the
+/// catalogue's with its own weights.
 pub fn operator(name: &str) -> Result<LinearStencil> {
     match name {
         "laplacian1d" => sparse::laplacian(1),
@@ -127,8 +136,16 @@ mod tests {
         assert_eq!(size("random:1138:4054"), Ok((1138, 4054)));
         assert_eq!(size("random:2003:83883:5"), Ok((2003, 83_883)));
         assert_ne!(matrix("random:50:200:1", DType::F64), matrix("random:50:200:2", DType::F64));
-        for bad in ["", "laplacian2d", "laplacian2d:3", "hpcg:3x3", "trefethen:x", "random:5", "random:5:25", "cube:3"]
-        {
+        for bad in [
+            "",
+            "laplacian2d",
+            "laplacian2d:3",
+            "hpcg:3x3",
+            "trefethen:x",
+            "random:5",
+            "random:5:25",
+            "cube:3",
+        ] {
             assert!(size(bad).is_err(), "{bad}");
         }
     }

@@ -52,7 +52,8 @@ pub fn ones_vector(dtype: DType, len: usize) -> Result<Array> {
     Array::try_from_fn(dtype, len, |_| 1.0)
 }
 
-/// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode has a part.
+/// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode
+/// has a part.
 pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Result<Array> {
     let mut state = seed;
     Array::try_from_fn(dtype, len, |_| {

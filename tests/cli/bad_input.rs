@@ -92,7 +92,10 @@ fn inputs() {
     write("foreign.npy", b"not an array at all");
     write("nested.npy", &[b"\x93NUMPY\x01\x00\x1f\x00", &[b'{'; 30][..], b"\n"].concat());
     let records = b"{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (1,)}\n";
-    write("records.npy", &[b"\x93NUMPY\x03\x00", &(records.len() as u32).to_le_bytes()[..], records, &[0; 8]].concat());
+    write(
+        "records.npy",
+        &[b"\x93NUMPY\x03\x00", &(records.len() as u32).to_le_bytes()[..], records, &[0; 8]].concat(),
+    );
     write("empty.npy", b"");
     write("foreign.png", b"not a picture at all");
     write("cut.jpg", b"\xff\xd8\xff\xe0\x00\x10JFIF");
@@ -110,7 +113,10 @@ fn inputs() {
         ("long.npy", &["goes on after the 4 values"]),
         ("foreign.npy", &["not a .npy file"]),
         ("empty.npy", &["not a .npy file"]),
-        ("nested.npy", &["not a .npy file: its header has '{' at byte 1 where a key in quotes is due; save it"]),
+        (
+            "nested.npy",
+            &["not a .npy file: its header has '{' at byte 1 where a key in quotes is due; save it"],
+        ),
         ("records.npy", &["it holds records"]),
         ("foreign.png", &["foreign.png"]),
         ("cut.jpg", &["cut.jpg"]),
@@ -120,7 +126,10 @@ fn inputs() {
     }
     place.fails(&format!("run gray-scott --input u=x.npy --input v=cut.npy {rest}"), &["cut.npy"]);
     place.write("other.npy", &[5, 6], &Array::F64(noise(30, 9)));
-    place.fails(&format!("run gray-scott --input u=x.npy --input v=other.npy {rest}"), &["other.npy", "5x6", "6x5"]);
+    place.fails(
+        &format!("run gray-scott --input u=x.npy --input v=other.npy {rest}"),
+        &["other.npy", "5x6", "6x5"],
+    );
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn a_row_holds_all_that_the_table_needs() {
         );
         assert_eq!((row["boundary"].as_str(), row["execution"].as_str()), (Some("fixed"), Some("stepwise")));
         let number = |name: &str| row[name].as_f64().unwrap();
-        let runs: Vec<f64> = row["runs"].as_array().unwrap().iter().map(|run| run.as_f64().unwrap()).collect();
+        let runs: Vec<f64> =
+            row["runs"].as_array().unwrap().iter().map(|run| run.as_f64().unwrap()).collect();
         let mut sorted = runs.clone();
         sorted.sort_by(f64::total_cmp);
         assert_eq!((runs.len(), number("gcells_per_s")), (3, sorted[1]), "the median of three");
@@ -49,8 +50,9 @@ fn a_row_holds_all_that_the_table_needs() {
 #[test]
 fn the_table_the_file_and_the_plot_tell_the_same() {
     let place = Place::new();
-    let line =
-        format!("{QUICK} --dtype f64 --size 40x50 --csv results.csv --plot plot.svg --verify sampled --baseline");
+    let line = format!(
+        "{QUICK} --dtype f64 --size 40x50 --csv results.csv --plot plot.svg --verify sampled --baseline"
+    );
     let text = place.works(&line);
     assert!(text.contains("stencil  type") && text.contains("×stepwise"), "{text}");
     assert!(text.contains("8 measured, verified in every cell (sampled)"), "{text}");
@@ -69,7 +71,9 @@ fn the_table_the_file_and_the_plot_tell_the_same() {
         assert_eq!((cells[8], cells[9]), ("none", "1"), "{line}");
         assert!(cells[10].starts_with("stepwise on "), "{line}");
     }
-    for comment in ["# date: ", "# device: ", "# driver: abide-cpu", "# commit: ", "# runs: 3", "verified: sampled"] {
+    for comment in
+        ["# date: ", "# device: ", "# driver: abide-cpu", "# commit: ", "# runs: 3", "verified: sampled"]
+    {
         assert!(results.contains(comment), "{results} does not say {comment}");
     }
     let plot = std::fs::read_to_string(place.path("plot.svg")).unwrap();
@@ -104,7 +108,8 @@ fn what_cannot_be_measured_is_refused_before_anything_is() {
     place.fails("bench roofline nothing.csv --output plot.svg", &["nothing.csv"]);
 }
 
-/// A run that keeps nothing to compare says so; a plan that cannot be made is told in its row, and the command fails.
+/// A run that keeps nothing to compare says so; a plan that cannot be made is told in its row, and the
+/// command fails.
 #[test]
 fn what_is_not_verified_says_so_and_what_cannot_run_fails() {
     let place = Place::new();

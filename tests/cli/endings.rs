@@ -94,16 +94,20 @@ const NO_CUDA: &[&str] = &[
 fn every_error_has_its_kind_its_status_and_one_json_value() {
     let place = place();
     let no_cuda = if abide::backend::open("cuda").is_err() { NO_CUDA } else { &[] };
-    for (lines, kind, status) in
-        [(USAGE, "usage", 2), (REFUSALS, "refusal", 1), (NOT_CONVERGED, "not-converged", 3), (no_cuda, "device", 1)]
-    {
+    for (lines, kind, status) in [
+        (USAGE, "usage", 2),
+        (REFUSALS, "refusal", 1),
+        (NOT_CONVERGED, "not-converged", 3),
+        (no_cuda, "device", 1),
+    ] {
         for line in lines {
             let output = place.command(&format!("{line} --json")).output().unwrap();
             let told = words(&output);
             assert_eq!(output.status.code(), Some(status), "abide {line}: {told}");
             assert!(told.contains("error: ") && !told.contains("panicked"), "abide {line}: {told}");
-            let value: serde_json::Value = serde_json::from_slice(&output.stdout)
-                .unwrap_or_else(|e| panic!("abide {line}: {e} in {}", String::from_utf8_lossy(&output.stdout)));
+            let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
+                panic!("abide {line}: {e} in {}", String::from_utf8_lossy(&output.stdout))
+            });
             assert_eq!(value["kind"], kind, "abide {line}: {value}");
             let sentence = value["error"].as_str().unwrap();
             assert!(!sentence.is_empty() && !sentence.starts_with("error"), "abide {line}: {sentence}");
@@ -135,15 +139,20 @@ fn a_solvers_errors_keep_their_report() {
     let refused = told("solve hole.mtx --backend cpu --json");
     assert_eq!((refused["converged"].as_bool(), refused.get("report").is_some()), (Some(false), false));
     let ended = told("solve --matrix laplacian2d:40x40 --backend cpu --max-iterations 7 --json");
-    assert_eq!((ended["converged"].as_bool(), ended["report"]["iterations"].as_u64()), (Some(false), Some(7)));
+    assert_eq!(
+        (ended["converged"].as_bool(), ended["report"]["iterations"].as_u64()),
+        (Some(false), Some(7))
+    );
     for dtype in ["f32", "mixed"] {
-        let sentence = told(&format!("solve tiny.mtx --backend cpu --dtype {dtype} --json"))["error"].to_string();
+        let sentence =
+            told(&format!("solve tiny.mtx --backend cpu --dtype {dtype} --json"))["error"].to_string();
         assert!(sentence.contains("below the range of f32") && !sentence.contains("singular"), "{sentence}");
     }
     place.works("solve tiny.mtx --backend cpu --dtype f64");
 }
 
-/// Rounding may keep the true residual above the tolerance: within the drift that is allowed the report says so.
+/// Rounding may keep the true residual above the tolerance: within the drift that is allowed the report says
+/// so.
 #[test]
 fn a_residual_above_the_tolerance_is_told() {
     let place = place();
@@ -167,14 +176,20 @@ mod signals {
     use super::*;
 
     fn send(signal: &str, child: &Child) {
-        let sent = Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
+        let sent =
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
     /// A run that goes on until it is told to end, some steps in.
     fn running(place: &Place, command: &mut Command) -> Child {
         let rest = "run heat --size 64x64 --steps 1000000000000 --checkpoint c.npz --every 1000 --backend cpu --json";
-        let child = command.current_dir(place.path(".")).args(rest.split(' ')).stdout(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .current_dir(place.path("."))
+            .args(rest.split(' '))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let begun = std::time::Instant::now();
         while !exists(&place.path("c.npz")) && begun.elapsed().as_secs() < 120 {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -185,7 +200,11 @@ mod signals {
     fn ended(child: Child, status: i32, name: &str) -> serde_json::Value {
         let output = child.wait_with_output().unwrap();
         let told = json(&String::from_utf8(output.stdout).unwrap());
-        assert_eq!((output.status.code(), told["kind"].as_str()), (Some(status), Some("interrupted")), "{told}");
+        assert_eq!(
+            (output.status.code(), told["kind"].as_str()),
+            (Some(status), Some("interrupted")),
+            "{told}"
+        );
         assert!(told["error"].as_str().unwrap().contains(name), "{told}");
         told
     }

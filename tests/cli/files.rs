@@ -52,7 +52,9 @@ fn a_movie_has_the_start_and_every_frame() {
 #[test]
 fn vti_holds_all_fields_or_the_named() {
     let place = Place::new();
-    place.works("run fdtd-tm --size 6x8 --steps 3 --dtype f64 --output all.vti --output hx=one.vti --backend cpu");
+    place.works(
+        "run fdtd-tm --size 6x8 --steps 3 --dtype f64 --output all.vti --output hx=one.vti --backend cpu",
+    );
     let text = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     for part in [
         r#"Name="ez""#,
@@ -71,7 +73,8 @@ fn vti_holds_all_fields_or_the_named() {
 fn a_checkpoint_splits_a_run_without_a_trace() {
     let place = Place::new();
     let model = "run gray-scott --backend cpu";
-    let problem = "--size 19x23 --dtype f64 --boundary y=periodic,x=mirror --param feed=0.04 --input random:3";
+    let problem =
+        "--size 19x23 --dtype f64 --boundary y=periodic,x=mirror --param feed=0.04 --input random:3";
     place.works(&format!("{model} {problem} --steps 100 --output u=whole.npy --output v=whole_v.npy"));
     place.works(&format!("{model} {problem} --steps 37 --checkpoint c.npz --every 20"));
     place.works(&format!("{model} --resume c.npz --steps 63 --output u=parts.npy --output v=parts_v.npy"));
@@ -87,7 +90,9 @@ fn a_checkpoint_splits_a_run_without_a_trace() {
 #[test]
 fn heat_goes_on_with_its_conductivity_field() {
     let place = Place::new();
-    place.works("run heat --size 9x9 --input kappa=gaussian --steps 2 --checkpoint c.npz --every 2 --backend cpu");
+    place.works(
+        "run heat --size 9x9 --input kappa=gaussian --steps 2 --checkpoint c.npz --every 2 --backend cpu",
+    );
     assert!(place.works("run heat --resume c.npz --steps 2 --backend cpu").contains("heat-conductivity"));
 }
 

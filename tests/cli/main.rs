@@ -59,8 +59,10 @@ impl Place {
 
     /// Every file of the folder with its contents.
     fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let files =
-            std::fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+        let files = std::fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_file());
         let mut contents: Vec<_> = files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
         contents.sort();
         contents
@@ -68,7 +70,10 @@ impl Place {
 
     /// The names of the folder's files.
     fn names(&self) -> Vec<String> {
-        self.contents().iter().map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        self.contents()
+            .iter()
+            .map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect()
     }
 
     fn write(&self, name: &str, extents: &[usize], values: &Array) {

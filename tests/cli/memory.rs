@@ -34,7 +34,9 @@ impl Place {
 fn threads_that_are_not_granted_are_an_error() {
     let place = Place::new();
     let limits = "ulimit -v 1000000; export RAYON_NUM_THREADS=1000";
-    for line in ["run heat --backend cpu --size 30x30 --steps 1", "solve --matrix laplacian2d:5x5 --backend cpu"] {
+    for line in
+        ["run heat --backend cpu --size 30x30 --steps 1", "solve --matrix laplacian2d:5x5 --backend cpu"]
+    {
         place.refuses(limits, line, &["threads: 1000 asked", "RAYON_NUM_THREADS"]);
     }
     let output = place.limited(limits, "devices");
@@ -46,8 +48,12 @@ fn threads_that_are_not_granted_are_an_error() {
 fn a_run_asks_for_all_that_it_will_hold() {
     let place = Place::new();
     let line = "run gray-scott --size 30000000x300000 --steps 1 --backend cpu";
-    let parts = ["memory for the fields: 2 fields 72.0 TB", "the CPU's second copy 72.0 TB", "the output 36.0 TB"];
-    place.fails(line, &[&parts[..], &[" asked, the limit is ", " available; choose a smaller --size"]].concat());
+    let parts =
+        ["memory for the fields: 2 fields 72.0 TB", "the CPU's second copy 72.0 TB", "the output 36.0 TB"];
+    place.fails(
+        line,
+        &[&parts[..], &[" asked, the limit is ", " available; choose a smaller --size"]].concat(),
+    );
     place.fails(&format!("{line} --output all.vti"), &["the output 72.0 TB"]);
     place.fails(&format!("{line} --output u.png --output v.npy"), &["the output 63.0 TB"]);
 }
@@ -57,14 +63,22 @@ fn a_run_asks_for_all_that_it_will_hold() {
 fn limits_on_address_space_are_kept() {
     let place = Place::new();
     let limits = "ulimit -v 2000000";
-    place.refuses(limits, "run heat --backend cpu --size 20000x20000 --steps 1", &["1 field 1.60 GB", "available"]);
+    place.refuses(
+        limits,
+        "run heat --backend cpu --size 20000x20000 --steps 1",
+        &["1 field 1.60 GB", "available"],
+    );
     for line in [
         "solve --operator laplacian1d --size 3000000000 --backend cpu",
         "solve --operator laplacian1d --size 40000000 --backend cpu",
     ] {
         place.refuses(limits, line, &["memory for a solve: b and x", "the vectors of cg", "available"]);
     }
-    place.refuses(limits, "solve --matrix hpcg:300x300x300 --backend cpu", &["memory for a matrix: hpcg:300x300x300 "]);
+    place.refuses(
+        limits,
+        "solve --matrix hpcg:300x300x300 --backend cpu",
+        &["memory for a matrix: hpcg:300x300x300 "],
+    );
     // Little suffices for little.
     let output = place.limited("ulimit -v 120000", "run heat --backend cpu --size 8x8 --steps 1");
     assert!(output.status.success(), "{}", words(&output));
@@ -87,7 +101,8 @@ fn drivers_are_not_looked_for_in_a_small_address_space() {
 fn headers_of_matrices_and_vectors_are_believed_only_so_far() {
     let place = Place::new();
     let write = |name: &str, text: &str| {
-        fs::write(place.path(name), format!("%%MatrixMarket matrix coordinate real general\n{text}")).unwrap();
+        fs::write(place.path(name), format!("%%MatrixMarket matrix coordinate real general\n{text}"))
+            .unwrap();
     };
     write("a.mtx", "2 2 2\n1 1 2\n2 2 3\n");
     write("big.mtx", "500000000 500000000 1\n1 1 1\n");
@@ -96,10 +111,14 @@ fn headers_of_matrices_and_vectors_are_believed_only_so_far() {
         place.fails(line, &["00000000"]);
     }
     place.fails("solve big.mtx --backend cpu", &["big.mtx", "1 entries in 500000000 rows", "singular"]);
-    place.fails("solve a.mtx --rhs v.mtx --backend cpu", &["v.mtx", "300000000 values for a matrix of 2 rows"]);
+    place.fails(
+        "solve a.mtx --rhs v.mtx --backend cpu",
+        &["v.mtx", "300000000 values for a matrix of 2 rows"],
+    );
 }
 
-/// A picture of many pixels in few bytes: its size is compared, and memory asked for, before a pixel is decoded.
+/// A picture of many pixels in few bytes: its size is compared, and memory asked for, before a pixel is
+/// decoded.
 #[test]
 fn pictures_are_refused_by_their_headers() {
     let place = Place::new();
@@ -136,7 +155,8 @@ fn inputs_are_read_as_they_were() {
     // A pipe is read once.
     let script = "mkfifo p.npy; cat x.npy > p.npy & \"$0\" run heat --input p.npy --steps 0 --dtype f64 --output w.npy --backend cpu";
     let mut shell = Command::new("sh");
-    let output = shell.current_dir(place.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_abide")]).output().unwrap();
+    let output =
+        shell.current_dir(place.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_abide")]).output().unwrap();
     assert!(output.status.success(), "{}", words(&output));
     assert_eq!(place.read("x.npy"), place.read("w.npy"));
 }
@@ -164,7 +184,9 @@ fn peak(place: &Place, line: &str) -> u64 {
 #[test]
 fn a_small_run_takes_little_memory() {
     let place = Place::new();
-    for line in ["run heat --backend cpu --size 8x8 --steps 1000", "solve --matrix laplacian2d:9x9 --backend cpu"] {
+    for line in
+        ["run heat --backend cpu --size 8x8 --steps 1000", "solve --matrix laplacian2d:9x9 --backend cpu"]
+    {
         let peak = peak(&place, line);
         assert!((1 << 20..40_000_000).contains(&peak), "abide {line}: {peak} bytes");
     }

@@ -11,7 +11,12 @@ fn list_shows_every_entry_with_its_parameters_and_footprint() {
     for entry in catalogue::entries() {
         assert!(text.contains(&format!("{}  (", entry.name)), "{}", entry.name);
         for parameter in entry.program(*entry.dimensions.start()).unwrap().parameters() {
-            assert!(text.contains(&format!("--param {}=", parameter.name)), "{} {}", entry.name, parameter.name);
+            assert!(
+                text.contains(&format!("--param {}=", parameter.name)),
+                "{} {}",
+                entry.name,
+                parameter.name
+            );
         }
     }
     let one = place.works("list 2d5pt");
@@ -38,9 +43,13 @@ fn devices_names_every_backend() {
 fn plan_needs_no_device() {
     let place = Place::new();
     let text = place.works("plan 2d5pt --size 3072x3072 --device a100 --execution persistent");
-    for words in
-        ["2d5pt on 3072x3072 f32", "A100: 1555 GB/s", "persistent", "of the domain stays on the chip", "GCells/s"]
-    {
+    for words in [
+        "2d5pt on 3072x3072 f32",
+        "A100: 1555 GB/s",
+        "persistent",
+        "of the domain stays on the chip",
+        "GCells/s",
+    ] {
         assert!(text.contains(words), "{text} does not say {words}");
     }
     let plan = json(&place.works("plan 2d5pt --size 3072x3072 --device a100 --execution stepwise --json"));
@@ -58,8 +67,10 @@ fn plan_needs_no_device() {
 #[test]
 fn plans_are_measured_only_where_there_are_several() {
     let place = Place::new();
-    place
-        .fails("plan 2d5pt --size 64x64 --backend cpu --measured", &["backend cpu cannot run this", "its model alone"]);
+    place.fails(
+        "plan 2d5pt --size 64x64 --backend cpu --measured",
+        &["backend cpu cannot run this", "its model alone"],
+    );
     place.fails("plan 2d5pt --device a100 --measured", &["--device"]);
     if abide::backend::open("cuda").is_err() {
         place.fails("plan 2d5pt --size 64x64 --measured --tune full", &["backend cuda is unavailable"]);

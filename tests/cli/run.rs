@@ -9,9 +9,12 @@ fn five_points(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
     let mut new = u.to_vec();
     for y in 1..rows - 1 {
         for x in 1..columns - 1 {
-            let at = |dy: isize, dx: isize| u[(y as isize + dy) as usize * columns + (x as isize + dx) as usize];
+            let at =
+                |dy: isize, dx: isize| u[(y as isize + dy) as usize * columns + (x as isize + dx) as usize];
             let mut sum = 0.1 * at(-1, 0);
-            for (weight, value) in [(0.102, at(0, -1)), (0.588, at(0, 0)), (0.104, at(0, 1)), (0.106, at(1, 0))] {
+            for (weight, value) in
+                [(0.102, at(0, -1)), (0.588, at(0, 0)), (0.104, at(0, 1)), (0.106, at(1, 0))]
+            {
                 sum = f64::mul_add(weight, value, sum);
             }
             new[y * columns + x] = sum;
@@ -25,7 +28,8 @@ fn a_file_in_and_a_file_out_to_the_bit() {
     let place = Place::new();
     let mut expected = noise(13 * 17, 1);
     place.write("x.npy", &[13, 17], &Array::F64(expected.clone()));
-    let out = place.works("run 2d5pt --size 13x17 --steps 9 --dtype f64 --input x.npy --output y.npy --backend cpu");
+    let out = place
+        .works("run 2d5pt --size 13x17 --steps 9 --dtype f64 --input x.npy --output y.npy --backend cpu");
     for _ in 0..9 {
         expected = five_points(&expected, 13, 17);
     }
@@ -64,13 +68,15 @@ fn several_fields_by_name() {
     place.write("a.npy", &[7, 11], &Array::F64(u.clone()));
     place.write("b.npy", &[7, 11], &Array::F64(v.clone()));
     let line = "run gray-scott --dtype f64 --input u=a.npy --input v=b.npy --output u=c.npy --output v=d.npy --output shown.npy --backend cpu";
-    place.works(&format!("{line} --steps 1 --param du=0.125 --param dv=0 --param feed=0.5 --param kill=0.25"));
+    place
+        .works(&format!("{line} --steps 1 --param du=0.125 --param dv=0 --param feed=0.5 --param kill=0.25"));
     let wrap = |values: &[f64], y: usize, x: usize| values[y % 7 * 11 + x % 11];
     let close = |a: f64, b: f64| (a - b).abs() < 1e-14;
     let (c, d) = (place.read("c.npy").values.to_f64(), place.read("d.npy").values.to_f64());
     for (y, x) in [(0, 0), (3, 5), (6, 10)] {
         let (here, reaction) = (wrap(&u, y, x), wrap(&u, y, x) * wrap(&v, y, x).powi(2));
-        let around = wrap(&u, y + 6, x) + wrap(&u, y + 1, x) + wrap(&u, y, x + 10) + wrap(&u, y, x + 1) - 4.0 * here;
+        let around =
+            wrap(&u, y + 6, x) + wrap(&u, y + 1, x) + wrap(&u, y, x + 10) + wrap(&u, y, x + 1) - 4.0 * here;
         assert!(close(wrap(&c, y, x), here + 0.125 * around - reaction + 0.5 * (1.0 - here)));
         assert!(close(wrap(&d, y, x), wrap(&v, y, x) + reaction - 0.75 * wrap(&v, y, x)));
     }
@@ -81,8 +87,9 @@ fn several_fields_by_name() {
 fn a_conductivity_field_changes_the_model() {
     let place = Place::new();
     place.write("k.npy", &[6, 6], &Array::F64(vec![0.1; 36]));
-    let out = place
-        .works("run heat --dtype f64 --steps 20 --input kappa=k.npy --input random:5 --output u.npy --backend cpu");
+    let out = place.works(
+        "run heat --dtype f64 --steps 20 --input kappa=k.npy --input random:5 --output u.npy --backend cpu",
+    );
     assert!(out.contains("heat-conductivity"), "{out}");
     place.works("run heat --dtype f64 --steps 20 --size 6x6 --input random:5 --output w.npy --backend cpu");
     let pair = |name: &str| place.read(name).values.to_f64();
@@ -92,7 +99,8 @@ fn a_conductivity_field_changes_the_model() {
 #[test]
 fn named_starts_are_for_all_fields_that_change_or_for_one() {
     let place = Place::new();
-    place.works("run wave --size 9x9 --steps 0 --input point --output u=u.npy --output w=w.npy --backend cpu");
+    place
+        .works("run wave --size 9x9 --steps 0 --input point --output u=u.npy --output w=w.npy --backend cpu");
     assert_eq!(place.read("u.npy"), place.read("w.npy"));
     assert_eq!(place.read("u.npy").values.get(40), Some(1.0));
     place.works(
@@ -108,11 +116,14 @@ fn named_starts_are_for_all_fields_that_change_or_for_one() {
 #[test]
 fn boundaries_are_read_per_axis_and_side() {
     let place = Place::new();
-    let out =
-        place.works("run heat --size 8x9 --steps 2 --boundary y=periodic,x-=mirror,x+=constant=1.5 --backend cpu");
+    let out = place
+        .works("run heat --size 8x9 --steps 2 --boundary y=periodic,x-=mirror,x+=constant=1.5 --backend cpu");
     assert!(out.contains("boundary y=periodic,x-=mirror,x+=constant=1.5"), "{out}");
     let out = place.works("run heat --size 8x9 --steps 2 --boundary x=fixed --backend cpu");
-    assert!(out.contains("boundary y=mirror,x=fixed"), "an axis that is not named keeps the model's own: {out}");
+    assert!(
+        out.contains("boundary y=mirror,x=fixed"),
+        "an axis that is not named keeps the model's own: {out}"
+    );
 }
 
 #[test]

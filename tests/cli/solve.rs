@@ -8,8 +8,7 @@ use abide::{Array, DType};
 use super::{Place, exists, json, words};
 
 /// The 1D Laplacian plus 1 of 4 rows, its lower triangle.
-const MATRIX: &str =
-    "%%MatrixMarket matrix coordinate real symmetric\n4 4 7\n1 1 3\n2 2 3\n3 3 3\n4 4 3\n2 1 -1\n3 2 -1\n4 3 -1\n";
+const MATRIX: &str = "%%MatrixMarket matrix coordinate real symmetric\n4 4 7\n1 1 3\n2 2 3\n3 3 3\n4 4 3\n2 1 -1\n3 2 -1\n4 3 -1\n";
 
 fn place() -> Place {
     let place = Place::new();
@@ -57,11 +56,13 @@ fn a_compressed_file_is_read() {
 #[test]
 fn the_report_the_history_and_the_plot_tell_the_same() {
     let place = Place::new();
-    let line = "solve --matrix laplacian2d:20x21 --rhs random:3 --backend cpu --history h.csv --plot h.svg --json";
+    let line =
+        "solve --matrix laplacian2d:20x21 --rhs random:3 --backend cpu --history h.csv --plot h.svg --json";
     let told = json(&place.works(line));
     assert_eq!((told["converged"].as_bool(), told["error"].is_null()), (Some(true), true));
     let report = &told["report"];
-    let history: Vec<f64> = report["history"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
+    let history: Vec<f64> =
+        report["history"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
     let iterations = report["iterations"].as_u64().unwrap() as usize;
     assert_eq!(history.len(), iterations + 1);
     let file = std::fs::read_to_string(place.path("h.csv")).unwrap();
@@ -77,12 +78,19 @@ fn the_report_the_history_and_the_plot_tell_the_same() {
     assert!((residual["norm_of_b"].as_f64().unwrap() / history[0] - 1.0).abs() < 1e-12);
     let (recurred, truth) = (residual["recurred"].as_f64().unwrap(), residual["true"].as_f64().unwrap());
     assert!(truth <= 1.001e-8 * history[0] && (truth / recurred - 1.0).abs() < 1e-3, "{truth} {recurred}");
-    assert_eq!((told["plan"]["method"].as_str(), told["plan"]["product"].as_str()), (Some("cg"), Some("rows")));
+    assert_eq!(
+        (told["plan"]["method"].as_str(), told["plan"]["product"].as_str()),
+        (Some("cg"), Some("rows"))
+    );
     assert!(told["us_per_iteration"].as_f64().unwrap() > 0.0);
     let text = place.works("solve --matrix laplacian2d:20x21 --backend cpu");
-    for words in
-        ["420 rows, 2018 entries", "µs each", "by the recurrence", "the least possible", "was chosen by the matrix"]
-    {
+    for words in [
+        "420 rows, 2018 entries",
+        "µs each",
+        "by the recurrence",
+        "the least possible",
+        "was chosen by the matrix",
+    ] {
         assert!(text.contains(words), "{text}");
     }
 }
@@ -90,13 +98,17 @@ fn the_report_the_history_and_the_plot_tell_the_same() {
 #[test]
 fn an_operator_is_solved_without_being_stored() {
     let place = Place::new();
-    let line = "solve --operator laplacian3d --size 7x8x9 --rhs random:5 --backend cpu --tolerance 1e-12 --output";
+    let line =
+        "solve --operator laplacian3d --size 7x8x9 --rhs random:5 --backend cpu --tolerance 1e-12 --output";
     place.works(&format!("{line} u.npy"));
     let u = place.read("u.npy");
     assert_eq!(u.shape.extents(), [7, 8, 9]);
-    place.works("solve --matrix laplacian3d:7x8x9 --rhs random:5 --backend cpu --tolerance 1e-12 --output v.npy");
+    place.works(
+        "solve --matrix laplacian3d:7x8x9 --rhs random:5 --backend cpu --tolerance 1e-12 --output v.npy",
+    );
     close(&place.read("v.npy").values, &u.values.to_f64());
-    let text = place.works("solve --operator 3d7pt --size 6x7x8 --boundary y=periodic,x=mirror --backend cpu");
+    let text =
+        place.works("solve --operator 3d7pt --size 6x7x8 --boundary y=periodic,x=mirror --backend cpu");
     assert!(text.contains("7 taps, never stored") && text.contains("gmres"), "{text}");
 }
 
@@ -106,7 +118,11 @@ fn what_does_not_converge_is_reported_and_fails() {
     let line = "solve --matrix laplacian2d:40x40 --rhs random:1 --backend cpu --max-iterations 7";
     let output = place.command(&format!("{line} --history h.csv --output x.npy --json")).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    assert!(words(&output).starts_with("error: cg did not converge: the limit on iterations"), "{}", words(&output));
+    assert!(
+        words(&output).starts_with("error: cg did not converge: the limit on iterations"),
+        "{}",
+        words(&output)
+    );
     let told = json(std::str::from_utf8(&output.stdout).unwrap());
     assert_eq!((told["converged"].as_bool(), told["report"]["iterations"].as_u64()), (Some(false), Some(7)));
     assert_eq!(std::fs::read_to_string(place.path("h.csv")).unwrap().lines().count(), 9);
@@ -117,9 +133,12 @@ fn what_does_not_converge_is_reported_and_fails() {
 #[test]
 fn bad_requests_are_refused_in_words() {
     let place = place();
-    std::fs::write(place.path("bad.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 x 3\n").unwrap();
-    std::fs::write(place.path("wide.mtx"), "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 1 3\n").unwrap();
-    std::fs::write(place.path("hole.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n").unwrap();
+    std::fs::write(place.path("bad.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 x 3\n")
+        .unwrap();
+    std::fs::write(place.path("wide.mtx"), "%%MatrixMarket matrix coordinate real general\n1 2 1\n1 1 3\n")
+        .unwrap();
+    std::fs::write(place.path("hole.mtx"), "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 3\n")
+        .unwrap();
     let cases: [(&str, &[&str]); 14] = [
         ("solve none.mtx", &["none.mtx"]),
         ("solve bad.mtx", &["bad.mtx", "line 3"]),
@@ -170,7 +189,8 @@ fn solvers_are_timed_and_checked() {
     assert_eq!(lines.len(), 5, "{results}");
     assert!(lines[1].starts_with("\"a.mtx\",f64,4,10,cg,none,"), "{results}");
     assert!(lines[3].starts_with("\"laplacian2d/9x8 matrix-free\",f64,72,360,cg,none,"), "{results}");
-    let told = json(&place.works("bench solvers --backend cpu --quick --matrix trefethen:50 --dtype mixed --json"));
+    let told =
+        json(&place.works("bench solvers --backend cpu --quick --matrix trefethen:50 --dtype mixed --json"));
     let row = &told["rows"][0];
     assert_eq!((told["holds"].as_bool(), row["dtype"].as_str()), (Some(true), Some("mixed")));
     assert!(row["true_residual"].as_f64().unwrap() <= 1e-8);

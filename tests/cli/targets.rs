@@ -117,7 +117,10 @@ mod unix {
         assert_eq!(reader.join().unwrap(), std::fs::read(place.path("g.npy")).unwrap());
         assert!(place.path("f.npy").metadata().unwrap().file_type().is_fifo());
         // What is refused is refused without waiting for a reader.
-        place.fails("run heat --size 8x8 --steps 4 --output f.npy --output no/g.npy --backend cpu", &["is not there"]);
+        place.fails(
+            "run heat --size 8x8 --steps 4 --output f.npy --output no/g.npy --backend cpu",
+            &["is not there"],
+        );
         place.fails(
             "run heat --size 8x8 --steps 4 --every 1 --checkpoint f.npy --backend cpu",
             &["again and again", "give a file's name"],
@@ -127,7 +130,11 @@ mod unix {
     #[test]
     fn a_device_stays_a_device() {
         let place = place();
-        let made = Command::new("mknod").arg(place.path("null")).args(["c", "1", "3"]).stderr(Stdio::null()).status();
+        let made = Command::new("mknod")
+            .arg(place.path("null"))
+            .args(["c", "1", "3"])
+            .stderr(Stdio::null())
+            .status();
         if !made.is_ok_and(|status| status.success()) {
             return;
         }
@@ -138,7 +145,11 @@ mod unix {
         for line in lines {
             // A file system may forbid devices, and then refuses to open one.
             let output = place.command(line).output().unwrap();
-            assert!(output.status.success() || words(&output).contains("ermission denied"), "{}", words(&output));
+            assert!(
+                output.status.success() || words(&output).contains("ermission denied"),
+                "{}",
+                words(&output)
+            );
             assert!(place.path("null").metadata().unwrap().file_type().is_char_device());
         }
     }
@@ -167,7 +178,11 @@ mod unix {
         ] {
             let file = std::fs::File::create(place.path("out")).unwrap();
             let output = place.command(line).stdout(file).output().unwrap();
-            assert!(!output.status.success() && words(&output).contains(reason), "{line}: {}", words(&output));
+            assert!(
+                !output.status.success() && words(&output).contains(reason),
+                "{line}: {}",
+                words(&output)
+            );
         }
         assert!(place.path("stdout").is_symlink());
     }
@@ -217,7 +232,11 @@ mod unix {
             let line = "run heat --size 8x8 --steps 1 --output d/x.npy --backend cpu";
             let Some(mut command) = as_a_user(&place, line) else { return };
             let output = command.output().unwrap();
-            assert!(!output.status.success() && words(&output).contains(reason), "{mode:o}: {}", words(&output));
+            assert!(
+                !output.status.success() && words(&output).contains(reason),
+                "{mode:o}: {}",
+                words(&output)
+            );
             assert_eq!(std::fs::read(place.path("d/x.npy")).ok(), before);
             assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 1);
         };
@@ -243,7 +262,10 @@ mod unix {
         let output = with_little_room(&place, &format!("{line} --steps 8 --output u=v.npy --json"));
         let told = words(&output);
         assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.starts_with("warning: c.npz: writing failed") && told.contains("\nerror: c.npz: "), "{told}");
+        assert!(
+            told.starts_with("warning: c.npz: writing failed") && told.contains("\nerror: c.npz: "),
+            "{told}"
+        );
         assert_eq!(told.lines().count(), 2, "said once on the way and once at the end: {told}");
         let report = json(std::str::from_utf8(&output.stdout).unwrap());
         assert_eq!(report["steps"], 8);
@@ -262,7 +284,10 @@ mod unix {
         let output = with_little_room(&place, &format!("{line} --output all.vti --output v=v.npy"));
         assert_eq!(output.status.code(), Some(1));
         assert!(words(&output).starts_with("error: all.vti: writing failed"), "{}", words(&output));
-        assert_eq!(place.names(), ["a.mtx", "b.npy", "f0.npy", "f1.npy", "f2.npy", "u.npy", "v.npy", "y.npy"]);
+        assert_eq!(
+            place.names(),
+            ["a.mtx", "b.npy", "f0.npy", "f1.npy", "f2.npy", "u.npy", "v.npy", "y.npy"]
+        );
         let output = with_little_room(&place, "solve a.mtx --output x.npy --plot p.svg --backend cpu --json");
         assert_eq!(output.status.code(), Some(1));
         let told = json(std::str::from_utf8(&output.stdout).unwrap());

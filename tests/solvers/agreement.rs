@@ -11,14 +11,14 @@ fn systems(dtype: abide::DType) -> [Matrix; 3] {
     [grid.assemble().unwrap().into(), grid.into(), random_definite(2111, 11, true, dtype).into()]
 }
 
-/// By how many iterations another order of sums may end a method earlier or later. BiCGStab's residual jumps, and with it
-/// the iteration at which it happens to fall below a threshold.
+/// By how many iterations another order of sums may end a method earlier or later. BiCGStab's residual jumps,
+/// and with it the iteration at which it happens to fall below a threshold.
 pub fn slack(method: Method, iterations: usize) -> usize {
     2 + if method == Method::BiCgStab { iterations / 8 } else { 0 }
 }
 
-/// What rounding adds to that in f32, where pipelined CG's long recurrences lose the true residual on a matrix with a dense row,
-/// and have to start anew from the iterate.
+/// What rounding adds to that in f32, where pipelined CG's long recurrences lose the true residual on a
+/// matrix with a dense row, and have to start anew from the iterate.
 fn drift(method: Method, dtype: abide::DType, iterations: usize) -> usize {
     let is_drifting = matches!(method, Method::PipelinedCg(_)) && dtype == abide::DType::F32;
     if is_drifting { iterations / 2 } else { 0 }
@@ -34,8 +34,10 @@ pub fn two_runs_have_the_same_bits(subject: &Subject) {
                     let mut system = subject.describe(&matrix, &way).open().unwrap();
                     let one = system.solve(&b).unwrap();
                     // Again in the same session, and in another.
-                    let others =
-                        [system.solve(&b).unwrap(), subject.describe(&matrix, &way).open().unwrap().solve(&b).unwrap()];
+                    let others = [
+                        system.solve(&b).unwrap(),
+                        subject.describe(&matrix, &way).open().unwrap().solve(&b).unwrap(),
+                    ];
                     for other in others {
                         let what = format!("{} {method} {preconditioner} {dtype}", subject.name);
                         assert!(one.x.same_bits(&other.x), "{what}: solutions differ");
@@ -61,7 +63,8 @@ pub fn iterations_are_those_of_the_reference(subject: &Subject) {
                     let [own, expected] =
                         [subject, &reference].map(|s| s.solve(&matrix, &b, &way).unwrap().1.iterations);
                     let what = format!("{} {method} {preconditioner} {dtype}", subject.name);
-                    let close = own.abs_diff(expected) <= slack(method, expected) + drift(method, dtype, expected);
+                    let close =
+                        own.abs_diff(expected) <= slack(method, expected) + drift(method, dtype, expected);
                     assert!(close, "{what}: {own} iterations, the reference has {expected}");
                 }
             }

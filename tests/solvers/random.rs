@@ -30,8 +30,10 @@ pub fn random_definite_systems_are_solved(subject: &Subject) {
             let b = random_vector(dtype, n, seed).unwrap();
             let (method, preconditioner) = (methods[method], Preconditioning::ALL[preconditioner]);
             let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
-            let what = format!("{} n {n} seed {seed} {dense} {method} {preconditioner} {dtype}", subject.name);
-            let (x, _) = subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
+            let what =
+                format!("{} n {n} seed {seed} {dense} {method} {preconditioner} {dtype}", subject.name);
+            let (x, _) =
+                subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
             // Gershgorin: eigenvalues from 0.3 to twice the largest diagonal entry, a hub's.
             let largest = crate::systems::stored(&matrix).diagonal().unwrap().magnitude();
             verify(&what, &matrix, &b, &x, way.relative, 2.0 * largest / 0.3);
@@ -51,8 +53,10 @@ pub fn random_nonsymmetric_systems_are_solved(subject: &Subject) {
             let b = random_vector(dtype, n, seed).unwrap();
             let preconditioner = Preconditioning::ALL[preconditioner];
             let way = Way { preconditioner, ..Way::new(methods[method], tolerance(dtype)) };
-            let what = format!("{} n {n} seed {seed} {} {preconditioner} {dtype}", subject.name, methods[method]);
-            let (x, _) = subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
+            let what =
+                format!("{} n {n} seed {seed} {} {preconditioner} {dtype}", subject.name, methods[method]);
+            let (x, _) =
+                subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
             verify(&what, &matrix, &b, &x, way.relative, 100.0);
             Ok(())
         })

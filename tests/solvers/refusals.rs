@@ -41,7 +41,8 @@ pub fn matrices_that_cannot_be_solved_have_their_own_errors(subject: &Subject) {
             if method.needs_definite() {
                 let skewed = matrix(2, 2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 0, -1.0), (1, 1, 2.0)], dtype);
                 let name = method.name();
-                let expected = SolverError::NotSymmetric { method: name, row: 1, column: 0, value: -1.0, mirror: 1.0 };
+                let expected =
+                    SolverError::NotSymmetric { method: name, row: 1, column: 0, value: -1.0, mirror: 1.0 };
                 assert_eq!(fails(&skewed), expected);
                 let one_sided = matrix(2, 2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 1, 2.0)], dtype);
                 assert!(matches!(fails(&one_sided), SolverError::NotSymmetric { .. }));
@@ -49,7 +50,11 @@ pub fn matrices_that_cannot_be_solved_have_their_own_errors(subject: &Subject) {
                 assert_eq!(fails(&negative), SolverError::NotPositive { method: name, row: 1, value: -2.0 });
                 // Eigenvalues 1 + 2 and 1 - 2: only the iteration can tell.
                 let indefinite = matrix(2, 2, &[(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 1.0)], dtype);
-                assert!(matches!(fails(&indefinite), SolverError::Indefinite { .. }), "{}", fails(&indefinite));
+                assert!(
+                    matches!(fails(&indefinite), SolverError::Indefinite { .. }),
+                    "{}",
+                    fails(&indefinite)
+                );
                 // The stencil of a fixed boundary is not symmetric, whatever its taps.
                 let fixed = Matrix::from(shifted(&[8, 9], 0.5, Boundary::Fixed, dtype));
                 assert!(matches!(fails(&fixed), SolverError::NotSymmetric { .. }));
@@ -107,7 +112,10 @@ pub fn breakdowns_are_errors(subject: &Subject) {
                     | SolverError::NotFinite { .. }
             );
             assert!(known, "{} {method} {dtype}: {found}", subject.name);
-            assert!(!found.history().is_empty() || matches!(found, SolverError::Indefinite { .. }), "{found:?}");
+            assert!(
+                !found.history().is_empty() || matches!(found, SolverError::Indefinite { .. }),
+                "{found:?}"
+            );
         }
         // A rotation: the first product is orthogonal to the residual.
         let rotation = matrix(2, 2, &[(0, 1, 1.0), (1, 0, -1.0)], dtype);

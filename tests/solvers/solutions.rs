@@ -1,4 +1,5 @@
-//! Every method, every preconditioner, both types: the residual is what was asked for, the solution a direct solver's.
+//! Every method, every preconditioner, both types: the residual is what was asked for, the solution a direct
+//! solver's.
 
 use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
 use abide::{Boundary, DType, Solve};
@@ -60,7 +61,8 @@ pub fn krylov_methods_solve_harder_systems(subject: &Subject) {
                     // f32 resolves these to a condition number's worth of its own rounding.
                     let relative = if dtype == DType::F32 { 1e-3 } else { 1e-9 };
                     let way = Way { preconditioner, ..Way::new(method, relative) };
-                    let (x, _) = subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let (x, _) =
+                        subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
                     verify(&what, &matrix, &b, &x, relative, condition);
                 }
             }
@@ -77,7 +79,8 @@ pub fn nonsymmetric_systems_are_solved(subject: &Subject) {
                 for preconditioner in &Preconditioning::ALL[..3] {
                     let what = format!("{} windy {dtype} {method} {preconditioner}", subject.name);
                     let way = Way { preconditioner: *preconditioner, ..Way::new(method, tolerance(dtype)) };
-                    let (x, _) = subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
+                    let (x, _) =
+                        subject.solve(&matrix, &b, &way).unwrap_or_else(|error| panic!("{what}: {error}"));
                     verify(&what, &matrix, &b, &x, way.relative, 40.0);
                 }
             }
@@ -100,7 +103,10 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
                 });
                 // Where taps fall together, a stored entry is rounded once more.
                 let slack = crate::agreement::slack(method, one);
-                assert!(one.abs_diff(other) <= slack, "{boundary} {method} {dtype}: {one} and {other} iterations");
+                assert!(
+                    one.abs_diff(other) <= slack,
+                    "{boundary} {method} {dtype}: {one} and {other} iterations"
+                );
             }
         }
         // Rows that a fixed boundary keeps are the identity's: not symmetric.
@@ -129,7 +135,8 @@ pub fn mixed_precision_reaches_f64(subject: &Subject) {
                 .on(&subject.opened)
                 .open()
                 .unwrap();
-            let solution = system.solve(&b).unwrap_or_else(|error| panic!("{} {name} {method}: {error}", subject.name));
+            let solution =
+                system.solve(&b).unwrap_or_else(|error| panic!("{} {name} {method}: {error}", subject.name));
             let what = format!("{} mixed {name} {method}", subject.name);
             verify(&what, &matrix, &b, &solution.x, relative, condition);
             let report = solution.report;

@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use abide::solve::{Exhausted, GridOperator, Matrix, Measure, Method, Parameters, SolverError, named, random_vector};
+use abide::solve::{
+    Exhausted, GridOperator, Matrix, Measure, Method, Parameters, SolverError, named, random_vector,
+};
 use abide::{Array, Boundaries, Boundary, DType, Shape};
 
 use crate::subject::{Subject, Way};
@@ -22,7 +24,10 @@ pub fn limits_end_a_solve_with_its_history(subject: &Subject) {
         match subject.solve_with(&matrix, &b, &way, &few) {
             Err(SolverError::NotConverged { limit: Exhausted::Iterations, report }) => {
                 assert_eq!((report.iterations, report.history.len()), (3, 4), "{method}");
-                assert!(report.iteration_seconds > 0.0 && report.iteration_seconds <= report.seconds, "{method}");
+                assert!(
+                    report.iteration_seconds > 0.0 && report.iteration_seconds <= report.seconds,
+                    "{method}"
+                );
             }
             other => panic!("{} {method}: {other:?}", subject.name),
         }
@@ -48,12 +53,16 @@ pub fn limits_end_a_solve_with_its_history(subject: &Subject) {
     assert!(matches!(outcome, Err(SolverError::Stagnation { .. })), "{outcome:?}");
 }
 
-/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last of n/2 iterations: no reason to give up.
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last of n/2 iterations: no
+/// reason to give up.
 pub fn a_residual_that_rises_for_long_is_no_stagnation(subject: &Subject) {
     let system = |n: usize| -> (Matrix, Array) {
         let zero = Boundaries::all(Boundary::Constant(0.0));
         let (operator, shape) = (named::operator("laplacian1d").unwrap(), Shape::new(&[n]).unwrap());
-        (GridOperator::new(operator, shape, zero, DType::F64).unwrap().into(), Array::from_fn(DType::F64, n, |_| 1.0))
+        (
+            GridOperator::new(operator, shape, zero, DType::F64).unwrap().into(),
+            Array::from_fn(DType::F64, n, |_| 1.0),
+        )
     };
     let n = 901;
     let ((matrix, b), (small, _)) = (system(n), system(41));
@@ -67,12 +76,13 @@ pub fn a_residual_that_rises_for_long_is_no_stagnation(subject: &Subject) {
         assert!(report.iterations.abs_diff(n / 2) <= 4, "{} {method}: {}", subject.name, report.iterations);
         let rises = report.history[..n / 2 - 50].iter().all(|residual| *residual >= report.history[0]);
         assert!(rises, "{} {method}", subject.name);
-        // Without a threshold that can be met, the energy that rounding undoes ends it. Pipelined CG computes its residual afresh on the way,
-        // at rounding's own level: that ends by the limit on iterations.
+        // Without a threshold that can be met, the energy that rounding undoes ends it. Pipelined CG computes
+        // its residual afresh on the way, at rounding's own level: that ends by the limit on iterations.
         if matches!(method, Method::PipelinedCg(_)) {
             continue;
         }
-        let endless = Parameters { relative: 0.0, stagnation: Some(60), iterations: 20_000, ..Parameters::DEFAULT };
+        let endless =
+            Parameters { relative: 0.0, stagnation: Some(60), iterations: 20_000, ..Parameters::DEFAULT };
         let outcome = subject.solve_with(&small, &random, &Way::new(method, 1e-8), &endless);
         let ends = matches!(outcome, Err(SolverError::Stagnation { .. } | SolverError::Breakdown { .. }));
         assert!(ends, "{} {method}: {outcome:?}", subject.name);
@@ -94,7 +104,10 @@ pub fn an_observer_sees_every_iterate_and_may_stop(subject: &Subject) {
         let numbers: Vec<usize> = seen.iter().map(|seen| seen.0).collect();
         assert_eq!(numbers, (0..=report.iterations).collect::<Vec<_>>(), "{method}");
         // GMRES may lower the last to the true residual.
-        assert!(seen[..report.iterations].iter().zip(&report.history).all(|(seen, r)| seen.1 == *r), "{method}");
+        assert!(
+            seen[..report.iterations].iter().zip(&report.history).all(|(seen, r)| seen.1 == *r),
+            "{method}"
+        );
 
         let mut x = Array::zeros(DType::F32, b.len()).unwrap();
         let outcome = system.solve_observed(&b, &mut x, &mut |iteration, _| {

@@ -93,7 +93,9 @@ impl Subject {
         let matrix: Matrix = abide::solve::named::matrix("laplacian2d:3x3", DType::F32).unwrap().into();
         let has = |method: &Method| match self.describe(&matrix, &Way::new(*method, 1e-3)).open() {
             Ok(_) => true,
-            Err(SolverError::Invalid(Error::Unsupported { reason, .. })) if reason.contains(method.name()) => {
+            Err(SolverError::Invalid(Error::Unsupported { reason, .. }))
+                if reason.contains(method.name()) =>
+            {
                 say(&format!("{} {method}", self.name), &reason);
                 false
             }

@@ -9,8 +9,9 @@ use faer::sparse::{SparseColMat, Triplet};
 /// The solution by a sparse LU factorisation in f64.
 pub fn direct(matrix: &Csr, b: &Array) -> Vec<f64> {
     let n = matrix.rows();
-    let entries: Vec<_> =
-        (0..n).flat_map(|row| matrix.row(row).map(move |(column, value)| Triplet::new(row, column, value))).collect();
+    let entries: Vec<_> = (0..n)
+        .flat_map(|row| matrix.row(row).map(move |(column, value)| Triplet::new(row, column, value)))
+        .collect();
     let a = SparseColMat::<usize, f64>::try_new_from_triplets(n, n, &entries).unwrap();
     let right = faer::Mat::from_fn(n, 1, |i, _| b.get(i).unwrap());
     let x = a.sp_lu().unwrap().solve(&right);
@@ -72,8 +73,8 @@ pub fn windy(extents: &[usize; 2], dtype: DType) -> GridOperator {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), zero, dtype).unwrap()
 }
 
-/// A random symmetric strictly dominant matrix: rows in a random order, entries in another, most given in two parts; a
-/// dense row and column where `dense`.
+/// A random symmetric strictly dominant matrix: rows in a random order, entries in another, most given in two
+/// parts; a dense row and column where `dense`.
 pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut entries = Vec::new();

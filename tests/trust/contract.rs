@@ -41,7 +41,11 @@ pub fn a_fixed_domain_without_interior_stays(subject: &Subject) -> Result<()> {
             let before = fields(&problem, 6)?;
             each(&subject.variants(&problem), |options| {
                 let after = subject.run(&problem, options, &before, 9)?;
-                assert!(after.iter().zip(&before).all(|(a, b)| a.same_bits(b)), "{} {options:?}", describe(&problem));
+                assert!(
+                    after.iter().zip(&before).all(|(a, b)| a.same_bits(b)),
+                    "{} {options:?}",
+                    describe(&problem)
+                );
                 Ok(())
             })?;
         }
@@ -56,8 +60,12 @@ pub fn nan_spreads_as_far_as_the_taps_reach(subject: &Subject) -> Result<()> {
         }
         let problem = entry("2d5pt", &[31, 37], dtype, Boundary::Fixed)?;
         let start = field(&problem, |at| if at == [0, 15, 18] { poison } else { 0.5 });
-        let mut run =
-            Simulation::builder("2d5pt").size(&[31, 37]).dtype(dtype).input("u", start).on(&subject.opened).build()?;
+        let mut run = Simulation::builder("2d5pt")
+            .size(&[31, 37])
+            .dtype(dtype)
+            .input("u", start)
+            .on(&subject.opened)
+            .build()?;
         let report = run.run(5)?;
         // A star of radius 1 reaches 2n² + 2n + 1 cells in n steps.
         assert_eq!(report.non_finite, Some(61), "{poison} {dtype}");
@@ -156,8 +164,10 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
             session.advance(4)?;
             for (field, expected) in expected.iter().enumerate() {
                 let (got, expected) = (session.read(field)?, expected.to_f64());
-                // The steps magnify a difference a little; a change that was missed differs in the second digit.
-                let error = got.to_f64().iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                // The steps magnify a difference a little; a change that was missed differs in the second
+                // digit.
+                let error =
+                    got.to_f64().iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 let allowed = if subject.is_exact() { 0.0 } else { 1e-5 };
                 assert!(error <= allowed, "{} {options:?}: off by {error:e}", describe(&problem));
             }
@@ -176,7 +186,10 @@ pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     let short = vec![Array::F32(vec![0.0; 98])];
     let wrong_type = vec![good[0].cast(DType::F64).unwrap()];
     for bad in [vec![], short.clone(), wrong_type.clone(), [good.clone(), good.clone()].concat()] {
-        assert!(matches!(backend.open(&problem, &plan, bad), Err(Error::Invalid { .. } | Error::Limit { .. })));
+        assert!(matches!(
+            backend.open(&problem, &plan, bad),
+            Err(Error::Invalid { .. } | Error::Limit { .. })
+        ));
     }
     let mut session = backend.open(&problem, &plan, good.clone())?;
     for number in [1, usize::MAX] {

@@ -24,8 +24,9 @@ fn boundaries() -> Vec<Boundaries> {
     all
 }
 
-/// Runs the entries that have a number of axes at all extents and types. The boundaries take turns, so that each
-/// entry meets each of them several times; every other case also runs in a way that is not the backend's first choice.
+/// Runs the entries that have a number of axes at all extents and types. The boundaries take turns, so that
+/// each entry meets each of them several times; every other case also runs in a way that is not the backend's
+/// first choice.
 fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[&[usize]]) -> Result<()> {
     let boundaries = boundaries();
     let (mut turn, mut cases) = (0, Vec::new());
@@ -36,9 +37,12 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
                 for _ in 0..2 {
                     turn += 1;
                     let boundary = boundaries[turn % boundaries.len()];
-                    // A domain thinner than the radius has no periodic or mirrored ghosts; `contract` tests the refusal.
+                    // A domain thinner than the radius has no periodic or mirrored ghosts; `contract` tests
+                    // the refusal.
                     let made = problem(program.clone(), extents, dtype, boundary);
-                    let Ok(problem) = made.or_else(|_| problem(program.clone(), extents, dtype, boundaries[3])) else {
+                    let Ok(problem) =
+                        made.or_else(|_| problem(program.clone(), extents, dtype, boundaries[3]))
+                    else {
                         continue;
                     };
                     let options = match turn % 2 {
@@ -56,7 +60,9 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
         turn += 1;
     }
     assert!(!cases.is_empty(), "nothing was compared");
-    each(&cases, |(turn, problem, options)| subject.compare(problem, &[*options], &fields(problem, *turn as u64)?, 5))
+    each(&cases, |(turn, problem, options)| {
+        subject.compare(problem, &[*options], &fields(problem, *turn as u64)?, 5)
+    })
 }
 
 fn is_linear(entry: &Entry) -> bool {

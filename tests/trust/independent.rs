@@ -1,4 +1,5 @@
-//! Linear stencils against programs that know nothing of Abide: one in C, and one that pads its arrays by hand.
+//! Linear stencils against programs that know nothing of Abide: one in C, and one that pads its arrays by
+//! hand.
 //!
 //! Their weights come from a table that was copied from the published codes, not from the catalogue.
 
@@ -81,12 +82,12 @@ fn by_c(program: &Path, stencil: &Stencil, shape: Shape, input: &Array, steps: u
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let bytes = std::fs::read(file("output")).expect("output read");
     match input.dtype() {
-        DType::F32 => {
-            Array::F32(bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().expect("4 bytes"))).collect())
-        }
-        DType::F64 => {
-            Array::F64(bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect())
-        }
+        DType::F32 => Array::F32(
+            bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().expect("4 bytes"))).collect(),
+        ),
+        DType::F64 => Array::F64(
+            bytes.chunks_exact(8).map(|b| f64::from_ne_bytes(b.try_into().expect("8 bytes"))).collect(),
+        ),
     }
 }
 
@@ -129,7 +130,8 @@ impl<T: Real> Padded<T> {
     /// Ghosts filled axis by axis, the fastest first, so that the slower axis has the word in the corners.
     fn new(field: &[T], extents: [usize; 3], radius: [usize; 3], boundaries: &Boundaries) -> Self {
         let size = [0, 1, 2].map(|a| extents[a] + 2 * radius[a]);
-        let mut padded = Padded { extents: size, radius, values: vec![T::from_f64(f64::NAN); size.iter().product()] };
+        let mut padded =
+            Padded { extents: size, radius, values: vec![T::from_f64(f64::NAN); size.iter().product()] };
         for z in 0..extents[0] {
             for y in 0..extents[1] {
                 for x in 0..extents[2] {
@@ -187,7 +189,8 @@ impl<T: Real> Padded<T> {
 
 fn by_padding<T: Real>(stencil: &Stencil, problem: &Problem, input: &[T], steps: u64) -> Array {
     let extents = problem.shape.padded();
-    let radius = [0, 1, 2].map(|a| stencil.taps.iter().map(|(o, _)| o[a].unsigned_abs() as usize).max().unwrap_or(0));
+    let radius =
+        [0, 1, 2].map(|a| stencil.taps.iter().map(|(o, _)| o[a].unsigned_abs() as usize).max().unwrap_or(0));
     let mut taps = stencil.taps.clone();
     taps.sort_by_key(|tap| tap.0);
     let kept = |at: [usize; 3]| {
@@ -206,10 +209,12 @@ fn by_padding<T: Real>(stencil: &Stencil, problem: &Problem, input: &[T], steps:
                 continue;
             }
             let tap = |o: [i64; 3]| {
-                padded.values[padded.index([0, 1, 2].map(|a| (at[a] + radius[a]).wrapping_add_signed(o[a] as isize)))]
+                padded.values
+                    [padded.index([0, 1, 2].map(|a| (at[a] + radius[a]).wrapping_add_signed(o[a] as isize)))]
             };
             let first = T::from_f64(taps[0].1) * tap(taps[0].0);
-            *value = taps[1..].iter().fold(first, |sum, (o, weight)| T::from_f64(*weight).mul_add(tap(*o), sum));
+            *value =
+                taps[1..].iter().fold(first, |sum, (o, weight)| T::from_f64(*weight).mul_add(tap(*o), sum));
         }
     }
     T::into_array(now)

@@ -21,7 +21,10 @@ fn generation(alive: &Cells) -> Cells {
 }
 
 fn pattern(rows: &[&str]) -> Cells {
-    let cells = rows.iter().enumerate().flat_map(|(r, row)| row.chars().enumerate().map(move |(c, mark)| (r, c, mark)));
+    let cells = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(r, row)| row.chars().enumerate().map(move |(c, mark)| (r, c, mark)));
     cells.filter(|(_, _, mark)| *mark == '#').map(|(r, c, _)| (r as i64, c as i64)).collect()
 }
 

@@ -1,8 +1,8 @@
 //! Why the results can be trusted: one suite, run on every backend.
 //!
-//! Each check is a function of a [`subject::Subject`], a backend that is present; the macro below makes it a test of
-//! every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names it. All checks live
-//! in one program, so that it stays small enough to be copied to a machine with a GPU.
+//! Each check is a function of a [`subject::Subject`], a backend that is present; the macro below makes it a
+//! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names
+//! it. All checks live in one program, so that it stays small enough to be copied to a machine with a GPU.
 
 mod contract;
 mod equivalence;

@@ -43,8 +43,9 @@ fn heat(f: &[Torus], p: &[f64]) -> Vec<Torus> {
 fn heat_conductivity(f: &[Torus], _: &[f64]) -> Vec<Torus> {
     let (u, kappa) = (&f[0], &f[1]);
     let new = u.map(|c| {
-        let flows = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-            .map(|(dy, dx)| (kappa.at(c, 0, 0) + kappa.at(c, dy, dx)) / 2.0 * (u.at(c, dy, dx) - u.at(c, 0, 0)));
+        let flows = [(-1, 0), (1, 0), (0, -1), (0, 1)].map(|(dy, dx)| {
+            (kappa.at(c, 0, 0) + kappa.at(c, dy, dx)) / 2.0 * (u.at(c, dy, dx) - u.at(c, 0, 0))
+        });
         u.at(c, 0, 0) + flows.iter().sum::<f64>()
     });
     vec![new, kappa.clone()]

@@ -43,7 +43,11 @@ pub fn heat_keeps_its_sum(subject: &Subject) -> Result<()> {
                     // Each step rounds each cell a few times, by half a unit at most and to either side.
                     let bound = steps as f64 * epsilon(dtype) * magnitude;
                     let change = (sum(&end[0]) - sum(&start[0])).abs();
-                    assert!(change <= bound, "{}: the sum changed by {change:e}, bound {bound:e}", describe(&problem));
+                    assert!(
+                        change <= bound,
+                        "{}: the sum changed by {change:e}, bound {bound:e}",
+                        describe(&problem)
+                    );
                     assert!(sum(&start[0]).abs() > 1.0, "a sum of 0 would prove nothing");
                 }
             }
@@ -53,7 +57,11 @@ pub fn heat_keeps_its_sum(subject: &Subject) -> Result<()> {
 }
 
 /// The modes of the discrete Laplacian: along each axis a wave that fits the boundary.
-fn mode(boundary: Boundary, extents: [usize; 3], waves: [usize; 3]) -> (impl Fn([usize; 3]) -> f64, [f64; 3]) {
+fn mode(
+    boundary: Boundary,
+    extents: [usize; 3],
+    waves: [usize; 3],
+) -> (impl Fn([usize; 3]) -> f64, [f64; 3]) {
     let number = move |a: usize| match boundary {
         Boundary::Periodic => TAU * waves[a] as f64 / extents[a] as f64,
         Boundary::Mirror => PI * waves[a] as f64 / extents[a] as f64,
@@ -151,8 +159,9 @@ pub fn heat_converges_with_second_order(subject: &Subject) -> Result<()> {
                     // The unit square after the time 1/40, for a diffusivity of 1.
                     let steps = (n * n) / 4;
                     let time = steps as f64 * kappa / (n * n) as f64;
-                    let wave =
-                        |at: [usize; 3]| (3 - axes..3).map(|a| (TAU * at[a] as f64 / n as f64).sin()).product::<f64>();
+                    let wave = |at: [usize; 3]| {
+                        (3 - axes..3).map(|a| (TAU * at[a] as f64 / n as f64).sin()).product::<f64>()
+                    };
                     let end = run(subject, &problem, &[field(&problem, wave)], steps as u64)?;
                     let decay = (-TAU * TAU * axes as f64 * time).exp();
                     Ok(error(&problem, &end[0], |at| decay * wave(at)))
@@ -177,7 +186,8 @@ pub fn maxwell_keeps_its_energy(subject: &Subject) -> Result<()> {
         let backend = &subject.opened.backend;
         let plan = backend.plan(&problem, &Options::default())?;
         let mut session = backend.open(&problem, &plan, fields(&problem, 8)?)?;
-        let product = |a: &Array, b: &Array| a.to_f64().iter().zip(b.to_f64()).map(|(a, b)| a * b).sum::<f64>();
+        let product =
+            |a: &Array, b: &Array| a.to_f64().iter().zip(b.to_f64()).map(|(a, b)| a * b).sum::<f64>();
         let mut energy = || -> Result<f64> {
             let before = session.read(ez)?;
             session.advance(1)?;
@@ -260,7 +270,11 @@ pub fn steady_states_stay(subject: &Subject) -> Result<()> {
                 for (number, (start, end)) in start.iter().zip(&end).enumerate() {
                     let expected = start.to_f64();
                     let error = error(&problem, end, |at| expected[problem.shape.index(at)]);
-                    assert!(error <= 5.0 * epsilon(dtype), "{} field {number}: off by {error:e}", describe(&problem));
+                    assert!(
+                        error <= 5.0 * epsilon(dtype),
+                        "{} field {number}: off by {error:e}",
+                        describe(&problem)
+                    );
                 }
             }
         }

@@ -15,14 +15,15 @@ use crate::subject::{Subject, describe, field, fields, problem};
 fn for_cases<S: Strategy>(count: u32, strategy: S, check: impl Fn(S::Value) -> Result<()>) {
     let config = Config { cases: count, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let outcome = runner.run(&strategy, |case| check(case).map_err(|error| TestCaseError::fail(error.to_string())));
+    let outcome =
+        runner.run(&strategy, |case| check(case).map_err(|error| TestCaseError::fail(error.to_string())));
     if let Err(error) = outcome {
         panic!("{error}");
     }
 }
 
-/// Same bits for any formula of operators that round correctly; where a backend promises less, an error no larger
-/// than the rounding of the formula's largest intermediate values.
+/// Same bits for any formula of operators that round correctly; where a backend promises less, an error no
+/// larger than the rounding of the formula's largest intermediate values.
 pub fn exact_formulas(subject: &Subject) -> Result<()> {
     if subject.is_exact() {
         for_cases(64, cases(false, subject.dtypes()), |case| {
@@ -84,7 +85,8 @@ impl Stencil for Functions {
     }
 }
 
-/// Functions whose last bits are each library's own: close everywhere, and refused where they cannot be trusted.
+/// Functions whose last bits are each library's own: close everywhere, and refused where they cannot be
+/// trusted.
 pub fn every_function(subject: &Subject) -> Result<()> {
     let program = Arc::new(Program::new(&Functions)?);
     assert!(!program.is_exact());

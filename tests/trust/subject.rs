@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use abide::backend::{Opened, open};
 use abide::catalogue;
 use abide::{
-    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Plan, Problem, Program, Result,
-    Session, Shape, Start, Tune,
+    Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Plan, Problem,
+    Program, Result, Session, Shape, Start, Tune,
 };
 
 /// A backend that is present.
@@ -81,13 +81,19 @@ impl Subject {
     pub fn variants(&self, problem: &Problem) -> Vec<Options> {
         let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
             let depths = [Depth::Auto, Depth::Steps(2)];
-            depths.map(|depth| Options { execution: Execution::Persistent, cache, depth, tune: Tune::Off, pin: false })
+            depths.map(|depth| Options {
+                execution: Execution::Persistent,
+                cache,
+                depth,
+                tune: Tune::Off,
+                pin: false,
+            })
         });
         // What a user's tuning found earlier is no part of what is tested.
         let own = Options { tune: Tune::Off, ..Options::default() };
         let stepwise = Options { execution: Execution::Stepwise, ..own };
-        // Where the bits are promised every depth counts; else one beside the own choice, for a software driver takes
-        // longer to compile a kernel than to run it.
+        // Where the bits are promised every depth counts; else one beside the own choice, for a software
+        // driver takes longer to compile a kernel than to run it.
         let depths: &[u32] = if self.is_exact() { &[2, 3, 5] } else { &[3] };
         let depths = [Depth::Auto].into_iter().chain(depths.iter().copied().map(Depth::Steps));
         let several = depths.flat_map(|depth| {
@@ -108,7 +114,8 @@ impl Subject {
         able
     }
 
-    /// The plan of this way to run a problem, where there is one. Only a limit of the device or the backend may forbid it.
+    /// The plan of this way to run a problem, where there is one. Only a limit of the device or the backend
+    /// may forbid it.
     fn plan(&self, problem: &Problem, options: &Options) -> Option<Plan> {
         match self.opened.backend.plan(problem, options) {
             Ok(plan) => Some(plan),
@@ -117,16 +124,25 @@ impl Subject {
         }
     }
 
-    /// The steps that show all that a way to run a problem does, `least` or more: behind a first step, a kernel that takes
-    /// many steps a pass takes a pass of them, one of half as many that a remainder is left to, and so on to a single step.
+    /// The steps that show all that a way to run a problem does, `least` or more: behind a first step, a
+    /// kernel that takes many steps a pass takes a pass of them, one of half as many that a remainder is left
+    /// to, and so on to a single step.
     fn steps(&self, problem: &Problem, options: &Options, least: u64) -> Result<u64> {
         let depth = u64::from(self.opened.backend.plan(problem, options)?.depth);
-        let passes = std::iter::successors(Some(depth), |depth| Some(depth / 2)).take_while(|&depth| depth > 0);
+        let passes =
+            std::iter::successors(Some(depth), |depth| Some(depth / 2)).take_while(|&depth| depth > 0);
         Ok(if depth > 1 { least.max(1 + passes.sum::<u64>()) } else { least })
     }
 
-    /// The fields after `steps` steps, the first in a call of its own so that the state between calls counts too.
-    pub fn run(&self, problem: &Problem, options: &Options, fields: &[Array], steps: u64) -> Result<Vec<Array>> {
+    /// The fields after `steps` steps, the first in a call of its own so that the state between calls counts
+    /// too.
+    pub fn run(
+        &self,
+        problem: &Problem,
+        options: &Options,
+        fields: &[Array],
+        steps: u64,
+    ) -> Result<Vec<Array>> {
         let plan = self.opened.backend.plan(problem, options)?;
         let mut session = self.opened.backend.open(problem, &plan, fields.to_vec())?;
         let first = steps.min(1);
@@ -137,9 +153,9 @@ impl Subject {
 
     /// Runs a problem in some ways and holds each result against the reference.
     ///
-    /// A backend that promises the reference's bits must have them at the end, of `steps` steps or more where a kernel
-    /// takes many of them a pass. One that promises a bound must keep it in every step, from its own values before the
-    /// step, and must have the same bits at the end of a run in parts.
+    /// A backend that promises the reference's bits must have them at the end, of `steps` steps or more where
+    /// a kernel takes many of them a pass. One that promises a bound must keep it in every step, from its own
+    /// values before the step, and must have the same bits at the end of a run in parts.
     pub fn compare(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64) -> Result<()> {
         if self.is_exact() {
             let mut by_steps: BTreeMap<u64, Vec<Options>> = BTreeMap::new();
@@ -183,8 +199,8 @@ impl Subject {
         Ok(())
     }
 
-    /// Runs a problem in some ways and holds each result against what is expected. Where the backend promises a bound
-    /// a step, the program must magnify no difference.
+    /// Runs a problem in some ways and holds each result against what is expected. Where the backend promises
+    /// a bound a step, the program must magnify no difference.
     pub fn compare_with(
         &self,
         problem: &Problem,
@@ -220,8 +236,8 @@ impl Subject {
         assert_eq!(results.len(), expected.len());
     }
 
-    /// The units in the last place of the largest magnitude by which one step may differ from the reference's; 0: the
-    /// same bits.
+    /// The units in the last place of the largest magnitude by which one step may differ from the
+    /// reference's; 0: the same bits.
     fn bound(&self, problem: &Problem, magnitude: f64) -> f64 {
         match self.is_exact() {
             true => 0.0,
@@ -234,8 +250,8 @@ impl Subject {
     }
 }
 
-/// Checks each item on as many threads as there are cores, for compiling takes long; the first error is returned, a panic
-/// passed on.
+/// Checks each item on as many threads as there are cores, for compiling takes long; the first error is
+/// returned, a panic passed on.
 pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
     let next = AtomicUsize::new(0);
     let turns = || -> Result<()> {
@@ -249,7 +265,8 @@ pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Re
         // This thread works too, and alone where there is one item.
         let others: Vec<_> = (1..cores.min(items.len())).map(|_| scope.spawn(turns)).collect();
         let own = turns();
-        let joined = others.into_iter().map(|other| other.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        let joined =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
         joined.fold(own, |so_far, other| so_far.and(other))
     })
 }
@@ -322,7 +339,12 @@ pub fn entry(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) ->
 }
 
 /// A program on a domain, with its own parameters.
-pub fn problem(program: Arc<Program>, extents: &[usize], dtype: DType, boundaries: Boundaries) -> Result<Problem> {
+pub fn problem(
+    program: Arc<Program>,
+    extents: &[usize],
+    dtype: DType,
+    boundaries: Boundaries,
+) -> Result<Problem> {
     let parameters = program.parameters().iter().map(|p| p.default).collect();
     let problem = Problem { program, shape: Shape::new(extents)?, dtype, boundaries, parameters };
     problem.check()?;

@@ -28,7 +28,8 @@ Without an argument the gallery is shown; F1 in the window shows the keys.";
 #[derive(Debug, Parser)]
 #[command(name = "abide view", version, after_help = EXAMPLES, max_term_width = 110)]
 pub struct Arguments {
-    /// A stencil or model, a checkpoint (.npz), or a field (.npy, .png, .jpg), which heat conduction then smooths
+    /// A stencil or model, a checkpoint (.npz), or a field (.npy, .png, .jpg), which heat conduction then
+    /// smooths
     what: Option<String>,
 
     /// A scene of the gallery
@@ -51,7 +52,8 @@ pub struct Arguments {
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     parameters: Vec<(String, f64)>,
 
-    /// How a field starts: a .npy, .png or .jpg file, random:SEED, gaussian, point or own; may be given several times
+    /// How a field starts: a .npy, .png or .jpg file, random:SEED, gaussian, point or own; may be given
+    /// several times
     #[arg(long = "input", value_name = "FIELD=SOURCE", value_parser = input)]
     inputs: Vec<(String, Source)>,
 
@@ -75,7 +77,8 @@ pub struct Arguments {
     #[arg(long, default_value = "auto", value_parser = depth)]
     depth: String,
 
-    /// Solve a system of linear equations and show its residual: a .mtx file, or a name as in laplacian2d:100x100
+    /// Solve a system of linear equations and show its residual: a .mtx file, or a name as in
+    /// laplacian2d:100x100
     #[arg(long, value_name = "A.mtx", conflicts_with_all = ["what", "scene", "size", "resume"])]
     solve: Option<String>,
 
@@ -105,19 +108,29 @@ pub struct Arguments {
 }
 
 fn parameter(text: &str) -> Result<(String, f64)> {
-    let parsed =
-        text.split_once('=').and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
+    let parsed = text
+        .split_once('=')
+        .and_then(|(name, value)| Some((name.trim().to_owned(), value.trim().parse().ok()?)));
     parsed.ok_or_else(|| {
-        abide::Error::invalid(format!("parameter `{text}`"), "not a name and a number", "write it like kappa=0.1")
+        abide::Error::invalid(
+            format!("parameter `{text}`"),
+            "not a name and a number",
+            "write it like kappa=0.1",
+        )
     })
 }
 
 fn input(text: &str) -> Result<(String, Source)> {
     let Some((field, source)) = text.split_once('=') else {
-        return Err(abide::Error::invalid(format!("input `{text}`"), "it names no field", "write it like u=photo.jpg"));
+        return Err(abide::Error::invalid(
+            format!("input `{text}`"),
+            "it names no field",
+            "write it like u=photo.jpg",
+        ));
     };
     let path = PathBuf::from(source);
-    let source = if abide::io::is_input(&path) { Source::File(path) } else { Source::Named(source.to_owned()) };
+    let source =
+        if abide::io::is_input(&path) { Source::File(path) } else { Source::Named(source.to_owned()) };
     Ok((field.trim().to_owned(), source))
 }
 

@@ -48,7 +48,10 @@ impl Drawing {
         let fill = |set: &mut dyn FnMut(usize, f64)| {
             for index in 0..shape.cells() {
                 let [_, y, x] = shape.cell(index);
-                set(index, value(Place { x: x as f64, y: y as f64, width: width as f64, height: height as f64 }));
+                set(
+                    index,
+                    value(Place { x: x as f64, y: y as f64, width: width as f64, height: height as f64 }),
+                );
             }
         };
         match &mut values {

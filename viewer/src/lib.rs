@@ -1,9 +1,9 @@
-//! The window of Abide: a simulation runs in it as fast as the machine can, shows what the hardware does, and can be
-//! touched.
+//! The window of Abide: a simulation runs in it as fast as the machine can, shows what the hardware does, and
+//! can be touched.
 //!
-//! [`engine`] runs the simulation in a thread of its own; [`field`] draws it; [`panels`] are the pages beside it;
-//! [`app`] is the window around all of them. [`scenes`] are ready to run, and [`setup`] says what is computed.
-//! [`solve`] shows a system of linear equations while it is solved.
+//! [`engine`] runs the simulation in a thread of its own; [`field`] draws it; [`panels`] are the pages beside
+//! it; [`app`] is the window around all of them. [`scenes`] are ready to run, and [`setup`] says what is
+//! computed. [`solve`] shows a system of linear equations while it is solved.
 #![deny(missing_docs)]
 
 pub mod app;

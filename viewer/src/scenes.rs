@@ -42,7 +42,8 @@ pub fn all() -> Vec<Scene> {
         pictured: 6000,
         picture,
     };
-    let waves = Look { map: ColourMap::Diverging, span: Span::Fixed { low: -0.6, high: 0.6 }, ..Look::default() };
+    let waves =
+        Look { map: ColourMap::Diverging, span: Span::Fixed { low: -0.6, high: 0.6 }, ..Look::default() };
     vec![
         gray("mitosis", "Dividing spots", 0.0367, 0.0649, picture!("mitosis")),
         gray("coral", "Coral", 0.0545, 0.062, picture!("coral")),
@@ -114,7 +115,10 @@ pub fn all() -> Vec<Scene> {
 /// The scene of a name.
 pub fn find(name: &str) -> abide::Result<Scene> {
     let known: Vec<&str> = all().iter().map(|scene| scene.name).collect();
-    all().into_iter().find(|scene| scene.name == name).ok_or_else(|| abide::Error::unknown("scene", name, known))
+    all()
+        .into_iter()
+        .find(|scene| scene.name == name)
+        .ok_or_else(|| abide::Error::unknown("scene", name, known))
 }
 
 fn sized(model: &str, size: &str) -> Setup {
@@ -133,7 +137,11 @@ mod tests {
     #[test]
     fn every_scene_is_a_problem() {
         for scene in all() {
-            scene.setup.builder().and_then(abide::Builder::problem).unwrap_or_else(|e| panic!("{}: {e}", scene.name));
+            scene
+                .setup
+                .builder()
+                .and_then(abide::Builder::problem)
+                .unwrap_or_else(|e| panic!("{}: {e}", scene.name));
         }
         assert!(find("coral").is_ok());
         assert!(find("nothing").is_err());

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use abide::catalogue;
 use abide::io::{self, checkpoint::Head};
 use abide::{
-    Boundaries, Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape, Simulation,
+    Boundaries, Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape,
+    Simulation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -162,8 +163,8 @@ impl Setup {
         Ok(builder)
     }
 
-    /// The command that computes the same to a step, and writes the picture of a field there. `None` where an input has
-    /// no name that the command knows.
+    /// The command that computes the same to a step, and writes the picture of a field there. `None` where an
+    /// input has no name that the command knows.
     pub fn command(&self, steps: u64, output: &str) -> Option<String> {
         let own = Setup::default();
         let mut line = format!("abide run {} --steps {steps}", self.model);
@@ -228,7 +229,8 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then smooths.
+/// The setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then
+/// smooths.
 pub fn named(argument: &str) -> Result<Setup> {
     let path = Path::new(argument);
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
@@ -261,7 +263,9 @@ mod text {
         serializer.collect_str(value)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(deserializer: D) -> Result<T, D::Error> {
+    pub fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
@@ -293,7 +297,8 @@ mod tests {
         setup.backend = Choice::CPU;
         setup.inputs = vec![("v".to_owned(), Source::File("a b.npy".into()))];
         let line = setup.command(7, "v.png").unwrap();
-        let words = "--size 31x57 --dtype f64 --param feed=0.04 --input 'v=a b.npy' --backend cpu --output v.png";
+        let words =
+            "--size 31x57 --dtype f64 --param feed=0.04 --input 'v=a b.npy' --backend cpu --output v.png";
         assert_eq!(line, format!("abide run gray-scott --steps 7 {words}"));
         setup.inputs = vec![("v".to_owned(), Source::Drawn(Drawing::TwoSlits))];
         assert_eq!(setup.command(7, "v.png"), None);

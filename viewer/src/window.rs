@@ -11,8 +11,8 @@ use crate::app::{App, Opening};
 /// The name under which the system keeps what is remembered.
 const NAME: &str = "abide-view";
 
-/// Whether egui dithers its colours: nothing here is shaded so finely that it would show, and a software adapter takes its
-/// time over it.
+/// Whether egui dithers its colours: nothing here is shaded so finely that it would show, and a software
+/// adapter takes its time over it.
 pub const DITHERING: bool = false;
 
 /// A device as runs need it, so that they can share it.

@@ -1,5 +1,5 @@
-//! The pictures of the gallery, made anew where a scene has changed:
-//! `cargo test --release -p abide-viewer --test pictures -- --ignored`, for some alone with `ABIDE_SCENES=coral,life`.
+//! The pictures of the gallery, made anew where a scene has changed: `cargo test --release -p abide-viewer
+//! --test pictures -- --ignored`, for some alone with `ABIDE_SCENES=coral,life`.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ use abide_viewer::scenes::{self, PICTURE};
 #[ignore = "writes the pictures that are in the repository; some minutes"]
 fn the_gallerys_pictures() {
     let wanted = std::env::var("ABIDE_SCENES").ok();
-    let is_wanted = |name: &str| wanted.as_ref().is_none_or(|names| names.split(',').any(|wanted| wanted == name));
+    let is_wanted =
+        |name: &str| wanted.as_ref().is_none_or(|names| names.split(',').any(|wanted| wanted == name));
     for scene in scenes::all().into_iter().filter(|scene| is_wanted(scene.name)) {
         let mut simulation = scene.setup.builder().unwrap().backend(Choice::CPU).build().unwrap();
         simulation.advance(scene.pictured).unwrap();

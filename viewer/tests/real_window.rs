@@ -6,12 +6,13 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Runs the viewer for some seconds; returns the rate that it showed, in GCells/s, and the step that it reached.
-/// `None` without Xvfb.
+/// Runs the viewer for some seconds; returns the rate that it showed, in GCells/s, and the step that it
+/// reached. `None` without Xvfb.
 fn sit(arguments: &str, screenshot: &Path) -> Option<(f64, u64)> {
     let there = Command::new("xvfb-run").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !there.is_ok_and(|status| status.success()) {
-        let required = std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|item| item == "window"));
+        let required =
+            std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|item| item == "window"));
         assert!(!required, "there is no xvfb-run, and it is required");
         return None;
     }
@@ -28,9 +29,11 @@ fn sit(arguments: &str, screenshot: &Path) -> Option<(f64, u64)> {
         .env_remove("WAYLAND_DISPLAY")
         .output()
         .unwrap();
-    let words = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let words =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && !words.contains("panicked"), "{words}");
-    let line = words.lines().find(|line| line.contains(" GCells/s, step ")).unwrap_or_else(|| panic!("{words}"));
+    let line =
+        words.lines().find(|line| line.contains(" GCells/s, step ")).unwrap_or_else(|| panic!("{words}"));
     let (rate, step) = line.split_once(" GCells/s, step ").unwrap();
     Some((rate.parse().unwrap(), step.parse().unwrap()))
 }
@@ -39,7 +42,9 @@ fn sit(arguments: &str, screenshot: &Path) -> Option<(f64, u64)> {
 fn it_opens_runs_three_seconds_and_closes() {
     let folder = tempfile::tempdir().unwrap();
     let picture = folder.path().join("window.png");
-    let Some((rate, step)) = sit("gray-scott --size 256x256 --backend cpu --seconds 3", &picture) else { return };
+    let Some((rate, step)) = sit("gray-scott --size 256x256 --backend cpu --seconds 3", &picture) else {
+        return;
+    };
     assert!(rate > 0.0 && step > 10, "{rate} {step}");
     let picture = image::open(&picture).unwrap().to_rgb8();
     assert!(picture.width() >= 1000 && picture.height() >= 600);
@@ -47,8 +52,9 @@ fn it_opens_runs_three_seconds_and_closes() {
     assert!(colours.len() > 100, "a picture of a field has many colours: {}", colours.len());
 }
 
-/// What the display costs: the rate shown against the rate of the library alone, by turns. A machine that does something
-/// else besides tells nothing, so this runs when asked: `cargo test --release -p abide-viewer --test real_window -- --ignored`.
+/// What the display costs: the rate shown against the rate of the library alone, by turns. A machine that
+/// does something else besides tells nothing, so this runs when asked: `cargo test --release -p abide-viewer
+/// --test real_window -- --ignored`.
 #[test]
 #[ignore = "a measurement: needs a machine that does nothing else"]
 fn the_display_costs_less_than_a_tenth() {
@@ -57,13 +63,15 @@ fn the_display_costs_less_than_a_tenth() {
         let choice: abide::Choice = backend.parse().unwrap();
         let mut ratios = Vec::new();
         for _ in 0..3 {
-            let mut alone = abide::Simulation::builder("gray-scott").size(&[512, 512]).backend(choice).build().unwrap();
+            let mut alone =
+                abide::Simulation::builder("gray-scott").size(&[512, 512]).backend(choice).build().unwrap();
             let mut run = |seconds| {
                 let deadline = Some(std::time::Duration::from_secs(seconds));
                 let pace = abide::prelude::Pace { deadline, ..Default::default() };
                 alone.run_with(u64::MAX, pace, |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap()
             };
-            // The window shows the last two seconds of five: drivers have compiled by then, and caches are warm.
+            // The window shows the last two seconds of five: drivers have compiled by then, and caches are
+            // warm.
             run(3);
             let report = run(2);
             drop(alone);

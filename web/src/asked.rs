@@ -38,7 +38,8 @@ impl Asked {
         let mut asked = Asked::default();
         for part in query.trim_start_matches('?').split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let invalid = |reason: &str, change: &str| Error::invalid(format!("{name}={value}"), reason, change);
+            let invalid =
+                |reason: &str, change: &str| Error::invalid(format!("{name}={value}"), reason, change);
             match name {
                 "model" => asked.model = value.to_owned(),
                 "size" => {
@@ -47,11 +48,14 @@ impl Asked {
                     });
                     asked.size = sides
                         .filter(|sides| sides.iter().all(|side| (1..=LONGEST_SIDE).contains(side)))
-                        .ok_or_else(|| invalid("no rows and columns of 1 to 4096", "write it as in size=512x512"))?;
+                        .ok_or_else(|| {
+                            invalid("no rows and columns of 1 to 4096", "write it as in size=512x512")
+                        })?;
                 }
                 "execution" => asked.execution = value.parse()?,
                 "steps" => {
-                    let steps = value.parse().map_err(|_| invalid("no whole number", "write it as in steps=100"))?;
+                    let steps =
+                        value.parse().map_err(|_| invalid("no whole number", "write it as in steps=100"))?;
                     asked.steps = Some(steps);
                 }
                 "check" => asked.check = true,
@@ -95,9 +99,16 @@ mod tests {
 
     #[test]
     fn a_link_that_means_nothing_is_an_error() {
-        for query in
-            ["?size=512", "?size=0x3", "?size=5x9999", "?size=x", "?steps=-1", "?steps=", "?execution=", "?colour=red"]
-        {
+        for query in [
+            "?size=512",
+            "?size=0x3",
+            "?size=5x9999",
+            "?size=x",
+            "?steps=-1",
+            "?steps=",
+            "?execution=",
+            "?colour=red",
+        ] {
             assert!(Asked::parse(query).is_err(), "{query}");
         }
         let three = Asked::parse("?model=3d7pt").unwrap();

@@ -20,8 +20,8 @@ pub struct Report {
     device: String,
     /// The same of the CPU reference, compiled to WebAssembly.
     reference: String,
-    /// The largest difference of a step from the reference's step from the same values, in units in the last place of the
-    /// largest value there is.
+    /// The largest difference of a step from the reference's step from the same values, in units in the last
+    /// place of the largest value there is.
     off: f64,
     /// What the backend states as its bound for a step, in the same unit.
     bound: f64,
@@ -61,8 +61,9 @@ impl fmt::Display for Report {
 
 /// Steps a problem, each step from the device's own values against the reference; then all of them at once.
 ///
-/// From random values, for a model's own beginning may be mostly nothing, with edges so faint that devices may take them for
-/// zero, which is outside the bound: field `n`, counted from 0, is what the command calls `random:n+1`.
+/// From random values, for a model's own beginning may be mostly nothing, with edges so faint that devices
+/// may take them for zero, which is outside the bound: field `n`, counted from 0, is what the command calls
+/// `random:n+1`.
 pub async fn check(backend: &WgpuBackend, problem: &Problem, plan: &Plan, steps: u64) -> Result<Report> {
     let program = &problem.program;
     let values = |field: usize| match program.is_written(field) {

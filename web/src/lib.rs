@@ -1,8 +1,8 @@
-//! A page that runs a model of the catalogue in a browser: the core and the wgpu backend of every other program, through
-//! WebGPU. `cargo xtask web` builds it.
+//! A page that runs a model of the catalogue in a browser: the core and the wgpu backend of every other
+//! program, through WebGPU. `cargo xtask web` builds it.
 //!
-//! The parts that need no browser ([`asked`], [`rhythm`], [`rate`], [`pixels`]) are built and tested anywhere; the page itself is
-//! there in WebAssembly only.
+//! The parts that need no browser ([`asked`], [`rhythm`], [`rate`], [`pixels`]) are built and tested
+//! anywhere; the page itself is there in WebAssembly only.
 #![deny(missing_docs)]
 
 pub mod asked;

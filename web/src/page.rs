@@ -5,7 +5,9 @@ use js_sys::Promise;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{CanvasRenderingContext2d, Document, Element, HtmlCanvasElement, HtmlElement, ImageData, Window};
+use web_sys::{
+    CanvasRenderingContext2d, Document, Element, HtmlCanvasElement, HtmlElement, ImageData, Window,
+};
 
 /// How far the page is, for its style and for whoever drives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,5 +114,9 @@ impl Page {
 }
 
 fn broken(reason: String) -> Error {
-    Error::invalid("the page", reason, "load page/index.html, as cargo xtask web writes it, in a recent browser")
+    Error::invalid(
+        "the page",
+        reason,
+        "load page/index.html, as cargo xtask web writes it, in a recent browser",
+    )
 }

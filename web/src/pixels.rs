@@ -17,8 +17,8 @@ impl Default for Palette {
 }
 
 impl Palette {
-    /// The pixels of `values`, row by row, the least of them in the map's first colour and the largest in its last. A value
-    /// that is no number is transparent.
+    /// The pixels of `values`, row by row, the least of them in the map's first colour and the largest in its
+    /// last. A value that is no number is transparent.
     pub fn pixels(&self, values: &[f32], pixels: &mut Vec<u8>) {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let low = finite().fold(f32::INFINITY, f32::min);

@@ -16,7 +16,8 @@ impl Rate {
         Rate { cells: cells as f64, steps: 0, seconds: 0.0 }
     }
 
-    /// Counts steps that took `seconds`; the rate of all since the last one that was told, where they are enough to tell.
+    /// Counts steps that took `seconds`; the rate of all since the last one that was told, where they are
+    /// enough to tell.
     pub fn after(&mut self, steps: u64, seconds: f64) -> Option<String> {
         self.steps += steps;
         self.seconds += seconds;

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 /// The workspace's root.
 pub fn root() -> PathBuf {
-    let package =
-        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map(Path::to_path_buf).unwrap_or(package)
 }
 
@@ -21,7 +21,8 @@ pub fn cargo(arguments: &[&str]) -> Command {
 
 /// Runs a command with its output shown; an error names it where it cannot start.
 pub fn succeeds(command: &mut Command) -> Result<bool> {
-    let status = command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let status =
+        command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
     Ok(status.success())
 }
 
@@ -44,7 +45,8 @@ pub struct Program {
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     let mut command = cargo(arguments);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
-    let output = command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
+    let output =
+        command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
     if !output.status.success() {
         bail!("cargo {} failed", arguments.join(" "));
     }
@@ -85,7 +87,10 @@ mod tests {
             "profile":{"test":true},"executable":"/a/target/debug/deps/abide_cpu-1"}"#
             .replace('\n', "");
         let found = program(&line).unwrap().unwrap();
-        assert_eq!((found.package.as_str(), found.kind.as_str(), found.is_test), ("backend-cpu", "lib", true));
+        assert_eq!(
+            (found.package.as_str(), found.kind.as_str(), found.is_test),
+            ("backend-cpu", "lib", true)
+        );
         assert_eq!(program(r#"{"reason":"build-finished","success":true}"#).unwrap(), None);
         assert!(program("warning: x").is_err());
     }

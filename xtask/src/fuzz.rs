@@ -9,7 +9,8 @@ use clap::Args;
 use crate::cargo::{cargo, root, succeeds};
 use crate::setup;
 
-/// What makes the compiler count branches and note what is compared, as libFuzzer reads it. Stable Rust knows these options.
+/// What makes the compiler count branches and note what is compared, as libFuzzer reads it. Stable Rust knows
+/// these options.
 const COUNTING: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",

@@ -1,5 +1,5 @@
-//! `cargo xtask gpu`: the tests and benchmarks as one small folder for a machine with a GPU and without Rust: an archive of
-//! programs, and the script that unpacks and runs them.
+//! `cargo xtask gpu`: the tests and benchmarks as one small folder for a machine with a GPU and without Rust:
+//! an archive of programs, and the script that unpacks and runs them.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,8 @@ pub struct Gpu {
     #[arg(long)]
     run: bool,
 
-    /// Build only the CUDA tests, and run every protocol for thousands of steps on random domains: gpu/run.sh --stress
+    /// Build only the CUDA tests, and run every protocol for thousands of steps on random domains: gpu/run.sh
+    /// --stress
     #[arg(long)]
     stress: bool,
 
@@ -39,7 +40,8 @@ pub struct Gpu {
 impl Gpu {
     /// Builds the folder and runs what was asked for; whether all of that succeeded.
     pub fn run(&self) -> Result<bool> {
-        let every: &[&str] = &["--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--benches"];
+        let every: &[&str] =
+            &["--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--benches"];
         let cuda: &[&str] = &["--package", "abide-cuda", "--tests"];
         let only_cuda = (self.stress || self.sanitize) && !self.run;
         gather(if only_cuda { cuda } else { every })?;
@@ -86,7 +88,9 @@ fn gather(which: &[&str]) -> Result<()> {
     if total > LIMIT {
         bail!("the folder has {total} bytes, the limit is {LIMIT}; leave programs out in xtask/src/gpu.rs");
     }
-    println!("to run it elsewhere, copy the folder and start there: gpu/run.sh, with --stress or --sanitize for more");
+    println!(
+        "to run it elsewhere, copy the folder and start there: gpu/run.sh, with --stress or --sanitize for more"
+    );
     Ok(())
 }
 

@@ -22,11 +22,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Install what is missing, then check format and lints and run all tests, examples and documentation builds
+    /// Install what is missing, then check format and lints and run all tests, examples and documentation
+    /// builds
     Test(test::Test),
-    /// Give the readers, the arguments and the CPU's kernels inputs that nobody thought of, and report what goes wrong
+    /// Give the readers, the arguments and the CPU's kernels inputs that nobody thought of, and report what
+    /// goes wrong
     Fuzz(fuzz::Fuzz),
-    /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine without Rust
+    /// Build the command, the tests and the benchmarks into the folder gpu/, to be copied to a machine
+    /// without Rust
     Gpu(gpu::Gpu),
     /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
     Chaos(chaos::Chaos),

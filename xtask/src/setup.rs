@@ -1,4 +1,5 @@
-//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser, rustfmt and clippy.
+//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
+//! rustfmt and clippy.
 //!
 //! Each is looked for first; only what is missing is installed, and every installation is announced.
 
@@ -10,11 +11,20 @@ use anyhow::{Context, Result, bail};
 use crate::cargo::{root, succeeds};
 
 /// Mesa's software driver, the loader, and what the loader's other clients look for.
-const VULKAN_PACKAGES: [&str; 5] = ["mesa-vulkan-drivers", "libvulkan1", "libegl1", "libgl1-mesa-dri", "libgles2"];
+const VULKAN_PACKAGES: [&str; 5] =
+    ["mesa-vulkan-drivers", "libvulkan1", "libegl1", "libgl1-mesa-dri", "libgles2"];
 
 /// A display in memory, and what windows load at run time.
-const WINDOW_PACKAGES: [&str; 8] =
-    ["xvfb", "xauth", "libxkbcommon-x11-0", "libxkbcommon0", "libxcursor1", "libxi6", "libxrandr2", "libx11-xcb1"];
+const WINDOW_PACKAGES: [&str; 8] = [
+    "xvfb",
+    "xauth",
+    "libxkbcommon-x11-0",
+    "libxkbcommon0",
+    "libxcursor1",
+    "libxi6",
+    "libxrandr2",
+    "libx11-xcb1",
+];
 
 /// Programs that are Chromium.
 const BROWSERS: [&str; 5] = [
@@ -45,7 +55,9 @@ pub fn rust_components() -> Result<()> {
         }
         println!("installing: the Rust component {component}");
         if !answers("rustup", &["--version"]) {
-            bail!("{component} is missing and there is no rustup to add it; install {component} with your Rust");
+            bail!(
+                "{component} is missing and there is no rustup to add it; install {component} with your Rust"
+            );
         }
         if !succeeds(Command::new("rustup").args(["component", "add", component]).current_dir(root()))? {
             bail!("rustup component add {component} failed; see its message above");
@@ -75,7 +87,8 @@ pub fn wasm(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The browser that pages are tested in: the one that the environment names, one that is there, or one installed now.
+/// The browser that pages are tested in: the one that the environment names, one that is there, or one
+/// installed now.
 pub fn browser() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(BROWSER_VARIABLE) {
         return Ok(PathBuf::from(named));
@@ -105,7 +118,8 @@ pub fn vulkan() -> Result<()> {
 /// Installs a display in memory if there is none: the viewer's tests open a real window on it.
 pub fn display() -> Result<()> {
     // Each library by the file that programs open, beside the program itself.
-    let libraries = ["libxkbcommon-x11.so.0", "libxkbcommon.so.0", "libXcursor.so.1", "libXi.so.6", "libX11-xcb.so.1"];
+    let libraries =
+        ["libxkbcommon-x11.so.0", "libxkbcommon.so.0", "libXcursor.so.1", "libXi.so.6", "libX11-xcb.so.1"];
     let there = answers("xvfb-run", &["--help"]) && libraries.iter().all(|name| has_library(name));
     if !cfg!(target_os = "linux") || there {
         return Ok(());
@@ -116,7 +130,8 @@ pub fn display() -> Result<()> {
 
 /// Installs g++ if there is no C++ compiler: kernels run emulated on the CPU.
 pub fn cpp() -> Result<()> {
-    let there = std::env::var_os("CXX").is_some() || ["c++", "g++"].iter().any(|name| answers(name, &["--version"]));
+    let there =
+        std::env::var_os("CXX").is_some() || ["c++", "g++"].iter().any(|name| answers(name, &["--version"]));
     if !cfg!(target_os = "linux") || there {
         return Ok(());
     }
@@ -241,6 +256,11 @@ pub fn clear(folder: &Path) -> Result<()> {
 /// Whether a program is there and answers.
 fn answers(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(root()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -21,8 +21,13 @@ impl Counts {
     pub fn read(&mut self, line: &str) {
         if let Some(results) = line.trim_start().strip_prefix("test result: ") {
             let count = |what: &str| {
-                let words: Vec<&str> = results.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
-                words.windows(2).find(|pair| pair[1] == what).and_then(|pair| pair[0].parse().ok()).unwrap_or(0u64)
+                let words: Vec<&str> =
+                    results.split([' ', ';', '.']).filter(|word| !word.is_empty()).collect();
+                words
+                    .windows(2)
+                    .find(|pair| pair[1] == what)
+                    .and_then(|pair| pair[0].parse().ok())
+                    .unwrap_or(0u64)
             };
             self.passed += count("passed");
             self.failed += count("failed");
@@ -62,8 +67,8 @@ pub struct Step {
 
 /// The table of all steps; the last line is `N passed, N failed`.
 ///
-/// A step that failed without a failing test (a lint, a build, a crash) counts as one failure, so that the last
-/// line never says 0 failed of a run that did.
+/// A step that failed without a failing test (a lint, a build, a crash) counts as one failure, so that the
+/// last line never says 0 failed of a run that did.
 pub fn summary(steps: &[Step]) -> String {
     let mut text = String::from("\n");
     let mut all = Counts::default();
@@ -97,13 +102,18 @@ mod tests {
     #[test]
     fn runners_are_counted() {
         let mut counts = Counts::default();
-        counts.read("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.00s");
+        counts.read(
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.00s",
+        );
         counts.read("test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out");
         counts.read("test a ... ok");
         for _ in 0..2 {
             counts.read("skipped: cuda: no driver");
         }
-        assert_eq!(counts, Counts { passed: 15, failed: 2, ignored: 1, skipped: vec!["cuda: no driver".to_owned()] });
+        assert_eq!(
+            counts,
+            Counts { passed: 15, failed: 2, ignored: 1, skipped: vec!["cuda: no driver".to_owned()] }
+        );
     }
 
     #[test]
@@ -111,7 +121,8 @@ mod tests {
         let step = |ok, counts| Step { name: "lints".to_owned(), ok, time: Duration::ZERO, counts };
         let tests = Counts { passed: 4, ..Counts::default() };
         assert!(
-            summary(&[step(false, Counts::default()), step(true, tests.clone())]).ends_with("\n4 passed, 1 failed\n")
+            summary(&[step(false, Counts::default()), step(true, tests.clone())])
+                .ends_with("\n4 passed, 1 failed\n")
         );
         assert!(summary(&[step(true, tests)]).ends_with("\n4 passed, 0 failed\n"));
     }

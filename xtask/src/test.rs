@@ -21,7 +21,8 @@ pub struct Test {
     full: bool,
 }
 
-/// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the later ones.
+/// Runs all steps, prints the summary and returns whether all succeeded. A failed step does not stop the
+/// later ones.
 pub fn run(test: &Test) -> Result<bool> {
     let mut steps = Steps::default();
     steps.run("rustfmt and clippy present", |_| setup::rust_components().map(|()| true));
@@ -35,10 +36,13 @@ pub fn run(test: &Test) -> Result<bool> {
     });
 
     steps.run("format", |_| succeeds(&mut cargo(&["fmt", "--all", "--check"])));
-    steps.run("lints", |_| succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])));
+    steps.run("lints", |_| {
+        succeeds(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    });
     steps.run("tests", |counts| {
         let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        // What the tests may not skip here: the driver and the compilers are there by now, as is the linker's C compiler.
+        // What the tests may not skip here: the driver and the compilers are there by now, as is the linker's
+        // C compiler.
         let mut required = vec!["wgpu", "cc"];
         if cfg!(target_os = "linux") {
             required.extend(["c++", "window"]);

@@ -18,7 +18,8 @@ const DOTS: usize = 3;
 
 /// The threaded engine: `abide_core::solver::Serial`'s bits on all threads of a pool.
 ///
-/// Vectors are cut in halves down to pieces; a reduction's blocks are summed in any order, their sums in the tree's.
+/// Vectors are cut in halves down to pieces; a reduction's blocks are summed in any order, their sums in the
+/// tree's.
 pub struct Threads<T> {
     pool: Option<Arc<ThreadPool>>,
     /// The sums of the blocks of a reduction in progress.

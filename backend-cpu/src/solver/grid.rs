@@ -27,8 +27,12 @@ pub struct Grid<T> {
 
 impl<T: Real> Grid<T> {
     pub fn new(operator: Arc<GridOperator>, plain: Arc<dyn Operator<T>>) -> Self {
-        let taps: Vec<_> =
-            operator.stencil().taps().iter().map(|&(at, w)| (at.map(|o| o as isize), T::from_f64(w))).collect();
+        let taps: Vec<_> = operator
+            .stencil()
+            .taps()
+            .iter()
+            .map(|&(at, w)| (at.map(|o| o as isize), T::from_f64(w)))
+            .collect();
         let (width, radius) = (operator.shape().padded()[2], operator.radius()[2]);
         let inner = radius.min(width)..width.saturating_sub(radius).max(radius.min(width));
         let lines = (WORK / (width * taps.len()).max(1)).max(1);
@@ -70,7 +74,8 @@ impl<T: Real> Grid<T> {
             Source::Value(_) => None,
         };
         // The line from which a tap reads, or none where that lies beyond a side where all is 0.
-        let line = |[dz, dy, _]: [isize; 3]| Some(&x[(source(0, dz)? * height + source(1, dy)?) * width..][..width]);
+        let line =
+            |[dz, dy, _]: [isize; 3]| Some(&x[(source(0, dz)? * height + source(1, dy)?) * width..][..width]);
         for (number, y) in y[self.inner.clone()].chunks_mut(CHUNK).enumerate() {
             let start = self.inner.start + number * CHUNK;
             for (number, &(offset, weight)) in self.taps.iter().enumerate() {
@@ -99,7 +104,8 @@ impl<T: Real> Operator<T> for Grid<T> {
     }
 }
 
-/// Adds a tap to the sums of a chunk, or begins them, compiled for each instruction set. Nothing to read from is zeros.
+/// Adds a tap to the sums of a chunk, or begins them, compiled for each instruction set. Nothing to read from
+/// is zeros.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn tap<T: Real>(sums: &mut [T], first: bool, weight: T, from: Option<&[T]>) {
     match (first, from) {

@@ -1,6 +1,7 @@
 //! Solving linear systems: the reference's methods on all threads, with the reference's bits.
 //!
-//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` says what that moves.
+//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` says what that
+//! moves.
 
 mod engine;
 mod grid;
@@ -23,10 +24,12 @@ pub use engine::Threads;
 use crate::backend::CpuBackend;
 use crate::threads;
 
-/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it out takes.
+/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it
+/// out takes.
 const WORK: usize = 16 << 10;
 
-/// The product with a matrix on the threads of rayon's current pool; an error where `T` is not the matrix's type.
+/// The product with a matrix on the threads of rayon's current pool; an error where `T` is not the matrix's
+/// type.
 ///
 /// The bits are those of [`Matrix::operator`].
 pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>>> {
@@ -89,7 +92,8 @@ impl LinearBackend for CpuBackend {
     ) -> Result<Vec<Result<Report, SolverError>>> {
         self.ready()?;
         check_batch(systems)?;
-        // Alone on its thread, each is solved as the reference does it, with the bits of all threads together.
+        // Alone on its thread, each is solved as the reference does it, with the bits of all threads
+        // together.
         let reference = CpuBackend::reference();
         let solve = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);
         Ok(match self.pool() {

@@ -50,8 +50,8 @@ pub fn plan(matrix: &Matrix, options: &SolveOptions, device: &DeviceSpec, refere
     }
 }
 
-/// Vectors read or written by an iteration, as the methods are written: a product reads one and writes one, an update or
-/// a reduction reads each of its arguments once and writes each result once.
+/// Vectors read or written by an iteration, as the methods are written: a product reads one and writes one,
+/// an update or a reduction reads each of its arguments once and writes each result once.
 fn passes(options: &SolveOptions) -> f64 {
     let apply = match options.preconditioner {
         Preconditioning::None => 2.0,
@@ -67,7 +67,8 @@ fn passes(options: &SolveOptions) -> f64 {
         // p, s, x, r from u, w 10, product 2, dots 3; without preconditioner u is r.
         Method::SingleReductionCg if plain => 13.0,
         Method::SingleReductionCg => 15.0 + apply,
-        // Dots 3, product 2, eight vectors from two more 18; a replacement: 4 products, 2 residuals' updates, 2 applications.
+        // Dots 3, product 2, eight vectors from two more 18; a replacement: 4 products, 2 residuals' updates,
+        // 2 applications.
         Method::PipelinedCg(method) => {
             let replacement =
                 if method.replacement > 0 { (11.0 + 2.0 * apply) / method.replacement as f64 } else { 0.0 };

@@ -93,8 +93,8 @@ impl Offset for u64 {
     }
 }
 
-/// The rows of a band, compiled for each instruction set: the multiply-adds of a row one after the other, as the
-/// order of the sum demands; rows overlap in the pipeline.
+/// The rows of a band, compiled for each instruction set: the multiply-adds of a row one after the other, as
+/// the order of the sum demands; rows overlap in the pipeline.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real, O: Offset>(offsets: &[O], indices: &[u32], values: &[T], x: &[T], y: &mut [T]) {
     for (sum, ends) in y.iter_mut().zip(offsets.windows(2)) {

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use abide_core::solver::{
-    BatchSystem, Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial, SolveOptions,
+    BatchSystem, Engine, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Serial,
+    SolveOptions,
 };
 use abide_core::sparse::{Csr, Triplets, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Array, Boundaries, Boundary, DType, LinearStencil, Real, Shape, catalogue};
@@ -82,7 +83,8 @@ fn matrix_free_products_have_the_references_bits_and_the_stored_matrixs_values()
         for boundaries in boundaries {
             for dtype in [DType::F32, DType::F64] {
                 let stencil = catalogue::linear(name).unwrap();
-                let operator = GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap();
+                let operator =
+                    GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap();
                 let stored = operator.assemble().unwrap();
                 let matrix = Matrix::from(operator);
                 let what = format!("{name} {extents:?} {boundaries:?} {dtype}");
@@ -120,8 +122,9 @@ fn reductions_and_updates_have_the_references_bits() {
         Serial.update([x, y], [&c], f);
         assert_eq!(one, other, "{len}");
         let (mut one, mut other) = (vec![0.0; len], vec![0.0; len]);
-        let fill =
-            |start: usize, out: &mut [f64]| out.iter_mut().enumerate().for_each(|(i, v)| *v = (start * i) as f64);
+        let fill = |start: usize, out: &mut [f64]| {
+            out.iter_mut().enumerate().for_each(|(i, v)| *v = (start * i) as f64)
+        };
         engine.chunks(&mut one, 7, fill);
         Serial.chunks(&mut other, 7, fill);
         assert_eq!(one, other, "{len}");
@@ -155,8 +158,8 @@ fn every_solve_has_the_references_bits_on_any_number_of_threads() {
                                 ControlFlow::Continue(())
                             },
                         );
-                        let report =
-                            report.unwrap_or_else(|error| panic!("{method} {preconditioner} {dtype}: {error}"));
+                        let report = report
+                            .unwrap_or_else(|error| panic!("{method} {preconditioner} {dtype}: {error}"));
                         // GMRES may lower the last entry to the true residual.
                         let last = report.iterations;
                         assert_eq!((seen.len(), &seen[..last]), (last + 1, &report.history[..last]));
@@ -221,7 +224,8 @@ fn a_batch_has_the_bits_of_its_systems_alone() {
             let backend = CpuBackend::new();
             let plan = backend.plan_solve(&matrices[number], &options).unwrap();
             let mut session = backend.open_solver(&matrices[number], &plan, &options).unwrap();
-            let report = session.solve(&rights[number], &mut alone, &parameters, &mut |_, _| ControlFlow::Continue(()));
+            let report = session
+                .solve(&rights[number], &mut alone, &parameters, &mut |_, _| ControlFlow::Continue(()));
             assert_eq!(report.unwrap().iterations, reports[number].as_ref().unwrap().iterations);
             assert!(alone.same_bits(&got[number]), "system {number} alone");
         }

@@ -1,9 +1,9 @@
 //! A formula as a tape of operations on lanes: what a row's sweep carries out for each chunk of cells.
 //!
-//! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become scalars,
-//! computed once a row at most. The rest become steps. Sums of products with scalar weights, the bulk of every
-//! stencil, become a single step that keeps its sum in registers; other steps store one value a node in a slot, and
-//! slots are used again as soon as their value is dead.
+//! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become
+//! scalars, computed once a row at most. The rest become steps. Sums of products with scalar weights, the
+//! bulk of every stencil, become a single step that keeps its sum in registers; other steps store one value a
+//! node in a slot, and slots are used again as soon as their value is dead.
 
 mod select;
 mod slots;
@@ -63,8 +63,8 @@ pub enum Op {
     Fma(Operand, Operand, Operand),
     /// The second where the first is not zero, else the third.
     Select(Operand, Operand, Operand),
-    /// The first term's product, then one fused multiply-add for each later term, in order; at most [`MAX_TERMS`]. Then
-    /// the whole is multiplied by a scalar, if there is one.
+    /// The first term's product, then one fused multiply-add for each later term, in order; at most
+    /// [`MAX_TERMS`]. Then the whole is multiplied by a scalar, if there is one.
     Sum(Vec<Term>, Option<usize>),
 }
 
@@ -74,7 +74,9 @@ impl Op {
             Op::Index => {}
             Op::Copy(a) | Op::Unary(_, a) => f(a),
             Op::Binary(_, a, b) | Op::Scaled(_, _, a, b) => [a, b].into_iter().for_each(f),
-            Op::Product(a, b, c) | Op::Fma(a, b, c) | Op::Select(a, b, c) => [a, b, c].into_iter().for_each(f),
+            Op::Product(a, b, c) | Op::Fma(a, b, c) | Op::Select(a, b, c) => {
+                [a, b, c].into_iter().for_each(f)
+            }
             Op::Sum(terms, _) => terms.iter_mut().for_each(|term| f(&mut term.operand)),
         }
     }
@@ -120,7 +122,8 @@ pub struct Tape {
     pub rows: Vec<RowAt>,
     /// The least and the greatest offset of a tap along each axis, slowest first.
     pub reach: [[isize; 2]; 3],
-    /// Offsets of lines along the two slower axes: a line is where rows of several fields lie beside the computed one.
+    /// Offsets of lines along the two slower axes: a line is where rows of several fields lie beside the
+    /// computed one.
     pub lines: Vec<[isize; 2]>,
     /// The steps, in order.
     pub steps: Vec<Step>,
@@ -129,8 +132,9 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The tape of a formula. With `fused`, additions count as multiply-adds with weight one, which rounds the same
-    /// and lets long sums stay in registers; worth it only where a fused multiply-add is one instruction.
+    /// The tape of a formula. With `fused`, additions count as multiply-adds with weight one, which rounds
+    /// the same and lets long sums stay in registers; worth it only where a fused multiply-add is one
+    /// instruction.
     pub fn new(dag: &Dag, fused: bool) -> Tape {
         let mut compiler = Compiler::new(dag, fused);
         let steps = compiler.select();
@@ -156,7 +160,11 @@ mod tests {
 
     fn tapes(name: &str, dimensions: usize) -> Vec<Tape> {
         let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
-        program.stages().iter().flat_map(|stage| [true, false].map(|fused| Tape::new(&stage.dag, fused))).collect()
+        program
+            .stages()
+            .iter()
+            .flat_map(|stage| [true, false].map(|fused| Tape::new(&stage.dag, fused)))
+            .collect()
     }
 
     #[test]
@@ -209,7 +217,8 @@ mod tests {
     #[test]
     fn no_step_reads_the_slot_it_writes() {
         for entry in catalogue::entries() {
-            for mut step in tapes(entry.name, *entry.dimensions.end()).into_iter().flat_map(|tape| tape.steps) {
+            for mut step in tapes(entry.name, *entry.dimensions.end()).into_iter().flat_map(|tape| tape.steps)
+            {
                 let Place::Slot(slot) = step.place else { continue };
                 step.op.each_operand(|operand| assert_ne!(*operand, Operand::Slot(slot), "{}", entry.name));
             }

@@ -22,7 +22,8 @@ pub struct Compiler<'d> {
 }
 
 impl<'d> Compiler<'d> {
-    /// Finds each node's operand: what is the same along a row becomes a scalar, a tap a tap, and the rest values.
+    /// Finds each node's operand: what is the same along a row becomes a scalar, a tap a tap, and the rest
+    /// values.
     pub fn new(dag: &'d Dag, fused: bool) -> Self {
         let mut c = Compiler {
             dag,
@@ -129,8 +130,8 @@ impl<'d> Compiler<'d> {
         drafts
     }
 
-    /// A product together with the one factor that nothing else reads, as one step; and that factor. Which factor comes
-    /// first makes no difference.
+    /// A product together with the one factor that nothing else reads, as one step; and that factor. Which
+    /// factor comes first makes no difference.
     fn pair(&self, id: usize) -> Option<(Op, Id)> {
         let Node::Binary(Binary::Mul, a, b) = self.dag.nodes[id] else { return None };
         let (inner, other) = if self.is_inner(b) { (b, a) } else { (a, b) };
@@ -138,7 +139,8 @@ impl<'d> Compiler<'d> {
             return None;
         }
         let Node::Binary(op, c, d) = self.dag.nodes[inner as usize] else { return None };
-        let (c, d, lanes) = (self.operand(c), self.operand(d), self.scalar(c).is_none() && self.scalar(d).is_none());
+        let (c, d, lanes) =
+            (self.operand(c), self.operand(d), self.scalar(c).is_none() && self.scalar(d).is_none());
         match (op, self.operand(other)) {
             (Binary::Add | Binary::Sub, Operand::Scalar(scale)) => Some((Op::Scaled(scale, op, c, d), inner)),
             (Binary::Mul, Operand::Slot(_) | Operand::Tap(_)) if lanes => {
@@ -167,7 +169,8 @@ impl<'d> Compiler<'d> {
         self.operand(id) == Operand::Slot(id as usize) && self.uses[id as usize] == 1
     }
 
-    /// A node that adds a weighted operand to a sum: the weight (a scalar's number, or ±1), the operand, and the sum.
+    /// A node that adds a weighted operand to a sum: the weight (a scalar's number, or ±1), the operand, and
+    /// the sum.
     fn link(&self, id: Id) -> Option<(Result<usize, f64>, Id, Id)> {
         let varies = |id: Id| self.scalar(id).is_none();
         match self.dag.nodes[id as usize] {
@@ -179,12 +182,15 @@ impl<'d> Compiler<'d> {
             Node::Binary(Binary::Add, a, b) if self.fused && varies(a) && varies(b) => {
                 let sums = |id: Id| {
                     let node = self.dag.nodes[id as usize];
-                    self.is_inner(id) && matches!(node, Node::Fma(..) | Node::Binary(Binary::Add | Binary::Sub, ..))
+                    self.is_inner(id)
+                        && matches!(node, Node::Fma(..) | Node::Binary(Binary::Add | Binary::Sub, ..))
                 };
                 let (term, rest) = if !sums(a) && sums(b) { (a, b) } else { (b, a) };
                 Some((Err(1.0), term, rest))
             }
-            Node::Binary(Binary::Sub, a, b) if self.fused && varies(a) && varies(b) => Some((Err(-1.0), b, a)),
+            Node::Binary(Binary::Sub, a, b) if self.fused && varies(a) && varies(b) => {
+                Some((Err(-1.0), b, a))
+            }
             _ => None,
         }
     }
@@ -208,7 +214,8 @@ impl<'d> Compiler<'d> {
         Some((terms, inner, Some(scale)))
     }
 
-    /// The sum that ends at a node, first term first, and the nodes inside it; nothing unless it is longer than a plain step.
+    /// The sum that ends at a node, first term first, and the nodes inside it; nothing unless it is longer
+    /// than a plain step.
     fn sum(&mut self, id: Id) -> Option<(Vec<Term>, Vec<Id>)> {
         let (mut terms, mut inner) = (Vec::new(), Vec::new());
         let mut head = id;
@@ -225,11 +232,13 @@ impl<'d> Compiler<'d> {
             return None;
         }
         let product = match self.dag.nodes[head as usize] {
-            Node::Binary(Binary::Mul, a, b) if self.is_inner(head) => match (self.scalar(a), self.scalar(b)) {
-                (Some(weight), None) => Some((weight, b)),
-                (None, Some(weight)) => Some((weight, a)),
-                _ => None,
-            },
+            Node::Binary(Binary::Mul, a, b) if self.is_inner(head) => {
+                match (self.scalar(a), self.scalar(b)) {
+                    (Some(weight), None) => Some((weight, b)),
+                    (None, Some(weight)) => Some((weight, a)),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         terms.push(match product {

@@ -10,7 +10,8 @@ pub struct Draft {
     pub op: Op,
 }
 
-/// Gives each value a place: the output where only the output needs it, else a slot that is free again after its last reader.
+/// Gives each value a place: the output where only the output needs it, else a slot that is free again after
+/// its last reader.
 pub fn place(mut drafts: Vec<Draft>, outputs: &[Operand]) -> (Vec<Step>, usize) {
     let values = drafts.iter().map(|draft| draft.value + 1).max().unwrap_or(0);
     let mut last_reader = vec![None; values];
@@ -21,7 +22,8 @@ pub fn place(mut drafts: Vec<Draft>, outputs: &[Operand]) -> (Vec<Step>, usize) 
             }
         });
     }
-    let is_output_once = |value| outputs.iter().filter(|&&output| output == Operand::Slot(value)).count() == 1;
+    let is_output_once =
+        |value| outputs.iter().filter(|&&output| output == Operand::Slot(value)).count() == 1;
     let mut slot_of = vec![0; values];
     let (mut free, mut slots) = (Vec::new(), 0);
     let mut copied: Vec<bool> = outputs.iter().map(|_| true).collect();

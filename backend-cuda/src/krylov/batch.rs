@@ -4,10 +4,12 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration};
+use abide_core::plan::krylov::{
+    Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration,
+};
 use abide_core::solver::{
-    BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan, SolverError,
-    check_batch, reduce,
+    BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan,
+    SolverError, check_batch, reduce,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
 use abide_shaders::cuda::KRYLOV_ENTRY;
@@ -37,8 +39,9 @@ pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) 
     if let Preconditioning::Chebyshev { .. } = options.preconditioner {
         return Err(refused("the preconditioner chebyshev"));
     }
-    let in_a_block =
-        configurations(matrix, device).into_iter().filter(|configuration| configuration.space == Space::Block);
+    let in_a_block = configurations(matrix, device)
+        .into_iter()
+        .filter(|configuration| configuration.space == Space::Block);
     let plans = in_a_block.filter_map(|configuration| {
         let configuration = Configuration { threads: configuration.threads.min(THREADS), ..configuration };
         plan_krylov_configuration(matrix, device, options, &configuration).ok()
@@ -46,7 +49,12 @@ pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) 
     let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
     plans.min_by(|a, b| seconds(a).total_cmp(&seconds(b))).ok_or_else(|| {
         let most = device.shared_bytes_for(1) / matrix.dtype().bytes();
-        Error::limit("rows of a system in a batch", matrix.rows(), format!("about {most}"), "solve them one by one")
+        Error::limit(
+            "rows of a system in a batch",
+            matrix.rows(),
+            format!("about {most}"),
+            "solve them one by one",
+        )
     })
 }
 
@@ -86,9 +94,14 @@ fn solve_of<T: Real>(
     let plan = plan_batch(first, backend.device(), options)?;
     let (plan, cubin) = fit_solver(&backend.nvrtc, first, &plan, options, &target(backend.device()), true)?;
     let Some(layout) = plan.krylov() else {
-        return Err(Error::invalid("the plan of a batch", "it is not a CUDA device's", "plan it with this backend"));
+        return Err(Error::invalid(
+            "the plan of a batch",
+            "it is not a CUDA device's",
+            "plan it with this backend",
+        ));
     };
-    let mut observers: Vec<_> = systems.iter().map(|_| |_: usize, _: f64| ControlFlow::Continue(())).collect();
+    let mut observers: Vec<_> =
+        systems.iter().map(|_| |_: usize, _: f64| ControlFlow::Continue(())).collect();
     let mut results: Vec<Option<Result<Report, SolverError>>> = systems.iter().map(|_| None).collect();
     let mut live: Vec<Live<'_>> = Vec::new();
     for (number, (system, observe)) in systems.iter_mut().zip(&mut observers).enumerate() {
@@ -152,11 +165,13 @@ impl Launch<'_> {
         let most = u32::try_from(self.parameters.iterations).unwrap_or(u32::MAX - 2).min(u32::MAX - 2);
         let histories = most as usize + 2;
         let real = T::DTYPE.bytes();
-        let all =
-            |part: fn(&Image) -> &[u8]| live.iter().flat_map(|one| part(&one.image)).copied().collect::<Vec<u8>>();
+        let all = |part: fn(&Image) -> &[u8]| {
+            live.iter().flat_map(|one| part(&one.image)).copied().collect::<Vec<u8>>()
+        };
         let x = self.layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
         let (values, inverse) = (all(|image| &image.values), all(|image| &image.inverse));
-        let (mut right, mut homes) = (vec![0_u8; count * stride * real], vec![0_u8; count * vectors * stride * real]);
+        let (mut right, mut homes) =
+            (vec![0_u8; count * stride * real], vec![0_u8; count * vectors * stride * real]);
         for (place, one) in live.iter().enumerate() {
             let system = &systems[one.number];
             copy(&mut right, place * stride * real, system.b.as_bytes());
@@ -196,16 +211,18 @@ impl Launch<'_> {
             ..Arguments::default()
         };
         let grid = u32::try_from(count).ok().filter(|&count| count <= i32::MAX as u32);
-        let grid =
-            grid.ok_or_else(|| Error::limit("systems of a batch", count, i32::MAX, "solve them in several batches"))?;
+        let grid = grid.ok_or_else(|| {
+            Error::limit("systems of a batch", count, i32::MAX, "solve them in several batches")
+        })?;
         let mut bytes = vec![0; count * STATE_BYTES];
         let (mut seconds, mut epoch) = (0.0, FIRST_EPOCH);
         loop {
             arguments.until = arguments.until.saturating_add(epoch).min(most + 1);
             let begun = Instant::now();
             let mut passed: [*mut c_void; 1] = [(&raw mut arguments).cast()];
-            // SAFETY: the kernel takes one `Arguments` by value, which the call copies; every buffer holds as much for each
-            // system as the layout and the strides say. Blocks wait for none but their own threads.
+            // SAFETY: the kernel takes one `Arguments` by value, which the call copies; every buffer holds as
+            // much for each system as the layout and the strides say. Blocks wait for none but their own
+            // threads.
             unsafe {
                 result::launch_kernel(
                     function.cu_function(),
@@ -222,11 +239,13 @@ impl Launch<'_> {
             stream.synchronize().map_err(during("running a batch"))?;
             let took = begun.elapsed().as_secs_f64();
             seconds += took;
-            let running = |state: &[u8]| State::read(state).is_some_and(|state| state.status == Status::Running);
+            let running =
+                |state: &[u8]| State::read(state).is_some_and(|state| state.status == Status::Running);
             if arguments.until > most || !bytes.chunks(STATE_BYTES).any(running) {
                 break;
             }
-            epoch = (f64::from(epoch) * EPOCH_SECONDS / took.max(1e-6)).clamp(f64::from(FIRST_EPOCH), 1e8) as u32;
+            epoch =
+                (f64::from(epoch) * EPOCH_SECONDS / took.max(1e-6)).clamp(f64::from(FIRST_EPOCH), 1e8) as u32;
         }
         let homes_back = homes_there.slice(..homes.len());
         stream.memcpy_dtoh(&homes_back, &mut homes).map_err(during("reading x"))?;
@@ -242,7 +261,8 @@ impl Launch<'_> {
                 stream.memcpy_dtoh(&part, &mut residuals).map_err(during("reading a history"))?;
                 stream.synchronize().map_err(during("reading a history"))?;
             }
-            let residuals: Vec<f64> = residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
+            let residuals: Vec<f64> =
+                residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             one.run.timed(seconds);
             let told = state.told::<T>(&mut one.run, &residuals);
             let result = told.and_then(|told| match told {
@@ -265,7 +285,11 @@ fn copy(to: &mut [u8], at: usize, from: &[u8]) {
 /// Reads an array from bytes.
 fn take(from: &[u8], to: &mut Array) {
     match to {
-        Array::F32(to) => to.iter_mut().zip(from.as_chunks::<4>().0).for_each(|(x, b)| *x = f32::from_ne_bytes(*b)),
-        Array::F64(to) => to.iter_mut().zip(from.as_chunks::<8>().0).for_each(|(x, b)| *x = f64::from_ne_bytes(*b)),
+        Array::F32(to) => {
+            to.iter_mut().zip(from.as_chunks::<4>().0).for_each(|(x, b)| *x = f32::from_ne_bytes(*b))
+        }
+        Array::F64(to) => {
+            to.iter_mut().zip(from.as_chunks::<8>().0).for_each(|(x, b)| *x = f64::from_ne_bytes(*b))
+        }
     }
 }

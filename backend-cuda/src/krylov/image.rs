@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use abide_core::plan::krylov::{Columns, Krylov, Share, Vector, applied, pack};
 use abide_core::solver::{
-    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions, SolverError,
-    polynomial_bounds, polynomial_factors,
+    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
+    SolverError, polynomial_bounds, polynomial_factors,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 
@@ -106,7 +106,9 @@ impl Image {
                 method.check()?;
                 image.weight = method.weight;
             }
-            Method::PipelinedCg(method) => image.replacement = u32::try_from(method.replacement).unwrap_or(u32::MAX),
+            Method::PipelinedCg(method) => {
+                image.replacement = u32::try_from(method.replacement).unwrap_or(u32::MAX)
+            }
             Method::Chebyshev(method) => {
                 let bounds = match method.bounds {
                     Some(bounds) => bounds,
@@ -151,9 +153,11 @@ impl Image {
             }
             Preconditioning::Chebyshev { degree } => {
                 let (scale, bounds) = polynomial_bounds(&Serial, operator)?;
-                let values = scale.map_or_else(|| vec![T::ONE; operator.rows()], |scale| scale.inverse().to_vec());
+                let values =
+                    scale.map_or_else(|| vec![T::ONE; operator.rows()], |scale| scale.inverse().to_vec());
                 self.diagonal = diagonal(values);
-                self.factors = polynomial_factors(bounds, degree).into_iter().flat_map(f64::to_ne_bytes).collect();
+                self.factors =
+                    polynomial_factors(bounds, degree).into_iter().flat_map(f64::to_ne_bytes).collect();
             }
         }
         Ok(())

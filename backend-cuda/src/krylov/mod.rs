@@ -1,8 +1,9 @@
 //! Linear solvers: the whole solve in one persistent kernel.
 //!
-//! A session lays the matrix out as the plan says (`image`), and launches the kernel for a bounded number of iterations at a
-//! time (`session`): between launches the observer is asked, and a limit on time looked at. The stopping tests run on the
-//! device; the history comes back and passes through the same tests of [`abide_core::solver::Run`] here (`outcome`).
+//! A session lays the matrix out as the plan says (`image`), and launches the kernel for a bounded number of
+//! iterations at a time (`session`): between launches the observer is asked, and a limit on time looked at.
+//! The stopping tests run on the device; the history comes back and passes through the same tests of
+//! [`abide_core::solver::Run`] here (`outcome`).
 
 mod batch;
 mod image;
@@ -11,7 +12,8 @@ mod session;
 
 use abide_core::plan::krylov::{Home, Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
-    BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan, SolverError,
+    BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan,
+    SolverError,
 };
 use abide_core::{Backend, Error, Result};
 use abide_shaders::cuda;
@@ -22,8 +24,9 @@ use crate::{CudaBackend, cache, target};
 pub use batch::plan_batch;
 pub use image::Image;
 
-/// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers, at last with half
-/// the threads. Returns the plan that was kept, with the compiler's report in it. `batched`: the kernel of many systems, a block each.
+/// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers,
+/// at last with half the threads. Returns the plan that was kept, with the compiler's report in it.
+/// `batched`: the kernel of many systems, a block each.
 pub fn fit_solver(
     nvrtc: &Nvrtc,
     matrix: &Matrix,
@@ -59,7 +62,8 @@ pub fn fit_solver(
         }
         let mut next = plan_krylov_configuration(matrix, &plan.device, options, &configuration)?;
         next.notes.push(
-            "fewer vectors in registers or threads than modelled, for the compiler's report showed spills".to_owned(),
+            "fewer vectors in registers or threads than modelled, for the compiler's report showed spills"
+                .to_owned(),
         );
         let next = compile(&next)?;
         let helps = next.2 < best.2 || in_registers > 0;
@@ -90,12 +94,14 @@ impl LinearBackend for CudaBackend {
         matrix.check(options)?;
         let mut plan = plan.clone();
         loop {
-            let (fitted, cubin) = fit_solver(&self.nvrtc, matrix, &plan, options, &target(self.device()), false)?;
+            let (fitted, cubin) =
+                fit_solver(&self.nvrtc, matrix, &plan, options, &target(self.device()), false)?;
             let refused = match session::KrylovSession::open(&self.context, matrix, fitted, options, cubin) {
                 Ok(session) => return Ok(Box::new(session)),
                 Err(refused) => refused,
             };
-            // A device may have no place for a cluster that its specification allows: half as many blocks then, or all of them.
+            // A device may have no place for a cluster that its specification allows: half as many blocks
+            // then, or all of them.
             let (Some(layout), SolverError::Invalid(Error::Limit { .. })) = (plan.krylov(), &refused) else {
                 return Err(refused);
             };
@@ -113,8 +119,8 @@ impl LinearBackend for CudaBackend {
         }
     }
 
-    /// All systems in one launch, a block each: conjugate gradients and BiCGStab, without a preconditioner, with the diagonal's or
-    /// block-Jacobi's. A limit on time is refused.
+    /// All systems in one launch, a block each: conjugate gradients and BiCGStab, without a preconditioner,
+    /// with the diagonal's or block-Jacobi's. A limit on time is refused.
     fn solve_batch(
         &self,
         systems: &mut [BatchSystem<'_>],

@@ -49,7 +49,8 @@ impl State {
     /// Reads a `State`; nothing where the bytes are not as many.
     pub fn read(bytes: &[u8]) -> Option<State> {
         let double = |number: usize| bytes.get(8 * number..)?.first_chunk().map(|b| f64::from_ne_bytes(*b));
-        let word = |number: usize| bytes.get(WORDS + 4 * number..)?.first_chunk().map(|b| i32::from_ne_bytes(*b));
+        let word =
+            |number: usize| bytes.get(WORDS + 4 * number..)?.first_chunk().map(|b| i32::from_ne_bytes(*b));
         let status = match word(2)? {
             0 => Status::Running,
             1 => Status::Converged,
@@ -70,8 +71,13 @@ impl State {
         })
     }
 
-    /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has converged.
-    pub fn told<T: Real>(&self, run: &mut Run<'_>, residuals: &[f64]) -> Result<ControlFlow<()>, SolverError> {
+    /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has
+    /// converged.
+    pub fn told<T: Real>(
+        &self,
+        run: &mut Run<'_>,
+        residuals: &[f64],
+    ) -> Result<ControlFlow<()>, SolverError> {
         // GMRES goes on from a residual that is small enough by the recurrence alone.
         let mut is_small = false;
         for &residual in residuals {
@@ -85,7 +91,9 @@ impl State {
             Status::Limited if is_small => Err(run.exhausted(Exhausted::Iterations)),
             Status::Stagnant => Err(run.stagnation()),
             Status::NotFinite => Err(run.not_finite(quantity)),
-            Status::NotPositive => Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation())),
+            Status::NotPositive => {
+                Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation()))
+            }
             Status::Vanished => Err(run.breakdown(quantity, value)),
             Status::Lost => {
                 let message = "a block waited for another for some 20 seconds and gave up";
@@ -93,7 +101,8 @@ impl State {
             }
             // The history is the same here and there, and so are the tests.
             Status::Limited | Status::Converged | Status::Unknown(_) => {
-                let message = format!("the device ended the run ({:?}) where the host would not", self.status);
+                let message =
+                    format!("the device ended the run ({:?}) where the host would not", self.status);
                 Err(Error::device("cuda", "running a persistent solver", message).into())
             }
         }
@@ -115,7 +124,8 @@ mod tests {
         for (place, word) in [(88, 9_i32), (96, 5), (100, 2)] {
             bytes[place..place + 4].copy_from_slice(&word.to_ne_bytes());
         }
-        let state = State { value: 2.5, true_square: 0.25, length: 9, status: Status::NotPositive, quantity: 2 };
+        let state =
+            State { value: 2.5, true_square: 0.25, length: 9, status: Status::NotPositive, quantity: 2 };
         assert_eq!(State::read(&bytes), Some(state));
         assert_eq!(State::read(&bytes[1..]), None);
     }
@@ -143,7 +153,10 @@ mod tests {
         assert_eq!(told(Status::Converged, &[1.0, 1e-4]).ok(), Some(ControlFlow::Break(())));
         assert_eq!(told(Status::Running, &[1.0, 1e-4, 1e-2]).ok(), Some(ControlFlow::Continue(())));
         assert!(matches!(told(Status::Stagnant, &[1.0, 1e-4]), Err(SolverError::Stagnation { .. })));
-        assert!(matches!(told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]), Err(SolverError::NotConverged { .. })));
+        assert!(matches!(
+            told(Status::Limited, &[1.0, 0.5, 0.5, 1e-4]),
+            Err(SolverError::NotConverged { .. })
+        ));
         let error = told(Status::Stagnant, &[1.0, 1e-4]).unwrap_err();
         assert_eq!(error.report().map(|report| report.iteration_seconds), Some(2.5));
         // What the host's own tests would not have ended.

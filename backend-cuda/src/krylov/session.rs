@@ -8,7 +8,8 @@ use std::time::Instant;
 use abide_core::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::reduce;
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError, vectors_of,
+    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
+    vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::KRYLOV_ENTRY;
@@ -27,7 +28,8 @@ pub(super) const FIRST_EPOCH: u32 = 256;
 /// Seconds of a launch, about: observers and a limit on time wait no longer, nor does a display's watchdog.
 pub(super) const EPOCH_SECONDS: f64 = 0.1;
 
-/// Entries of the history that the device keeps: those of a launch, so that a high limit on iterations costs no memory.
+/// Entries of the history that the device keeps: those of a launch, so that a high limit on iterations costs
+/// no memory.
 const HISTORY: u32 = 1 << 20;
 
 /// Blocks of a cluster that every device with clusters has.
@@ -137,10 +139,15 @@ impl KrylovSession {
         let (partials, triangle) = (layout.partials() * real, layout.triangle() * real);
         let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
-        let loaded =
-            image.shares.len() + image.offsets.len() + image.searches.len() + image.columns.len() + image.values.len();
+        let loaded = image.shares.len()
+            + image.offsets.len()
+            + image.searches.len()
+            + image.columns.len()
+            + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
-        room.check(loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector)?;
+        room.check(
+            loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector,
+        )?;
         let mut buffers = Buffers {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
@@ -166,8 +173,13 @@ impl KrylovSession {
         }
         stream.synchronize().map_err(during("loading a matrix"))?;
         // On the device now.
-        for part in [&mut image.offsets, &mut image.searches, &mut image.columns, &mut image.values, &mut image.inverse]
-        {
+        for part in [
+            &mut image.offsets,
+            &mut image.searches,
+            &mut image.columns,
+            &mut image.values,
+            &mut image.inverse,
+        ] {
             *part = Vec::new();
         }
         let x = layout.vectors.iter().position(|(vector, _)| *vector == Vector::X).unwrap_or(0);
@@ -186,8 +198,8 @@ impl KrylovSession {
         })
     }
 
-    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer's entries begin with
-    /// that of iteration `base`.
+    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer's
+    /// entries begin with that of iteration `base`.
     fn launch(
         &mut self,
         run: &Run<'_>,
@@ -241,13 +253,19 @@ impl KrylovSession {
         let (shared, entry) = (self.layout.regions.total as u32, self.function.cu_function());
         let mut parameters: [*mut c_void; 1] = [(&raw mut arguments).cast()];
         let begun = Instant::now();
-        // SAFETY: the kernel takes one `Arguments` by value, whose layout is that of the struct here, and the call copies
-        // it; every buffer is as long as the layout says, for the session made them. Co-residency was checked.
+        // SAFETY: the kernel takes one `Arguments` by value, whose layout is that of the struct here, and the
+        // call copies it; every buffer is as long as the layout says, for the session made them. Co-residency
+        // was checked.
         let launched = unsafe {
             match self.layout.space {
-                Space::Grid => {
-                    result::launch_cooperative_kernel(entry, grid, block, shared, stream.cu_stream(), &mut parameters)
-                }
+                Space::Grid => result::launch_cooperative_kernel(
+                    entry,
+                    grid,
+                    block,
+                    shared,
+                    stream.cu_stream(),
+                    &mut parameters,
+                ),
                 Space::Block | Space::Cluster => {
                     result::launch_kernel(entry, grid, block, shared, stream.cu_stream(), &mut parameters)
                 }
@@ -261,8 +279,8 @@ impl KrylovSession {
             .memcpy_dtoh(&self.buffers.state.slice(..STATE_BYTES), &mut bytes)
             .map_err(during("reading a solver's state"))?;
         stream.synchronize().map_err(during("reading a solver's state"))?;
-        let state =
-            State::read(&bytes).ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
+        let state = State::read(&bytes)
+            .ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
         Ok((state, seconds))
     }
 
@@ -292,7 +310,8 @@ impl KrylovSession {
                 self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
                 self.stream.synchronize().map_err(during("reading the history"))?;
             }
-            let residuals: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
+            let residuals: Vec<f64> =
+                bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             known = state.length;
             run.timed(seconds);
             self.rate = new as f64 / took.max(1e-6);
@@ -310,8 +329,15 @@ impl KrylovSession {
         parameters: &Parameters,
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
-        let begin =
-            Run::open(self.plan.method.profile(), self.plan.rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
+        let begin = Run::open(
+            self.plan.method.profile(),
+            self.plan.rows,
+            b,
+            x,
+            |b| reduce::dot(b, b),
+            parameters,
+            observe,
+        )?;
         let run = match begin {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
@@ -330,7 +356,8 @@ impl KrylovSession {
         let outcome = self.run::<T>(run, parameters);
         if !matches!(outcome, Err(SolverError::Invalid(_))) {
             let from = self.buffers.homes.device_ptr(&stream).0 + home.start as u64;
-            // SAFETY: `home` is as long as `x`, whose values may have any bits; the stream is waited for before `x` is used.
+            // SAFETY: `home` is as long as `x`, whose values may have any bits; the stream is waited for
+            // before `x` is used.
             unsafe { result::memcpy_dtoh_async(x, from, stream.cu_stream()) }.map_err(during("reading x"))?;
             stream.synchronize().map_err(during("reading x"))?;
         }
@@ -363,7 +390,8 @@ impl LinearSession for KrylovSession {
     }
 }
 
-/// Blocks that wait for each other must all be resident: an error that names both numbers where they would not be.
+/// Blocks that wait for each other must all be resident: an error that names both numbers where they would
+/// not be.
 fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -> Result<()> {
     let change = "choose another cache policy, or --backend cpu";
     if layout.space == Space::Cluster {
@@ -375,7 +403,12 @@ fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -
         .map_err(during("asking for the occupancy"))?;
     let resident = a_multiprocessor as usize * plan.device.multiprocessors;
     if resident < layout.blocks {
-        return Err(Error::limit("co-resident blocks of a persistent solver", layout.blocks, resident, change));
+        return Err(Error::limit(
+            "co-resident blocks of a persistent solver",
+            layout.blocks,
+            resident,
+            change,
+        ));
     }
     Ok(())
 }
@@ -383,7 +416,12 @@ fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -
 /// A cluster is started whole or not at all: an error where the device has no place for one of this size.
 fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Result<()> {
     let limit = |clusters: i32| {
-        Error::limit("blocks of a cluster", layout.blocks, format!("{clusters} clusters of that size fit"), change)
+        Error::limit(
+            "blocks of a cluster",
+            layout.blocks,
+            format!("{clusters} clusters of that size fit"),
+            change,
+        )
     };
     if layout.blocks > PORTABLE_CLUSTER {
         let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
@@ -393,7 +431,11 @@ fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Resu
         id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
         pad: [0; 4],
         value: sys::CUlaunchAttributeValue {
-            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: layout.blocks as u32, y: 1, z: 1 },
+            clusterDim: sys::CUlaunchAttributeValue_union__bindgen_ty_1 {
+                x: layout.blocks as u32,
+                y: 1,
+                z: 1,
+            },
         },
     };
     let config = sys::CUlaunchConfig {
@@ -409,10 +451,11 @@ fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Resu
         numAttrs: 1,
     };
     let mut clusters = 0;
-    // SAFETY: configuration and attribute outlive the call, which writes one integer. Clusters are planned only for devices whose
-    // drivers have this function.
-    let status =
-        unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function.cu_function(), &raw const config) };
+    // SAFETY: configuration and attribute outlive the call, which writes one integer. Clusters are planned
+    // only for devices whose drivers have this function.
+    let status = unsafe {
+        sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function.cu_function(), &raw const config)
+    };
     status.result().map_err(during("asking for the occupancy of clusters"))?;
     if clusters < 1 { Err(limit(clusters)) } else { Ok(()) }
 }

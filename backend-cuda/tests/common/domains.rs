@@ -1,21 +1,22 @@
 //! Random problems for long runs, whose results depend on every value of every step.
 //!
-//! A stencil that smooths forgets: after thousands of steps a value that was wrong once leaves no trace. Half the problems
-//! here are lattices of coupled logistic maps (Kaneko, Prog. Theor. Phys. 72, 1984), which are chaotic: the smallest
-//! difference grows until it shows everywhere.
+//! A stencil that smooths forgets: after thousands of steps a value that was wrong once leaves no trace. Half
+//! the problems here are lattices of coupled logistic maps (Kaneko, Prog. Theor. Phys. 72, 1984), which are
+//! chaotic: the smallest difference grows until it shows everywhere.
 
 use std::sync::Arc;
 
 use abide_core::{
-    Array, Boundaries, Boundary, DType, Expr, Problem, Program, Result, Scope, Shape, Start, Stencil, catalogue,
+    Array, Boundaries, Boundary, DType, Expr, Problem, Program, Result, Scope, Shape, Start, Stencil,
+    catalogue,
 };
 use fastrand::Rng;
 
 /// The parameter of the logistic map `u' = GROWTH·u·(1 − u)`; chaotic, and maps 0 to 1 into itself.
 const GROWTH: f64 = 3.9;
 
-/// The part of a weighted mean that is not the cell's own. The map tears neighbours apart by e^½ a step on average; a coupling
-/// that pulls them together by less leaves a lattice chaotic under any boundary.
+/// The part of a weighted mean that is not the cell's own. The map tears neighbours apart by e^½ a step on
+/// average; a coupling that pulls them together by less leaves a lattice chaotic under any boundary.
 const COUPLING: f64 = 0.15;
 
 /// What a stage of a lattice computes.
@@ -45,8 +46,9 @@ impl Lattice {
         let mut offsets = Vec::new();
         if rng.bool() && axes > 1 {
             // A box of radius 1.
-            let each =
-                |number: usize| (0..axes).map(|axis| (number / 3usize.pow(axis as u32) % 3) as i32 - 1).collect();
+            let each = |number: usize| {
+                (0..axes).map(|axis| (number / 3usize.pow(axis as u32) % 3) as i32 - 1).collect()
+            };
             offsets.extend((0..3usize.pow(axes as u32)).map(each));
         } else {
             offsets.push(vec![0; axes]);
@@ -120,14 +122,15 @@ pub fn lattice(rng: &mut Rng, axes: usize) -> Result<Program> {
         0 => Program::new(&Lattice::random(rng, axes, Stage::One)),
         1 => Program::new(&Lattice::random(rng, axes, Stage::Two)),
         _ => {
-            let (mean, map) = (Lattice::random(rng, axes, Stage::Mean), Lattice::random(rng, axes, Stage::Map));
+            let (mean, map) =
+                (Lattice::random(rng, axes, Stage::Mean), Lattice::random(rng, axes, Stage::Map));
             Program::sequence("lattice of two stages", &[&mean, &map])
         }
     }
 }
 
-/// A problem and its initial fields, by number: a lattice, or every other time an entry of the catalogue, on a line of at
-/// most 100 000 cells, a square of 300² or a cube of 40³, often thin along an axis.
+/// A problem and its initial fields, by number: a lattice, or every other time an entry of the catalogue, on
+/// a line of at most 100 000 cells, a square of 300² or a cube of 40³, often thin along an axis.
 pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     let mut rng = Rng::with_seed(seed);
     let axes = [2, 3, 2, 1, 3][number / 2 % 5];
@@ -141,17 +144,25 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     let dtype = [DType::F64, DType::F32][number / 2 % 2];
     let program = Arc::new(program);
     let parameters = program.parameters().iter().map(|p| p.default).collect();
-    let mut problem =
-        Problem { program, shape: Shape::new(&[1])?, dtype, boundaries: Boundaries::all(Boundary::Fixed), parameters };
+    let mut problem = Problem {
+        program,
+        shape: Shape::new(&[1])?,
+        dtype,
+        boundaries: Boundaries::all(Boundary::Fixed),
+        parameters,
+    };
     // A domain thinner than the radius has no periodic or mirrored ghosts: the next one, then.
     loop {
         let extent = |rng: &mut Rng| if rng.u8(0..4) == 0 { rng.usize(1..=12) } else { rng.usize(12..=most) };
         let extents: Vec<usize> = (0..axes).map(|_| extent(&mut rng)).collect();
         problem.shape = Shape::new(&extents)?;
-        problem.boundaries = Boundaries([(); 3].map(|()| match rng.u8(0..3) {
-            0 => [Boundary::Periodic; 2],
-            1 => [Boundary::Fixed; 2],
-            _ => [(); 2].map(|()| [Boundary::Fixed, Boundary::Mirror, Boundary::Constant(0.3)][rng.usize(0..3)]),
+        problem.boundaries = Boundaries([(); 3].map(|()| {
+            match rng.u8(0..3) {
+                0 => [Boundary::Periodic; 2],
+                1 => [Boundary::Fixed; 2],
+                _ => [(); 2]
+                    .map(|()| [Boundary::Fixed, Boundary::Mirror, Boundary::Constant(0.3)][rng.usize(0..3)]),
+            }
         }));
         if problem.check().is_ok() {
             break;

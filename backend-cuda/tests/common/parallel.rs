@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does something with each item on as many threads as there are cores; a panic is passed on. With `ABIDE_PART=k/n`, only with
-/// every n-th item from the k-th on: the compiler takes one kernel at a time in a process, and compiling takes longest.
+/// Does something with each item on as many threads as there are cores; a panic is passed on. With
+/// `ABIDE_PART=k/n`, only with every n-th item from the k-th on: the compiler takes one kernel at a time in a
+/// process, and compiling takes longest.
 pub fn each<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let [first, step] = part();
     let next = AtomicUsize::new(first);

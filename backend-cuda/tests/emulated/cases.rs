@@ -2,7 +2,9 @@
 
 use abide_core::DType;
 use abide_core::plan::krylov::{Configuration, Division, Space};
-use abide_core::solver::{Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions};
+use abide_core::solver::{
+    Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
+};
 use abide_core::sparse::{hpcg, laplacian_2d, trefethen};
 
 use crate::solver::Case;
@@ -37,7 +39,8 @@ pub fn cases() -> Vec<Case> {
     let plane = || -> Matrix { laplacian_2d(23, 19, DType::F64).unwrap().into() };
     let primes = || -> Matrix { trefethen(331, DType::F64).unwrap().into() };
     let cube = || -> Matrix { hpcg(7, 6, 5, DType::F32).unwrap().into() };
-    let case = |name, matrix, options, configuration| Case { name, matrix, options, configuration, shared: None };
+    let case =
+        |name, matrix, options, configuration| Case { name, matrix, options, configuration, shared: None };
     vec![
         // Conjugate gradients: every product, every space, every policy.
         case(
@@ -263,7 +266,8 @@ pub fn cases() -> Vec<Case> {
             options(jacobi, M::BlockJacobi { size: 3 }, SolveCache::Mixed),
             configuration(Space::Block, 1, Division::Stencil),
         ),
-        // Long rows spread over all blocks: every method, product and exchange; one or several of them, in one block or many.
+        // Long rows spread over all blocks: every method, product and exchange; one or several of them, in
+        // one block or many.
         case("spread-cg", arrow(301), options(Method::Cg, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),
         case(
             "spread-cg-split",
@@ -289,7 +293,12 @@ pub fn cases() -> Vec<Case> {
             options(single, M::Chebyshev { degree: 3 }, SolveCache::Mixed),
             spread(2, Division::Split { lanes: 2 }),
         ),
-        case("spread-pipelined", arrow(301), options(pipelined, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),
+        case(
+            "spread-pipelined",
+            arrow(301),
+            options(pipelined, M::Jacobi, SolveCache::Mixed),
+            spread(3, SLICED),
+        ),
         case(
             "spread-pipelined-polynomial",
             long_rows(211, &[3, 70, 71, 72, 140], true, DType::F64),

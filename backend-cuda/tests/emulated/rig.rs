@@ -1,6 +1,8 @@
-//! From a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and the program it makes.
+//! From a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and the
+//! program it makes.
 //!
-//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] say what stands for them.
+//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] say what stands for
+//! them.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -8,8 +10,11 @@ use std::process::{Command, Stdio};
 use abide_core::{Array, DType, Error, Plan, Problem, Result};
 
 /// The files that stand for CUDA.
-const FILES: [(&str, &str); 3] =
-    [("lanes.h", include_str!("lanes.h")), ("cuda.h", include_str!("cuda.h")), ("main.cc", include_str!("main.cc"))];
+const FILES: [(&str, &str); 3] = [
+    ("lanes.h", include_str!("lanes.h")),
+    ("cuda.h", include_str!("cuda.h")),
+    ("main.cc", include_str!("main.cc")),
+];
 
 /// What kernels say to the device alone, and what stands for it here.
 pub type Words = [(&'static str, &'static str)];
@@ -61,13 +66,17 @@ pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<Strin
 /// A kernel's text as C++.
 pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
     let text = replaced(text, words)?;
-    match text.lines().find(|line| line.contains("asm(") || line.contains("asm volatile") || line.contains("__cvta")) {
+    match text
+        .lines()
+        .find(|line| line.contains("asm(") || line.contains("asm volatile") || line.contains("__cvta"))
+    {
         Some(line) => Err(format!("nothing is known to stand for: {}", line.trim())),
         None => Ok(text),
     }
 }
 
-/// The compiler's command: `CXX`, else the first of the usual names that can compile and link C++20 and what the lanes need.
+/// The compiler's command: `CXX`, else the first of the usual names that can compile and link C++20 and what
+/// the lanes need.
 pub fn compiler() -> Result<Vec<String>> {
     let named = std::env::var("CXX").ok().filter(|named| !named.trim().is_empty());
     let names = named.map_or_else(|| vec!["c++".to_owned(), "g++".to_owned()], |name| vec![name]);
@@ -101,7 +110,11 @@ fn try_compiler(command: &[String]) -> std::result::Result<(), String> {
         let _ = input.write_all(probe.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    }
 }
 
 /// A launch of a kernel, compiled: a program in a folder of its own.
@@ -112,8 +125,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps` steps where
-    /// the kernel is persistent and the plan's depth where it streams.
+    /// Compiles the launch of a plan for an architecture from the kernel's text as [`rewritten`], for `steps`
+    /// steps where the kernel is persistent and the plan's depth where it streams.
     pub fn compile(
         compiler: &[String],
         problem: &Problem,
@@ -133,10 +146,11 @@ impl Launch {
             }
             (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
         };
-        // Each stage that writes a field of a persistent kernel swaps its buffers, and each pass of a streaming kernel
-        // those of all fields that change.
+        // Each stage that writes a field of a persistent kernel swaps its buffers, and each pass of a
+        // streaming kernel those of all fields that change.
         let flipped = (0..problem.program.fields().len()).map(|field| {
-            let stages = problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
+            let stages =
+                problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
             let swaps = if persistent { stages * steps } else { u64::from(stages > 0) };
             if swaps % 2 == 1 { "true" } else { "false" }
         });
@@ -155,7 +169,12 @@ impl Launch {
     }
 
     /// The bytes of each field after a launch whose lanes take turns in the order that the seed gives.
-    pub fn run(&self, start: &[Array], parameters: &[f64], seed: usize) -> std::result::Result<Vec<Vec<u8>>, String> {
+    pub fn run(
+        &self,
+        start: &[Array],
+        parameters: &[f64],
+        seed: usize,
+    ) -> std::result::Result<Vec<Vec<u8>>, String> {
         let folder = self.folder.path();
         let fields: Vec<u8> = start.iter().flat_map(|field| field.as_bytes().iter().copied()).collect();
         let parameters: Vec<u8> = match self.dtype {

@@ -32,8 +32,14 @@ const WORDS: &rig::Words = &[
         "unsigned remote;\n    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(remote) : \"r\"(address), \"r\"(rank));",
         "T* const remote = emulated::remote(at, rank);",
     ),
-    (r#"asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");"#, "*remote = value;"),
-    (r#"asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");"#, "*remote = value;"),
+    (
+        r#"asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(remote), "d"(value) : "memory");"#,
+        "*remote = value;",
+    ),
+    (
+        r#"asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");"#,
+        "*remote = value;",
+    ),
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
 
@@ -120,7 +126,10 @@ impl Case {
         let outcome = program.run(1, 0)?;
         let iterations = outcome.history.len().saturating_sub(1);
         if outcome.status != 1 {
-            return Err(format!("status {}, quantity {}, {iterations} iterations", outcome.status, outcome.quantity));
+            return Err(format!(
+                "status {}, quantity {}, {iterations} iterations",
+                outcome.status, outcome.quantity
+            ));
         }
         // The convergence of BiCGStab depends on rounding more than that of the others.
         let slack = if self.options.method.name() == "bicgstab" { 2 + report.iterations / 10 } else { 2 };
@@ -137,7 +146,11 @@ impl Case {
         let norm = |x: &[f64]| reduce::dot(x, x).sqrt();
         let difference: Vec<f64> = outcome.x.iter().zip(&expected).map(|(a, b)| a - b).collect();
         if norm(&difference) > 2e3 * parameters.relative * norm(&expected) {
-            return Err(format!("a solution that differs by {:e} of {:e}", norm(&difference), norm(&expected)));
+            return Err(format!(
+                "a solution that differs by {:e} of {:e}",
+                norm(&difference),
+                norm(&expected)
+            ));
         }
         for (seed, chunk) in [(2, 0), (3, 9)] {
             if program.run(seed, chunk)? != outcome {
@@ -153,7 +166,12 @@ impl Case {
             "{}: {iterations} iterations ({} by the reference), {kept} of {all} entries kept, {:?}, {:.1} s",
             self.name,
             report.iterations,
-            program.layout.vectors.iter().map(|(vector, home)| format!("{vector:?}/{home:?}")).collect::<Vec<_>>(),
+            program
+                .layout
+                .vectors
+                .iter()
+                .map(|(vector, home)| format!("{vector:?}/{home:?}"))
+                .collect::<Vec<_>>(),
             begun.elapsed().as_secs_f64()
         );
         Ok(())
@@ -161,7 +179,8 @@ impl Case {
 }
 
 impl Case {
-    /// Whether the kernel without some of its words is found to be wrong: it fails, or has other bits in some order of the lanes.
+    /// Whether the kernel without some of its words is found to be wrong: it fails, or has other bits in some
+    /// order of the lanes.
     pub fn misses(&self, compiler: &[String], change: (&str, &str)) -> Result<(), String> {
         let right = self.compile(compiler, &[])?.run(1, 0)?;
         let program = self.compile(compiler, &[change])?;
@@ -227,12 +246,17 @@ impl End {
         let history = ended.as_ref().map_or_else(SolverError::history, |report| &report.history);
         let program = self.compile(compiler)?;
         let outcome = program.run(1, 0)?;
-        let named = usize::try_from(outcome.quantity).ok().and_then(|number| cuda::QUANTITIES.get(number)).copied();
+        let named =
+            usize::try_from(outcome.quantity).ok().and_then(|number| cuda::QUANTITIES.get(number)).copied();
         if outcome.status != status || (quantity.is_some() && named != quantity) {
-            return Err(format!("status {}, {named:?}; the reference has {status}, {quantity:?}", outcome.status));
+            return Err(format!(
+                "status {}, {named:?}; the reference has {status}, {quantity:?}",
+                outcome.status
+            ));
         }
         let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * history[0] || a.to_bits() == b.to_bits();
-        let alike = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_near(*a, *b));
+        let alike =
+            |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_near(*a, *b));
         if !alike(&outcome.history, history) {
             return Err(format!("history {:?}, the reference's is {history:?}", outcome.history));
         }
@@ -255,17 +279,22 @@ impl End {
         let mut product = vec![0.0; outcome.x.len()];
         operator.apply(&outcome.x, &mut product);
         let rest: Vec<f64> = self.right.to_f64().iter().zip(&product).map(|(b, ax)| b - ax).collect();
-        let (norm, told) = (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
+        let (norm, told) =
+            (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
         if outcome.status != 0 || outcome.history.len() != iterations || (norm - told).abs() > 1e-9 * told {
             let length = outcome.history.len();
-            return Err(format!("status {}, {length} residuals, {norm:e} where {told:e} is told", outcome.status));
+            return Err(format!(
+                "status {}, {length} residuals, {norm:e} where {told:e} is told",
+                outcome.status
+            ));
         }
         Ok(())
     }
 }
 
 impl Program {
-    /// Compiles the kernel of a layout, with some words replaced; of a batch of so many systems where they are told.
+    /// Compiles the kernel of a layout, with some words replaced; of a batch of so many systems where they
+    /// are told.
     fn compile(
         compiler: &[String],
         matrix: &Matrix,
@@ -274,7 +303,8 @@ impl Program {
         systems: Option<usize>,
         changes: &[(&str, &str)],
     ) -> Result<Program, String> {
-        let text = cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
+        let text =
+            cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
         let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
@@ -283,12 +313,30 @@ impl Program {
         let blocks = systems.unwrap_or(layout.blocks);
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).current_dir(folder.path());
-        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch", "-DARCHITECTURE=900"]);
-        command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
+        command.args([
+            "-std=c++20",
+            "-O1",
+            "-ffp-contract=off",
+            "-w",
+            "main.cc",
+            "-o",
+            "launch",
+            "-DARCHITECTURE=900",
+        ]);
+        command
+            .arg(format!("-DBLOCKS_LAUNCHED={blocks}"))
+            .arg(format!("-DTHREADS_LAUNCHED={}", layout.threads));
         command.arg(format!("-DSHARED_BYTES={}", layout.regions.total));
         succeeds(&mut command)?;
         let (rows, dtype) = (matrix.rows(), matrix.dtype());
-        Ok(Program { folder, layout, rows, stride: rows.next_multiple_of(64), dtype, systems: systems.unwrap_or(1) })
+        Ok(Program {
+            folder,
+            layout,
+            rows,
+            stride: rows.next_multiple_of(64),
+            dtype,
+            systems: systems.unwrap_or(1),
+        })
     }
 
     fn x(&self) -> usize {
@@ -304,7 +352,8 @@ impl Program {
     ) -> Result<(), String> {
         let (real, vectors) = (self.dtype.bytes(), self.layout.vectors.len());
         let vector = self.stride * real;
-        let (mut values, mut inverse, mut homes, mut rights, mut thresholds) = (vec![], vec![], vec![], vec![], vec![]);
+        let (mut values, mut inverse, mut homes, mut rights, mut thresholds) =
+            (vec![], vec![], vec![], vec![], vec![]);
         let mut last = None;
         for (matrix, right) in systems {
             let image = Image::new(matrix, options, &self.layout).map_err(|error| error.to_string())?;
@@ -345,7 +394,8 @@ impl Program {
             bytes.extend((array.len() as u64).to_ne_bytes());
             bytes.extend_from_slice(array);
         }
-        let strides = [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride];
+        let strides =
+            [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride];
         let rooms = [self.layout.partials(), self.layout.basis(), self.layout.triangle()];
         for number in strides.into_iter().chain(rooms) {
             bytes.extend((number as u64).to_ne_bytes());
@@ -376,8 +426,9 @@ impl Program {
         let numbers = [seed, chunk, launches].map(|number| number.to_string());
         succeeds(Command::new(folder.join("launch")).arg(folder).args(numbers))?;
         let read = |name: &str| std::fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
-        let doubles =
-            |bytes: &[u8]| bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>();
+        let doubles = |bytes: &[u8]| {
+            bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect::<Vec<f64>>()
+        };
         let (homes, states, histories) = (read("homes")?, read("state")?, read("history")?);
         let parts = |bytes: &[u8]| bytes.len() / self.systems;
         let mut all = Vec::new();
@@ -387,10 +438,14 @@ impl Program {
             let real = self.dtype.bytes();
             let x = &homes[self.x() * self.stride * real..][..self.rows * real];
             let x = match self.dtype {
-                DType::F32 => x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect(),
+                DType::F32 => {
+                    x.as_chunks::<4>().0.iter().map(|b| f64::from(f32::from_ne_bytes(*b))).collect()
+                }
                 DType::F64 => doubles(x),
             };
-            let word = |at: usize| state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b));
+            let word = |at: usize| {
+                state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b))
+            };
             let true_residual = doubles(&state).get(8).copied().unwrap_or(f64::NAN).sqrt();
             let history = doubles(&history[..8 * word(88).max(0) as usize]);
             all.push(Outcome { x, history, true_residual, status: word(96), quantity: word(100) });
@@ -399,14 +454,16 @@ impl Program {
     }
 }
 
-/// Solves systems in one batch, and holds each to the bits that it has alone, in several orders of the lanes and cuts.
+/// Solves systems in one batch, and holds each to the bits that it has alone, in several orders of the lanes
+/// and cuts.
 pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOptions) -> Result<(), String> {
     let device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
     let plan = abide_cuda::plan_batch(&matrices[0], &device, options).map_err(|error| error.to_string())?;
     let layout = plan.krylov().cloned().ok_or("no layout")?;
     let parameters = Parameters { relative: 1e-9, ..Parameters::default() };
-    let right =
-        |number: usize| Array::from_fn(DType::F64, matrices[0].rows(), |i| ((i * 7 + number) % 11) as f64 - 4.0);
+    let right = |number: usize| {
+        Array::from_fn(DType::F64, matrices[0].rows(), |i| ((i * 7 + number) % 11) as f64 - 4.0)
+    };
     let mut alone = Vec::new();
     for (number, matrix) in matrices.iter().enumerate() {
         let program = Program::compile(compiler, matrix, options, layout.clone(), None, &[])?;
@@ -417,7 +474,8 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
         return Err("a system does not converge alone".to_owned());
     }
     let program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;
-    let systems: Vec<(&Matrix, Array)> = matrices.iter().enumerate().map(|(n, matrix)| (matrix, right(n))).collect();
+    let systems: Vec<(&Matrix, Array)> =
+        matrices.iter().enumerate().map(|(n, matrix)| (matrix, right(n))).collect();
     program.write(&systems, options, &parameters)?;
     for (seed, chunk) in [(1, 0), (2, 5)] {
         if program.run_all(seed, chunk)? != alone {
@@ -432,8 +490,8 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
     Ok(())
 }
 
-/// Does something with each case, two at once: each takes a compiler, or a processor. What is wrong with any is a failure that
-/// names all.
+/// Does something with each case, two at once: each takes a compiler, or a processor. What is wrong with any
+/// is a failure that names all.
 pub fn all<T: Sync>(cases: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let turns = || {

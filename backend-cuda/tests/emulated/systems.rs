@@ -31,8 +31,8 @@ pub fn arrow(rows: usize) -> Matrix {
     entries.into_csr().unwrap().into()
 }
 
-/// A diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns, every second one only among the
-/// first third; symmetric where `mirrored`.
+/// A diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns, every
+/// second one only among the first third; symmetric where `mirrored`.
 pub fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> Matrix {
     let mut entries = Triplets::new(rows, rows).unwrap();
     let mut diagonal: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 5) as f64).collect();
@@ -80,7 +80,8 @@ pub fn wind(extents: [usize; 2], dtype: DType) -> Matrix {
     Matrix::from(entries.into_csr().unwrap()).cast(dtype).unwrap()
 }
 
-/// A random symmetric diagonally dominant matrix with a dense row and column, whose diagonal is as uneven as the other rows' sums.
+/// A random symmetric diagonally dominant matrix with a dense row and column, whose diagonal is as uneven as
+/// the other rows' sums.
 pub fn hub(rows: usize, dtype: DType) -> Matrix {
     let mut random = fastrand::Rng::with_seed(11);
     let mut entries = Triplets::new(rows, rows).unwrap();

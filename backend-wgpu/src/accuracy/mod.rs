@@ -1,10 +1,11 @@
 //! How far a step may differ from the reference: a bound derived from the formula, not from experience.
 //!
-//! WGSL promises less than IEEE 754. Its `fma` may round twice, a driver may fuse a multiplication into an addition, and
-//! division, root and the elementary functions have error bounds instead of correct rounding. This walks a program's
-//! formulas with intervals of the values and bounds of the difference between the reference's value and any that
-//! WGSL allows. Assumed, as holds for all drivers known: `+ - *` round to nearest, and sums are not reassociated.
-//! Numbers below the smallest normal one may be flushed to zero, which this leaves out.
+//! WGSL promises less than IEEE 754. Its `fma` may round twice, a driver may fuse a multiplication into an
+//! addition, and division, root and the elementary functions have error bounds instead of correct rounding.
+//! This walks a program's formulas with intervals of the values and bounds of the difference between the
+//! reference's value and any that WGSL allows. Assumed, as holds for all drivers known: `+ - *` round to
+//! nearest, and sums are not reassociated. Numbers below the smallest normal one may be flushed to zero,
+//! which this leaves out.
 
 mod interval;
 
@@ -13,23 +14,24 @@ use abide_core::{DType, Problem, Program};
 
 use interval::Interval;
 
-/// The most units in the last place, taken at the largest magnitude among the fields' old and new values, by which one
-/// step from the same old values differs from the reference.
+/// The most units in the last place, taken at the largest magnitude among the fields' old and new values, by
+/// which one step from the same old values differs from the reference.
 ///
-/// For the program's default parameters, fields of magnitude 1 and coordinates below 1024; where those differ and the
-/// program is not linear, ask [`ulp_bound_per_step_of`]. Infinite where WGSL states no bound: a comparison of rounded
-/// values may fall either way, a divisor's interval may contain 0, or `sin` and `cos` may leave −π…π.
+/// For the program's default parameters, fields of magnitude 1 and coordinates below 1024; where those differ
+/// and the program is not linear, ask [`ulp_bound_per_step_of`]. Infinite where WGSL states no bound: a
+/// comparison of rounded values may fall either way, a divisor's interval may contain 0, or `sin` and `cos`
+/// may leave −π…π.
 ///
 /// Over many steps the differences add up, and change with the program as any disturbance does: where a step
-/// magnifies none (as the catalogue's linear stencils, whose weights are positive and sum to at most 1), `n` steps are
-/// within `n` times the bound.
+/// magnifies none (as the catalogue's linear stencils, whose weights are positive and sum to at most 1), `n`
+/// steps are within `n` times the bound.
 pub fn ulp_bound_per_step(program: &Program) -> f64 {
     let parameters: Vec<f64> = program.parameters().iter().map(|parameter| parameter.default).collect();
     bound(program, &parameters, [1023.0; 3], 1.0)
 }
 
-/// [`ulp_bound_per_step`] for a problem's own parameters and extents, and fields (boundary constants included) whose
-/// largest magnitude is `magnitude`.
+/// [`ulp_bound_per_step`] for a problem's own parameters and extents, and fields (boundary constants
+/// included) whose largest magnitude is `magnitude`.
 pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
     let farthest = problem.shape.padded().map(|extent| extent as f64 - 1.0);
     bound(&problem.program, &problem.parameters, farthest, magnitude)
@@ -44,16 +46,18 @@ fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f
         for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
             let new = new[output as usize];
             // Cells at a fixed side keep their old values.
-            fields[field] =
-                Value { range: fields[field].range.hull(new.range), error: fields[field].error.max(new.error) };
+            fields[field] = Value {
+                range: fields[field].range.hull(new.range),
+                error: fields[field].error.max(new.error),
+            };
         }
     }
     let worst = fields.iter().map(|field| field.error).fold(0.0, f64::max);
     if worst == 0.0 { 0.0 } else { worst / magnitude }
 }
 
-/// What a node's value may be, and by how much two correct implementations may differ in it, in units of the type's
-/// epsilon.
+/// What a node's value may be, and by how much two correct implementations may differ in it, in units of the
+/// type's epsilon.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     range: Interval,
@@ -65,8 +69,8 @@ impl Value {
         Value { range, error: 0.0 }
     }
 
-    /// An operator that rounds correctly: same operands, same value; operands that differ also land on different
-    /// neighbours.
+    /// An operator that rounds correctly: same operands, same value; operands that differ also land on
+    /// different neighbours.
     fn rounded(range: Interval, error: f64) -> Value {
         Value { range, error: if error > 0.0 { error + range.magnitude() } else { 0.0 } }
     }
@@ -103,7 +107,10 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
             Node::Coord(axis) => {
                 let high = farthest[axis as usize];
                 // Beyond 2²⁴ not every index is a number of f32.
-                Value { range: Interval { low: 0.0, high }, error: if high > 16_777_216.0 { high } else { 0.0 } }
+                Value {
+                    range: Interval { low: 0.0, high },
+                    error: if high > 16_777_216.0 { high } else { 0.0 },
+                }
             }
             Node::Unary(op, a) => unary(op, at(a)),
             Node::Binary(op, a, b) => {
@@ -128,13 +135,15 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
     values
 }
 
-/// Error bounds of section 15.7.4 of the WGSL specification, the reference's own half unit added. 2⁻¹¹ and 2⁻²¹ are in
-/// units of the epsilon of f32, the only type that has those functions.
+/// Error bounds of section 15.7.4 of the WGSL specification, the reference's own half unit added. 2⁻¹¹ and
+/// 2⁻²¹ are in units of the epsilon of f32, the only type that has those functions.
 fn unary(op: Unary, x: Value) -> Value {
     let Interval { low, high } = x.range;
     let most = x.range.magnitude();
-    let inexact =
-        |range: Interval, brought: f64, own: f64| Value { range, error: brought + own + 0.5 * range.magnitude() };
+    let inexact = |range: Interval, brought: f64, own: f64| Value {
+        range,
+        error: brought + own + 0.5 * range.magnitude(),
+    };
     match op {
         Unary::Neg => Value { range: -x.range, error: x.error },
         Unary::Abs => Value { range: x.range.abs(), error: x.error },
@@ -143,7 +152,9 @@ fn unary(op: Unary, x: Value) -> Value {
             // One over an inverse root of two units, divided within two and a half.
             inexact(range, scaled(x.error, 0.5 / range.low), 4.5 * range.high)
         }
-        Unary::Floor => Value { range: Interval { low: low.floor(), high: high.floor() }, error: jumping(x.error) },
+        Unary::Floor => {
+            Value { range: Interval { low: low.floor(), high: high.floor() }, error: jumping(x.error) }
+        }
         Unary::Exp => {
             let range = Interval { low: low.exp(), high: high.exp() };
             inexact(range, scaled(x.error, range.high), (3.0 + 2.0 * most) * range.high)
@@ -157,9 +168,11 @@ fn unary(op: Unary, x: Value) -> Value {
             inexact(Interval::around_zero(1.0), x.error, own)
         }
         // sinh over cosh, each of exponentials that matter up to 10.
-        Unary::Tanh => {
-            inexact(Interval { low: low.tanh(), high: high.tanh() }, x.error, 2.0 * (3.0 + 2.0 * most.min(10.0)) + 3.5)
-        }
+        Unary::Tanh => inexact(
+            Interval { low: low.tanh(), high: high.tanh() },
+            x.error,
+            2.0 * (3.0 + 2.0 * most.min(10.0)) + 3.5,
+        ),
     }
 }
 
@@ -184,11 +197,14 @@ fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
         | Binary::Greater
         | Binary::GreaterEqual
         | Binary::Equal
-        | Binary::NotEqual => Value { range: Interval { low: 0.0, high: 1.0 }, error: jumping(x.error + y.error) },
+        | Binary::NotEqual => {
+            Value { range: Interval { low: 0.0, high: 1.0 }, error: jumping(x.error + y.error) }
+        }
     }
 }
 
-/// `exp2(y · log2(x))`: two steps whose errors the exponential magnifies; nothing is known of bases that reach 0.
+/// `exp2(y · log2(x))`: two steps whose errors the exponential magnifies; nothing is known of bases that
+/// reach 0.
 fn power(x: Value, y: Value) -> Value {
     if x.range.low <= 0.0 {
         return Value { range: Interval::around_zero(f64::INFINITY), error: f64::INFINITY };
@@ -226,7 +242,8 @@ mod tests {
         assert_eq!(of("life", 2), 0.0, "whole numbers add up exactly");
     }
 
-    /// By hand: each fused product may be rounded by itself (half a unit of it) and the sum after it once more.
+    /// By hand: each fused product may be rounded by itself (half a unit of it) and the sum after it once
+    /// more.
     #[test]
     fn a_linear_stencil_by_hand() {
         let stencil = LinearStencil::new("three", &[([-1], 0.5), ([0], 0.25), ([1], 0.125)]).unwrap();
@@ -234,7 +251,8 @@ mod tests {
         let second = 0.5 * 0.5 + 0.5 * 0.25 + 0.75;
         let third = second + 0.5 * 0.125 + 0.875;
         assert_eq!(ulp_bound_per_step(&program), third);
-        let problem = Problem::new(program.into(), abide_core::Shape::new(&[9]).unwrap(), DType::F32).unwrap();
+        let problem =
+            Problem::new(program.into(), abide_core::Shape::new(&[9]).unwrap(), DType::F32).unwrap();
         assert_eq!(ulp_bound_per_step_of(&problem, 1000.0), third, "a linear stencil's bound has no scale");
     }
 
@@ -263,10 +281,13 @@ mod tests {
         assert!(bound(|s| s.set("u", s.field("u").here().sin())).is_finite());
         // A comparison of products and sums may fall either way; one of old values may not.
         assert_eq!(
-            bound(|s| s.set("u", (s.field("u").here() * 0.3 + s.field("u").along(0, 1)).gt(0.1).select(1.0, 0.0))),
+            bound(|s| s
+                .set("u", (s.field("u").here() * 0.3 + s.field("u").along(0, 1)).gt(0.1).select(1.0, 0.0))),
             f64::INFINITY
         );
         assert_eq!(bound(|s| s.set("u", s.field("u").here().gt(0.1).select(1.0, 0.0))), 0.0);
-        assert!(bound(|s| s.set("u", (2.0 + s.field("u").here()).pow(1.5).log().exp().sqrt().tanh())).is_finite());
+        assert!(
+            bound(|s| s.set("u", (2.0 + s.field("u").here()).pow(1.5).log().exp().sqrt().tanh())).is_finite()
+        );
     }
 }

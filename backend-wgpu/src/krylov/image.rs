@@ -5,14 +5,14 @@ use std::sync::Arc;
 use abide_core::plan::Dispatches;
 use abide_core::plan::krylov::applied;
 use abide_core::solver::{
-    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions, SolverError,
-    polynomial_bounds, polynomial_factors,
+    BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
+    SolverError, polynomial_bounds, polynomial_factors,
 };
 use abide_core::sparse::Csr;
 use abide_core::{Array, Error, Real, Result};
 
-/// Pairs of Chebyshev iteration's factors that are computed before: they tend to a limit, which so many come near to with any
-/// matrix that the iteration is worth trying on.
+/// Pairs of Chebyshev iteration's factors that are computed before: they tend to a limit, which so many come
+/// near to with any matrix that the iteration is worth trying on.
 const FACTORS: usize = 4096;
 
 /// What is loaded once a session.
@@ -25,7 +25,8 @@ pub(super) struct Image {
     pub inverses: Array,
     /// Rows of such a block.
     pub size: usize,
-    /// The polynomial preconditioner's factors, of the old direction and of the residual, for each of its steps.
+    /// The polynomial preconditioner's factors, of the old direction and of the residual, for each of its
+    /// steps.
     pub steps: Vec<[f64; 2]>,
     /// Chebyshev iteration's factors: old direction, residual.
     pub factors: Array,
@@ -35,7 +36,11 @@ pub(super) struct Image {
 
 impl Image {
     /// Estimates eigenvalues, inverts blocks, lists long rows.
-    pub fn new<T: Real>(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches) -> Result<Image, SolverError> {
+    pub fn new<T: Real>(
+        matrix: &Matrix,
+        options: &SolveOptions,
+        layout: &Dispatches,
+    ) -> Result<Image, SolverError> {
         let operator = matrix.operator::<T>()?;
         let none = || T::into_array(Vec::new());
         let mut image = Image {
@@ -85,7 +90,9 @@ impl Image {
     ) -> Result<(), SolverError> {
         match applied(options) {
             Preconditioning::None => {}
-            Preconditioning::Jacobi => self.inverse = T::into_array(Diagonal::new(operator)?.inverse().to_vec()),
+            Preconditioning::Jacobi => {
+                self.inverse = T::into_array(Diagonal::new(operator)?.inverse().to_vec())
+            }
             Preconditioning::BlockJacobi { size } => {
                 let blocks = BlockDiagonal::new(operator, size)?;
                 self.size = blocks.size();
@@ -93,7 +100,8 @@ impl Image {
             }
             Preconditioning::Chebyshev { degree } => {
                 let (scale, bounds) = polynomial_bounds(&Serial, operator)?;
-                let inverse = scale.map_or_else(|| vec![T::ONE; operator.rows()], |scale| scale.inverse().to_vec());
+                let inverse =
+                    scale.map_or_else(|| vec![T::ONE; operator.rows()], |scale| scale.inverse().to_vec());
                 self.inverse = T::into_array(inverse);
                 let factors = polynomial_factors(bounds, degree);
                 let (first, later) = factors.split_at(1);
@@ -126,7 +134,8 @@ fn padded<T: Real>(blocks: &BlockDiagonal<T>, rows: usize) -> Vec<T> {
 fn offsets(stored: &Csr, layout: &Dispatches) -> Result<Vec<u32>> {
     let narrow = |value: usize| {
         let change = "choose --backend cpu";
-        u32::try_from(value).map_err(|_| Error::limit("numbers of a solver's layout", value, u32::MAX, change))
+        u32::try_from(value)
+            .map_err(|_| Error::limit("numbers of a solver's layout", value, u32::MAX, change))
     };
     let rows = stored.rows();
     let mut all = (0..rows).map(|row| narrow(stored.range(row).start)).collect::<Result<Vec<u32>>>()?;
@@ -163,8 +172,14 @@ mod tests {
             (0..entries).for_each(|k| triplets.push(row, (row + k) % 10, 1.0).unwrap());
         }
         let stored = triplets.into_csr().unwrap();
-        let mut layout =
-            Dispatches { threads: 8, groups: 2, product_groups: 3, lanes: 2, longest: Some(4), an_iteration: 5 };
+        let mut layout = Dispatches {
+            threads: 8,
+            groups: 2,
+            product_groups: 3,
+            lanes: 2,
+            longest: Some(4),
+            an_iteration: 5,
+        };
         let all = offsets(&stored, &layout).unwrap();
         assert_eq!(all[..11], [0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 18]);
         // Rows 0 to 3, 4 to 7, 8 and 9; then the end, and the rows.

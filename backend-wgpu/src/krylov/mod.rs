@@ -1,8 +1,9 @@
-//! Linear solvers: a few dispatches per iteration, many iterations per submission, the stopping tests on the device.
+//! Linear solvers: a few dispatches per iteration, many iterations per submission, the stopping tests on the
+//! device.
 //!
-//! A session makes the preconditioner (`image`), compiles the method's phases (`modules`), allocates and binds (`system`), and submits
-//! iterations (`session`). State and history come back with each submission, and pass through the tests of
-//! [`abide_core::solver::Run`] here (`outcome`).
+//! A session makes the preconditioner (`image`), compiles the method's phases (`modules`), allocates and
+//! binds (`system`), and submits iterations (`session`). State and history come back with each submission,
+//! and pass through the tests of [`abide_core::solver::Run`] here (`outcome`).
 
 mod image;
 mod modules;

@@ -56,10 +56,11 @@ async fn compile(gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
     let compiled = gpu.checked("compiling", || {
         let label = Some("solver");
         let source = wgpu::ShaderSource::Wgsl(text.into());
-        // SAFETY: phases check their own accesses. Rows are compared with the number of rows, which every vector has; columns of a
-        // stored matrix are below it, as `Csr` guarantees, and offsets and lists are made for it by `Image`; taps are clamped to
-        // the domain (`source` in domain.wgsl); shares of sums and the history are counted within their constants. Loops count up
-        // to numbers of these buffers; divisors of integers are constants or sizes above zero.
+        // SAFETY: phases check their own accesses. Rows are compared with the number of rows, which every
+        // vector has; columns of a stored matrix are below it, as `Csr` guarantees, and offsets and lists are
+        // made for it by `Image`; taps are clamped to the domain (`source` in domain.wgsl); shares of sums
+        // and the history are counted within their constants. Loops count up to numbers of these buffers;
+        // divisors of integers are constants or sizes above zero.
         let module = unsafe {
             let descriptor = wgpu::ShaderModuleDescriptor { label, source };
             gpu.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
@@ -83,13 +84,15 @@ fn pipeline(gpu: &Gpu, module: &wgpu::ShaderModule, phase: &Phase) -> Compiled {
     };
     let storage = |is_written: bool| wgpu::BufferBindingType::Storage { read_only: !is_written };
     let fixed = phase.fixed.iter().map(|fixed| {
-        let ty = if fixed.is_uniform() { wgpu::BufferBindingType::Uniform } else { storage(fixed.is_written()) };
+        let ty =
+            if fixed.is_uniform() { wgpu::BufferBindingType::Uniform } else { storage(fixed.is_written()) };
         entry(fixed.binding(), ty)
     });
     let vectors = phase.uses.iter().map(|used| entry(used.role.binding(), storage(used.role.is_written())));
     let entries: Vec<_> = fixed.chain(vectors).collect();
     let label = Some(phase.entry);
-    let layout = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
+    let layout =
+        gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
     let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label,
         layout: Some(&gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

@@ -28,7 +28,8 @@ pub(super) fn state_bytes(dtype: DType) -> usize {
 /// The state before the first phase: nothing but an infinite least residual.
 pub(super) fn fresh(dtype: DType) -> Vec<u8> {
     let mut bytes = vec![0; 4 * STATE_WORDS];
-    let numbers = Array::from_fn(dtype, STATE_NUMBERS, |number| if number == 2 { f64::INFINITY } else { 0.0 });
+    let numbers =
+        Array::from_fn(dtype, STATE_NUMBERS, |number| if number == 2 { f64::INFINITY } else { 0.0 });
     bytes.extend_from_slice(numbers.as_bytes());
     bytes
 }
@@ -59,12 +60,22 @@ impl State {
     }
 
     /// The entries from `known` of the history on, of which the device keeps the last.
-    pub fn entries<'a>(&self, dtype: DType, ring: &'a [u8], known: u32) -> impl Iterator<Item = f64> + use<'a> {
+    pub fn entries<'a>(
+        &self,
+        dtype: DType,
+        ring: &'a [u8],
+        known: u32,
+    ) -> impl Iterator<Item = f64> + use<'a> {
         (known..self.length).filter_map(move |k| number(dtype, ring, k as usize % RING))
     }
 
-    /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has converged.
-    pub fn told<T: Real>(&self, run: &mut Run<'_>, residuals: &[f64]) -> Result<ControlFlow<()>, SolverError> {
+    /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has
+    /// converged.
+    pub fn told<T: Real>(
+        &self,
+        run: &mut Run<'_>,
+        residuals: &[f64],
+    ) -> Result<ControlFlow<()>, SolverError> {
         // GMRES goes on from a residual that is small enough by the recurrence alone.
         let mut is_small = false;
         for &residual in residuals {
@@ -77,24 +88,28 @@ impl State {
             Status::Converged if is_small => Ok(ControlFlow::Break(())),
             Status::Stagnant => Err(run.stagnation()),
             Status::NotFinite => Err(run.not_finite(quantity)),
-            Status::NotPositive => Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation())),
+            Status::NotPositive => {
+                Err(run.positive(quantity, value).err().unwrap_or_else(|| run.stagnation()))
+            }
             Status::Vanished => Err(run.breakdown(quantity, value)),
-            // The history is the same here and there, and so are the tests; what is suspected was looked into.
+            // The history is the same here and there, and so are the tests; what is suspected was looked
+            // into.
             Status::Converged
             | Status::Ended
             | Status::Suspect
             | Status::Restart
             | Status::Confirm
             | Status::Closing => {
-                let message = format!("the device ended the run ({:?}) where the host would not", self.status);
+                let message =
+                    format!("the device ended the run ({:?}) where the host would not", self.status);
                 Err(Error::device(NAME, "running a solver", message).into())
             }
         }
     }
 }
 
-/// The largest number of a type that is at most `threshold`: what the device compares norms with, so that it decides as the
-/// host does.
+/// The largest number of a type that is at most `threshold`: what the device compares norms with, so that it
+/// decides as the host does.
 pub(super) fn norm_limit(dtype: DType, threshold: f64) -> f64 {
     match dtype {
         DType::F32 => {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError, reduce,
-    vectors_of,
+    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
+    reduce, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{RING, Script, Status, module, script};
@@ -21,11 +21,12 @@ use crate::NAME;
 use crate::blocking::block_on;
 use crate::gpu::{Gpu, Submission};
 
-/// What a submission should take, in seconds: the observer and a limit on time wait as long, and so does a desktop.
+/// What a submission should take, in seconds: the observer and a limit on time wait as long, and so does a
+/// desktop.
 const TARGET: f64 = 0.06;
 
-/// Iterations of the first submission; each later one has twice as many at most, so that no more are recorded in vain than
-/// were done.
+/// Iterations of the first submission; each later one has twice as many at most, so that no more are recorded
+/// in vain than were done.
 const FIRST: usize = 16;
 
 /// Dispatches of a submission at most: the host records each.
@@ -92,7 +93,8 @@ impl KrylovSession {
         Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, cycle, readable })
     }
 
-    /// Records and submits the turns after the first `done`, and asks for state and history as they leave them.
+    /// Records and submits the turns after the first `done`, and asks for state and history as they leave
+    /// them.
     async fn submit(&self, done: usize, turns: usize, place: usize) -> Result<Sent> {
         let (gpu, steps, readable) = (&self.gpu, &self.system.steps, &self.readable[place]);
         let begun = Instant::now();
@@ -150,8 +152,13 @@ impl KrylovSession {
         read
     }
 
-    /// The loop of submissions, from loaded vectors to the end of the run. What is still under way is left in `running`.
-    async fn run<T: Real>(&self, mut run: Run<'_>, running: &mut VecDeque<Sent>) -> Result<Report, SolverError> {
+    /// The loop of submissions, from loaded vectors to the end of the run. What is still under way is left in
+    /// `running`.
+    async fn run<T: Real>(
+        &self,
+        mut run: Run<'_>,
+        running: &mut VecDeque<Sent>,
+    ) -> Result<Report, SolverError> {
         let most = DISPATCHES / self.system.steps.turn.len().max(1);
         // Beside an entry for each iteration, the first residual's.
         let most = most.clamp(1, RING - 1);
@@ -160,7 +167,8 @@ impl KrylovSession {
         let started = Instant::now();
         let mut done = started;
         loop {
-            // Once submissions are long, two are under way at a time, so that the device need not wait for the host.
+            // Once submissions are long, two are under way at a time, so that the device need not wait for
+            // the host.
             while running.len() < ahead {
                 running.push_back(self.submit(recorded, turns, place).await?);
                 recorded += turns;
@@ -201,7 +209,11 @@ impl KrylovSession {
         };
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let limit = |threshold: f64| {
-            if self.cycle > 0 { norm_limit(self.dtype, threshold) } else { square_limit(self.dtype, threshold) }
+            if self.cycle > 0 {
+                norm_limit(self.dtype, threshold)
+            } else {
+                square_limit(self.dtype, threshold)
+            }
         };
         let task = Task {
             rows: narrow(rows),

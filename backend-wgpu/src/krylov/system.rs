@@ -5,7 +5,8 @@ use abide_core::plan::krylov::Vector;
 use abide_core::solver::Matrix;
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
-    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work, triangle_numbers,
+    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,
+    triangle_numbers,
 };
 
 use super::image::Image;
@@ -129,7 +130,8 @@ impl System {
 
     fn bound(&self, gpu: &Gpu, phase: &Phase, entries: &Entries, calls: &Calls) -> Result<Step> {
         let missing = |what: String| Error::invalid(what, "it was not made", "open the system anew");
-        let compiled = entries.get(phase.entry).ok_or_else(|| missing(format!("phase {} of a solver", phase.entry)))?;
+        let compiled =
+            entries.get(phase.entry).ok_or_else(|| missing(format!("phase {} of a solver", phase.entry)))?;
         let mut bindings = Vec::with_capacity(phase.fixed.len() + phase.uses.len());
         for &part in &phase.fixed {
             let buffer = self.fixed(part).ok_or_else(|| missing(format!("buffer {part:?} of a solver")))?;
@@ -144,7 +146,8 @@ impl System {
             bindings.push(wgpu::BindGroupEntry { binding: part.binding(), resource });
         }
         for used in &phase.uses {
-            let buffer = self.vector(used.vector).ok_or_else(|| missing(format!("vector {:?}", used.vector)))?;
+            let buffer =
+                self.vector(used.vector).ok_or_else(|| missing(format!("vector {:?}", used.vector)))?;
             let resource = buffer.as_entire_binding();
             bindings.push(wgpu::BindGroupEntry { binding: used.role.binding(), resource });
         }
@@ -197,8 +200,16 @@ impl System {
     pub async fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task) -> Result<()> {
         let numbers = Array::from_fn(self.dtype, TASK_NUMBERS, |k| [task.limit, task.near, task.weight][k]);
         let (groups, product_groups) = (self.layout.groups as u32, self.layout.product_groups as u32);
-        let words =
-            [task.rows, groups, product_groups, task.size, task.most, task.patience, task.factors, task.restart];
+        let words = [
+            task.rows,
+            groups,
+            product_groups,
+            task.size,
+            task.most,
+            task.patience,
+            task.factors,
+            task.restart,
+        ];
         let bytes = [bytemuck::cast_slice::<u32, u8>(&words), numbers.as_bytes()].concat();
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [
@@ -220,7 +231,8 @@ impl System {
         for (number, part) in x.chunks_mut(CHUNK / self.dtype.bytes()).enumerate() {
             let bytes = (part.len() * self.dtype.bytes()) as u64;
             gpu.run("reading x", || {
-                let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                let mut encoder =
+                    gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
                 encoder.copy_buffer_to_buffer(from, (number * CHUNK) as u64, &self.readable, 0, bytes);
                 gpu.queue.submit([encoder.finish()])
             })
@@ -289,7 +301,8 @@ async fn storage(gpu: &Gpu, label: &str, bytes: usize, usage: wgpu::BufferUsages
     gpu.buffer(label, bytes.max(16) as u64, usage | copied).await
 }
 
-/// Loads bytes into a buffer, not all at once: what was written waits on the host until the device has taken it.
+/// Loads bytes into a buffer, not all at once: what was written waits on the host until the device has taken
+/// it.
 async fn load(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
     let operation = "loading a system";
     for (number, part) in bytes.chunks(CHUNK).enumerate() {

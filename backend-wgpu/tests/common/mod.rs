@@ -30,14 +30,20 @@ pub fn problem(program: Program, extents: &[usize], dtype: DType, boundary: &str
     Ok(problem)
 }
 
-/// Values of every field, in 0…1: whole for the game of life, and below 0.1 for a conductivity, so that it stays stable.
+/// Values of every field, in 0…1: whole for the game of life, and below 0.1 for a conductivity, so that it
+/// stays stable.
 pub fn values(problem: &Problem, seed: u64) -> Vec<Array> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let whole = problem.program.name() == "life";
     let mut value = |most: f64| if whole { f64::from(rng.bool()) } else { most * rng.f64() };
     let cells = problem.shape.cells();
     let most = |name: &String| if name == "kappa" { 0.1 } else { 1.0 };
-    problem.program.fields().iter().map(|name| Array::from_fn(problem.dtype, cells, |_| value(most(name)))).collect()
+    problem
+        .program
+        .fields()
+        .iter()
+        .map(|name| Array::from_fn(problem.dtype, cells, |_| value(most(name))))
+        .collect()
 }
 
 /// All fields as they are.
@@ -54,8 +60,9 @@ pub fn magnitude(fields: &[Array]) -> f64 {
     fields.iter().map(Array::magnitude).fold(0.0, f64::max)
 }
 
-/// Steps a problem and checks each step against the reference, from the same old values, within the stated bound. Then does
-/// all steps again in one call, and finds the same bits. Returns the largest difference and the bound.
+/// Steps a problem and checks each step against the reference, from the same old values, within the stated
+/// bound. Then does all steps again in one call, and finds the same bits. Returns the largest difference and
+/// the bound.
 pub fn check(backend: &WgpuBackend, problem: &Problem, fields: &[Array], steps: u64) -> [f64; 2] {
     let plan = backend.plan(problem, &Options::default()).unwrap();
     check_plan(backend, problem, &plan, fields, steps)
@@ -75,7 +82,8 @@ pub fn check_plan(
         problem.dtype,
         problem.boundaries.describe(problem.shape.dimensions())
     );
-    let mut session = backend.open(problem, plan, fields.to_vec()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut session =
+        backend.open(problem, plan, fields.to_vec()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let (mut worst, mut stated) = (0.0f64, 0.0f64);
     let mut old = fields.to_vec();
     for step in 0..steps {

@@ -2,8 +2,8 @@
 
 use abide_core::backend::Backend;
 use abide_core::{
-    Array, Depth, DeviceSpec, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Result, Scope,
-    Stencil,
+    Array, Depth, DeviceSpec, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Result,
+    Scope, Stencil,
 };
 use abide_wgpu::WgpuBackend;
 use fastrand::Rng;
@@ -28,8 +28,8 @@ pub fn program(seed: u64, rng: &mut Rng) -> Program {
     }
 }
 
-/// One of a family's plans of a depth that fit a GPU with as much workgroup memory, of which a compiler for CPUs makes something in
-/// time.
+/// One of a family's plans of a depth that fit a GPU with as much workgroup memory, of which a compiler for
+/// CPUs makes something in time.
 pub fn pick(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -43,7 +43,14 @@ pub fn pick(
 }
 
 /// A run has the same bits however it is cut.
-pub fn check_cuts(backend: &WgpuBackend, problem: &Problem, plan: &Plan, fields: &[Array], steps: u64, rng: &mut Rng) {
+pub fn check_cuts(
+    backend: &WgpuBackend,
+    problem: &Problem,
+    plan: &Plan,
+    fields: &[Array],
+    steps: u64,
+    rng: &mut Rng,
+) {
     let first = in_parts(backend, problem, plan, fields, steps, rng);
     let second = in_parts(backend, problem, plan, fields, steps, rng);
     let same = first.iter().zip(&second).all(|(a, b)| a.same_bits(b));
@@ -65,12 +72,16 @@ fn stencil(rng: &mut Rng) -> Program {
     let made = match dimensions {
         1 => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0]], *w)).collect::<Vec<_>>()),
         2 => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0], o[1]], *w)).collect::<Vec<_>>()),
-        _ => LinearStencil::new("random", &taps.iter().map(|(o, w)| ([o[0], o[1], o[2]], *w)).collect::<Vec<_>>()),
+        _ => LinearStencil::new(
+            "random",
+            &taps.iter().map(|(o, w)| ([o[0], o[1], o[2]], *w)).collect::<Vec<_>>(),
+        ),
     };
     Program::new(&made.unwrap()).unwrap()
 }
 
-/// Two stages that read each other's fields at a distance, a coefficient away from the cell, a coordinate and a parameter.
+/// Two stages that read each other's fields at a distance, a coefficient away from the cell, a coordinate and
+/// a parameter.
 struct Exchange(bool);
 
 impl Stencil for Exchange {

@@ -1,6 +1,7 @@
 //! The fourteen linear stencils of the PERKS and EBISU papers, with the weights of their published codes.
 //!
-//! Names, points and radii as in PERKS (ICS'23), table 1. The weights of a stencil add up to one to four digits.
+//! Names, points and radii as in PERKS (ICS'23), table 1. The weights of a stencil add up to one to four
+//! digits.
 
 use super::Entry;
 use crate::error::{Error, Result};

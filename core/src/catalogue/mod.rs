@@ -69,7 +69,9 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
 
 /// The entry of a name.
 pub fn find(name: &str) -> Result<&'static Entry> {
-    entries().find(|e| e.name == name).ok_or_else(|| Error::unknown("stencil", name, entries().map(|e| e.name)))
+    entries()
+        .find(|e| e.name == name)
+        .ok_or_else(|| Error::unknown("stencil", name, entries().map(|e| e.name)))
 }
 
 /// The linear stencil of a name, with its weights; an error that lists them for any other.

@@ -63,7 +63,8 @@ impl Stencil for Heat {
     }
 }
 
-/// The wave equation, second order in time and space: `u' = 2u − w + courant²·lap(u)`, where `w` is the level before `u`.
+/// The wave equation, second order in time and space: `u' = 2u − w + courant²·lap(u)`, where `w` is the level
+/// before `u`.
 ///
 /// `courant` is speed · step / width; stable up to 1/√dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +203,8 @@ impl Stencil for Burgers {
     }
 }
 
-/// Transport by a constant wind with diffusion: first-order upwind in the advection, central in the diffusion.
+/// Transport by a constant wind with diffusion: first-order upwind in the advection, central in the
+/// diffusion.
 ///
 /// `c' = c − Σ cₐ·∂c/∂a + kappa·lap(c)` with one Courant number per axis (`cx`, `cy`, `cz`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +230,11 @@ impl Stencil for AdvectionDiffusion {
             .zip([0.3, 0.1, 0.05])
             .map(|(name, value)| Parameter::new(*name, value, "wind · step / width along the axis"))
             .collect();
-        list.push(Parameter::new("kappa", 0.05, "diffusivity · step / width²; stable while Σ|c| + 2·axes·kappa ≤ 1"));
+        list.push(Parameter::new(
+            "kappa",
+            0.05,
+            "diffusivity · step / width²; stable while Σ|c| + 2·axes·kappa ≤ 1",
+        ));
         list
     }
 
@@ -250,7 +256,8 @@ impl Stencil for AdvectionDiffusion {
     }
 }
 
-/// Conway's game of life: a cell is 1 (alive) or 0; it lives on with two or three living neighbours of eight, and is born with three.
+/// Conway's game of life: a cell is 1 (alive) or 0; it lives on with two or three living neighbours of eight,
+/// and is born with three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life;
 

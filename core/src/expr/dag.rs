@@ -3,7 +3,8 @@
 use super::{Id, Node, Tap, binary, unary};
 use crate::real::Real;
 
-/// A formula ready to be evaluated or lowered: every node's operands come before it, and every node is needed.
+/// A formula ready to be evaluated or lowered: every node's operands come before it, and every node is
+/// needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dag {
     /// The nodes, operands first.

@@ -151,12 +151,15 @@ impl Graph {
 
     /// The same formula with each addition or subtraction of a product made one fused multiply-add.
     ///
-    /// This changes bits: it is part of a definition, never of simplification. Where both operands are products
-    /// the right one is fused, so that `a*b + c*d` is `fma(c, d, a*b)`: the order in which a linear stencil sums.
+    /// This changes bits: it is part of a definition, never of simplification. Where both operands are
+    /// products the right one is fused, so that `a*b + c*d` is `fma(c, d, a*b)`: the order in which a linear
+    /// stencil sums.
     pub fn contracted<'g>(&'g self, expr: Expr<'g>) -> Expr<'g> {
         let mut new: Vec<Expr<'g>> = Vec::with_capacity(expr.id as usize + 1);
         let product = |e: Expr<'g>| match self.node(e.id) {
-            Node::Binary(Binary::Mul, a, b) => Some((Expr { graph: self, id: a }, Expr { graph: self, id: b })),
+            Node::Binary(Binary::Mul, a, b) => {
+                Some((Expr { graph: self, id: a }, Expr { graph: self, id: b }))
+            }
             _ => None,
         };
         for id in 0..=expr.id {

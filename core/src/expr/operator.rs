@@ -1,7 +1,8 @@
-//! The operators: a row of a table has all that planning, the CPU and both kernel languages have to know of one.
+//! The operators: a row of a table has all that planning, the CPU and both kernel languages have to know of
+//! one.
 //!
-//! What a row leaves open is only how errors pass through it on wgpu, which `backend-wgpu/src/accuracy` says; the compiler finds an
-//! operator that is missing there.
+//! What a row leaves open is only how errors pass through it on wgpu, which `backend-wgpu/src/accuracy` says;
+//! the compiler finds an operator that is missing there.
 
 use super::{Expr, IntoExpr};
 use crate::real::Real;

@@ -35,7 +35,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         Node::Const(c) => Some(T::from_f64(c.value())),
         _ => None,
     };
-    let is = |id: Id, value: f64| constant(id).is_some_and(|c| c.to_bits64() == T::from_f64(value).to_bits64());
+    let is =
+        |id: Id, value: f64| constant(id).is_some_and(|c| c.to_bits64() == T::from_f64(value).to_bits64());
     let put = |node: Node| graph.add(node).id();
     let number = |value: T| put(Node::Const(Constant::new(value.to_f64())));
     let negated = |id: Id| match graph.node(id) {
@@ -43,7 +44,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         _ => None,
     };
     match node {
-        // Rounded once here, so that equal values share a node and literals are printed as the type holds them.
+        // Rounded once here, so that equal values share a node and literals are printed as the type holds
+        // them.
         Node::Const(c) => number(T::from_f64(c.value())),
         Node::Unary(op, a) => {
             if let (true, Some(x)) = (op.is_exact(), constant(a)) {
@@ -51,7 +53,9 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
             }
             match (op, graph.node(a)) {
                 (Unary::Neg, Node::Unary(Unary::Neg, inner)) => inner,
-                (Unary::Abs, Node::Unary(Unary::Neg | Unary::Abs, inner)) => put(Node::Unary(Unary::Abs, inner)),
+                (Unary::Abs, Node::Unary(Unary::Neg | Unary::Abs, inner)) => {
+                    put(Node::Unary(Unary::Abs, inner))
+                }
                 _ => put(node),
             }
         }
@@ -116,7 +120,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
     }
 }
 
-/// 1/x where x is a power of two whose reciprocal is a normal number: then division and multiplication round alike.
+/// 1/x where x is a power of two whose reciprocal is a normal number: then division and multiplication round
+/// alike.
 fn exact_reciprocal<T: Real>(x: T) -> Option<T> {
     let (mantissa, smallest) = match T::DTYPE {
         DType::F32 => (23, f64::from(f32::MIN_POSITIVE)),

@@ -22,7 +22,8 @@ impl Plan {
         self.schedule.describe().summary(self)
     }
 
-    /// Returns the plan as an explanation: what is asked, where the cells stay, what that projects to and what bounds it.
+    /// Returns the plan as an explanation: what is asked, where the cells stay, what that projects to and
+    /// what bounds it.
     pub fn explain(&self) -> String {
         let on_cpu = matches!(self.schedule, Schedule::Cpu(_));
         let mut lines = vec![
@@ -33,8 +34,10 @@ impl Plan {
         lines.extend(self.schedule.describe().lines(self));
         lines.extend([("projection", self.projection_line()), ("moved", self.moved_line())]);
         lines.extend(self.compiled.iter().map(|c| {
-            let words =
-                format!("{} for {}: {} registers, {} bytes spilled", c.kernel, c.target, c.registers, c.spill_bytes);
+            let words = format!(
+                "{} for {}: {} registers, {} bytes spilled",
+                c.kernel, c.target, c.registers, c.spill_bytes
+            );
             ("compiled", words)
         }));
         lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
@@ -124,7 +127,9 @@ fn concept(execution: Execution, on_cpu: bool) -> &'static str {
             "stepwise: all threads sweep the domain once per stage and step"
         }
         (Execution::Auto | Execution::Stepwise, false) => "stepwise: a launch per stage and step",
-        (Execution::Overlapped, _) => "overlapped tiling: several steps per launch, each tile recomputes its halo",
+        (Execution::Overlapped, _) => {
+            "overlapped tiling: several steps per launch, each tile recomputes its halo"
+        }
         (Execution::Streaming, true) => {
             "2.5-D streaming: several steps per pass, the planes of the domain pass through the caches once"
         }
@@ -132,7 +137,9 @@ fn concept(execution: Execution, on_cpu: bool) -> &'static str {
             "2.5-D streaming: several steps per launch, the planes of the domain pass through the chip once"
         }
         (Execution::Persistent, true) => "persistent: threads keep their tiles and wait for neighbours only",
-        (Execution::Persistent, false) => "persistent (PERKS): the time loop is in the kernel, tiles stay on the chip",
+        (Execution::Persistent, false) => {
+            "persistent (PERKS): the time loop is in the kernel, tiles stay on the chip"
+        }
     }
 }
 

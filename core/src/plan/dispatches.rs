@@ -1,8 +1,8 @@
-//! Plans of solvers on devices without a barrier of all workgroups: an iteration is a few dispatches, of which each ends before the
-//! next begins.
+//! Plans of solvers on devices without a barrier of all workgroups: an iteration is a few dispatches, of
+//! which each ends before the next begins.
 //!
-//! Nothing stays on the chip from one dispatch to the next, so there is little to choose: how many threads take a row, and from
-//! which length on a row is a whole workgroup's.
+//! Nothing stays on the chip from one dispatch to the next, so there is little to choose: how many threads
+//! take a row, and from which length on a row is a whole workgroup's.
 
 use serde::Serialize;
 
@@ -10,8 +10,8 @@ use super::krylov::applied;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{
-    Matrix, Method, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan, SolveSchedule,
-    SolveSync, SolveTraffic,
+    Matrix, Method, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan,
+    SolveSchedule, SolveSync, SolveTraffic,
 };
 use crate::sparse::RowLengths;
 
@@ -66,8 +66,9 @@ impl Dispatches {
     /// In words, within a line.
     pub fn describe(&self) -> String {
         let Dispatches { threads, lanes, product_groups, an_iteration, .. } = self;
-        let long =
-            self.longest.map_or(String::new(), |longest| format!(", rows above {longest} entries by workgroups"));
+        let long = self
+            .longest
+            .map_or(String::new(), |longest| format!(", rows above {longest} entries by workgroups"));
         let a_row = if *lanes == 1 { "a thread a row".to_owned() } else { format!("{lanes} threads a row") };
         format!(
             "{a_row}{long}, {product_groups} workgroups of {threads} threads, {an_iteration} dispatches an iteration"
@@ -75,7 +76,8 @@ impl Dispatches {
     }
 }
 
-/// Plans a solve whose kernels do `effort`; an error where a vector or a part of the matrix is larger than what the device binds.
+/// Plans a solve whose kernels do `effort`; an error where a vector or a part of the matrix is larger than
+/// what the device binds.
 pub fn plan_dispatches(
     backend: &'static str,
     matrix: &Matrix,
@@ -129,7 +131,8 @@ pub fn plan_dispatches(
     })
 }
 
-/// Threads of a row, so that each has two entries at least where there are as many, and from which length on rows are long.
+/// Threads of a row, so that each has two entries at least where there are as many, and from which length on
+/// rows are long.
 fn division(lengths: &RowLengths) -> (usize, Option<usize>) {
     let mean = lengths.entries / lengths.rows.max(1);
     let lanes = (1_usize << (mean / 2).max(1).ilog2()).min(LANES);
@@ -151,16 +154,27 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
     let change = "choose f32, another adapter or --backend cpu";
     let most = u64::from(u32::MAX / 2);
     if matrix.rows() as u64 > most {
-        return Err(Error::limit("rows of a system in kernels of 32-bit indices", matrix.rows(), most, change));
+        return Err(Error::limit(
+            "rows of a system in kernels of 32-bit indices",
+            matrix.rows(),
+            most,
+            change,
+        ));
     }
     let (rows, real) = (matrix.rows() as u64, matrix.dtype().bytes() as u64);
     let mut parts = vec![("one vector", rows * real)];
     if let Matrix::Stored(stored) = matrix {
         let entries = stored.nnz() as u64;
         if entries > u64::from(u32::MAX) {
-            return Err(Error::limit("entries of a matrix in kernels of 32-bit indices", entries, u32::MAX, change));
+            return Err(Error::limit(
+                "entries of a matrix in kernels of 32-bit indices",
+                entries,
+                u32::MAX,
+                change,
+            ));
         }
-        // Behind the offsets stand the long rows, of which there are fewer than rows, and where each workgroup's begin.
+        // Behind the offsets stand the long rows, of which there are fewer than rows, and where each
+        // workgroup's begin.
         parts.extend([
             ("a matrix's offsets", 4 * (3 * rows + 2)),
             ("a matrix's columns", 4 * entries),
@@ -184,9 +198,12 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
         ]);
     }
     match parts.into_iter().find(|(_, bytes)| *bytes > device.buffer_bytes) {
-        Some((part, bytes)) => {
-            Err(Error::limit(format!("bytes of {part} on {}", device.name), bytes, device.buffer_bytes, change))
-        }
+        Some((part, bytes)) => Err(Error::limit(
+            format!("bytes of {part} on {}", device.name),
+            bytes,
+            device.buffer_bytes,
+            change,
+        )),
         None => Ok(()),
     }
 }
@@ -248,13 +265,15 @@ mod tests {
     fn what_no_binding_holds_is_refused_by_name() {
         let small = DeviceSpec { buffer_bytes: 1 << 12, ..device() };
         let options = SolveOptions::with_method(Method::Cg);
-        let error =
-            |matrix: Csr| plan_dispatches("wgpu", &matrix.into(), &small, &options, &EFFORT).unwrap_err().to_string();
+        let error = |matrix: Csr| {
+            plan_dispatches("wgpu", &matrix.into(), &small, &options, &EFFORT).unwrap_err().to_string()
+        };
         assert!(error(matrix(1000, 1, 1)).contains("one vector"));
         assert!(error(matrix(400, 1, 1)).contains("offsets"));
         assert!(error(matrix(300, 5, 5)).contains("columns"));
         let narrow = DeviceSpec { threads_per_block: 128, ..device() };
-        let narrow = plan_dispatches("wgpu", &matrix(9, 1, 1).into(), &narrow, &options, &EFFORT).unwrap_err();
+        let narrow =
+            plan_dispatches("wgpu", &matrix(9, 1, 1).into(), &narrow, &options, &EFFORT).unwrap_err();
         assert!(narrow.to_string().contains("128"), "{narrow}");
     }
 }

@@ -1,14 +1,14 @@
-//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–23): how deep and how wide temporal blocking
-//! should be, and whether tiles should recompute their halos or exchange them.
+//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–23): how deep and how wide temporal
+//! blocking should be, and whether tiles should recompute their halos or exchange them.
 //!
-//! A block a multiprocessor streams along the swept axis; behind each other stand the steps of one pass, the depth t. Under
-//! *SM tiling* tiles overlap and compute their halos redundantly; under *device tiling* all blocks together hold one tile,
-//! exchange halos through device memory and wait for each other at barriers.
+//! A block a multiprocessor streams along the swept axis; behind each other stand the steps of one pass, the
+//! depth t. Under *SM tiling* tiles overlap and compute their halos redundantly; under *device tiling* all
+//! blocks together hold one tile, exchange halos through device memory and wait for each other at barriers.
 //!
-//! Equation numbers are the paper's. Generalised are: a radius for each axis, several fields and stages, and, wherever the
-//! paper takes shared memory for the bottleneck on the chip, the slower of shared memory and arithmetic. Triples are (swept,
-//! slower, faster) axis, pairs (slower, faster) axis of a plane, as in [`super::Axes`]; a line or square has planes of one
-//! row, so that one formula serves eq. 8 and eq. 9.
+//! Equation numbers are the paper's. Generalised are: a radius for each axis, several fields and stages, and,
+//! wherever the paper takes shared memory for the bottleneck on the chip, the slower of shared memory and
+//! arithmetic. Triples are (swept, slower, faster) axis, pairs (slower, faster) axis of a plane, as in
+//! [`super::Axes`]; a line or square has planes of one row, so that one formula serves eq. 8 and eq. 9.
 
 mod queue;
 #[cfg(test)]
@@ -26,8 +26,9 @@ use crate::real::DType;
 
 pub use queue::{Addressing, Queue};
 
-/// The share of its computation that an SM tile must at least keep for [`choose`], unless told otherwise. The paper goes
-/// as deep as the overhead is "acceptable" and stops at 77 % where the next step would leave 66 % (§6.3.2).
+/// The share of its computation that an SM tile must at least keep for [`choose`], unless told otherwise. The
+/// paper goes as deep as the overhead is "acceptable" and stops at 77 % where the next step would leave 66 %
+/// (§6.3.2).
 pub const LEAST_VALID: f64 = 0.75;
 
 /// Where a kernel finds its neighbours' cells.
@@ -36,8 +37,8 @@ pub const LEAST_VALID: f64 = 0.75;
 pub enum Reuse {
     /// Every tap is a load from shared memory.
     Shared,
-    /// Redundant register streaming (§4.3.3): a thread keeps what it has of its own column of this many rows of a plane in
-    /// registers, and reads only its plane from shared memory.
+    /// Redundant register streaming (§4.3.3): a thread keeps what it has of its own column of this many rows
+    /// of a plane in registers, and reads only its plane from shared memory.
     Registers {
         /// Rows of a plane that a thread owns, also its instruction-level parallelism.
         rows: usize,
@@ -62,8 +63,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The costs of a program whose stages follow each other on the chip: each field is loaded once a pass, each field that
-    /// changes is stored once.
+    /// The costs of a program whose stages follow each other on the chip: each field is loaded once a pass,
+    /// each field that changes is stored once.
     pub fn of(program: &Program, dtype: DType, reuse: Reuse) -> Costs {
         let axes = Axes::of(program.dimensions());
         let fields = program.fields().len();
@@ -112,8 +113,8 @@ impl Costs {
     }
 }
 
-/// a_sm of one stage, as in table 2: with rows in registers, a thread reads the columns beside its own and, of each column,
-/// the rows that its own rows' taps span. The field itself is stored once.
+/// a_sm of one stage, as in table 2: with rows in registers, a thread reads the columns beside its own and,
+/// of each column, the rows that its own rows' taps span. The field itself is stored once.
 fn shared_accesses(stage: &Stage, axes: Axes, reuse: Reuse) -> f64 {
     let footprint = &stage.footprint;
     let loads = match reuse {
@@ -158,9 +159,9 @@ impl Work {
         Work { cells, memory_cells: cells }
     }
 
-    /// Device tiling: the halos that blocks exchange each step join D_gm (eq. 18). Of the plane itself, the frame of one
-    /// radius that comes with it is counted too: eq. 18 leaves it out, but only with it come the paper's 2.42 µs and
-    /// 365 GCells/s (§6.3.2).
+    /// Device tiling: the halos that blocks exchange each step join D_gm (eq. 18). Of the plane itself, the
+    /// frame of one radius that comes with it is counted too: eq. 18 leaves it out, but only with it come the
+    /// paper's 2.42 µs and 365 GCells/s (§6.3.2).
     pub fn device_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Work {
         let cells = blocks(device) * tile[0] as f64 * tile[1] as f64;
         let memory_cells = blocks(device) * (costs.framed(tile, 1.0) + depth as f64 * costs.halo(tile));
@@ -235,10 +236,12 @@ pub struct Practical {
     pub gcells_per_s: f64,
 }
 
-/// The share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9), 0 where halos leave nothing of it.
+/// The share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9), 0 where halos leave nothing of
+/// it.
 ///
-/// `tile` is what the first step computes from a tile one radius wider; each later step loses a radius at both sides. The
-/// paper prints eq. 8 and 9 with one side. Its numbers count both: (34 − 2 × 3)² cells valid of 32² computed are its 77 %.
+/// `tile` is what the first step computes from a tile one radius wider; each later step loses a radius at
+/// both sides. The paper prints eq. 8 and 9 with one side. Its numbers count both: (34 − 2 × 3)² cells valid
+/// of 32² computed are its 77 %.
 pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
     let lost = depth.saturating_sub(1) as f64;
     let share = |axis: usize| {
@@ -248,8 +251,8 @@ pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
     share(0) * share(1)
 }
 
-/// The share of a device tile's time that is not spent at barriers, V_Dtile (eq. 11); `seconds` is T_stencil, `barriers`
-/// the n of one pass: 1 with lazy streaming, else as many as the depth.
+/// The share of a device tile's time that is not spent at barriers, V_Dtile (eq. 11); `seconds` is T_stencil,
+/// `barriers` the n of one pass: 1 with lazy streaming, else as many as the depth.
 pub fn valid_device_tile(device: &DeviceSpec, seconds: f64, barriers: usize) -> f64 {
     over(seconds, seconds + device.barrier_seconds * barriers as f64)
 }
@@ -258,19 +261,41 @@ pub fn valid_device_tile(device: &DeviceSpec, seconds: f64, barriers: usize) -> 
 pub fn sm_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Practical {
     let attainable = attainable(costs, device, &Work::sm_tiling(device, tile), depth);
     let valid = valid_sm_tile(costs, tile, depth);
-    Practical { tiling: Tiling::Sm, tile, depth, attainable, valid, gcells_per_s: attainable.gcells_per_s * valid }
+    Practical {
+        tiling: Tiling::Sm,
+        tile,
+        depth,
+        attainable,
+        valid,
+        gcells_per_s: attainable.gcells_per_s * valid,
+    }
 }
 
 /// The practical attainable performance of device tiling (eq. 12) with `barriers` a pass, n.
-pub fn device_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize, barriers: usize) -> Practical {
+pub fn device_tiling(
+    costs: &Costs,
+    device: &DeviceSpec,
+    tile: [usize; 2],
+    depth: usize,
+    barriers: usize,
+) -> Practical {
     let attainable = attainable(costs, device, &Work::device_tiling(costs, device, tile, depth), depth);
     let valid = valid_device_tile(device, attainable.seconds, barriers);
-    Practical { tiling: Tiling::Device, tile, depth, attainable, valid, gcells_per_s: attainable.gcells_per_s * valid }
+    Practical {
+        tiling: Tiling::Device,
+        tile,
+        depth,
+        attainable,
+        valid,
+        gcells_per_s: attainable.gcells_per_s * valid,
+    }
 }
 
-/// How deep is enough under SM tiling: the depth at which the bottleneck leaves device memory (eq. 17 with D_sm = D_gm).
+/// How deep is enough under SM tiling: the depth at which the bottleneck leaves device memory (eq. 17 with
+/// D_sm = D_gm).
 ///
-/// An error where the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or not its memory's.
+/// An error where the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or not
+/// its memory's.
 pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     let memory = costs.memory_seconds(device);
     let chip = costs.shared_seconds(device).max(costs.arithmetic_seconds(device));
@@ -285,9 +310,11 @@ pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     ))
 }
 
-/// How deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19, solved for t).
+/// How deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19, solved for
+/// t).
 ///
-/// An error for a tile that no depth helps, because its halo alone costs more than its cells (eq. 22 does not hold).
+/// An error for a tile that no depth helps, because its halo alone costs more than its cells (eq. 22 does not
+/// hold).
 pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [usize; 2]) -> Result<f64> {
     let ratio = sufficient_depth(costs, device)?;
     // t × chip × D > memory × (D + t × halo): t (1 − ratio × halo / D) > ratio.
@@ -303,8 +330,8 @@ pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [u
     ))
 }
 
-/// How wide a device tile must be along both axes of its plane (along the one axis of a line), so that the halos it
-/// exchanges cost less than the cells it computes (eq. 22 and 23), in cells.
+/// How wide a device tile must be along both axes of its plane (along the one axis of a line), so that the
+/// halos it exchanges cost less than the cells it computes (eq. 22 and 23), in cells.
 pub fn sufficient_width(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     Ok(2.0 * (costs.radius[1] + costs.radius[2]) as f64 * sufficient_depth(costs, device)?)
 }
@@ -325,8 +352,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The paper's choices (table 1) for a domain of `dimensions` axes: addresses computed for lines and squares, shifted
-    /// for cubes; planes in the shared memory of one block; one barrier per pass.
+    /// The paper's choices (table 1) for a domain of `dimensions` axes: addresses computed for lines and
+    /// squares, shifted for cubes; planes in the shared memory of one block; one barrier per pass.
     pub fn of(device: &DeviceSpec, dimensions: usize, steps: usize) -> Rules {
         let addressing = if dimensions == 3 { Addressing::Shifted } else { Addressing::Computed };
         Rules {
@@ -355,14 +382,17 @@ impl Choice {
     }
 }
 
-/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells per block.
+/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells per
+/// block.
 ///
-/// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share; device tiling
-/// goes as deep as there is room. An error where not even one step's planes fit, or a rate is not known.
+/// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share;
+/// device tiling goes as deep as there is room. An error where not even one step's planes fit, or a rate is
+/// not known.
 ///
-/// In 2D the choice is clear. In 3D it hangs on the least valid share: the paper reports device tiling ahead for all its 3D
-/// stencils, which the model shows for 3d7pt only. For those of radius 1 and more points, which arithmetic binds, it has SM
-/// tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for 3 steps only, by half.
+/// In 2D the choice is clear. In 3D it hangs on the least valid share: the paper reports device tiling ahead
+/// for all its 3D stencils, which the model shows for 3d7pt only. For those of radius 1 and more points,
+/// which arithmetic binds, it has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for 3
+/// steps only, by half.
 pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rules) -> Result<Choice> {
     rules.queue.fit(costs, tile, 1, rules.capacity_bytes)?;
     let room = rules.queue.deepest(costs, tile, rules.capacity_bytes).min(rules.steps.max(1));
@@ -414,7 +444,8 @@ impl Concurrency {
         threads as f64 * parallelism as f64 >= self.most()
     }
 
-    /// The least instruction-level parallelism with which `threads` threads saturate all three (eq. 16 solved for ILP).
+    /// The least instruction-level parallelism with which `threads` threads saturate all three (eq. 16 solved
+    /// for ILP).
     pub fn parallelism(&self, threads: usize) -> usize {
         (self.most() / threads.max(1) as f64).ceil().max(1.0) as usize
     }
@@ -424,8 +455,8 @@ impl Concurrency {
     }
 }
 
-/// The fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread more registers
-/// (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
+/// The fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread more
+/// registers (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
 pub fn fewest_threads(device: &DeviceSpec) -> usize {
     let warp = device.warp.max(1);
     device.registers.checked_div(device.registers_per_thread).unwrap_or(0) / warp * warp

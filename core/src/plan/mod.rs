@@ -1,9 +1,11 @@
-//! Plans: how a device will run a problem, decided before anything is allocated, printable and testable anywhere.
+//! Plans: how a device will run a problem, decided before anything is allocated, printable and testable
+//! anywhere.
 //!
-//! Four schedules of a GPU: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each launch advances several
-//! steps and recomputes the halo; 2.5-D streaming with temporal blocking, in a form for warps ([`WarpStreaming`]) and a portable one
-//! ([`PortableStreaming`]); [`Persistent`], tiles that stay on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or
-//! persistent. [`perks`] projects what the hardware allows at best for the last of the four, [`ebisu`] for streaming.
+//! Four schedules of a GPU: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each
+//! launch advances several steps and recomputes the halo; 2.5-D streaming with temporal blocking, in a form
+//! for warps ([`WarpStreaming`]) and a portable one ([`PortableStreaming`]); [`Persistent`], tiles that stay
+//! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. [`perks`] projects
+//! what the hardware allows at best for the last of the four, [`ebisu`] for streaming.
 
 mod cpu;
 mod description;
@@ -29,14 +31,18 @@ use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
-pub use cpu::{Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu};
+pub use cpu::{
+    Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
+};
 pub use dispatches::{Dispatches, Effort, plan_dispatches};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
-pub use persistent::{Axes, MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
+pub use persistent::{
+    Axes, MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent,
+};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
@@ -97,8 +103,8 @@ pub struct Plan {
     pub schedule: Schedule,
     /// What a step moves and computes, for [`Plan::project`].
     pub traffic: perks::Traffic,
-    /// The planner's own estimate of a step in seconds, coarser than a measurement and no bound: by it plans are chosen.
-    /// 0 where there is nothing to choose.
+    /// The planner's own estimate of a step in seconds, coarser than a measurement and no bound: by it plans
+    /// are chosen. 0 where there is nothing to choose.
     pub estimated_seconds: f64,
     /// The compiler's report, once there is one.
     pub compiled: Vec<Compiled>,
@@ -121,7 +127,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Those of [`Problem::check`]; [`Error::Invalid`] where the plan is for another program, domain, type or boundary.
+    /// Those of [`Problem::check`]; [`Error::Invalid`] where the plan is for another program, domain, type or
+    /// boundary.
     pub fn check(&self, problem: &Problem) -> Result<()> {
         problem.check()?;
         let boundaries = |all: &Boundaries| all.describe(3);
@@ -129,13 +136,19 @@ impl Plan {
             (&*self.program, self.shape, self.dtype, &self.boundaries),
             (problem.program.name(), problem.shape, problem.dtype, &problem.boundaries),
         ]
-        .map(|(program, shape, dtype, all)| format!("{program} on {shape} {dtype}, boundary {}", boundaries(all)));
+        .map(|(program, shape, dtype, all)| {
+            format!("{program} on {shape} {dtype}, boundary {}", boundaries(all))
+        });
         // Programs of one name may still differ in their stages.
         let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
             return Ok(());
         }
-        Err(Error::invalid("plan", format!("it is for {own}, the problem is {other}"), "make a plan for this problem"))
+        Err(Error::invalid(
+            "plan",
+            format!("it is for {own}, the problem is {other}"),
+            "make a plan for this problem",
+        ))
     }
 
     /// Returns the tiles of a persistent plan.
@@ -179,8 +192,8 @@ impl Plan {
     }
 }
 
-/// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the faster by the planner's estimate where
-/// they leave it open.
+/// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the
+/// faster by the planner's estimate where they leave it open.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match options.execution {
         Execution::Stepwise => plan_stepwise(problem, device, options),
@@ -195,8 +208,8 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     }
 }
 
-/// The plan with the least estimate of those that the options leave open: a cache policy is a persistent kernel's, a depth
-/// a streaming one's.
+/// The plan with the least estimate of those that the options leave open: a cache policy is a persistent
+/// kernel's, a depth a streaming one's.
 fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
         return plan_streaming(problem, device, options);
@@ -204,7 +217,9 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     let mut best = plan_stepwise(problem, device, options);
     let mut notes = Vec::new();
     let mut consider = |kernel: &str, other: Result<Plan>, wanted: bool| match (&best, other) {
-        (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => best = Ok(other),
+        (Ok(plan), Ok(other)) if wanted || other.estimated_seconds < plan.estimated_seconds => {
+            best = Ok(other)
+        }
         (Err(_), Ok(other)) => best = Ok(other),
         (_, Err(why)) => notes.push(format!("not {kernel} because that cannot be: {why}")),
         _ => {}

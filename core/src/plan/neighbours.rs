@@ -1,8 +1,9 @@
 //! The plans around the planner's own choice that are worth trying on a device.
 //!
-//! The estimates rank plans of one execution better than they compare executions, and rank forms that differ much better
-//! than forms that hardly differ. So each execution gets its share of the list, and within it the list goes from coarse
-//! to fine: first the best of several depths, then of several blocks, then variants of the best.
+//! The estimates rank plans of one execution better than they compare executions, and rank forms that differ
+//! much better than forms that hardly differ. So each execution gets its share of the list, and within it the
+//! list goes from coarse to fine: first the best of several depths, then of several blocks, then variants of
+//! the best.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -19,18 +20,19 @@ use crate::program::Problem;
 const FULL: usize = 40;
 const QUICK: usize = 8;
 
-/// A plan that is estimated to take as many times as long as the best of its execution is tried only where it is of a
-/// form with a better estimate's.
+/// A plan that is estimated to take as many times as long as the best of its execution is tried only where it
+/// is of a form with a better estimate's.
 const HOPELESS: f64 = 2.0;
 
-/// An execution whose best is estimated to take more than so many times as long as another's gets an eighth of the places
-/// and not half: so far off the estimates are not.
+/// An execution whose best is estimated to take more than so many times as long as another's gets an eighth
+/// of the places and not half: so far off the estimates are not.
 const FAR: f64 = 3.0;
 
-/// The plans worth trying: the planner's own choice first, then a launch per stage, then others by their estimate.
+/// The plans worth trying: the planner's own choice first, then a launch per stage, then others by their
+/// estimate.
 ///
-/// As many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All are as `options` ask, and no two are the
-/// same; where the options leave no choice there is one.
+/// As many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All are as `options` ask, and no
+/// two are the same; where the options leave no choice there is one.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let own = plan(problem, device, options)?;
     let full = options.tune == Tune::Full;
@@ -70,7 +72,8 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     Ok(plans)
 }
 
-/// As many of `plans`, the best first, from coarse differences to fine; where the list is not full no two are of one form.
+/// As many of `plans`, the best first, from coarse differences to fine; where the list is not full no two are
+/// of one form.
 fn spread(plans: Vec<Plan>, most: usize, full: bool) -> Vec<Plan> {
     let shares = if full { [most / 4, most * 3 / 4, most] } else { [most / 2, most, 0] };
     let best = plans.first().map_or(0.0, |plan| plan.estimated_seconds);
@@ -86,7 +89,8 @@ fn spread(plans: Vec<Plan>, most: usize, full: bool) -> Vec<Plan> {
 /// Takes plans, the best first, until `most` are taken, whose key no plan has that is taken.
 fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl Fn(&Plan) -> Option<K>) {
     let mut count = taken.iter().filter(|taken| **taken).count();
-    let mut seen: HashSet<K> = plans.iter().zip(&*taken).filter(|(_, t)| **t).filter_map(|(p, _)| key(p)).collect();
+    let mut seen: HashSet<K> =
+        plans.iter().zip(&*taken).filter(|(_, t)| **t).filter_map(|(p, _)| key(p)).collect();
     for (plan, taken) in plans.iter().zip(taken) {
         if count >= most {
             return;
@@ -98,8 +102,8 @@ fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl
     }
 }
 
-/// What sets plans of one execution farthest apart: the temporal depth of a streaming plan, the cells that a thread of a persistent
-/// one owns.
+/// What sets plans of one execution farthest apart: the temporal depth of a streaming plan, the cells that a
+/// thread of a persistent one owns.
 fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => persistent.cells_per_thread.to_vec(),
@@ -113,7 +117,8 @@ fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),
         Schedule::WarpStreaming(streaming) => {
-            [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread].concat()
+            [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread]
+                .concat()
         }
         _ => Vec::new(),
     }
@@ -152,7 +157,9 @@ mod tests {
     #[test]
     fn the_own_choice_leads_and_every_execution_has_its_share() {
         let device = DeviceSpec::preset("h200").unwrap();
-        for problem in [problem("2d5pt", &[2304, 2304]), problem("2d5pt", &[8352, 8352]), problem("3d7pt", &[128; 3])] {
+        for problem in
+            [problem("2d5pt", &[2304, 2304]), problem("2d5pt", &[8352, 8352]), problem("3d7pt", &[128; 3])]
+        {
             for (tune, most) in [(Tune::Quick, 8), (Tune::Full, 40)] {
                 let options = Options { tune, ..Options::default() };
                 let plans = list(&problem, &options);
@@ -164,7 +171,10 @@ mod tests {
                         Execution::Persistent,
                         persistent_plans(&problem, &device, &options).unwrap()[0].estimated_seconds,
                     ),
-                    (Execution::Streaming, streaming_plans(&problem, &device, &options).unwrap()[0].estimated_seconds),
+                    (
+                        Execution::Streaming,
+                        streaming_plans(&problem, &device, &options).unwrap()[0].estimated_seconds,
+                    ),
                 ];
                 let best = firsts[0].1.min(firsts[1].1);
                 for (execution, first) in firsts {
@@ -214,12 +224,15 @@ mod tests {
         let full = Options { tune: Tune::Full, ..Options::default() };
         let plans = list(&problem, &Options { execution: Execution::Stepwise, ..full });
         assert_eq!(plans.len(), 1);
-        let plans =
-            list(&problem, &Options { execution: Execution::Persistent, cache: CachePolicy::Registers, ..full });
+        let plans = list(
+            &problem,
+            &Options { execution: Execution::Persistent, cache: CachePolicy::Registers, ..full },
+        );
         assert!(plans.len() > 20 && plans.iter().all(|plan| plan.cache == CachePolicy::Registers));
         let plans = list(&problem, &Options { cache: CachePolicy::Shared, ..full });
         assert!(plans.iter().all(|plan| plan.cache == CachePolicy::Shared));
-        let plans = list(&problem, &Options { execution: Execution::Streaming, depth: Depth::Steps(4), ..full });
+        let plans =
+            list(&problem, &Options { execution: Execution::Streaming, depth: Depth::Steps(4), ..full });
         assert!(plans.len() > 10 && plans.iter().all(|plan| plan.depth == 4));
     }
 

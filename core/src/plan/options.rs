@@ -65,9 +65,11 @@ named! {
         Auto = "auto",
         /// On the host: a launch per stage and step. The baseline.
         Stepwise = "stepwise",
-        /// In the kernel for several steps per launch: tiles overlap, and the halo is recomputed (overlapped tiling).
+        /// In the kernel for several steps per launch: tiles overlap, and the halo is recomputed (overlapped
+        /// tiling).
         Overlapped = "overlapped",
-        /// In the kernel for several steps per launch: planes of the domain pass through a window (2.5-D temporal blocking).
+        /// In the kernel for several steps per launch: planes of the domain pass through a window (2.5-D
+        /// temporal blocking).
         Streaming = "streaming",
         /// In the kernel for the whole run: tiles stay on the chip (PERKS).
         Persistent = "persistent",
@@ -113,8 +115,8 @@ impl Tune {
     }
 }
 
-/// Temporal depth: steps per launch of an overlapped or a streaming kernel, on a CPU also steps per pass of a persistent run. Other
-/// kernels advance one step at a time.
+/// Temporal depth: steps per launch of an overlapped or a streaming kernel, on a CPU also steps per pass of a
+/// persistent run. Other kernels advance one step at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
     /// As the planner finds best.

@@ -1,7 +1,8 @@
-//! The projection of PERKS (Zhang et al., ICS'23, §5.2, eq. 4–12): the best that the hardware's bandwidths allow.
+//! The projection of PERKS (Zhang et al., ICS'23, §5.2, eq. 4–12): the best that the hardware's bandwidths
+//! allow.
 //!
-//! Equation numbers are the paper's. Bytes are generalised from one field read and one written a step to as many as
-//! the program reads and writes.
+//! Equation numbers are the paper's. Bytes are generalised from one field read and one written a step to as
+//! many as the program reads and writes.
 
 use serde::Serialize;
 
@@ -162,8 +163,9 @@ pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection
 mod tests {
     use super::*;
 
-    /// §5.2: "N = 1000 time-steps of a single precision 2D 5-point Jacobi stencil on A100. D = 3072², D_cache = 3072 · 2448,
-    /// T_gm(D) = 9900.70 us. A(H(D_cache)) = 1000 · 2 · 216 · (136·2 + 256·2), T_gm(H) = 871.22 us, P = 876.09 GCells/s."
+    /// §5.2: "N = 1000 time-steps of a single precision 2D 5-point Jacobi stencil on A100. D = 3072², D_cache
+    /// = 3072 · 2448, T_gm(D) = 9900.70 us. A(H(D_cache)) = 1000 · 2 · 216 · (136·2 + 256·2), T_gm(H) =
+    /// 871.22 us, P = 876.09 GCells/s."
     #[test]
     fn the_papers_worked_example() {
         let device = DeviceSpec::preset("a100").unwrap();
@@ -182,7 +184,8 @@ mod tests {
             overhead_seconds: 0.0,
         };
         let projection = project(&traffic, &device, 1000);
-        let close = |value: f64, paper: f64| assert!((value / paper - 1.0).abs() < 1e-3, "{value} against {paper}");
+        let close =
+            |value: f64, paper: f64| assert!((value / paper - 1.0).abs() < 1e-3, "{value} against {paper}");
         close(projection.memory_seconds * 1e6, 9900.70);
         close(projection.halo_seconds * 1e6, 871.22);
         close(projection.gcells_per_s, 876.09);

@@ -50,7 +50,9 @@ impl Recipe {
                 configuration: persistent.configuration(),
                 whole: plan.cached_share() >= 1.0,
             }),
-            Schedule::Overlapped(overlapped) => Some(Recipe::Overlapped { configuration: overlapped.configuration }),
+            Schedule::Overlapped(overlapped) => {
+                Some(Recipe::Overlapped { configuration: overlapped.configuration })
+            }
             Schedule::WarpStreaming(streaming) => {
                 Some(Recipe::WarpStreaming { configuration: streaming.configuration() })
             }
@@ -60,8 +62,8 @@ impl Recipe {
         }
     }
 
-    /// Returns the plan for a problem on a device; `None` where it does not fit them, or keeps less of the domain on the chip
-    /// than the plan that the recipe is of.
+    /// Returns the plan for a problem on a device; `None` where it does not fit them, or keeps less of the
+    /// domain on the chip than the plan that the recipe is of.
     pub fn plan(&self, problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Plan> {
         problem.check().ok()?;
         if !self.is_sane() {
@@ -73,8 +75,12 @@ impl Recipe {
                 let plan = persistent::plan_configuration(problem, device, *cache, configuration)?;
                 (!whole || plan.cached_share() >= 1.0).then_some(plan)
             }
-            Recipe::Overlapped { configuration } => overlapped::plan_configuration(problem, device, configuration),
-            Recipe::PortableStreaming { configuration } => portable::plan_configuration(problem, device, configuration),
+            Recipe::Overlapped { configuration } => {
+                overlapped::plan_configuration(problem, device, configuration)
+            }
+            Recipe::PortableStreaming { configuration } => {
+                portable::plan_configuration(problem, device, configuration)
+            }
             Recipe::WarpStreaming { configuration } => {
                 let mut plan = warp::plan_configuration(problem, device, configuration)?;
                 if let Schedule::WarpStreaming(streaming) = &mut plan.schedule {
@@ -85,8 +91,8 @@ impl Recipe {
         }
     }
 
-    /// Whether its numbers lie within those that any plan has: a file may hold any, and within these the planner's arithmetic neither
-    /// divides by 0 nor overflows.
+    /// Whether its numbers lie within those that any plan has: a file may hold any, and within these the
+    /// planner's arithmetic neither divides by 0 nor overflows.
     fn is_sane(&self) -> bool {
         let are_counts = |counts: &[usize]| counts.iter().all(|count| (1..=1024).contains(count));
         match self {
@@ -96,7 +102,10 @@ impl Recipe {
             }
             // There are at most as many shares as planes.
             Recipe::PortableStreaming { configuration: c } => {
-                are_counts(&c.threads) && are_counts(&c.cells) && are_counts(&[c.depth, c.ahead]) && c.shares > 0
+                are_counts(&c.threads)
+                    && are_counts(&c.cells)
+                    && are_counts(&[c.depth, c.ahead])
+                    && c.shares > 0
             }
             Recipe::WarpStreaming { configuration: c } => {
                 are_counts(&[c.depth, c.warps, c.ahead, c.blocks_per_multiprocessor, c.waves])
@@ -123,7 +132,9 @@ mod tests {
     #[test]
     fn every_plan_is_made_again() {
         let device = DeviceSpec::preset("h200").unwrap();
-        for problem in [problem("2d5pt", &[2304, 2304], DType::F64), problem("3d7pt", &[127, 193, 251], DType::F32)] {
+        for problem in
+            [problem("2d5pt", &[2304, 2304], DType::F64), problem("3d7pt", &[127, 193, 251], DType::F32)]
+        {
             let options = Options::default();
             let mut plans = vec![plan_stepwise(&problem, &device, &options).unwrap()];
             plans.extend(persistent_plans(&problem, &device, &options).unwrap().into_iter().step_by(23));
@@ -163,14 +174,19 @@ mod tests {
                 let [rows, columns] = &mut configuration.cells_per_thread;
                 let (depth, warps, ahead) =
                     (&mut configuration.depth, &mut configuration.warps, &mut configuration.ahead);
-                let (blocks, waves) = (&mut configuration.blocks_per_multiprocessor, &mut configuration.waves);
+                let (blocks, waves) =
+                    (&mut configuration.blocks_per_multiprocessor, &mut configuration.waves);
                 *[depth, warps, rows, columns, ahead, blocks, waves][which] = wrong;
                 assert_eq!(recipe.plan(&problem, &device, &Options::default()), None, "{recipe:?}");
             }
             let (threads, cells_per_thread) = ([wrong, 1], [1, wrong]);
             let cache = CachePolicy::Mixed;
-            let configuration =
-                persistent::Configuration { threads, cells_per_thread, blocks_per_multiprocessor: 1, chunk: 1 };
+            let configuration = persistent::Configuration {
+                threads,
+                cells_per_thread,
+                blocks_per_multiprocessor: 1,
+                chunk: 1,
+            };
             let recipe = Recipe::Persistent { cache, configuration, whole: false };
             assert_eq!(recipe.plan(&problem, &device, &Options::default()), None);
         }

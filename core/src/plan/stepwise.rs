@@ -15,10 +15,11 @@ pub struct Stepwise {
     pub tile: [usize; 3],
     /// Threads of a block along the three axes, slowest first; each divides the tile.
     pub threads: [usize; 3],
-    /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from device
-    /// memory instead.
+    /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from
+    /// device memory instead.
     pub shared_bytes: Vec<usize>,
-    /// The most cells of a field in one buffer, for a device that binds none large enough: a field lies in several then.
+    /// The most cells of a field in one buffer, for a device that binds none large enough: a field lies in
+    /// several then.
     pub piece_cells: usize,
 }
 
@@ -79,8 +80,10 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
         .filter(|(stage, bytes)| **bytes == 0 && !staged_fields(stage).is_empty())
         .map(|(stage, _)| stage.name.as_str())
         .collect();
-    let note =
-        format!("the tile of {} does not fit in shared memory: its taps read device memory", unstaged.join(", "));
+    let note = format!(
+        "the tile of {} does not fit in shared memory: its taps read device memory",
+        unstaged.join(", ")
+    );
     let mut plan = base(
         problem,
         device,
@@ -127,8 +130,9 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
     ))
 }
 
-/// The planner's estimate of a step's work, fitted to five stencils on an H200: memory, or the staging of tiles and its
-/// indices, whichever is slower; beside it neither the arithmetic nor its operands from shared memory are hidden.
+/// The planner's estimate of a step's work, fitted to five stencils on an H200: memory, or the staging of
+/// tiles and its indices, whichever is slower; beside it neither the arithmetic nor its operands from shared
+/// memory are hidden.
 fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
     const MEMORY_SHARE: f64 = 0.85;
     /// Clocks of a scheduler for 32 cells of a stage.
@@ -155,7 +159,8 @@ fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
         let axis = (0..3).max_by_key(|&axis| threads[axis]).unwrap_or(2);
         threads[axis] /= 2;
     }
-    // A tile with halos that is too large for shared memory shrinks along its longest axis, down to the threads.
+    // A tile with halos that is too large for shared memory shrinks along its longest axis, down to the
+    // threads.
     let fits = |tile: [usize; 3]| {
         problem.program.stages().iter().all(|stage| {
             let radius = stage.footprint.radius;

@@ -8,10 +8,11 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::real::Array;
 
-/// Sees the number of an iterate and the norm of its residual, and may end the run with [`SolverError::Stopped`].
+/// Sees the number of an iterate and the norm of its residual, and may end the run with
+/// [`SolverError::Stopped`].
 ///
-/// It is called once for every entry of the history, in order; a backend whose loop runs on a device may call it for several
-/// iterations at once.
+/// It is called once for every entry of the history, in order; a backend whose loop runs on a device may call
+/// it for several iterations at once.
 pub type Observe<'a> = dyn FnMut(usize, f64) -> ControlFlow<()> + Send + 'a;
 
 /// A backend that solves `A x = b`. A [`Backend`] that is one says so in [`Backend::linear`].
@@ -19,13 +20,16 @@ pub trait LinearBackend: Backend {
     /// How it would solve systems with a matrix. Nothing is allocated on the device.
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan>;
 
-    /// Checks the system ([`Matrix::check`], [`SolvePlan::check`]), compiles, allocates, loads the matrix and makes the preconditioner.
+    /// Checks the system ([`Matrix::check`], [`SolvePlan::check`]), compiles, allocates, loads the matrix and
+    /// makes the preconditioner.
     ///
-    /// The session's own [`LinearSession::plan`] may differ from `plan` where a compiler's report asked for it; its notes say so.
+    /// The session's own [`LinearSession::plan`] may differ from `plan` where a compiler's report asked for
+    /// it; its notes say so.
     ///
     /// # Errors
     ///
-    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] for what the device cannot do.
+    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] for what
+    /// the device cannot do.
     fn open_solver(
         &self,
         matrix: &Matrix,
@@ -33,8 +37,8 @@ pub trait LinearBackend: Backend {
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
 
-    /// Solves independent systems whose matrices have their entries at the same places: one result a system, in order, each as
-    /// [`LinearSession::solve`] gives it.
+    /// Solves independent systems whose matrices have their entries at the same places: one result a system,
+    /// in order, each as [`LinearSession::solve`] gives it.
     ///
     /// One after the other, unless the backend does better.
     ///
@@ -99,8 +103,9 @@ pub fn check_batch(systems: &[BatchSystem<'_>]) -> Result<()> {
     };
     match systems.iter().position(|system| differs(system.matrix)) {
         Some(number) => {
-            let reason =
-                format!("the matrix of system {number} has another type or other places of entries than the first");
+            let reason = format!(
+                "the matrix of system {number} has another type or other places of entries than the first"
+            );
             Err(Error::invalid("a batch of systems", reason, "solve systems of one pattern at a time"))
         }
         None => Ok(()),
@@ -112,13 +117,15 @@ pub trait LinearSession: Send {
     /// The plan that runs.
     fn plan(&self) -> &SolvePlan;
 
-    /// Improves `x` until `b - A x` is small enough, as [`Solver::solve_observed`](super::Solver::solve_observed) does: the same stopping tests,
-    /// history, true residual and errors ([`Run`](super::Run) has them). `x` holds the first guess, and then the last iterate.
+    /// Improves `x` until `b - A x` is small enough, as
+    /// [`Solver::solve_observed`](super::Solver::solve_observed) does: the same stopping tests, history, true
+    /// residual and errors ([`Run`](super::Run) has them). `x` holds the first guess, and then the last
+    /// iterate.
     ///
     /// # Errors
     ///
-    /// [`SolverError::Invalid`] for vectors of another type or length and parameters that are no tolerances; else the error that says
-    /// how the iteration ended, with the history.
+    /// [`SolverError::Invalid`] for vectors of another type or length and parameters that are no tolerances;
+    /// else the error that says how the iteration ended, with the history.
     fn solve(
         &mut self,
         b: &Array,

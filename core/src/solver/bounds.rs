@@ -37,16 +37,19 @@ impl Bounds {
         Bounds::new(lower * self.low, upper * self.high)
     }
 
-    /// The least and the largest Ritz value of `M^-1 A` after `steps` steps of Lanczos' method, from a fixed random vector.
+    /// The least and the largest Ritz value of `M^-1 A` after `steps` steps of Lanczos' method, from a fixed
+    /// random vector.
     ///
-    /// Both lie within the spectrum: the upper is near the largest eigenvalue after a few dozen steps, the lower may be far
-    /// above the least. Lanczos' matrix is read off the coefficients of conjugate gradients (Saad, Iterative Methods for
-    /// Sparse Linear Systems, 2nd ed., section 6.7.3), its extreme eigenvalues found by bisection with Sturm sequences.
+    /// Both lie within the spectrum: the upper is near the largest eigenvalue after a few dozen steps, the
+    /// lower may be far above the least. Lanczos' matrix is read off the coefficients of conjugate gradients
+    /// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 6.7.3), its extreme eigenvalues
+    /// found by bisection with Sturm sequences.
     ///
     /// # Errors
     ///
     /// [`SolverError::Indefinite`] where the matrix or the preconditioner proves not to be positive definite,
-    /// [`SolverError::NotFinite`] for one with NaN, and [`SolverError::Invalid`] for 0 steps or an operator without rows.
+    /// [`SolverError::NotFinite`] for one with NaN, and [`SolverError::Invalid`] for 0 steps or an operator
+    /// without rows.
     pub fn estimate<T: Real, E: Engine<T>>(
         engine: &E,
         a: &dyn Operator<T>,
@@ -79,7 +82,8 @@ impl Bounds {
             engine.update([&mut r], [&q], |[r], [q]| [r - alpha * q]);
             m.apply(engine, &r, &mut z);
             let next = engine.dot(&r, &z);
-            // The Krylov space is exhausted up to rounding: its Ritz values are eigenvalues, and more steps would add noise.
+            // The Krylov space is exhausted up to rounding: its Ritz values are eigenvalues, and more steps
+            // would add noise.
             if next.to_f64() <= 1e-12 * first {
                 break;
             }
@@ -111,7 +115,8 @@ fn below(diagonal: &[f64], beside: &[f64], x: f64) -> usize {
     count
 }
 
-/// The least and the largest eigenvalue of a symmetric tridiagonal matrix, to about 1e-14 of Gershgorin's interval.
+/// The least and the largest eigenvalue of a symmetric tridiagonal matrix, to about 1e-14 of Gershgorin's
+/// interval.
 fn extremes(diagonal: &[f64], beside: &[f64]) -> (f64, f64) {
     let n = diagonal.len();
     let radius = |i: usize| {

@@ -5,17 +5,19 @@ use super::run::{Begin, Run, residual, zeros};
 use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
 
-/// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that the products with
-/// `M^-1` and `A` compute, so that a parallel machine can do both at once.
+/// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that
+/// the products with `M^-1` and `A` compute, so that a parallel machine can do both at once.
 ///
-/// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every [`replacement`](PipelinedCg::replacement)
-/// iterations r, u, w, s, q and z are computed from x and p afresh, which Cools, Yetkin, Agullo, Giraud and Vanroose
-/// (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer recurrences lose accuracy, which replacement restores. Memory: 9 vectors
-/// besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside
-/// them; a replacement: 4 products with `A` and 2 with `M^-1` more.
+/// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every
+/// [`replacement`](PipelinedCg::replacement) iterations r, u, w, s, q and z are computed from x and p afresh,
+/// which Cools, Yetkin, Agullo, Giraud and Vanroose (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where
+/// an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer
+/// recurrences lose accuracy, which replacement restores. Memory: 9 vectors besides `b` and `x`. An
+/// iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside them; a replacement:
+/// 4 products with `A` and 2 with `M^-1` more.
 ///
-/// Where rounding has spoilt the recurrences so far that a square comes out negative, it starts anew from `x`, which the history counts
-/// as an iteration.
+/// Where rounding has spoilt the recurrences so far that a square comes out negative, it starts anew from
+/// `x`, which the history counts as an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipelinedCg {
     /// Iterations from one replacement to the next; 0 for none. Default 50.
@@ -49,7 +51,8 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         };
         let len = b.len();
         // As the paper names them: u = M^-1 r, w = A u, m = M^-1 w, n = A m; s = A p, q = M^-1 s, z = A q.
-        let (mut r, mut u, mut w, mut mw, mut n) = (zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?);
+        let (mut r, mut u, mut w, mut mw, mut n) =
+            (zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?);
         let (mut p, mut s, mut q, mut z) = (zeros(len)?, zeros(len)?, zeros(len)?, zeros(len)?);
         residual(engine, a, b, x, &mut r);
         m.apply(engine, &r, &mut u);

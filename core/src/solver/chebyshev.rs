@@ -1,10 +1,13 @@
 //! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
+use super::{
+    Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+};
 use crate::real::Real;
 
-/// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded once.
+/// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded
+/// once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recurrence {
     centre: f64,
@@ -25,7 +28,8 @@ impl Recurrence {
 
     /// The factors of the old direction and of the residual in the next step.
     pub(super) fn step<T: Real>(&mut self) -> (T, T) {
-        // rho / half = 1 / (2 centre - half rho_before) has a limit where the interval is a point; 1 / half has not.
+        // rho / half = 1 / (2 centre - half rho_before) has a limit where the interval is a point; 1 / half
+        // has not.
         let over_half = 1.0 / (2.0 * self.centre - self.half * self.rho);
         let next = self.half * over_half;
         let factors = (T::from_f64(next * self.rho), T::from_f64(2.0 * over_half));
@@ -34,8 +38,9 @@ impl Recurrence {
     }
 }
 
-/// The factors of the polynomial preconditioner of a degree: that of the first residual, then those of the old direction and of the
-/// residual in each step. Computed in f64; [`ChebyshevPolynomial`](super::ChebyshevPolynomial) rounds each once.
+/// The factors of the polynomial preconditioner of a degree: that of the first residual, then those of the
+/// old direction and of the residual in each step. Computed in f64;
+/// [`ChebyshevPolynomial`](super::ChebyshevPolynomial) rounds each once.
 pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
     let mut recurrence = Recurrence::new(bounds);
     let first = recurrence.first();
@@ -46,15 +51,18 @@ pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
     std::iter::once(first).chain(steps).collect()
 }
 
-/// Chebyshev iteration for symmetric positive definite systems whose eigenvalues are bounded: no dot product in the recurrence.
+/// Chebyshev iteration for symmetric positive definite systems whose eigenvalues are bounded: no dot product
+/// in the recurrence.
 ///
-/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the preconditioned residual in the
-/// directions. Memory: 3 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the stopping
-/// test alone. After k iterations without a preconditioner the residual is at most `1 / T_k((high + low) / (high - low))` of the first.
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the
+/// preconditioned residual in the directions. Memory: 3 vectors besides `b` and `x`. An iteration: 1 product
+/// with `A`, 1 with `M^-1`, 1 reduction, for the stopping test alone. After k iterations without a
+/// preconditioner the residual is at most `1 / T_k((high + low) / (high - low))` of the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Chebyshev {
-    /// Bounds of the eigenvalues of `M^-1 A`. An eigenvalue above the upper bound makes the iteration diverge; one below the lower
-    /// makes it slow. Default none: [`Bounds::estimate`] in 30 steps before the loop, [`widened`](Bounds::widened) by 0.9 and 1.1.
+    /// Bounds of the eigenvalues of `M^-1 A`. An eigenvalue above the upper bound makes the iteration
+    /// diverge; one below the lower makes it slow. Default none: [`Bounds::estimate`] in 30 steps before the
+    /// loop, [`widened`](Bounds::widened) by 0.9 and 1.1.
     pub bounds: Option<Bounds>,
 }
 

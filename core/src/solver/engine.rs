@@ -1,7 +1,8 @@
 //! What a solver asks of a machine: reductions and fused updates of vectors.
 //!
-//! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another engine that keeps
-//! [`reduce`](super::reduce)'s tree and applies the same closure to each element gives the same bits.
+//! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another
+//! engine that keeps [`reduce`](super::reduce)'s tree and applies the same closure to each element gives the
+//! same bits.
 
 use super::reduce;
 use crate::real::Real;
@@ -15,7 +16,8 @@ pub trait Engine<T: Real>: Send + Sync {
     /// Each is the sum in [`reduce`](super::reduce)'s tree.
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K];
 
-    /// `write[..][i] = f(write[..][i], read[..][i])` for each `i`: one pass over all the vectors of an update.
+    /// `write[..][i] = f(write[..][i], read[..][i])` for each `i`: one pass over all the vectors of an
+    /// update.
     fn update<const W: usize, const R: usize>(
         &self,
         write: [&mut [T]; W],
@@ -23,7 +25,8 @@ pub trait Engine<T: Real>: Send + Sync {
         f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
     );
 
-    /// `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last may be short.
+    /// `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last may be
+    /// short.
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync);
 
     /// Runs a whole solve where the engine's threads are at hand.

@@ -7,14 +7,16 @@ use crate::real::Real;
 
 /// GMRES(m) with right preconditioning, for any invertible matrix.
 ///
-/// Source: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), 856–869; preconditioned as in Saad, Iterative Methods for Sparse
-/// Linear Systems, 2nd ed., algorithm 9.5, so that the residual is the true one. Vectors are made orthogonal by classical
-/// Gram–Schmidt done twice (Giraud, Langou and Rozložník, Comput. Math. Appl. 50 (2005), 1069–1075): as good as the modified form,
-/// in 2 reductions whatever the length of the basis. Memory: m + 3 vectors besides `b` and `x`, and m² / 2 coefficients. An
-/// iteration: 1 product with `A`, 1 with `M^-1`, 3 reductions (of j, j and 1 dot products at step j of a cycle); a cycle: one product
-/// of each and 1 reduction more.
+/// Source: Saad and Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), 856–869; preconditioned as in Saad,
+/// Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5, so that the residual is the true one.
+/// Vectors are made orthogonal by classical Gram–Schmidt done twice (Giraud, Langou and Rozložník, Comput.
+/// Math. Appl. 50 (2005), 1069–1075): as good as the modified form, in 2 reductions whatever the length of
+/// the basis. Memory: m + 3 vectors besides `b` and `x`, and m² / 2 coefficients. An iteration: 1 product
+/// with `A`, 1 with `M^-1`, 3 reductions (of j, j and 1 dot products at step j of a cycle); a cycle: one
+/// product of each and 1 reduction more.
 ///
-/// A cycle that does not lower the residual would be repeated for ever, and is [`SolverError::Stagnation`] at once.
+/// A cycle that does not lower the residual would be repeated for ever, and is [`SolverError::Stagnation`] at
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gmres {
     /// Iterations of a cycle, m; at least 1. Default 30.
@@ -37,7 +39,8 @@ impl Default for Gmres {
     }
 }
 
-/// The least-squares problem of a cycle: the Hessenberg matrix, made triangular by Givens rotations as it grows.
+/// The least-squares problem of a cycle: the Hessenberg matrix, made triangular by Givens rotations as it
+/// grows.
 struct Triangle<T> {
     /// Column j, with j + 1 entries, is `columns[j]`.
     columns: Vec<Vec<T>>,
@@ -58,7 +61,8 @@ impl<T: Real> Triangle<T> {
         self.g[0] = residual;
     }
 
-    /// Takes column j (its entries are in `columns[j]`, the one below the diagonal is `below`): the residual's norm that results.
+    /// Takes column j (its entries are in `columns[j]`, the one below the diagonal is `below`): the
+    /// residual's norm that results.
     fn add(&mut self, j: usize, below: T) -> T {
         let column = &mut self.columns[j];
         for (i, &(c, s)) in self.rotations[..j].iter().enumerate() {
@@ -178,7 +182,8 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
             if !fresh.is_finite() {
                 return Err(run.not_finite("|b - A x|"));
             }
-            // Where the basis was not quite orthogonal, the recurred norm was met too early: another cycle refines x.
+            // Where the basis was not quite orthogonal, the recurred norm was met too early: another cycle
+            // refines x.
             if run.is_met(fresh.to_f64(), met) {
                 run.correct(fresh.to_f64());
                 done = true;

@@ -9,8 +9,8 @@ use crate::stencil::{LinearStencil, Stencil};
 
 /// `A x` is one step of a linear stencil on `x`, boundary and all: the matrix of [`Affine`], not stored.
 ///
-/// Cells that a `fixed` boundary keeps have rows of the identity. What lies beyond a `constant` side must be 0, for the
-/// operator to be linear.
+/// Cells that a `fixed` boundary keeps have rows of the identity. What lies beyond a `constant` side must be
+/// 0, for the operator to be linear.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridOperator {
     stencil: LinearStencil,
@@ -21,7 +21,8 @@ pub struct GridOperator {
 }
 
 impl GridOperator {
-    /// The operator of a stencil on a domain; an error where the boundary does not suit it, or holds a constant but 0.
+    /// The operator of a stencil on a domain; an error where the boundary does not suit it, or holds a
+    /// constant but 0.
     pub fn new(stencil: LinearStencil, shape: Shape, boundaries: Boundaries, dtype: DType) -> Result<Self> {
         if shape.dimensions() != stencil.dimensions() {
             return Err(Error::invalid(
@@ -35,7 +36,8 @@ impl GridOperator {
         });
         boundaries.check(&shape, radius, dtype)?;
         let sides = boundaries.0[3 - shape.dimensions()..].iter().flatten();
-        if let Some(side) = sides.into_iter().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0)) {
+        if let Some(side) = sides.into_iter().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0))
+        {
             return Err(Error::invalid(
                 format!("boundary {side} of an operator"),
                 "it adds a constant to the product, which is then not linear",
@@ -80,8 +82,8 @@ impl GridOperator {
         Ok(Affine::new(&self.stencil, &self.shape, &self.boundaries, self.dtype)?.matrix)
     }
 
-    /// The stored matrix of the least domain on which the stencil meets every side of its boundary as it does on its own:
-    /// it is symmetric, finite and positive on the diagonal exactly where the operator is.
+    /// The stored matrix of the least domain on which the stencil meets every side of its boundary as it does
+    /// on its own: it is symmetric, finite and positive on the diagonal exactly where the operator is.
     pub(super) fn sample(&self) -> Result<Csr> {
         let first = 3 - self.shape.dimensions();
         let extents = self.shape.padded();
@@ -89,7 +91,8 @@ impl GridOperator {
         Ok(Affine::new(&self.stencil, &Shape::new(&least)?, &self.boundaries, self.dtype)?.matrix)
     }
 
-    /// One row's product with `x`: the sum of its taps in order, the first a plain multiplication, every later one fused.
+    /// One row's product with `x`: the sum of its taps in order, the first a plain multiplication, every
+    /// later one fused.
     pub fn product_at<T: Real>(&self, x: &[T], row: usize) -> T {
         let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
             return x[row];
@@ -100,10 +103,12 @@ impl GridOperator {
         taps.fold(first, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum))
     }
 
-    /// The cells from which the taps of a cell read, with their weights; nothing for a cell that keeps its value.
+    /// The cells from which the taps of a cell read, with their weights; nothing for a cell that keeps its
+    /// value.
     fn taps_of(&self, cell: [usize; 3]) -> Option<impl Iterator<Item = (Option<usize>, f64)> + '_> {
         let extents = self.shape.padded();
-        let kept = (0..3).any(|a| !self.boundaries.computed(a, extents[a], self.radius[a]).contains(&cell[a]));
+        let kept =
+            (0..3).any(|a| !self.boundaries.computed(a, extents[a], self.radius[a]).contains(&cell[a]));
         (!kept).then(|| {
             self.stencil.taps().iter().map(move |(offset, weight)| {
                 let index = |axis: usize| match self.boundaries.source(
@@ -135,7 +140,9 @@ impl<T: Real> Operator<T> for GridOperator {
     fn diagonal(&self) -> Option<Vec<T>> {
         // Taps that fall on their own cell by a mirror or a short period count, too.
         let entry = |row: usize| match self.taps_of(self.shape.cell(row)) {
-            Some(taps) => taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w)),
+            Some(taps) => {
+                taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w))
+            }
             None => T::ONE,
         };
         Some((0..self.shape.cells()).map(entry).collect())

@@ -1,17 +1,21 @@
 //! Jacobi's method.
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
+use super::{
+    Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// Jacobi's method, damped: `x += weight M^-1 (b - A x)`.
 ///
-/// Without a preconditioner `M` is the diagonal of `A`; with one it takes the diagonal's place (block-Jacobi gives the block method).
-/// Converges where the spectral radius of `I - weight M^-1 A` is below 1: for weight 1, where `A` is strictly diagonally dominant.
+/// Without a preconditioner `M` is the diagonal of `A`; with one it takes the diagonal's place (block-Jacobi
+/// gives the block method). Converges where the spectral radius of `I - weight M^-1 A` is below 1: for weight
+/// 1, where `A` is strictly diagonally dominant.
 ///
-/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1. Memory: 2 vectors besides `b` and `x`, and
-/// the diagonal. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the stopping test alone.
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1. Memory: 2 vectors besides
+/// `b` and `x`, and the diagonal. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the
+/// stopping test alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jacobi {
     /// The damping factor, above 0 and below 2. Default 1.

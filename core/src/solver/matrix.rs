@@ -39,11 +39,14 @@ impl Matrix {
         }
     }
 
-    /// The number of entries: those stored, or those that a stored one would have at most, one for each cell and tap.
+    /// The number of entries: those stored, or those that a stored one would have at most, one for each cell
+    /// and tap.
     pub fn nonzeros(&self) -> usize {
         match self {
             Matrix::Stored(matrix) => matrix.nnz(),
-            Matrix::Stencil(operator) => operator.shape().cells().saturating_mul(operator.stencil().taps().len()),
+            Matrix::Stencil(operator) => {
+                operator.shape().cells().saturating_mul(operator.stencil().taps().len())
+            }
         }
     }
 
@@ -63,7 +66,8 @@ impl Matrix {
         }
     }
 
-    /// The same matrix with entries rounded to `dtype`; an error where one of them, or a whole row, is beyond its range.
+    /// The same matrix with entries rounded to `dtype`; an error where one of them, or a whole row, is beyond
+    /// its range.
     pub fn cast(&self, dtype: DType) -> Result<Matrix> {
         Ok(match self {
             _ if dtype == self.dtype() => self.clone(),
@@ -74,7 +78,8 @@ impl Matrix {
 
     /// The reference's operator: plain loops on one thread; an error where `T` is not the matrix's type.
     ///
-    /// A row's product is a plain multiplication and then one fused multiply-add for each later entry or tap, in order.
+    /// A row's product is a plain multiplication and then one fused multiply-add for each later entry or tap,
+    /// in order.
     pub fn operator<T: Real>(&self) -> Result<Arc<dyn Operator<T>>> {
         if T::DTYPE != self.dtype() {
             let reason = format!("it is {}, and {} was asked for", self.dtype(), T::DTYPE);
@@ -86,10 +91,12 @@ impl Matrix {
         })
     }
 
-    /// What can be seen to be wrong with a system before anything is computed: the matrix is not square, has no rows, an
-    /// entry that is not finite, a row of zeros; or the method is for symmetric positive definite matrices and this is none.
+    /// What can be seen to be wrong with a system before anything is computed: the matrix is not square, has
+    /// no rows, an entry that is not finite, a row of zeros; or the method is for symmetric positive definite
+    /// matrices and this is none.
     ///
-    /// A backend asks this once, when it opens a session. One pass over the entries; a few cells for a stencil.
+    /// A backend asks this once, when it opens a session. One pass over the entries; a few cells for a
+    /// stencil.
     pub fn check(&self, options: &SolveOptions) -> Result<(), SolverError> {
         self.check_extents()?;
         match self {
@@ -135,7 +142,8 @@ impl Matrix {
     }
 }
 
-/// The matrix in another type. An entry that becomes 0 is rounded like any other; a row that does would make another system.
+/// The matrix in another type. An entry that becomes 0 is rounded like any other; a row that does would make
+/// another system.
 fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
     let cast = matrix.cast(dtype)?;
     let fault = |what: String, reason: &str| {
@@ -151,7 +159,10 @@ fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
             is_lost |= value == 0.0 && entry.1 != 0.0;
         }
         if is_lost && cast.row(row).all(|(_, value)| value == 0.0) {
-            return Err(fault(format!("row {row} of the matrix"), "it has no entries but 0 and such as are below"));
+            return Err(fault(
+                format!("row {row} of the matrix"),
+                "it has no entries but 0 and such as are below",
+            ));
         }
     }
     Ok(cast)
@@ -211,7 +222,8 @@ impl<T: Real> Operator<T> for Stored {
     fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
         let mut block = vec![T::ZERO; size * size];
         for i in 0..size {
-            for (column, value) in self.0.row(start + i).filter(|&(column, _)| (start..start + size).contains(&column))
+            for (column, value) in
+                self.0.row(start + i).filter(|&(column, _)| (start..start + size).contains(&column))
             {
                 block[i * size + column - start] = T::from_f64(value);
             }

@@ -1,9 +1,9 @@
 //! Iterative solvers of `A x = b`: the reference that every backend's solvers are compared with.
 //!
-//! A [`Solver`] is a method; [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`] why it could not.
-//! The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an approximate inverse. The methods are written over an
-//! [`Engine`], whose reductions have one fixed tree ([`reduce`]): the same bits on every run, whatever the number of threads.
-//! Solvers allocate before the loop, never in it.
+//! A [`Solver`] is a method; [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`]
+//! why it could not. The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an approximate
+//! inverse. The methods are written over an [`Engine`], whose reductions have one fixed tree ([`reduce`]):
+//! the same bits on every run, whatever the number of threads. Solvers allocate before the loop, never in it.
 //!
 //! | method | matrix | vectors | reductions an iteration |
 //! |---|---|---|---|
@@ -15,8 +15,8 @@
 //! | [`Chebyshev`] | symmetric positive definite, eigenvalues bounded | 3 | 1, to stop |
 //! | [`Jacobi`] | diagonally dominant | 2 | 1, to stop |
 //!
-//! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and [`ChebyshevPolynomial`];
-//! none has a reduction.
+//! Preconditioners: [`Identity`] (none), [`Diagonal`] (Jacobi's), [`BlockDiagonal`] (block-Jacobi) and
+//! [`ChebyshevPolynomial`]; none has a reduction.
 
 mod backend;
 mod bicgstab;
@@ -59,7 +59,9 @@ pub use matrix::Matrix;
 pub use operator::Operator;
 pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
-pub use precondition::{BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, MAX_BLOCK, MAX_DEGREE, Preconditioner};
+pub use precondition::{
+    BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, MAX_BLOCK, MAX_DEGREE, Preconditioner,
+};
 pub(crate) use precondition::{check_block_size, check_degree};
 pub use progress::Measure;
 pub use refine::Refinement;
@@ -77,14 +79,16 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
     /// The name under which it is chosen and reported.
     fn name(&self) -> &'static str;
 
-    /// Improves `x` until `b - A x` is small enough; `x` holds the first guess, and then the last iterate, after an error too.
+    /// Improves `x` until `b - A x` is small enough; `x` holds the first guess, and then the last iterate,
+    /// after an error too.
     ///
-    /// A zero `b` gives a zero `x` in 0 iterations. `observe` sees every iterate's number and residual, and may end the run.
+    /// A zero `b` gives a zero `x` in 0 iterations. `observe` sees every iterate's number and residual, and
+    /// may end the run.
     ///
     /// # Errors
     ///
-    /// [`SolverError::Invalid`] for vectors of the wrong length and parameters that are no tolerances; else the error
-    /// that says how the iteration ended, with the history of residuals.
+    /// [`SolverError::Invalid`] for vectors of the wrong length and parameters that are no tolerances; else
+    /// the error that says how the iteration ended, with the history of residuals.
     #[expect(clippy::too_many_arguments, reason = "a machine, a system of four parts, and how to run it")]
     fn solve_observed(
         &self,
@@ -111,7 +115,13 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
     }
 
     /// [`solve_on`](Solver::solve_on) the default engine, without a preconditioner.
-    fn solve(&self, a: &dyn Operator<T>, b: &[T], x: &mut [T], parameters: &Parameters) -> Result<Report, SolverError>
+    fn solve(
+        &self,
+        a: &dyn Operator<T>,
+        b: &[T],
+        x: &mut [T],
+        parameters: &Parameters,
+    ) -> Result<Report, SolverError>
     where
         E: Default,
     {

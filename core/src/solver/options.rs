@@ -6,9 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{
-    BiCgStab, BlockDiagonal, Bounds, Cg, Chebyshev, ChebyshevPolynomial, Diagonal, Engine, Gmres, Identity, Jacobi,
-    METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, Profile, SingleReductionCg, Solver, SolverError,
-    check_block_size, check_degree,
+    BiCgStab, BlockDiagonal, Bounds, Cg, Chebyshev, ChebyshevPolynomial, Diagonal, Engine, Gmres, Identity,
+    Jacobi, METHODS, Operator, PRECONDITIONERS, PipelinedCg, Preconditioner, Profile, SingleReductionCg,
+    Solver, SolverError, check_block_size, check_degree,
 };
 use crate::error::{Error, Result};
 use crate::plan::named;
@@ -101,15 +101,16 @@ impl Method {
         }
     }
 
-    /// Vectors, `x` among them, that an iteration finds and leaves changed: each must be read and written once, wherever
-    /// it is kept.
+    /// Vectors, `x` among them, that an iteration finds and leaves changed: each must be read and written
+    /// once, wherever it is kept.
     pub fn carried(&self) -> usize {
         match self {
             Method::Cg => 3,
             Method::SingleReductionCg => 4,
             Method::PipelinedCg(_) => 8,
             Method::BiCgStab => 4,
-            // x changes once a cycle; an iteration adds a vector to the basis, which is read half full on average.
+            // x changes once a cycle; an iteration adds a vector to the basis, which is read half full on
+            // average.
             Method::Gmres(_) => 1,
             Method::Chebyshev(_) => 3,
             Method::Jacobi(_) => 1,
@@ -143,8 +144,8 @@ impl Serialize for Method {
 impl FromStr for Method {
     type Err = Error;
 
-    /// The method of that name; after a colon its parameter: the replacement of `cg-pipelined:50`, the restart of
-    /// `gmres:30`, the weight of `jacobi:1`.
+    /// The method of that name; after a colon its parameter: the replacement of `cg-pipelined:50`, the
+    /// restart of `gmres:30`, the weight of `jacobi:1`.
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = split(text);
         let found = Method::all().into_iter().find(|method| method.name() == name);
@@ -152,7 +153,9 @@ impl FromStr for Method {
         let Some(parameter) = parameter else { return Ok(method) };
         let whole = parameter.parse::<usize>().ok();
         let given = match method {
-            Method::PipelinedCg(_) => whole.map(|replacement| Method::PipelinedCg(PipelinedCg { replacement })),
+            Method::PipelinedCg(_) => {
+                whole.map(|replacement| Method::PipelinedCg(PipelinedCg { replacement }))
+            }
             Method::Gmres(_) => whole.filter(|&m| m > 0).map(|restart| Method::Gmres(Gmres { restart })),
             Method::Jacobi(_) => {
                 let weight = parameter.parse().ok().filter(|weight| *weight > 0.0 && *weight < 2.0);
@@ -162,7 +165,11 @@ impl FromStr for Method {
         };
         given.ok_or_else(|| {
             let change = "write it like gmres:30, jacobi:0.7 (below 2), cg-pipelined:50, or without a number";
-            Error::invalid(format!("solver `{text}`"), format!("{name} has no parameter `{parameter}`"), change)
+            Error::invalid(
+                format!("solver `{text}`"),
+                format!("{name} has no parameter `{parameter}`"),
+                change,
+            )
         })
     }
 }
@@ -218,8 +225,8 @@ impl Preconditioning {
 
     /// The preconditioner for `a`.
     ///
-    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times it ([`Bounds::estimate`]
-    /// in 30 steps).
+    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times it
+    /// ([`Bounds::estimate`] in 30 steps).
     ///
     /// # Errors
     ///
@@ -284,8 +291,8 @@ impl Serialize for Preconditioning {
 impl FromStr for Preconditioning {
     type Err = Error;
 
-    /// The preconditioner of that name; after a colon its parameter: the rows of a block of `block-jacobi:8`, the degree
-    /// of `chebyshev:3`.
+    /// The preconditioner of that name; after a colon its parameter: the rows of a block of `block-jacobi:8`,
+    /// the degree of `chebyshev:3`.
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = split(text);
         let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);

@@ -79,11 +79,11 @@ pub struct Resident {
 pub struct SolveTraffic {
     /// What the plan moves.
     pub moved: f64,
-    /// What it would move with nothing kept on the chip, each datum read and written once: the matrix once for each product,
-    /// the vectors that the method carries twice, those that it only consults once.
+    /// What it would move with nothing kept on the chip, each datum read and written once: the matrix once
+    /// for each product, the vectors that the method carries twice, those that it only consults once.
     pub streamed: f64,
-    /// The least possible: of [`streamed`](SolveTraffic::streamed), what is left when the chip is filled with vectors
-    /// first, which save two bytes for each of theirs, and then with the matrix.
+    /// The least possible: of [`streamed`](SolveTraffic::streamed), what is left when the chip is filled with
+    /// vectors first, which save two bytes for each of theirs, and then with the matrix.
     pub least: f64,
 }
 
@@ -132,7 +132,9 @@ impl SolveSchedule {
     /// In words, within a line.
     pub fn describe(&self) -> String {
         match self {
-            SolveSchedule::Bands(bands) => format!("bands of {} entries, {} threads", bands.work, bands.threads),
+            SolveSchedule::Bands(bands) => {
+                format!("bands of {} entries, {} threads", bands.work, bands.threads)
+            }
             SolveSchedule::Krylov(krylov) => krylov.describe(),
             SolveSchedule::Dispatches(dispatches) => dispatches.describe(),
         }
@@ -186,13 +188,24 @@ pub struct SolvePlan {
 impl SolvePlan {
     /// The least time of an iteration in seconds by the device's memory bandwidth; 0 where it is not known.
     pub fn seconds_by_bandwidth(&self) -> f64 {
-        if self.device.memory_bandwidth > 0.0 { self.traffic.moved / self.device.memory_bandwidth } else { 0.0 }
+        if self.device.memory_bandwidth > 0.0 {
+            self.traffic.moved / self.device.memory_bandwidth
+        } else {
+            0.0
+        }
     }
 
     /// Checks that the plan is for this matrix and these options.
     pub fn check(&self, backend: &str, matrix: &Matrix, options: &SolveOptions) -> Result<()> {
         let planned = (self.backend, self.rows, self.nonzeros, self.dtype, self.method, self.preconditioner);
-        let asked = (backend, matrix.rows(), matrix.nonzeros(), matrix.dtype(), options.method, options.preconditioner);
+        let asked = (
+            backend,
+            matrix.rows(),
+            matrix.nonzeros(),
+            matrix.dtype(),
+            options.method,
+            options.preconditioner,
+        );
         if planned == asked {
             return Ok(());
         }

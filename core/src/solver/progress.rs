@@ -7,18 +7,20 @@ use crate::real::{DType, Real};
 pub enum Measure {
     /// The norm of the residual.
     Residual,
-    /// The A-norm of the error. Its square falls by `alpha rho` in an iteration of conjugate gradients (Hestenes and
-    /// Stiefel, J. Res. NBS 49 (1952), theorem 6:1; in floating point too: Strakoš and Tichý, ETNA 13 (2002), 56–80). The norm
-    /// of their residual may rise for longer than the matrix has rows, and says nothing.
+    /// The A-norm of the error. Its square falls by `alpha rho` in an iteration of conjugate gradients
+    /// (Hestenes and Stiefel, J. Res. NBS 49 (1952), theorem 6:1; in floating point too: Strakoš and Tichý,
+    /// ETNA 13 (2002), 56–80). The norm of their residual may rise for longer than the matrix has rows, and
+    /// says nothing.
     Energy,
 }
 
 impl Measure {
-    /// Of the energy taken off so far, what a stretch of iterations takes off at least: the square of the type's rounding.
+    /// Of the energy taken off so far, what a stretch of iterations takes off at least: the square of the
+    /// type's rounding.
     ///
-    /// Each `alpha rho` is at least `|r|^2 / |A|`, and the sum of all `alpha rho` is at most `|x|_A^2`, so that a stretch
-    /// below this share has only residuals below `rounding |A| |x|`: what rounding `x` alone changes the residual by.
-    /// With a preconditioner the same holds of `M^-1 A`.
+    /// Each `alpha rho` is at least `|r|^2 / |A|`, and the sum of all `alpha rho` is at most `|x|_A^2`, so
+    /// that a stretch below this share has only residuals below `rounding |A| |x|`: what rounding `x` alone
+    /// changes the residual by. With a preconditioner the same holds of `M^-1 A`.
     pub fn least_share(dtype: DType) -> f64 {
         let rounding = match dtype {
             DType::F32 => f64::from(f32::EPSILON) / 2.0,
@@ -47,7 +49,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub fn new<T: Real>(measure: Measure, patience: Option<usize>) -> Progress {
-        let (least_share, patience) = (Measure::least_share(T::DTYPE), patience.map(|patience| patience.max(1)));
+        let (least_share, patience) =
+            (Measure::least_share(T::DTYPE), patience.map(|patience| patience.max(1)));
         Progress { measure, least_share, patience, least: f64::INFINITY, since: 0, stretch: 0.0, before: 0.0 }
     }
 
@@ -78,7 +81,8 @@ impl Progress {
         }
     }
 
-    /// Whether there is no more to gain from another start at `x`, whose true residual has this norm: the last start has not halved it.
+    /// Whether there is no more to gain from another start at `x`, whose true residual has this norm: the
+    /// last start has not halved it.
     pub fn is_settled(&mut self, norm: f64) -> bool {
         let is_settled = norm > 0.5 * self.least;
         self.least = norm;

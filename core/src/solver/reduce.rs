@@ -1,17 +1,22 @@
-//! Sums and dot products in one fixed tree, so that they have the same bits on every run and with any number of threads.
+//! Sums and dot products in one fixed tree, so that they have the same bits on every run and with any number
+//! of threads.
 //!
 //! The tree, for values `v[0..n]`:
 //!
 //! 1. Cut them into blocks of [`BLOCK`] consecutive values; the last may be short.
-//! 2. In a block, lane `l` of [`LANES`] starts at +0 and adds `v[l]`, `v[l + LANES]`, `v[l + 2 LANES]`, … in that order.
-//! 3. The lanes are folded in halves: lane `l` adds lane `l + 16`, then `l + 8`, `l + 4`, `l + 2`, `l + 1`. Lane 0 is the block's sum.
+//! 2. In a block, lane `l` of [`LANES`] starts at +0 and adds `v[l]`, `v[l + LANES]`, `v[l + 2 LANES]`, … in
+//!    that order.
+//! 3. The lanes are folded in halves: lane `l` adds lane `l + 16`, then `l + 8`, `l + 4`, `l + 2`, `l + 1`.
+//!    Lane 0 is the block's sum.
 //! 4. Where there is more than one block, the blocks' sums are summed by the same rule.
 //!
-//! A warp of 32 threads does a block with coalesced loads and five shuffles; a vector unit does it in whole registers; and blocks
-//! are independent, so any share of them can go to any thread. A value passes at most 37 additions a level, which bounds the error by
-//! `37 ceil(log_1024 n)` units of roundoff times the sum of absolute values, where a running sum's bound is `n`.
+//! A warp of 32 threads does a block with coalesced loads and five shuffles; a vector unit does it in whole
+//! registers; and blocks are independent, so any share of them can go to any thread. A value passes at most
+//! 37 additions a level, which bounds the error by `37 ceil(log_1024 n)` units of roundoff times the sum of
+//! absolute values, where a running sum's bound is `n`.
 //!
-//! A product of a dot product is rounded before it is added (no `fma`), so that the loop is vectorised in every build.
+//! A product of a dot product is rounded before it is added (no `fma`), so that the loop is vectorised in
+//! every build.
 
 use crate::real::Real;
 
@@ -57,7 +62,8 @@ pub fn block_dot<T: Real>(a: &[T], b: &[T]) -> T {
 
 /// The upper levels of the tree: takes the blocks' sums in order, one at a time, without allocating.
 ///
-/// A threaded engine computes [`block_dot`] of every block in any order, then pushes the sums here in the blocks' order.
+/// A threaded engine computes [`block_dot`] of every block in any order, then pushes the sums here in the
+/// blocks' order.
 #[derive(Debug, Clone)]
 pub struct Tree<T> {
     lanes: [[T; LANES]; LEVELS],
@@ -152,7 +158,8 @@ mod tests {
     #[test]
     fn the_tree_is_the_documented_one() {
         let mut random = fastrand::Rng::with_seed(7);
-        for n in [0, 1, 2, 31, 32, 33, 1023, 1024, 1025, 2047, 5000, 1 << 20, (1 << 20) + 1, (1 << 21) + 1234] {
+        for n in [0, 1, 2, 31, 32, 33, 1023, 1024, 1025, 2047, 5000, 1 << 20, (1 << 20) + 1, (1 << 21) + 1234]
+        {
             let a: Vec<f64> = (0..n).map(|_| random.f64() - 0.5).collect();
             let b: Vec<f64> = (0..n).map(|_| random.f64() - 0.5).collect();
             let products: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a * b).collect();
@@ -172,7 +179,8 @@ mod tests {
 
     #[test]
     fn the_error_is_within_the_bound() {
-        // 0.1 in f32, 2^24 times: a running sum is off by per cents, the tree by less than its bound of 3 levels.
+        // 0.1 in f32, 2^24 times: a running sum is off by per cents, the tree by less than its bound of 3
+        // levels.
         let n = 1 << 24;
         let sum = dot(&vec![0.1_f32; n], &vec![1.0_f32; n]).to_f64();
         let exact = n as f64 * f64::from(0.1_f32);

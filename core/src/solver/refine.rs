@@ -4,19 +4,23 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, LinearSession, Observe, Operator, Parameters, Report, SolvePlan, SolverError, vectors_of};
+use super::{
+    Engine, LinearSession, Observe, Operator, Parameters, Report, SolvePlan, SolverError, vectors_of,
+};
 use crate::error::{Error, Result};
 use crate::real::{Array, DType};
 
-/// The residual of a correction relative to its right-hand side: what f32 reaches with most matrices, and no more.
+/// The residual of a correction relative to its right-hand side: what f32 reaches with most matrices, and no
+/// more.
 const CORRECTION: f64 = 1e-4;
 
 /// Iterative refinement: `r = b - A x` and `x += d` in f64, `A d = r` solved in f32 by any backend's session.
 ///
-/// Source: Moler, J. ACM 14 (1967), 316–321; with a Krylov method inside as in Göddeke, Strzodka and Turek, Int. J. Parallel
-/// Emergent Distrib. Syst. 22 (2007), 221–256. The right-hand side of each correction is scaled to norm 1, so that f32's range
-/// suffices. A correction ends when it has met [`Parameters`]' tolerance or a relative 1e-4. The history counts the inner iterations; where a correction begins, it
-/// holds the true residual, and that alone ends the run.
+/// Source: Moler, J. ACM 14 (1967), 316–321; with a Krylov method inside as in Göddeke, Strzodka and Turek,
+/// Int. J. Parallel Emergent Distrib. Syst. 22 (2007), 221–256. The right-hand side of each correction is
+/// scaled to norm 1, so that f32's range suffices. A correction ends when it has met [`Parameters`]'
+/// tolerance or a relative 1e-4. The history counts the inner iterations; where a correction begins, it holds
+/// the true residual, and that alone ends the run.
 pub struct Refinement<E> {
     engine: E,
     operator: Arc<dyn Operator<f64>>,
@@ -25,13 +29,18 @@ pub struct Refinement<E> {
 }
 
 impl<E: Engine<f64>> Refinement<E> {
-    /// Corrects on `engine` with the products of `operator` what `inner`, a session of the same matrix rounded to f32,
-    /// solves; an error where that is no session of f32 or of another size.
+    /// Corrects on `engine` with the products of `operator` what `inner`, a session of the same matrix
+    /// rounded to f32, solves; an error where that is no session of f32 or of another size.
     pub fn new(engine: E, operator: Arc<dyn Operator<f64>>, inner: Box<dyn LinearSession>) -> Result<Self> {
         let mut plan = inner.plan().clone();
         if plan.dtype != DType::F32 || plan.rows != operator.rows() {
-            let reason = format!("it has {} rows of {}, the matrix {} of f64", plan.rows, plan.dtype, operator.rows());
-            return Err(Error::invalid("the inner session of a refinement", reason, "open it for the matrix in f32"));
+            let reason =
+                format!("it has {} rows of {}, the matrix {} of f64", plan.rows, plan.dtype, operator.rows());
+            return Err(Error::invalid(
+                "the inner session of a refinement",
+                reason,
+                "open it for the matrix in f32",
+            ));
         }
         plan.notes.push("mixed precision: iterations in f32, corrected in f64 on the host".to_owned());
         Ok(Refinement { engine, operator, inner, plan })
@@ -46,10 +55,11 @@ impl<E: Engine<f64>> Refinement<E> {
     ) -> Result<Report, SolverError> {
         let (engine, a) = (&self.engine, &*self.operator);
         let square = |b: &[f64]| engine.dot(b, b);
-        let mut run = match Run::open(self.plan.method.profile(), a.rows(), b, x, square, parameters, observe)? {
-            Begin::Zero(report) => return Ok(report),
-            Begin::Iterate(run) => run.iterating_in(DType::F32),
-        };
+        let mut run =
+            match Run::open(self.plan.method.profile(), a.rows(), b, x, square, parameters, observe)? {
+                Begin::Zero(report) => return Ok(report),
+                Begin::Iterate(run) => run.iterating_in(DType::F32),
+            };
         let n = b.len();
         let mut r = zeros::<f64>(n)?;
         let (mut right, mut d) = (Array::zeros(DType::F32, n)?, Array::zeros(DType::F32, n)?);

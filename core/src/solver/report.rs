@@ -21,10 +21,11 @@ pub struct Parameters {
     pub time: Option<Duration>,
     /// Give up when this many iterations in a row bring no progress; nothing for never. Default 1,000.
     ///
-    /// Progress is a new least residual or, with conjugate gradients, energy: see [`Measure`](super::Measure). Iterations of
-    /// these are looked at in stretches of this length.
+    /// Progress is a new least residual or, with conjugate gradients, energy: see
+    /// [`Measure`](super::Measure). Iterations of these are looked at in stretches of this length.
     pub stagnation: Option<usize>,
-    /// By how many times the true residual may exceed the threshold when the recurred one has met it. Default 10.
+    /// By how many times the true residual may exceed the threshold when the recurred one has met it. Default
+    /// 10.
     ///
     /// Recurred residuals go on falling after rounding has stopped the true one; a larger gap is
     /// [`SolverError::Stagnation`], not success.
@@ -42,14 +43,16 @@ impl Parameters {
         drift: 10.0,
     };
 
-    /// [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number for never.
+    /// [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number for
+    /// never.
     pub fn patience(&self) -> u32 {
         self.stagnation.map_or(u32::MAX, |patience| u32::try_from(patience.max(1)).unwrap_or(u32::MAX))
     }
 
     /// Checks that the tolerances are numbers that a residual can be compared with.
     pub fn check(&self) -> Result<()> {
-        for (name, value) in [("relative", self.relative), ("absolute", self.absolute), ("drift", self.drift)] {
+        for (name, value) in [("relative", self.relative), ("absolute", self.absolute), ("drift", self.drift)]
+        {
             if !(value.is_finite() && value >= 0.0) {
                 let change = "give a finite number, 0 or more";
                 return Err(Error::invalid(format!("solver parameter `{name}`"), format!("{value}"), change));
@@ -74,7 +77,8 @@ pub struct Report {
     pub dtype: DType,
     /// Iterations done.
     pub iterations: usize,
-    /// The norm of the residual before each iteration and after the last: `history[k]` is that of the k-th iterate.
+    /// The norm of the residual before each iteration and after the last: `history[k]` is that of the k-th
+    /// iterate.
     pub history: Vec<f64>,
     /// The threshold that the residual was compared with: the larger of `relative |b|` and `absolute`.
     pub threshold: f64,
@@ -120,7 +124,8 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// Why a solver stopped short. All that came after the first look at the system carry the report, with the history of residuals.
+/// Why a solver stopped short. All that came after the first look at the system carry the report, with the
+/// history of residuals.
 ///
 /// The caller's `x` then holds the last iterate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -194,7 +199,8 @@ pub enum SolverError {
         /// The entry with row and column exchanged.
         mirror: f64,
     },
-    /// An entry of the diagonal is not positive, and the method is for positive definite matrices only; nothing was computed.
+    /// An entry of the diagonal is not positive, and the method is for positive definite matrices only;
+    /// nothing was computed.
     #[error(
         "{method} needs a positive definite matrix, and this one has {value:e} on the diagonal of row {row}; use gmres"
     )]

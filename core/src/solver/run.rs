@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::real::{DType, Real};
 
-/// Entries of the history that are reserved before the loop: most runs never need more, and a limit of a thousand million
-/// iterations does not cost their memory.
+/// Entries of the history that are reserved before the loop: most runs never need more, and a limit of a
+/// thousand million iterations does not cost their memory.
 const HISTORY: usize = 1 << 16;
 
-/// A run of one method, from its arguments to its report: the stopping tests and the history that all backends share.
+/// A run of one method, from its arguments to its report: the stopping tests and the history that all
+/// backends share.
 ///
 /// A backend whose loop runs elsewhere begins with [`Run::open`], passes the residuals that come back to
 /// [`Run::converged_norm`] in order, and ends with [`Run::conclude`] or one of the errors.
@@ -59,15 +60,18 @@ impl<'p> Run<'p> {
     ) -> Result<Begin<'p>, SolverError> {
         if let Some(rows) = m.rows().filter(|&rows| rows != a.rows()) {
             let reason = format!("it was made for {rows} rows, the matrix has {}", a.rows());
-            return Err(
-                Error::invalid(format!("preconditioner {}", m.name()), reason, "make it for this matrix").into()
-            );
+            return Err(Error::invalid(
+                format!("preconditioner {}", m.name()),
+                reason,
+                "make it for this matrix",
+            )
+            .into());
         }
         Run::open(method, a.rows(), b, x, |b| engine.dot(b, b), parameters, observe)
     }
 
-    /// Checks the arguments of a run on a matrix of `rows` rows, reserves the history and finds the threshold; `square`
-    /// is the dot product of a vector with itself.
+    /// Checks the arguments of a run on a matrix of `rows` rows, reserves the history and finds the
+    /// threshold; `square` is the dot product of a vector with itself.
     pub fn open<T: Real>(
         method: Profile,
         rows: usize,
@@ -81,7 +85,9 @@ impl<'p> Run<'p> {
         for (name, len) in [("b", b.len()), ("x", x.len())] {
             if len != rows {
                 let reason = format!("{len} values for a matrix of {rows} rows");
-                return Err(Error::invalid(format!("the vector {name}"), reason, "give one value a row").into());
+                return Err(
+                    Error::invalid(format!("the vector {name}"), reason, "give one value a row").into()
+                );
             }
         }
         parameters.check()?;
@@ -102,7 +108,9 @@ impl<'p> Run<'p> {
         if square == 0.0 {
             if b.iter().any(|&value| value != T::ZERO) {
                 let reason = "its norm underflows to 0";
-                return Err(Error::invalid("the right-hand side", reason, "scale the system or use f64").into());
+                return Err(
+                    Error::invalid("the right-hand side", reason, "scale the system or use f64").into()
+                );
             }
             x.fill(T::ZERO);
             run.report.history.push(0.0);
@@ -130,12 +138,14 @@ impl<'p> Run<'p> {
         self.report.threshold
     }
 
-    /// Whether a true residual is small enough, where a recurred one was or was not (`drift` is allowed between the two).
+    /// Whether a true residual is small enough, where a recurred one was or was not (`drift` is allowed
+    /// between the two).
     pub(super) fn is_met(&self, norm: f64, recurred: bool) -> bool {
         norm <= self.report.threshold * if recurred { self.parameters.drift.max(1.0) } else { 1.0 }
     }
 
-    /// Lowers the last entry of the history to the true residual, which can meet the threshold before the recurred one does.
+    /// Lowers the last entry of the history to the true residual, which can meet the threshold before the
+    /// recurred one does.
     pub(super) fn correct(&mut self, norm: f64) {
         if let Some(last) = self.report.history.last_mut() {
             *last = last.min(norm);
@@ -149,8 +159,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Sets the last entry of the history to the true residual, where recurrences have lost it and start anew; an error where no
-    /// iteration is left, and where the last such start was of no use.
+    /// Sets the last entry of the history to the true residual, where recurrences have lost it and start
+    /// anew; an error where no iteration is left, and where the last such start was of no use.
     pub(super) fn lost(&mut self, norm: f64) -> Result<(), SolverError> {
         self.measured(norm);
         if self.report.iterations >= self.parameters.iterations {
@@ -167,12 +177,14 @@ impl<'p> Run<'p> {
         inner
     }
 
-    /// An iteration has reduced the square of the error's A-norm by this much, `alpha rho` of conjugate gradients.
+    /// An iteration has reduced the square of the error's A-norm by this much, `alpha rho` of conjugate
+    /// gradients.
     pub(super) fn gained<T: Real>(&mut self, alpha: T, rho: T) {
         self.progress.gained(alpha.to_f64() * rho.to_f64());
     }
 
-    /// Records the residual of the current iterate from its square: `true` when it is small enough, an error when to give up.
+    /// Records the residual of the current iterate from its square: `true` when it is small enough, an error
+    /// when to give up.
     pub fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
         self.converged_norm(residual_squared.to_f64().sqrt())
     }
@@ -183,9 +195,13 @@ impl<'p> Run<'p> {
         self.report.iterations = iteration;
         if self.report.history.try_reserve(1).is_err() {
             let change = "allow fewer iterations";
-            return Err(
-                Error::limit("a solver's history, in iterations", iteration, "the memory there is", change).into()
-            );
+            return Err(Error::limit(
+                "a solver's history, in iterations",
+                iteration,
+                "the memory there is",
+                change,
+            )
+            .into());
         }
         self.report.history.push(residual);
         if !residual.is_finite() {
@@ -228,7 +244,8 @@ impl<'p> Run<'p> {
         self.conclude(engine.dot(scratch, scratch).to_f64().sqrt())
     }
 
-    /// The report of a converged run whose true residual has this norm, or the error that it is not small enough.
+    /// The report of a converged run whose true residual has this norm, or the error that it is not small
+    /// enough.
     pub fn conclude(mut self, norm: f64) -> Result<Report, SolverError> {
         self.report.true_residual = Some(norm);
         if !norm.is_finite() {
@@ -274,7 +291,8 @@ impl<'p> Run<'p> {
         SolverError::Breakdown { quantity, report: self.boxed() }
     }
 
-    /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no such value.
+    /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no
+    /// such value.
     pub fn positive<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
         if value > T::ZERO && value.is_finite() {
             return Ok(());
@@ -316,7 +334,13 @@ impl<'p> Run<'p> {
 }
 
 /// `r = b - A x`.
-pub(super) fn residual<T: Real, E: Engine<T>>(engine: &E, a: &dyn Operator<T>, b: &[T], x: &[T], r: &mut [T]) {
+pub(super) fn residual<T: Real, E: Engine<T>>(
+    engine: &E,
+    a: &dyn Operator<T>,
+    b: &[T],
+    x: &[T],
+    r: &mut [T],
+) {
     a.apply(x, r);
     engine.update([r], [b], |[ax], [b]| [b - ax]);
 }

@@ -1,10 +1,11 @@
-//! A session on an engine: the methods as they are written, with the operator and the loops of a host backend.
+//! A session on an engine: the methods as they are written, with the operator and the loops of a host
+//! backend.
 
 use std::sync::Arc;
 
 use super::{
-    Engine, LinearSession, Method, Observe, Operator, Parameters, Preconditioner, Report, SolveOptions, SolvePlan,
-    SolverError,
+    Engine, LinearSession, Method, Observe, Operator, Parameters, Preconditioner, Report, SolveOptions,
+    SolvePlan, SolverError,
 };
 use crate::error::{Error, Result};
 use crate::real::{Array, Real};

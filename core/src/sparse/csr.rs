@@ -73,13 +73,16 @@ pub struct Csr {
 impl Csr {
     /// A matrix from its three arrays.
     ///
-    /// An error unless the offsets start at 0, never fall and end at the number of entries, there are as many values as
-    /// column indices, and the columns of each row ascend within `columns`.
+    /// An error unless the offsets start at 0, never fall and end at the number of entries, there are as many
+    /// values as column indices, and the columns of each row ascend within `columns`.
     pub fn new(columns: usize, offsets: Offsets, indices: Vec<u32>, values: Array) -> Result<Self> {
         let wrong = |reason: String, change: &str| Err(Error::invalid("sparse matrix", reason, change));
         check_extents(offsets.len().saturating_sub(1), columns)?;
         if offsets.get(0) != Some(0) {
-            return wrong("its row offsets do not start with 0".into(), "give one offset a row and one for the end");
+            return wrong(
+                "its row offsets do not start with 0".into(),
+                "give one offset a row and one for the end",
+            );
         }
         if indices.len() != values.len() {
             return wrong(
@@ -98,7 +101,10 @@ impl Csr {
         for row in 0..rows {
             let range = matrix.range(row);
             let Some(indices) = matrix.indices.get(range.clone()).filter(|_| range.start <= range.end) else {
-                return wrong(format!("the offsets of row {row} are {range:?}"), "give offsets that never fall");
+                return wrong(
+                    format!("the offsets of row {row} are {range:?}"),
+                    "give offsets that never fall",
+                );
             };
             if let Some(pair) = indices.windows(2).find(|pair| pair[0] >= pair[1]) {
                 return wrong(
@@ -200,12 +206,18 @@ impl Csr {
             Offsets::U32(offsets) => Offsets::U32(copied(offsets)?),
             Offsets::U64(offsets) => Offsets::U64(copied(offsets)?),
         };
-        Ok(Csr { columns: self.columns, offsets, indices: copied(&self.indices)?, values: self.values.cast(dtype)? })
+        Ok(Csr {
+            columns: self.columns,
+            offsets,
+            indices: copied(&self.indices)?,
+            values: self.values.cast(dtype)?,
+        })
     }
 
     /// The same matrix with row offsets of 64 bits, whether it needs them or not.
     pub fn with_wide_offsets(&self) -> Csr {
-        let wide = (0..self.offsets.len()).filter_map(|row| self.offsets.get(row)).map(|offset| offset as u64);
+        let wide =
+            (0..self.offsets.len()).filter_map(|row| self.offsets.get(row)).map(|offset| offset as u64);
         let (offsets, indices) = (Offsets::U64(wide.collect()), self.indices.clone());
         Csr { columns: self.columns, offsets, indices, values: self.values.clone() }
     }
@@ -215,12 +227,13 @@ impl Csr {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b]))
     }
 
-    /// The row and column of an entry that differs from the one across the diagonal by more than rounding; `None` for a
-    /// matrix that is symmetric as far as its type tells. Square matrices only; an error where the machine has no memory for a
-    /// number a row.
+    /// The row and column of an entry that differs from the one across the diagonal by more than rounding;
+    /// `None` for a matrix that is symmetric as far as its type tells. Square matrices only; an error where
+    /// the machine has no memory for a number a row.
     ///
-    /// Rounding is half of the type's digits relative to the larger of the two; an entry that is not stored is 0. One pass: rows are
-    /// visited in order, so the entries above the diagonal of each row are met in order too.
+    /// Rounding is half of the type's digits relative to the larger of the two; an entry that is not stored
+    /// is 0. One pass: rows are visited in order, so the entries above the diagonal of each row are met in
+    /// order too.
     pub fn asymmetry(&self) -> Result<Option<(usize, usize)>> {
         with_array!(&self.values, v => self.first_asymmetry(v))
     }
@@ -274,7 +287,8 @@ impl Csr {
         if self.rows() != self.columns {
             return false;
         }
-        // Where every entry below the diagonal has its image above, and there are as many above, none is left over.
+        // Where every entry below the diagonal has its image above, and there are as many above, none is left
+        // over.
         let mut above = 0;
         let mut below = 0;
         for row in 0..self.rows() {
@@ -319,9 +333,9 @@ impl Csr {
         Ok(Csr::sorted(self.rows(), Offsets::narrowest(offsets)?, indices, T::into_array(values)))
     }
 
-    /// The product with a vector, in the order that every backend keeps: rows from the first on, columns ascending; the
-    /// first product is a plain multiplication, every later entry one fused multiply-add onto the sum. A row without
-    /// entries gives 0.
+    /// The product with a vector, in the order that every backend keeps: rows from the first on, columns
+    /// ascending; the first product is a plain multiplication, every later entry one fused multiply-add onto
+    /// the sum. A row without entries gives 0.
     ///
     /// An error unless the vector has the matrix's type and one value a column.
     pub fn matvec(&self, vector: &Array) -> Result<Array> {

@@ -11,8 +11,8 @@ use crate::grid::{Boundaries, Boundary, Shape};
 use crate::real::{DType, Real};
 use crate::stencil::LinearStencil;
 
-/// The negative Laplacian on a grid of unit width as a stencil: twice the number of axes here, −1 for each neighbour. Times the inverse
-/// square of the cells' width it is the operator −Δ.
+/// The negative Laplacian on a grid of unit width as a stencil: twice the number of axes here, −1 for each
+/// neighbour. Times the inverse square of the cells' width it is the operator −Δ.
 pub fn laplacian(dimensions: usize) -> Result<LinearStencil> {
     match dimensions {
         1 => LinearStencil::new("laplacian1d", &star::<1>()),
@@ -41,8 +41,8 @@ pub fn hpcg_stencil() -> Result<LinearStencil> {
     LinearStencil::new("hpcg", &taps)
 }
 
-/// The five-point Laplacian on a grid, values 0 beyond it: 4 on the diagonal, −1 for each neighbour. Positive definite;
-/// 5·ny·nx − 2·ny − 2·nx entries.
+/// The five-point Laplacian on a grid, values 0 beyond it: 4 on the diagonal, −1 for each neighbour. Positive
+/// definite; 5·ny·nx − 2·ny − 2·nx entries.
 pub fn laplacian_2d(ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
     of_stencil(&laplacian(2)?, &[ny, nx], dtype)
 }
@@ -52,17 +52,18 @@ pub fn laplacian_3d(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr
     of_stencil(&laplacian(3)?, &[nz, ny, nx], dtype)
 }
 
-/// The operator of the HPCG benchmark (Dongarra, Heroux, Luszczek 2016) on one process: 26 on the diagonal, −1 for each
-/// of the up to 26 cells around; (3nz−2)(3ny−2)(3nx−2) entries.
+/// The operator of the HPCG benchmark (Dongarra, Heroux, Luszczek 2016) on one process: 26 on the diagonal,
+/// −1 for each of the up to 26 cells around; (3nz−2)(3ny−2)(3nx−2) entries.
 pub fn hpcg(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
     of_stencil(&hpcg_stencil()?, &[nz, ny, nx], dtype)
 }
 
-/// A random symmetric positive definite matrix of `n` rows and about `entries` entries, a few rows long and most short.
+/// A random symmetric positive definite matrix of `n` rows and about `entries` entries, a few rows long and
+/// most short.
 ///
-/// Each pair off the diagonal joins a row chosen uniformly with one chosen with density ∝ u³, so that the first rows meet most: as
-/// in a network with hubs. Pairs are −1 to 0, the diagonal is the sum of their absolute values and up to a hundredth: strictly dominant.
-/// The same on every machine.
+/// Each pair off the diagonal joins a row chosen uniformly with one chosen with density ∝ u³, so that the
+/// first rows meet most: as in a network with hubs. Pairs are −1 to 0, the diagonal is the sum of their
+/// absolute values and up to a hundredth: strictly dominant. The same on every machine.
 pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     let pairs = entries.saturating_sub(n) / 2;
@@ -70,7 +71,12 @@ pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<C
     let most = n.saturating_mul(n.saturating_sub(1)) / 8;
     if pairs > most {
         let limit = format!("at most {} for {n} rows", n + 2 * most);
-        return Err(Error::limit("entries of a random matrix", entries, limit, "give fewer entries or more rows"));
+        return Err(Error::limit(
+            "entries of a random matrix",
+            entries,
+            limit,
+            "give fewer entries or more rows",
+        ));
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let mut drawn = HashSet::new();
@@ -96,8 +102,9 @@ pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<C
     if matrix.dtype() == dtype { Ok(matrix) } else { matrix.cast(dtype) }
 }
 
-/// Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a power of two
-/// (L. N. Trefethen, "A hundred-dollar, hundred-digit challenge", SIAM News 35(1), 2002, problem 7, with n = 20 000).
+/// Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a power
+/// of two (L. N. Trefethen, "A hundred-dollar, hundred-digit challenge", SIAM News 35(1), 2002, problem 7,
+/// with n = 20 000).
 pub fn trefethen(n: usize, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     match dtype {
@@ -106,11 +113,12 @@ pub fn trefethen(n: usize, dtype: DType) -> Result<Csr> {
     }
 }
 
-/// An arrowhead matrix of order `n`: its first row and column are dense, everything else is on the diagonal, where values from 1 to 1000
-/// alternate. 3n − 2 entries.
+/// An arrowhead matrix of order `n`: its first row and column are dense, everything else is on the diagonal,
+/// where values from 1 to 1000 alternate. 3n − 2 entries.
 ///
-/// Off the diagonal stands 1/√n and in the corner 2, so that the Schur complement of the corner is at least 1: positive definite. Its
-/// condition number is some 1000, and each product has one row as long as the system.
+/// Off the diagonal stands 1/√n and in the corner 2, so that the Schur complement of the corner is at least
+/// 1: positive definite. Its condition number is some 1000, and each product has one row as long as the
+/// system.
 pub fn arrow(n: usize, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     match dtype {
@@ -173,7 +181,11 @@ fn primes(count: usize) -> Result<Vec<u64>> {
         }
         if !composite[candidate] {
             primes.push(candidate as u64);
-            composite.iter_mut().skip(candidate.saturating_mul(candidate)).step_by(candidate).for_each(|c| *c = true);
+            composite
+                .iter_mut()
+                .skip(candidate.saturating_mul(candidate))
+                .step_by(candidate)
+                .for_each(|c| *c = true);
         }
     }
     Ok(primes)

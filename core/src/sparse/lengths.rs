@@ -31,7 +31,8 @@ pub struct RowLengths {
 impl RowLengths {
     /// The histogram of these lengths.
     pub fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
-        let mut all = RowLengths { rows: 0, entries: 0, min: usize::MAX, max: 0, empty: 0, buckets: Vec::new() };
+        let mut all =
+            RowLengths { rows: 0, entries: 0, min: usize::MAX, max: 0, empty: 0, buckets: Vec::new() };
         for length in lengths {
             all.rows += 1;
             all.entries += length;

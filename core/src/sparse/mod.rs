@@ -1,12 +1,13 @@
 //! Sparse matrices: compressed sparse rows, and the ways to make them.
 //!
-//! A [`Csr`] is assembled from [`Triplets`], from a linear stencil on a grid ([`Affine`]), from a Matrix Market file
-//! ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`], [`trefethen`], [`random_spd`],
-//! [`arrow`]).
-//! [`RowLengths`] says what a planner needs to choose how rows are shared among threads.
+//! A [`Csr`] is assembled from [`Triplets`], from a linear stencil on a grid ([`Affine`]), from a Matrix
+//! Market file ([`market`]), or by one of the generators ([`laplacian_2d`], [`laplacian_3d`], [`hpcg`],
+//! [`trefethen`], [`random_spd`], [`arrow`]). [`RowLengths`] says what a planner needs to choose how rows are
+//! shared among threads.
 //!
-//! The entries of a row stand by ascending column, each column once. That order is part of the meaning: a row's
-//! product is a plain multiplication and then one fused multiply-add for each later entry, as in a linear stencil.
+//! The entries of a row stand by ascending column, each column once. That order is part of the meaning: a
+//! row's product is a plain multiplication and then one fused multiply-add for each later entry, as in a
+//! linear stencil.
 
 mod csr;
 mod generate;

@@ -30,7 +30,8 @@ impl<T: Real> Rows<T> {
         self.values.push(value);
     }
 
-    /// Adds all entries of the row in the making, given by ascending column; those of one column are added in order.
+    /// Adds all entries of the row in the making, given by ascending column; those of one column are added in
+    /// order.
     pub fn merge(&mut self, entries: impl IntoIterator<Item = (u32, T)>) {
         let start = self.indices.len();
         for (column, value) in entries {
@@ -48,7 +49,12 @@ impl<T: Real> Rows<T> {
 
     /// The matrix of the rows so far.
     pub fn finish(self) -> Result<Csr> {
-        Ok(Csr::sorted(self.columns, Offsets::narrowest(self.offsets)?, self.indices, T::into_array(self.values)))
+        Ok(Csr::sorted(
+            self.columns,
+            Offsets::narrowest(self.offsets)?,
+            self.indices,
+            T::into_array(self.values),
+        ))
     }
 }
 
@@ -56,7 +62,12 @@ impl<T: Real> Rows<T> {
 pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
     for (name, extent) in [("rows", rows), ("columns", columns)] {
         if u32::try_from(extent).is_err() {
-            return Err(Error::limit(format!("{name} of a matrix"), extent, MAX_EXTENT, "choose a smaller size"));
+            return Err(Error::limit(
+                format!("{name} of a matrix"),
+                extent,
+                MAX_EXTENT,
+                "choose a smaller size",
+            ));
         }
     }
     Ok(())

@@ -7,17 +7,18 @@ use crate::grid::{Boundaries, Shape, Source};
 use crate::real::{Array, DType, Real};
 use crate::stencil::{LinearStencil, Stencil};
 
-/// One step of a linear stencil, boundary and all: the new values are `matrix · old + constant`, cells counted as in
-/// an array of the whole domain.
+/// One step of a linear stencil, boundary and all: the new values are `matrix · old + constant`, cells
+/// counted as in an array of the whole domain.
 ///
 /// - Cells that a `fixed` boundary keeps have rows of the identity.
-/// - Beyond a `periodic` or `mirror` side a tap falls on another cell of the domain; weights that meet on one cell are
-///   added up in the order of the taps.
-/// - Beyond a `constant` side a tap has no column: its weight times the constant goes to `constant`, the first product
-///   plain, every later one fused onto the sum. Beyond several sides at once, the slowest axis is asked first.
+/// - Beyond a `periodic` or `mirror` side a tap falls on another cell of the domain; weights that meet on one
+///   cell are added up in the order of the taps.
+/// - Beyond a `constant` side a tap has no column: its weight times the constant goes to `constant`, the
+///   first product plain, every later one fused onto the sum. Beyond several sides at once, the slowest axis
+///   is asked first.
 ///
-/// Where no taps fall together and no constant but 0 is met, `matrix.matvec` gives the bits of the stencil itself, up to
-/// the sign of a zero.
+/// Where no taps fall together and no constant but 0 is met, `matrix.matvec` gives the bits of the stencil
+/// itself, up to the sign of a zero.
 ///
 /// ```
 /// use abide_core::sparse::Affine;
@@ -40,7 +41,12 @@ pub struct Affine {
 
 impl Affine {
     /// The matrix of a stencil; an error unless boundary and domain suit it.
-    pub fn new(stencil: &LinearStencil, shape: &Shape, boundaries: &Boundaries, dtype: DType) -> Result<Affine> {
+    pub fn new(
+        stencil: &LinearStencil,
+        shape: &Shape,
+        boundaries: &Boundaries,
+        dtype: DType,
+    ) -> Result<Affine> {
         if shape.dimensions() != stencil.dimensions() {
             return Err(Error::invalid(
                 format!("size {shape}"),
@@ -67,8 +73,11 @@ fn assemble<T: Real>(
 ) -> Result<Affine> {
     let cells = shape.cells();
     let extents = shape.padded();
-    let taps: Vec<([isize; 3], T)> =
-        stencil.taps().iter().map(|(offset, weight)| (offset.map(|o| o as isize), T::from_f64(*weight))).collect();
+    let taps: Vec<([isize; 3], T)> = stencil
+        .taps()
+        .iter()
+        .map(|(offset, weight)| (offset.map(|o| o as isize), T::from_f64(*weight)))
+        .collect();
     let computed: [_; 3] = std::array::from_fn(|axis| boundaries.computed(axis, extents[axis], radius[axis]));
     let entries = cells.saturating_mul(taps.len());
     let mut matrix: Rows<T> = Rows::new(cells, cells, entries)?;

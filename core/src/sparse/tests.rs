@@ -28,7 +28,8 @@ fn step<T: Real>(stencil: &LinearStencil, shape: &Shape, boundaries: &Boundaries
     (0..shape.cells())
         .map(|index| {
             let cell = shape.cell(index);
-            let kept = |axis: usize| !boundaries.computed(axis, extents[axis], radius[axis]).contains(&cell[axis]);
+            let kept =
+                |axis: usize| !boundaries.computed(axis, extents[axis], radius[axis]).contains(&cell[axis]);
             if (0..3).any(kept) {
                 return old[index];
             }
@@ -60,7 +61,8 @@ fn box_of_27() -> LinearStencil {
 }
 
 fn long_star() -> LinearStencil {
-    let taps = [([-3, 0], 0.07), ([0, -2], 0.21), ([0, 0], 0.4), ([0, 1], 0.13), ([0, 2], -0.3), ([2, 0], 0.17)];
+    let taps =
+        [([-3, 0], 0.07), ([0, -2], 0.21), ([0, 0], 0.4), ([0, 1], 0.13), ([0, 2], -0.3), ([2, 0], 0.17)];
     LinearStencil::new("star", &taps).unwrap()
 }
 
@@ -70,9 +72,15 @@ fn shifted() -> LinearStencil {
 
 /// Stencils and domains: odd extents, one as thin as its stencil, one line.
 fn cases() -> Vec<(LinearStencil, Shape)> {
-    [(box_of_27(), "5x3x7"), (long_star(), "9x8"), (long_star(), "3x2"), (shifted(), "11"), (box_of_27(), "1x1x1")]
-        .map(|(stencil, size)| (stencil, size.parse().unwrap()))
-        .into()
+    [
+        (box_of_27(), "5x3x7"),
+        (long_star(), "9x8"),
+        (long_star(), "3x2"),
+        (shifted(), "11"),
+        (box_of_27(), "1x1x1"),
+    ]
+    .map(|(stencil, size)| (stencil, size.parse().unwrap()))
+    .into()
 }
 
 #[test]
@@ -80,7 +88,9 @@ fn triplets_are_sorted_and_added_in_order() -> Result<()> {
     // 2^53 + 1 is rounded to even: the order of the additions shows.
     let large = 9_007_199_254_740_992.0;
     let mut triplets = Triplets::new(3, 4)?;
-    for (row, column, value) in [(2, 3, large), (0, 1, 5.0), (2, 3, 1.0), (2, 0, 7.0), (2, 3, 1.0), (2, 3, -large)] {
+    for (row, column, value) in
+        [(2, 3, large), (0, 1, 5.0), (2, 3, 1.0), (2, 0, 7.0), (2, 3, 1.0), (2, 3, -large)]
+    {
         triplets.push(row, column, value)?;
     }
     let matrix = triplets.into_csr()?;
@@ -151,13 +161,16 @@ fn known_matrices_have_their_published_numbers_of_entries() -> Result<()> {
 #[test]
 fn generated_matrices_are_symmetric_and_dominated_by_their_diagonals() -> Result<()> {
     for dtype in BOTH {
-        for (matrix, diagonal) in
-            [(laplacian_2d(6, 9, dtype)?, 4.0), (laplacian_3d(4, 5, 6, dtype)?, 6.0), (hpcg(4, 3, 5, dtype)?, 26.0)]
-        {
+        for (matrix, diagonal) in [
+            (laplacian_2d(6, 9, dtype)?, 4.0),
+            (laplacian_3d(4, 5, 6, dtype)?, 6.0),
+            (hpcg(4, 3, 5, dtype)?, 26.0),
+        ] {
             assert!(matrix.is_symmetric());
             assert!(matrix.diagonal().unwrap().to_f64().iter().all(|&d| d == diagonal));
             for row in 0..matrix.rows() {
-                let off: f64 = matrix.row(row).filter(|(column, _)| *column != row).map(|(_, value)| value).sum();
+                let off: f64 =
+                    matrix.row(row).filter(|(column, _)| *column != row).map(|(_, value)| value).sum();
                 assert!((-diagonal..0.0).contains(&off));
             }
         }
@@ -168,7 +181,8 @@ fn generated_matrices_are_symmetric_and_dominated_by_their_diagonals() -> Result
 #[test]
 fn trefethens_matrix_has_primes_and_powers_of_two() -> Result<()> {
     let matrix = trefethen(150, DType::F64)?;
-    let primes: Vec<f64> = (2u32..).filter(|n| (2..*n).all(|d| n % d != 0)).take(150).map(f64::from).collect();
+    let primes: Vec<f64> =
+        (2u32..).filter(|n| (2..*n).all(|d| n % d != 0)).take(150).map(f64::from).collect();
     assert_eq!(matrix.diagonal(), Ok(Array::F64(primes)));
     for i in 0..150usize {
         for j in (0..150).filter(|j| *j != i) {
@@ -176,7 +190,10 @@ fn trefethens_matrix_has_primes_and_powers_of_two() -> Result<()> {
         }
     }
     for n in 0..8 {
-        assert_eq!(trefethen(n, DType::F32)?.diagonal()?.to_f64(), [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0][..n]);
+        assert_eq!(
+            trefethen(n, DType::F32)?.diagonal()?.to_f64(),
+            [2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0][..n]
+        );
     }
     Ok(())
 }
@@ -259,7 +276,10 @@ fn boundaries_fold_into_the_matrix_and_the_constant() -> Result<()> {
                 };
                 // Sums of at most 27 terms in two orders.
                 let distance = new.scaled_ulp_distance(&expected, expected.magnitude().max(1.0));
-                assert!(distance.is_some_and(|d| d < 20.0), "{stencil:?} {shape} {boundary} {dtype} {distance:?}");
+                assert!(
+                    distance.is_some_and(|d| d < 20.0),
+                    "{stencil:?} {shape} {boundary} {dtype} {distance:?}"
+                );
             }
         }
     }
@@ -268,7 +288,9 @@ fn boundaries_fold_into_the_matrix_and_the_constant() -> Result<()> {
 
 #[test]
 fn a_periodic_mean_keeps_constants_and_a_small_ring_by_hand() -> Result<()> {
-    let ring = |n: usize| Affine::new(&shifted(), &Shape::new(&[n])?, &Boundaries::all(Boundary::Periodic), DType::F64);
+    let ring = |n: usize| {
+        Affine::new(&shifted(), &Shape::new(&[n])?, &Boundaries::all(Boundary::Periodic), DType::F64)
+    };
     assert_eq!(
         dense(&ring(4)?.matrix),
         [[0.2, 0.4, 0.3, 0.0], [0.0, 0.2, 0.4, 0.3], [0.3, 0.0, 0.2, 0.4], [0.4, 0.3, 0.0, 0.2]]
@@ -276,7 +298,8 @@ fn a_periodic_mean_keeps_constants_and_a_small_ring_by_hand() -> Result<()> {
     // On three cells the taps −2 and 1 are one cell.
     let three = ring(3)?.matrix;
     assert_eq!((three.nnz(), three.get(0, 1)), (6, 0.3 + 0.4));
-    let mirror = Affine::new(&shifted(), &Shape::new(&[3])?, &Boundaries::all(Boundary::Mirror), DType::F64)?.matrix;
+    let mirror =
+        Affine::new(&shifted(), &Shape::new(&[3])?, &Boundaries::all(Boundary::Mirror), DType::F64)?.matrix;
     assert_eq!(dense(&mirror), [[0.2, 0.3 + 0.4, 0.0], [0.3, 0.2, 0.4], [0.3, 0.0, 0.2 + 0.4]]);
     Ok(())
 }

@@ -48,7 +48,9 @@ pub fn run(input: &[u8]) -> Result<(), String> {
         Err(error) => return refused(&error),
     };
     let (head, fields) = (&checkpoint.head, &checkpoint.fields);
-    ensure(fields.len() == head.fields.len(), || format!("{} fields of {}", fields.len(), head.fields.len()))?;
+    ensure(fields.len() == head.fields.len(), || {
+        format!("{} fields of {}", fields.len(), head.fields.len())
+    })?;
     let fit = fields.iter().all(|field| field.len() == head.shape.cells() && field.dtype() == head.dtype);
     ensure(fit, || "a field does not fit the domain".to_owned())?;
     back(&checkpoint)

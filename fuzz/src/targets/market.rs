@@ -80,7 +80,8 @@ fn announced(text: &[u8]) -> usize {
     let first = |line: &[u8]| line.iter().copied().find(|byte| !is_space(byte));
     let size = lines.find(|line| first(line).is_some_and(|byte| byte != b'%')).unwrap_or_default();
     let numbers = size.split(is_space).filter(|word| !word.is_empty());
-    let number = |word: &[u8]| std::str::from_utf8(word).ok().and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
+    let number =
+        |word: &[u8]| std::str::from_utf8(word).ok().and_then(|word| word.parse::<usize>().ok()).unwrap_or(0);
     numbers.take(2).map(number).fold(0, usize::saturating_add).saturating_mul(64)
 }
 

@@ -78,7 +78,11 @@ pub const TARGETS: &[Target] = &[
         words: picture::WORDS,
         ..target("png", "pictures in PNG", picture::png)
     },
-    Target { memory: picture::jpeg_memory, most: picture::MOST, ..target("jpeg", "pictures in JPEG", picture::jpeg) },
+    Target {
+        memory: picture::jpeg_memory,
+        most: picture::MOST,
+        ..target("jpeg", "pictures in JPEG", picture::jpeg)
+    },
     Target {
         longest: 512,
         words: arguments::WORDS,

@@ -36,18 +36,20 @@ fn run(input: &[u8], extension: &str) -> Result<(), String> {
     ensure(grey, || "a grey value is not from 0 to 1".to_owned())
 }
 
-/// Bytes of memory that a pixel may take: four channels of 16 bits as they come from the file and as they are turned into
-/// grey values, and these in f64.
+/// Bytes of memory that a pixel may take: four channels of 16 bits as they come from the file and as they are
+/// turned into grey values, and these in f64.
 const PIXEL: usize = 40;
 
 /// By the size in a PNG's header.
 pub fn png_memory(input: &[u8]) -> usize {
-    let side = |at: usize| input.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize);
+    let side = |at: usize| {
+        input.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
+    };
     pixels(side(16), side(20)).saturating_add(by_length(input))
 }
 
-/// Bytes of memory that a pixel of a JPEG may take: coefficients of four components, sampled four times as finely along both
-/// axes as the coarsest.
+/// Bytes of memory that a pixel of a JPEG may take: coefficients of four components, sampled four times as
+/// finely along both axes as the coarsest.
 const COEFFICIENTS: usize = 2 * 4 * 16;
 
 /// By the largest size in a start of a JPEG's frame, in whole blocks and with some rows beside.

@@ -1,6 +1,7 @@
 //! Random programs on random domains: however the CPU runs them, the bits are the reference's.
 //!
-//! The input is the key of the random numbers that the generators of tests draw from: changed, it makes another case altogether.
+//! The input is the key of the random numbers that the generators of tests draw from: changed, it makes
+//! another case altogether.
 
 use std::sync::OnceLock;
 
@@ -49,7 +50,8 @@ fn cases() -> impl Strategy<Value = Option<Case>> {
     let formulas = (formulas, [0u64..7, 0u64..3], any::<u64>()).prop_map(|(case, steps, seed)| {
         let problem = case.problem().ok()?;
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut field = |_| Array::from_fn(problem.dtype, problem.shape.cells(), |_| random.f64() * 2.0 - 1.0);
+        let mut field =
+            |_| Array::from_fn(problem.dtype, problem.shape.cells(), |_| random.f64() * 2.0 - 1.0);
         let fields = (0..problem.program.fields().len()).map(&mut field).collect();
         Some(Case { problem, fields, steps })
     });
@@ -86,7 +88,9 @@ pub fn run(input: &[u8]) -> Result<(), String> {
         ensure(found.same_bits(expected), || {
             let boundaries = problem.boundaries.describe(problem.shape.dimensions());
             let (shape, dtype, steps) = (problem.shape, problem.dtype, first + second);
-            format!("{run:?} has other bits in field {field} after {steps} steps on {shape} {dtype}, {boundaries}")
+            format!(
+                "{run:?} has other bits in field {field} after {steps} steps on {shape} {dtype}, {boundaries}"
+            )
         })?;
     }
     Ok(())

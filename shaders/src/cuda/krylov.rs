@@ -51,8 +51,8 @@ enum Division { SLICED, SPLIT, MERGED, STENCIL };
 enum Preconditioning { NONE, JACOBI, BLOCK_JACOBI, POLYNOMIAL };
 ";
 
-/// The text of the kernel of a layout; a function of its arguments alone. Of a stored matrix it holds no entry and no extent, so that
-/// matrices of one layout share a kernel.
+/// The text of the kernel of a layout; a function of its arguments alone. Of a stored matrix it holds no
+/// entry and no extent, so that matrices of one layout share a kernel.
 ///
 /// `batched` is the kernel of many systems of one pattern, a block each; the layout is one block's.
 pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched: bool) -> Result<String> {
@@ -168,7 +168,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     Ok(text)
 }
 
-/// The vectors' numbers and places. Those that the method has not are numbered as the first, and never touched.
+/// The vectors' numbers and places. Those that the method has not are numbered as the first, and never
+/// touched.
 fn vectors(text: &mut String, layout: &Krylov) {
     for (vector, name) in VECTOR_NAMES {
         let number = layout.vectors.iter().position(|(own, _)| own == vector).unwrap_or(0);

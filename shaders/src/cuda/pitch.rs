@@ -1,5 +1,5 @@
-//! How a field lies in a CUDA device's memory: rows begin where lines or sectors of memory do, whatever the extents, so that
-//! kernels move whole words.
+//! How a field lies in a CUDA device's memory: rows begin where lines or sectors of memory do, whatever the
+//! extents, so that kernels move whole words.
 
 use abide_core::{DType, Problem};
 
@@ -9,8 +9,9 @@ const UNITS: [usize; 2] = [128, 32];
 /// Rows may grow by one part in so many.
 const LEAST_SHARE: usize = 8;
 
-/// Cells from the beginning of a row to that of the next: the row rounded up to lines, or to sectors where lines would cost
-/// much, or the row itself where sectors would too. What lies behind a row is never read as a cell.
+/// Cells from the beginning of a row to that of the next: the row rounded up to lines, or to sectors where
+/// lines would cost much, or the row itself where sectors would too. What lies behind a row is never read as
+/// a cell.
 pub fn row_pitch(problem: &Problem) -> usize {
     pitch(problem.shape.padded()[2], problem.dtype)
 }

@@ -65,8 +65,11 @@ pub(super) fn streaming(problem: &Problem, program: &Program, stream: &WarpStrea
 fn arriving(problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) -> String {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
-    let _ =
-        writeln!(text, "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};", stage.writes.len());
+    let _ = writeln!(
+        text,
+        "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};",
+        stage.writes.len()
+    );
     let _ = writeln!(
         text,
         "    // The result lags behind what arrives by DELAY planes and needs BACK planes before its own.\n    \
@@ -101,7 +104,8 @@ fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
     if wanted.is_empty() {
         return String::new();
     }
-    let mut text = format!("        {{ // The cell from which the plane lies at {plane:+}.\n{}", body.statements);
+    let mut text =
+        format!("        {{ // The cell from which the plane lies at {plane:+}.\n{}", body.statements);
     let values = wanted.len() - kept.len();
     for (field, value) in body.outputs[..values].iter().enumerate() {
         let _ = writeln!(text, "            value[{field}] = {value};");
@@ -159,7 +163,8 @@ fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
     let mut sides = [String::new(), String::new()];
     for f in 0..fields {
         for dy in -(radius[0] as i32)..=radius[0] as i32 {
-            let x_of = || taps.iter().filter(|(field, [_, y, _])| *field == f && *y == dy).map(|(_, [_, _, x])| *x);
+            let x_of =
+                || taps.iter().filter(|(field, [_, y, _])| *field == f && *y == dy).map(|(_, [_, _, x])| *x);
             let reach = [-x_of().min().unwrap_or(0).min(0), x_of().max().unwrap_or(0).max(0)];
             for (side, reach) in sides.iter_mut().zip(reach) {
                 if reach > 0 {

@@ -1,13 +1,14 @@
 //! Folding of what WGSL must not see: operators on constants alone.
 //!
-//! [`abide_core::expr::Dag::simplified`] folds those that every backend rounds alike. The rest, as `exp(2)`, a WGSL compiler may
-//! evaluate itself, and refuse where the result is infinite; in f64 it has no such functions at all. Their values are
-//! the reference's own.
+//! [`abide_core::expr::Dag::simplified`] folds those that every backend rounds alike. The rest, as `exp(2)`,
+//! a WGSL compiler may evaluate itself, and refuse where the result is infinite; in f64 it has no such
+//! functions at all. Their values are the reference's own.
 
 use abide_core::expr::{Constant, Node, binary, unary};
 use abide_core::{DType, Program, Real, Stage};
 
-/// The program's stages, simplified, with every operator whose operands are all constants replaced by its value in `dtype`.
+/// The program's stages, simplified, with every operator whose operands are all constants replaced by its
+/// value in `dtype`.
 pub(super) fn folded(program: &Program, dtype: DType) -> Vec<Stage> {
     let mut stages = program.simplified(dtype).stages().to_vec();
     for stage in &mut stages {

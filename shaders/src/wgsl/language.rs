@@ -47,8 +47,8 @@ impl Language for Wgsl {
     }
 }
 
-/// A literal that reads back as exactly this value: Rust's shortest decimal that does. WGSL has none for an infinity or
-/// a NaN: they come with the parameters.
+/// A literal that reads back as exactly this value: Rust's shortest decimal that does. WGSL has none for an
+/// infinity or a NaN: they come with the parameters.
 pub(super) fn literal(dtype: DType, value: f64) -> String {
     if value.is_nan() {
         return "parameters.nan".to_owned();

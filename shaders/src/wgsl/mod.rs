@@ -1,8 +1,9 @@
-//! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from `kernels/*.wgsl`.
+//! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from
+//! `kernels/*.wgsl`.
 //!
-//! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup memory,
-//! `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of several steps. A line
-//! `//@name` in them is where the generated part `name` goes.
+//! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup
+//! memory, `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of
+//! several steps. A line `//@name` in them is where the generated part `name` goes.
 
 mod fold;
 pub mod krylov;
@@ -84,14 +85,15 @@ pub struct Kernel {
     pub piece_cells: usize,
     /// Threads of a workgroup.
     pub threads: usize,
-    /// Workgroups: any grid of two axes that holds as many will do, for kernels count through it and stop at the last.
+    /// Workgroups: any grid of two axes that holds as many will do, for kernels count through it and stop at
+    /// the last.
     pub workgroups: usize,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: usize,
 }
 
-/// The kernels of a plan for a problem, one a stage, or one for all where a dispatch takes several steps; a function of
-/// both alone.
+/// The kernels of a plan for a problem, one a stage, or one for all where a dispatch takes several steps; a
+/// function of both alone.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
     let stages = prepared(problem)?;
@@ -105,13 +107,15 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
                 .collect())
         }
         Schedule::Overlapped(overlapped) => Ok(vec![overlapped::kernel(problem, &stages, overlapped)]),
-        Schedule::PortableStreaming(streaming) => Ok(vec![streaming::kernel(problem, &stages, streaming, false)]),
+        Schedule::PortableStreaming(streaming) => {
+            Ok(vec![streaming::kernel(problem, &stages, streaming, false)])
+        }
         _ => Err(Error::invalid("plan", "it is a CPU's or CUDA's", "make a plan for a wgpu device")),
     }
 }
 
-/// The kernel for fewer steps than a plan is deep, their number a uniform; `None` where the kernels of [`kernels`] take any number,
-/// or one step.
+/// The kernel for fewer steps than a plan is deep, their number a uniform; `None` where the kernels of
+/// [`kernels`] take any number, or one step.
 pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
     match &plan.schedule {
         Schedule::PortableStreaming(planes) if planes.configuration.depth > 1 => {
@@ -126,12 +130,14 @@ pub fn check(problem: &Problem) -> Result<()> {
     prepared(problem).map(|_| ())
 }
 
-/// The values of the uniform buffer: the parameters, an infinity and a NaN, which WGSL cannot write as literals.
+/// The values of the uniform buffer: the parameters, an infinity and a NaN, which WGSL cannot write as
+/// literals.
 pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
     [parameters, &[f64::INFINITY, f64::NAN]].concat()
 }
 
-/// The stages as they are lowered: simplified, constant parts folded, every operator one that WGSL has for the type.
+/// The stages as they are lowered: simplified, constant parts folded, every operator one that WGSL has for
+/// the type.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
     let cells = problem.shape.cells();
@@ -201,7 +207,9 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
             ("taps", tap_functions(staged_fields(stage), |field| pieces.load(field, "at"))),
             (
                 "load",
-                each_staged(&|slot, field| format!("tile[slot{}] = {};", volumes(slot), pieces.load(field, "at"))),
+                each_staged(&|slot, field| {
+                    format!("tile[slot{}] = {};", volumes(slot), pieces.load(field, "at"))
+                }),
             ),
             ("fill", each_staged(&|slot, _| format!("tile[slot{}] = value;", volumes(slot)))),
             ("formula", computing),
@@ -219,15 +227,18 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     }
 }
 
-/// A template with each line `//@name` replaced by the part of that name, indented as the line was; and behind it the powers, if
-/// it takes any.
+/// A template with each line `//@name` replaced by the part of that name, indented as the line was; and
+/// behind it the powers, if it takes any.
 fn filled(template: &str, parts: &[(&str, Vec<String>)]) -> String {
     let mut text = String::new();
     for line in template.lines() {
         let indent = line.len() - line.trim_start().len();
-        let part = line.trim().strip_prefix("//@").and_then(|name| parts.iter().find(|(part, _)| *part == name));
+        let part =
+            line.trim().strip_prefix("//@").and_then(|name| parts.iter().find(|(part, _)| *part == name));
         match part {
-            Some((_, lines)) => lines.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", ""))),
+            Some((_, lines)) => {
+                lines.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")))
+            }
             None => text.push_str(&format!("{line}\n")),
         }
     }
@@ -249,10 +260,13 @@ fn keeps(problem: &Problem, program: &Program) -> bool {
 
 fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> Vec<Binding> {
     let fields = 0..program.fields().len();
-    let old = |field: &usize| stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field));
+    let old = |field: &usize| {
+        stage.footprint.field_radius[*field].is_some() || (keeps && stage.writes.contains(field))
+    };
     let parameters = uses_parameters(stage).then_some(Binding::Parameters);
     let olds = fields.filter(old).flat_map(|field| pieces.bindings(move |piece| Binding::Old(field, piece)));
-    let news = stage.writes.iter().flat_map(|&field| pieces.bindings(move |piece| Binding::New(field, piece)));
+    let news =
+        stage.writes.iter().flat_map(|&field| pieces.bindings(move |piece| Binding::New(field, piece)));
     parameters.into_iter().chain(olds).chain(news).collect()
 }
 
@@ -318,7 +332,12 @@ fn vector(lanes: usize) -> String {
 }
 
 /// Extents, boundaries and computed cells.
-fn domain_constants(extents: [usize; 3], boundaries: &Boundaries, radius: [usize; 3], dtype: DType) -> String {
+fn domain_constants(
+    extents: [usize; 3],
+    boundaries: &Boundaries,
+    radius: [usize; 3],
+    dtype: DType,
+) -> String {
     let mut text = String::new();
     for (axis, letter) in AXES.into_iter().enumerate() {
         let computed = boundaries.computed(axis, extents[axis], radius[axis]);
@@ -333,7 +352,8 @@ fn domain_constants(extents: [usize; 3], boundaries: &Boundaries, radius: [usize
                 Boundary::Constant(value) => ("CONSTANT", value),
             };
             let _ = writeln!(text, "const {side}_{letter}: i32 = {kind};");
-            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(dtype, value));
+            let _ =
+                writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(dtype, value));
         }
     }
     text
@@ -386,7 +406,8 @@ fn moved(offset: isize) -> String {
     }
 }
 
-/// For each field of some, a function that reads it through the boundary, given how it is read at an index `at`.
+/// For each field of some, a function that reads it through the boundary, given how it is read at an index
+/// `at`.
 fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Vec<String> {
     let one = |field: usize| {
         [

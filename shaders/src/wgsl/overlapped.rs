@@ -1,8 +1,9 @@
 //! The kernel of several steps: `blocks.wgsl` with the blocks of cells unrolled.
 //!
-//! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its taps, called for
-//! every cell of the block with own cells and slots of other threads as the arguments. Windows that neither touch a side of
-//! the domain nor hold ghost cells take a loop of their own, in which no cell is masked.
+//! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its
+//! taps, called for every cell of the block with own cells and slots of other threads as the arguments.
+//! Windows that neither touch a side of the domain nor hold ghost cells take a loop of their own, in which no
+//! cell is masked.
 
 use std::fmt::Write as _;
 
@@ -32,7 +33,12 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Overlapped) -
     text.push_str("struct Run {\n    steps: u32,\n}\n");
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings, 1));
-    text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
+    text.push_str(&domain_constants(
+        problem.shape.padded(),
+        &problem.boundaries,
+        program.radius(),
+        problem.dtype,
+    ));
     text.push_str(&writer.constants());
     text.push_str(&filled(
         OVERLAPPED,
@@ -64,9 +70,9 @@ fn bindings(program: &Program, stages: &[Stage]) -> Vec<Binding> {
 }
 
 fn is_used(stages: &[Stage], field: usize) -> bool {
-    stages
-        .iter()
-        .any(|stage| stage.writes.contains(&field) || stage.dag.taps().any(|tap| usize::from(tap.field) == field))
+    stages.iter().any(|stage| {
+        stage.writes.contains(&field) || stage.dag.taps().any(|tap| usize::from(tap.field) == field)
+    })
 }
 
 /// What the parts of the text have in common.
@@ -99,7 +105,9 @@ impl<'a> Writer<'a> {
         let images = std::array::from_fn(|axis| {
             !blocks.whole[axis] && problem.boundaries.0[axis][0] == Boundary::Periodic && radius[axis] > 0
         });
-        let fits = |axis: usize| window[axis] <= problem.boundaries.computed(axis, extents[axis], radius[axis]).len();
+        let fits = |axis: usize| {
+            window[axis] <= problem.boundaries.computed(axis, extents[axis], radius[axis]).len()
+        };
         Writer {
             problem,
             stages,
@@ -178,9 +186,11 @@ impl<'a> Writer<'a> {
     fn function(&self, number: usize, stage: &Stage) -> Vec<String> {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
-        let body = formula(&stage.dag, &Wgsl::here(), self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
+        let body =
+            formula(&stage.dag, &Wgsl::here(), self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
         let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
-        let arguments: Vec<String> = (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
+        let arguments: Vec<String> =
+            (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
         let mut lines = Vec::new();
         let (result, value) = match &body.outputs[..] {
             [value] => ("real".to_owned(), value.clone()),
@@ -202,8 +212,10 @@ impl<'a> Writer<'a> {
 
     /// The block's cells from device memory, and what others need of them into slots.
     fn load(&self) -> Vec<String> {
-        let cells = || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
-        let mut lines: Vec<String> = cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
+        let cells =
+            || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
+        let mut lines: Vec<String> =
+            cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
         if self.may_be_inside {
             let within = ["z", "y", "x"].map(|axis| {
                 let upper = axis.to_uppercase();
@@ -227,7 +239,10 @@ impl<'a> Writer<'a> {
         for field in self.fields.iter().copied() {
             let Some(given) = self.given(field) else { continue };
             let first = self.exchange.pad + given.first * self.threads();
-            lines.push(format!("{} here_{field} = t + {first};", if given.copies > 1 { "var" } else { "let" }));
+            lines.push(format!(
+                "{} here_{field} = t + {first};",
+                if given.copies > 1 { "var" } else { "let" }
+            ));
             lines.extend(self.give(field, given));
         }
         lines
@@ -241,7 +256,8 @@ impl<'a> Writer<'a> {
                 format!("let from_{letter}{at} = source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper});")
             }));
         }
-        let constant = self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
+        let constant =
+            self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
         for cell in 0..self.volume() {
             let [z, y, x] = self.place(cell);
             let loads = |indent: &str| {
@@ -267,10 +283,13 @@ impl<'a> Writer<'a> {
     fn give(&self, field: usize, given: &Given) -> Vec<String> {
         let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
         let threads = self.threads();
-        ranks.map(|(cell, rank)| format!("slots[here_{field} + {}] = u{field}_{cell};", rank * threads)).collect()
+        ranks
+            .map(|(cell, rank)| format!("slots[here_{field} + {}] = u{field}_{cell};", rank * threads))
+            .collect()
     }
 
-    /// The steps, once for windows all of whose cells are computed and once for the others, where there are both.
+    /// The steps, once for windows all of whose cells are computed and once for the others, where there are
+    /// both.
     fn steps(&self) -> Vec<String> {
         let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
         let differ = self.refreshes || self.masked.contains(&true);
@@ -291,7 +310,9 @@ impl<'a> Writer<'a> {
         let axes = (0..3).filter(|&axis| self.masked[axis]);
         let one = |axis: usize, at: usize| {
             let (letter, upper) = (LETTERS[axis], AXES[axis]);
-            format!("let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};")
+            format!(
+                "let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};"
+            )
         };
         axes.flat_map(|axis| (0..self.exchange.cells[axis]).map(move |at| one(axis, at))).collect()
     }
@@ -334,19 +355,25 @@ impl<'a> Writer<'a> {
                             let distance = (rank * self.threads()) as isize + thread;
                             let sign = if distance < 0 { '-' } else { '+' };
                             let distance = distance.unsigned_abs();
-                            lines.push(format!("let n{number}_{name} = slots[here_{} {sign} {distance}];", tap.field));
+                            lines.push(format!(
+                                "let n{number}_{name} = slots[here_{} {sign} {distance}];",
+                                tap.field
+                            ));
                             read.push(key);
                         }
                         format!("n{number}_{name}")
                     }
                 });
             }
-            arguments.extend(coordinates(stage).into_iter().map(|axis| self.coordinate(axis, self.place(cell)[axis])));
+            arguments.extend(
+                coordinates(stage).into_iter().map(|axis| self.coordinate(axis, self.place(cell)[axis])),
+            );
             lines.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
         }
         // Others may still read what is overwritten below, unless it has a second copy.
         let overwritten = |field: &usize| {
-            self.given(*field).is_some_and(|given| given.copies == 1) && read.iter().any(|r| usize::from(r.0) == *field)
+            self.given(*field).is_some_and(|given| given.copies == 1)
+                && read.iter().any(|r| usize::from(r.0) == *field)
         };
         if stage.writes.iter().any(overwritten) {
             lines.push("workgroupBarrier();".to_owned());
@@ -356,17 +383,20 @@ impl<'a> Writer<'a> {
                 let part = if stage.writes.len() > 1 { format!(".w{output}") } else { String::new() };
                 let new = format!("w{number}_{cell}{part}");
                 let mask = self.mask(cell).filter(|_| edge);
-                let value = mask.map_or(new.clone(), |mask| format!("select(u{field}_{cell}, {new}, {mask})"));
+                let value =
+                    mask.map_or(new.clone(), |mask| format!("select(u{field}_{cell}, {new}, {mask})"));
                 lines.push(format!("u{field}_{cell} = {value};"));
             }
             let Some(given) = self.given(field) else { continue };
             if given.copies > 1 {
-                let both = 2 * (self.exchange.pad + given.first * self.threads()) + given.count * self.threads();
+                let both =
+                    2 * (self.exchange.pad + given.first * self.threads()) + given.count * self.threads();
                 lines.push(format!("here_{field} = 2 * t + {both} - here_{field};"));
             }
             lines.extend(self.give(field, given));
         }
-        let ghosts: Vec<usize> = stage.writes.iter().copied().filter(|&field| self.given(field).is_some()).collect();
+        let ghosts: Vec<usize> =
+            stage.writes.iter().copied().filter(|&field| self.given(field).is_some()).collect();
         if edge && self.refreshes && !ghosts.is_empty() {
             lines.push("workgroupBarrier();".to_owned());
             for cell in 0..self.volume() {
@@ -376,7 +406,8 @@ impl<'a> Writer<'a> {
         lines
     }
 
-    /// Gives a cell, if it is a ghost, the value of the cell that it shows. Those are no ghosts, so that none waits for another.
+    /// Gives a cell, if it is a ghost, the value of the cell that it shows. Those are no ghosts, so that none
+    /// waits for another.
     fn refresh(&self, cell: usize, fields: &[usize]) -> Vec<String> {
         let [z, y, x] = self.place(cell);
         let own = cell * self.threads();
@@ -431,7 +462,8 @@ pub(super) const LETTERS: [&str; 3] = ["z", "y", "x"];
 
 /// The axes whose coordinates a stage's formula uses.
 pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {
-    let uses =
-        |axis: &usize| stage.dag.nodes.iter().any(|node| matches!(node, Node::Coord(a) if usize::from(*a) == *axis));
+    let uses = |axis: &usize| {
+        stage.dag.nodes.iter().any(|node| matches!(node, Node::Coord(a) if usize::from(*a) == *axis))
+    };
     (0..3).filter(uses).collect()
 }

@@ -35,7 +35,8 @@ impl Pieces {
         }
     }
 
-    /// What `load` and `store` call, for the fields of some bindings: the buffer that holds a cell is looked for.
+    /// What `load` and `store` call, for the fields of some bindings: the buffer that holds a cell is looked
+    /// for.
     pub fn functions(&self, bindings: &[Binding]) -> String {
         let mut lines = Vec::new();
         if self.count() > 1 {
@@ -64,7 +65,11 @@ impl Pieces {
             let index = if piece == 0 { "at".to_owned() } else { format!("at - {}", piece * self.piece) };
             let body = statement(piece, &index);
             let below = (piece + 1) * self.piece;
-            if piece + 1 == self.count() { format!("{{ {body} }}") } else { format!("if at < {below} {{ {body} }}") }
+            if piece + 1 == self.count() {
+                format!("{{ {body} }}")
+            } else {
+                format!("if at < {below} {{ {body} }}")
+            }
         };
         let all: Vec<String> = (0..self.count()).map(one).collect();
         format!("    {}", all.join("\n    else "))

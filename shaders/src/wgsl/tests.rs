@@ -22,12 +22,14 @@ fn kernels_on(problem: &Problem, shared_bytes: usize) -> Vec<Kernel> {
 }
 
 fn parsed(text: &str) -> naga::Module {
-    naga::front::wgsl::parse_str(text).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)))
+    naga::front::wgsl::parse_str(text)
+        .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)))
 }
 
 fn validate(text: &str) -> naga::Module {
     let module = parsed(text);
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::SUBGROUP);
+    let mut validator =
+        Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::SUBGROUP);
     validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::SHUFFLE);
     validator.validate(&module).unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
     module
@@ -78,7 +80,11 @@ fn every_kernel_of_split_fields_is_valid() {
                     check_against_module(&kernel, shared_bytes);
                     let pieces = problem.shape.cells().div_ceil(kernel.piece_cells);
                     let bound = kernel.bindings.iter().filter(|b| matches!(b, Binding::New(..))).count();
-                    assert!(bound.is_multiple_of(pieces) && (pieces > 1 || dimensions == 1), "{}", entry.name);
+                    assert!(
+                        bound.is_multiple_of(pieces) && (pieces > 1 || dimensions == 1),
+                        "{}",
+                        entry.name
+                    );
                 }
             }
         }
@@ -151,7 +157,8 @@ fn every_kernel_of_planes_is_valid() {
     }
 }
 
-/// The module is valid, and has the bindings, threads and workgroup memory that the kernel's description claims.
+/// The module is valid, and has the bindings, threads and workgroup memory that the kernel's description
+/// claims.
 fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
     let module = validate(&kernel.text);
     let entry = &module.entry_points[0];
@@ -183,12 +190,25 @@ fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
 
 #[test]
 fn literals_read_back_exactly() {
-    let mut values =
-        vec![0.0, -0.0, 1.0, -1.0, 0.1, 1.0 / 3.0, 1e16, 123_456_789.123, f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e-310];
+    let mut values = vec![
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.1,
+        1.0 / 3.0,
+        1e16,
+        123_456_789.123,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        5e-324,
+        1e-310,
+    ];
     values.extend([f32::MAX, f32::MIN_POSITIVE, 1e-45, 1e-40, 0.1, 16_777_217.0].map(f64::from));
     let mut rng = fastrand::Rng::with_seed(4);
     values.extend((0..2000).map(|_| f64::from_bits(rng.u64(..))).filter(|value| value.is_finite()));
-    values.extend((0..2000).map(|_| f64::from(f32::from_bits(rng.u32(..)))).filter(|value| value.is_finite()));
+    values
+        .extend((0..2000).map(|_| f64::from(f32::from_bits(rng.u32(..)))).filter(|value| value.is_finite()));
     for value in values {
         for dtype in [DType::F32, DType::F64] {
             let rounded = if dtype == DType::F32 { f64::from(value as f32) } else { value };
@@ -264,7 +284,9 @@ fn every_operator_is_valid_text() {
         s.set("u", s.sum(0..terms.len(), |i| terms[i]));
     }
     for shared_bytes in [16 << 10, 0] {
-        kernels_on(&line(all, DType::F32), shared_bytes).iter().for_each(|kernel| drop(validate(&kernel.text)));
+        kernels_on(&line(all, DType::F32), shared_bytes)
+            .iter()
+            .for_each(|kernel| drop(validate(&kernel.text)));
     }
 }
 

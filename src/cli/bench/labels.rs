@@ -28,12 +28,13 @@ impl Labels {
         self.lines.extend(along(from, to));
     }
 
-    /// The box for a label of this width and height near a point: the nearest that is free and whose leader crosses
-    /// nothing, or as little as can be; where none is free, beside the point.
+    /// The box for a label of this width and height near a point: the nearest that is free and whose leader
+    /// crosses nothing, or as little as can be; where none is free, beside the point.
     pub fn place(&mut self, point: (i32, i32), size: (i32, i32)) -> Rect {
         // What lies on the point, its own symbol and others, a leader has to cross.
         let own = [point.0 - 5, point.1 - 5, point.0 + 5, point.1 + 5];
-        let others = |all: &[Rect]| -> Vec<Rect> { all.iter().copied().filter(|r| !overlap(*r, own)).collect() };
+        let others =
+            |all: &[Rect]| -> Vec<Rect> { all.iter().copied().filter(|r| !overlap(*r, own)).collect() };
         let (symbols, labels) = (others(&self.symbols), others(&self.labels));
         let clear_of = [symbols, others(&self.leaders)].concat();
         let is_free = |rect: &Rect| {
@@ -72,8 +73,8 @@ fn along(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = Rect> {
     })
 }
 
-/// Boxes around a point, at growing distance, at each in sixteen directions: first to the right, then left, above, below
-/// and between.
+/// Boxes around a point, at growing distance, at each in sixteen directions: first to the right, then left,
+/// above, below and between.
 fn candidates((x, y): (i32, i32), (width, height): (i32, i32)) -> impl Iterator<Item = Rect> {
     const SIXTEENTHS: [i32; 16] = [0, 8, 12, 4, 14, 2, 10, 6, 15, 1, 9, 7, 13, 11, 3, 5];
     (0..16).flat_map(move |ring| {

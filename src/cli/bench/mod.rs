@@ -28,7 +28,8 @@ pub struct Bench {
 
 #[derive(Subcommand)]
 enum What {
-    /// Time the linear stencils, set their rates against the hardware's limits, and compare the results to the bit
+    /// Time the linear stencils, set their rates against the hardware's limits, and compare the results to
+    /// the bit
     Stencils(Box<stencils::Stencils>),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
     Solvers(Box<solvers::Solvers>),
@@ -50,8 +51,8 @@ impl Bench {
     }
 }
 
-/// The backend to be measured: the one asked for, or the first that is there, is no software driver and lacks nothing, with
-/// notes on those passed over.
+/// The backend to be measured: the one asked for, or the first that is there, is no software driver and lacks
+/// nothing, with notes on those passed over.
 fn choose(choice: Choice, lacks: impl Fn(&Opened) -> Option<&'static str>) -> Result<(Opened, Vec<String>)> {
     let names = match choice {
         Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
@@ -110,11 +111,14 @@ impl Roofline {
         let mut marks = Vec::new();
         for (record, path) in records.iter().zip(&self.results) {
             if record.machine.device != records[0].machine.device {
-                let message = format!("its device is {}, not {}", record.machine.device, records[0].machine.device);
+                let message =
+                    format!("its device is {}, not {}", record.machine.device, records[0].machine.device);
                 return Err(Error::file(path, message, "draw the results of one device").into());
             }
             // What a line of a file says is no argument.
-            let of = |line| roofline::Mark::of(line).map_err(|e| Error::file(path, e, "mend the line or leave it out"));
+            let of = |line| {
+                roofline::Mark::of(line).map_err(|e| Error::file(path, e, "mend the line or leave it out"))
+            };
             marks.extend(record.lines.iter().map(of).collect::<Result<Vec<_>>>()?);
         }
         let svg = roofline::draw(&records[0].machine, &marks)?;
@@ -128,7 +132,11 @@ impl Roofline {
 
 /// How a benchmark ends whose results hold, or do not.
 fn judge(hold: bool) -> Ended {
-    if hold { Ok(()) } else { Err(Ending::refuted("what was measured is not right, or could not be measured")) }
+    if hold {
+        Ok(())
+    } else {
+        Err(Ending::refuted("what was measured is not right, or could not be measured"))
+    }
 }
 
 /// Puts a text in place of a file.

@@ -70,7 +70,8 @@ pub struct Portable {
     #[arg(long, default_value = "kept")]
     tune: Tune,
 
-    /// What to compare after timing: sampled, a few steps with the CPU's (its own, on one thread: minutes on large domains), or off
+    /// What to compare after timing: sampled, a few steps with the CPU's (its own, on one thread: minutes on
+    /// large domains), or off
     #[arg(long, default_value = "sampled", value_parser = PossibleValuesParser::new(["sampled", "off"]).try_map(|name| name.parse::<Check>()))]
     verify: Check,
 
@@ -139,7 +140,8 @@ impl Portable {
                 }
                 let row = measure(&opened, &problem, &settings);
                 let device = opened.backend.device().name.clone();
-                let measurement = Measurement { backend: opened.backend.name(), device, problem, target: case.3, row };
+                let measurement =
+                    Measurement { backend: opened.backend.name(), device, problem, target: case.3, row };
                 if !self.json {
                     print(&measurement.words())?;
                 }
@@ -155,12 +157,17 @@ impl Portable {
         }
         let holds = all.iter().all(Measurement::holds);
         let rows: Vec<_> = all.iter().map(Measurement::as_json).collect();
-        if self.json { print_report(&json!({ "holds": holds, "rows": rows }), judge(holds)) } else { judge(holds) }
+        if self.json {
+            print_report(&json!({ "holds": holds, "rows": rows }), judge(holds))
+        } else {
+            judge(holds)
+        }
     }
 
     fn settings(&self) -> Settings {
         let base = if self.quick { Settings::quick() } else { Settings::default() };
-        // A launch per step need not have the same bits where a backend promises a bound: a few steps are held to it.
+        // A launch per step need not have the same bits where a backend promises a bound: a few steps are
+        // held to it.
         let options = Options { execution: Execution::Auto, tune: self.tune, ..Options::default() };
         Settings { options, check: self.verify, baseline: true, ..base }
     }
@@ -297,11 +304,11 @@ mod tests {
         let problem = problem(("2d5pt", DType::F64, &[16, 24], 2.0)).unwrap();
         let settings = Settings { steps: Some(3), seconds: 1e-4, baseline: true, ..Settings::quick() };
         let row = measure(&backend::open("cpu").unwrap(), &problem, &settings).unwrap();
-        let mut one = Measurement { backend: "cpu", device: "a, b".to_owned(), problem, target: 2.0, row: Ok(row) };
+        let mut one =
+            Measurement { backend: "cpu", device: "a, b".to_owned(), problem, target: 2.0, row: Ok(row) };
         assert!(one.holds());
         let text = csv(std::slice::from_ref(&one)).unwrap();
-        let begin =
-            "backend,device,stencil,dtype,domain,steps,gcells_per_s,ratio_to_one_step\ncpu,\"a, b\",2d5pt,f64,16x24,3,";
+        let begin = "backend,device,stencil,dtype,domain,steps,gcells_per_s,ratio_to_one_step\ncpu,\"a, b\",2d5pt,f64,16x24,3,";
         assert!(text.starts_with(begin), "{text}");
         if let Ok(row) = &mut one.row {
             row.checked.as_mut().unwrap().faults.push("one cell differs".to_owned());

@@ -81,7 +81,10 @@ impl Machine {
     fn from_comments(text: &str) -> Machine {
         let find = |key: &str| {
             let comments = text.lines().filter_map(|line| line.strip_prefix('#')?.split_once(':'));
-            comments.map(|(name, value)| (name.trim(), value.trim())).find(|(name, _)| *name == key).map_or("", |c| c.1)
+            comments
+                .map(|(name, value)| (name.trim(), value.trim()))
+                .find(|(name, _)| *name == key)
+                .map_or("", |c| c.1)
         };
         let number = |key: &str| find(key).parse().unwrap_or(0.0);
         Machine {
@@ -142,7 +145,8 @@ pub struct Record {
     pub lines: Vec<Line>,
 }
 
-/// The file's text; `remarks` become comments after those of the machine. A comment is one line, whatever it says.
+/// The file's text; `remarks` become comments after those of the machine. A comment is one line, whatever it
+/// says.
 pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<String> {
     let fault = |error: &dyn std::fmt::Display| {
         Error::invalid("the results as CSV", error.to_string(), "leave --csv out, or take --json")
@@ -186,7 +190,8 @@ pub fn read(path: &Path) -> Result<Record> {
     let change = "give a file that `abide bench stencils --csv` wrote";
     let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e, change))?;
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let lines = reader.deserialize().collect::<Result<Vec<Line>, _>>().map_err(|e| Error::file(path, e, change))?;
+    let lines =
+        reader.deserialize().collect::<Result<Vec<Line>, _>>().map_err(|e| Error::file(path, e, change))?;
     Ok(Record { machine: Machine::from_comments(&text), lines })
 }
 
@@ -231,7 +236,10 @@ mod tests {
         std::fs::write(&path, text(&machine, &remarks, &[line.clone(), line.clone()]).unwrap()).unwrap();
         let record = read(&path).unwrap();
         let driver = "CUDA 13.0, kernel module 1.2".to_owned();
-        assert_eq!(record, Record { machine: Machine { driver, ..machine.clone() }, lines: vec![line.clone(), line] });
+        assert_eq!(
+            record,
+            Record { machine: Machine { driver, ..machine.clone() }, lines: vec![line.clone(), line] }
+        );
         std::fs::write(&path, text(&machine, &[], &[]).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap().lines, []);
         std::fs::write(&path, "stencil,rate\n2d5pt,3\n").unwrap();

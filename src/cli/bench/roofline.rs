@@ -1,8 +1,10 @@
-//! The roofline: rates against what memory and arithmetic allow (Williams, Waterman and Patterson, CACM 2009).
+//! The roofline: rates against what memory and arithmetic allow (Williams, Waterman and Patterson, CACM
+//! 2009).
 //!
-//! A stencil's place along the x axis is that of a code that loads and stores each cell once a step: `2 · points`
-//! operations over `2 · bytes`. Such a code stays under the memory's roof, wherever it runs; a code that keeps cells on the
-//! chip, or takes several steps per pass, can rise above it up to the roof of the arithmetic.
+//! A stencil's place along the x axis is that of a code that loads and stores each cell once a step: `2 ·
+//! points` operations over `2 · bytes`. Such a code stays under the memory's roof, wherever it runs; a code
+//! that keeps cells on the chip, or takes several steps per pass, can rise above it up to the roof of the
+//! arithmetic.
 
 use std::fmt::Display;
 
@@ -48,7 +50,11 @@ impl Mark {
         let program = catalogue::find(&line.stencil)?.program(shape.dimensions())?;
         if line.gcells_per_s.is_nan() || line.gcells_per_s <= 0.0 || line.gcells_per_s.is_infinite() {
             let change = "leave its line out";
-            return Err(Error::invalid(format!("rate of {}", line.stencil), "it is no positive number", change));
+            return Err(Error::invalid(
+                format!("rate of {}", line.stencil),
+                "it is no positive number",
+                change,
+            ));
         }
         Ok(Mark {
             stencil: line.stencil.clone(),
@@ -86,13 +92,20 @@ impl Mark {
 
 /// The plot as SVG: a panel for each type that was measured.
 pub fn draw(machine: &Machine, marks: &[Mark]) -> Result<String> {
-    let dtypes: Vec<DType> =
-        [DType::F64, DType::F32].into_iter().filter(|&dtype| marks.iter().any(|mark| mark.dtype == dtype)).collect();
+    let dtypes: Vec<DType> = [DType::F64, DType::F32]
+        .into_iter()
+        .filter(|&dtype| marks.iter().any(|mark| mark.dtype == dtype))
+        .collect();
     if dtypes.is_empty() {
-        return Err(Error::invalid("the roofline", "there is no rate to draw", "give results that have some"));
+        return Err(Error::invalid(
+            "the roofline",
+            "there is no rate to draw",
+            "give results that have some",
+        ));
     }
     let mut svg = String::new();
-    paint(&mut svg, machine, marks, &dtypes).map_err(|e| Error::invalid("the roofline", e, "leave --plot out"))?;
+    paint(&mut svg, machine, marks, &dtypes)
+        .map_err(|e| Error::invalid("the roofline", e, "leave --plot out"))?;
     Ok(svg)
 }
 
@@ -179,18 +192,24 @@ fn paint_panel(
         let low = x0.max(y0 / bandwidth);
         let high = x1.min(if peak > 0.0 { peak } else { y1 } / bandwidth);
         chart
-            .draw_series(LineSeries::new([(low, bandwidth * low), (high, bandwidth * high)], MEMORY.stroke_width(2)))
+            .draw_series(LineSeries::new(
+                [(low, bandwidth * low), (high, bandwidth * high)],
+                MEMORY.stroke_width(2),
+            ))
             .map_err(told)?;
         let (from, to) = (pixel(&chart, low, bandwidth * low), pixel(&chart, high, bandwidth * high));
         labels.block_line(from, to);
         let words = format!("device memory, {} GB/s", machine.memory_gb_per_s);
-        let rect = labels.place((from.0 + (to.0 - from.0) / 12 + 4, from.1 + (to.1 - from.1) / 12), width_of(&words));
+        let rect = labels
+            .place((from.0 + (to.0 - from.0) / 12 + 4, from.1 + (to.1 - from.1) / 12), width_of(&words));
         pen.text(rect, &words, MEMORY)?;
     }
     if peak > 0.0 {
         let low = if bandwidth > 0.0 { (peak / bandwidth).clamp(x0, x1) } else { x0 };
         chart.draw_series(LineSeries::new([(low, peak), (x1, peak)], INK.stroke_width(2))).map_err(told)?;
-        chart.draw_series(DashedLineSeries::new([(x0, peak), (low, peak)], 4, 4, INK.stroke_width(1))).map_err(told)?;
+        chart
+            .draw_series(DashedLineSeries::new([(x0, peak), (low, peak)], 4, 4, INK.stroke_width(1)))
+            .map_err(told)?;
         let (from, to) = (pixel(&chart, x0, peak), pixel(&chart, x1, peak));
         labels.block_line(from, to);
         let words = format!("arithmetic in {dtype}, {} TFlop/s", machine.tflop_per_s(dtype));
@@ -253,7 +272,13 @@ impl Pen<'_, '_> {
     }
 
     /// A circle for two axes, a triangle for three.
-    fn symbol(&self, at: (i32, i32), dimensions: usize, colour: RGBColor, filled: bool) -> Result<(), String> {
+    fn symbol(
+        &self,
+        at: (i32, i32),
+        dimensions: usize,
+        colour: RGBColor,
+        filled: bool,
+    ) -> Result<(), String> {
         let at = self.within(at);
         let style = if filled { colour.filled() } else { colour.stroke_width(1) };
         match dimensions {
@@ -335,15 +360,18 @@ mod tests {
         }
     }
 
-    /// A code that loads and stores each cell once a step, at the full bandwidth, is on the memory's roof, whatever the
-    /// stencil and the type; one at the ceiling of the arithmetic is on the other.
+    /// A code that loads and stores each cell once a step, at the full bandwidth, is on the memory's roof,
+    /// whatever the stencil and the type; one at the ceiling of the arithmetic is on the other.
     #[test]
     fn the_roofs_are_where_a_perfect_code_is() {
         let h200 = abide::DeviceSpec::preset("h200").unwrap();
         let bandwidth = h200.memory_bandwidth / 1e9;
-        for (stencil, domain, points) in [("2d5pt", "64x64", 5), ("3d27pt", "8x8x8", 27), ("poisson", "8x8x8", 19)] {
+        for (stencil, domain, points) in
+            [("2d5pt", "64x64", 5), ("3d27pt", "8x8x8", 27), ("poisson", "8x8x8", 19)]
+        {
             for (dtype, bytes) in [(DType::F64, 8.0), (DType::F32, 4.0)] {
-                let streaming = Mark::of(&line(stencil, dtype.name(), domain, bandwidth / (2.0 * bytes))).unwrap();
+                let streaming =
+                    Mark::of(&line(stencil, dtype.name(), domain, bandwidth / (2.0 * bytes))).unwrap();
                 assert!((streaming.gflop_per_s() / (bandwidth * streaming.intensity()) - 1.0).abs() < 1e-12);
                 let ceiling = abide::bench::ceiling(&h200, dtype, points).unwrap();
                 let computing = Mark::of(&line(stencil, dtype.name(), domain, ceiling)).unwrap();
@@ -368,7 +396,8 @@ mod tests {
             ..Machine::default()
         };
         let svg = draw(&machine, &marks).unwrap();
-        for words in ["2d5pt 900", "3d7pt 333", "A &amp; B", "4800 GB/s", "in f64, 33.5 TFlop/s", "in f32, 67 TFlop/s"]
+        for words in
+            ["2d5pt 900", "3d7pt 333", "A &amp; B", "4800 GB/s", "in f64, 33.5 TFlop/s", "in f32, 67 TFlop/s"]
         {
             assert!(svg.contains(words), "{words}");
         }

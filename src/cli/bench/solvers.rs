@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use abide::io::Targets;
 use abide::solve::measure::{Row, Settings, measure};
-use abide::solve::{GridOperator, Matrix, Method, Precision, Preconditioning, SolveCache, SolverError, named};
+use abide::solve::{
+    GridOperator, Matrix, Method, Precision, Preconditioning, SolveCache, SolverError, named,
+};
 use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape, Solve};
 use clap::Args;
 use serde_json::json;
@@ -26,8 +28,8 @@ its iterations, to launch and to load what stays on the chip; the iterations to 
 on the CPU. Bound: what the plan's bytes take at the memory's bandwidth, over the time measured. A residual that is \
 not what the solver said is told below the row, and the command fails.";
 
-/// The matrices of the table, small ones first; the last has a dense row. The first two have the size of SuiteSparse's 1138_bus
-/// and bcsstk13.
+/// The matrices of the table, small ones first; the last has a dense row. The first two have the size of
+/// SuiteSparse's 1138_bus and bcsstk13.
 const MATRICES: [&str; 9] = [
     "random:1138:4054",
     "random:2003:83883",
@@ -54,13 +56,13 @@ pub struct Solvers {
     #[arg(long, default_value = "auto")]
     backend: Choice,
 
-    /// A .mtx or .mtx.gz file, or a matrix by name as in `abide solve`; may be given several times [default: nine
-    /// generated ones]
+    /// A .mtx or .mtx.gz file, or a matrix by name as in `abide solve`; may be given several times [default:
+    /// nine generated ones]
     #[arg(long = "matrix", value_name = "FILE|NAME")]
     matrices: Vec<String>,
 
-    /// A stencil that is never stored, with its domain, as in laplacian2d/1000x999; values beyond are 0 [default with no
-    /// --matrix: that one]
+    /// A stencil that is never stored, with its domain, as in laplacian2d/1000x999; values beyond are 0
+    /// [default with no --matrix: that one]
     #[arg(long = "operator", value_name = "NAME/NxN")]
     operators: Vec<String>,
 
@@ -80,8 +82,8 @@ pub struct Solvers {
     #[arg(long = "dtype")]
     dtypes: Vec<Precision>,
 
-    /// Iterations of a timed solve at most [default: as many as take 0.3 s, but no more than 8 times those to the
-    /// tolerance]
+    /// Iterations of a timed solve at most [default: as many as take 0.3 s, but no more than 8 times those to
+    /// the tolerance]
     #[arg(long, value_name = "N")]
     iterations: Option<usize>,
 
@@ -139,7 +141,11 @@ fn is_file(name: &str) -> bool {
 fn operator(text: &str) -> Result<Case> {
     let parts = text.split_once('/').and_then(|(name, size)| Some((name.to_owned(), size.parse().ok()?)));
     let (name, shape) = parts.ok_or_else(|| {
-        Error::invalid(format!("operator `{text}`"), "it is no name with a size", "write it like laplacian2d/1000x999")
+        Error::invalid(
+            format!("operator `{text}`"),
+            "it is no name with a size",
+            "write it like laplacian2d/1000x999",
+        )
     })?;
     Ok(Case::Free { name, shape })
 }
@@ -165,12 +171,17 @@ impl Solvers {
         let cases = self.cases()?;
         let mut targets = Targets::default();
         self.csv.iter().for_each(|path| targets.rewritten(path, None));
-        self.matrices.iter().filter(|name| is_file(name)).for_each(|name| targets.input(name.as_ref(), Vec::new()));
+        self.matrices
+            .iter()
+            .filter(|name| is_file(name))
+            .for_each(|name| targets.input(name.as_ref(), Vec::new()));
         targets.check()?;
-        let (opened, notes) =
-            choose(self.backend, |opened| opened.backend.linear().is_none().then_some("has no linear solvers"))?;
+        let (opened, notes) = choose(self.backend, |opened| {
+            opened.backend.linear().is_none().then_some("has no linear solvers")
+        })?;
         let machine = Machine::of(&opened);
-        let mut results = Results { machine, repeats: settings.repeats, rows: Vec::new(), missing: Vec::new() };
+        let mut results =
+            Results { machine, repeats: settings.repeats, rows: Vec::new(), missing: Vec::new() };
         if !self.json {
             print(&results.title(&notes))?;
         }
@@ -224,10 +235,20 @@ impl Solvers {
         let least = if self.quick { 1 } else { LEAST_REPEATS };
         let repeats = self.repeats.unwrap_or(if self.quick { 3 } else { LEAST_REPEATS });
         if repeats < least {
-            return Err(Error::limit("timed runs", repeats, format!("at least {least}"), "give more, or add --quick"));
+            return Err(Error::limit(
+                "timed runs",
+                repeats,
+                format!("at least {least}"),
+                "give more, or add --quick",
+            ));
         }
         if self.iterations == Some(0) {
-            return Err(Error::limit("iterations of a timed solve", 0, "at least 1", "give more, or leave it out"));
+            return Err(Error::limit(
+                "iterations of a timed solve",
+                0,
+                "at least 1",
+                "give more, or leave it out",
+            ));
         }
         let seconds = if self.quick { 0.03 } else { 0.3 };
         Ok(Settings { seconds, repeats, iterations: self.iterations, ..Settings::default() })
@@ -327,7 +348,10 @@ impl Results {
         }
         comment(format!("runs: {}, right-hand side random, residuals in f64 over its norm", self.repeats));
         for row in self.rows.iter().filter(|row| !row.holds()) {
-            comment(format!("WRONG: {} {} {}: residual {:e}", row.matrix, row.dtype, row.method, row.true_residual));
+            comment(format!(
+                "WRONG: {} {} {}: residual {:e}",
+                row.matrix, row.dtype, row.method, row.true_residual
+            ));
         }
         for Missing { label, error } in &self.missing {
             comment(format!("{label}: {}", reason(error)));

@@ -122,7 +122,8 @@ struct Missing {
 }
 
 impl Missing {
-    /// Whether the backend says that it cannot, as for a type that its device does not have: that is no fault.
+    /// Whether the backend says that it cannot, as for a type that its device does not have: that is no
+    /// fault.
     fn is_refusal(&self) -> bool {
         matches!(self.error, Error::Unsupported { .. })
     }
@@ -150,7 +151,8 @@ impl Stencils {
         self.plot.iter().for_each(|path| targets.output(path));
         targets.check()?;
         let (opened, notes) = choose(self.backend, |_| None)?;
-        let mut results = Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
+        let mut results =
+            Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
         if !self.json {
             print(&results.title(&notes))?;
             print(&table::header(self.baseline))?;
@@ -189,10 +191,20 @@ impl Stencils {
         let repeats = self.repeats.unwrap_or(base.repeats);
         let least = if self.quick { 1 } else { LEAST_REPEATS };
         if repeats < least {
-            return Err(Error::limit("timed runs", repeats, format!("at least {least}"), "give more, or add --quick"));
+            return Err(Error::limit(
+                "timed runs",
+                repeats,
+                format!("at least {least}"),
+                "give more, or add --quick",
+            ));
         }
         if self.steps == Some(0) {
-            return Err(Error::limit("steps of a timed run", 0, "at least 1", "give more, or leave --steps out"));
+            return Err(Error::limit(
+                "steps of a timed run",
+                0,
+                "at least 1",
+                "give more, or leave --steps out",
+            ));
         }
         let (options, check) = (self.manner.options(), self.verify);
         Ok(Settings { options, steps: self.steps, repeats, check, baseline: self.baseline, ..base })
@@ -220,7 +232,8 @@ impl Stencils {
             for dtype in &dtypes {
                 for shape in &shapes {
                     let problem = problem(stencil, *shape, *dtype)?;
-                    let same = |p: &Problem| p.program.name() == stencil && p.shape == *shape && p.dtype == *dtype;
+                    let same =
+                        |p: &Problem| p.program.name() == stencil && p.shape == *shape && p.dtype == *dtype;
                     if !problems.iter().any(same) {
                         problems.push(problem);
                     }
@@ -228,7 +241,11 @@ impl Stencils {
             }
         }
         if problems.is_empty() {
-            return Err(Error::invalid("--size", "no stencil has so many axes", "give extents of two or three axes"));
+            return Err(Error::invalid(
+                "--size",
+                "no stencil has so many axes",
+                "give extents of two or three axes",
+            ));
         }
         Ok(problems)
     }
@@ -247,9 +264,12 @@ impl Results {
     fn last(&self, problem: &Problem, baseline: bool) -> String {
         let missing = self.missing.last().filter(|missing| name_of(&missing.problem) == name_of(problem));
         match (missing, self.rows.last()) {
-            (Some(missing), _) => {
-                table::missing(problem.program.name(), problem.dtype, &problem.shape.to_string(), &missing.reason())
-            }
+            (Some(missing), _) => table::missing(
+                problem.program.name(),
+                problem.dtype,
+                &problem.shape.to_string(),
+                &missing.reason(),
+            ),
             (None, Some(row)) => table::row(row, baseline),
             (None, None) => String::new(),
         }
@@ -265,11 +285,13 @@ impl Results {
         let Settings { repeats, check, .. } = self.settings;
         let mut remarks = vec![format!("runs: {repeats}, all from the same values; verified: {check}")];
         for row in self.rows.iter().filter(|row| !row.holds()) {
-            let faults = row.checked.iter().flat_map(|checked| checked.faults.clone()).collect::<Vec<_>>().join("; ");
+            let faults =
+                row.checked.iter().flat_map(|checked| checked.faults.clone()).collect::<Vec<_>>().join("; ");
             remarks.push(format!("WRONG: {} {} {}: {faults}", row.stencil, row.dtype, row.shape));
         }
-        remarks
-            .extend(self.missing.iter().map(|missing| format!("{} {}", name_of(&missing.problem), missing.reason())));
+        remarks.extend(
+            self.missing.iter().map(|missing| format!("{} {}", name_of(&missing.problem), missing.reason())),
+        );
         record::text(&self.machine, &remarks, &self.lines())
     }
 
@@ -289,7 +311,9 @@ impl Results {
 
     /// Every row is right, every missing one refused, and there is one at all.
     fn hold(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(Row::holds) && self.missing.iter().all(Missing::is_refusal)
+        !self.rows.is_empty()
+            && self.rows.iter().all(Row::holds)
+            && self.missing.iter().all(Missing::is_refusal)
     }
 
     fn verdict(&self) -> String {
@@ -347,8 +371,12 @@ mod tests {
         let problem = problem("2d5pt", "16x24".parse().unwrap(), DType::F64).unwrap();
         let settings = Settings { steps: Some(3), seconds: 1e-4, ..Settings::quick() };
         let row = measure(&abide::backend::open("cpu").unwrap(), &problem, &settings).unwrap();
-        let mut results =
-            Results { machine: Machine::default(), settings, rows: vec![row.clone(), row], missing: Vec::new() };
+        let mut results = Results {
+            machine: Machine::default(),
+            settings,
+            rows: vec![row.clone(), row],
+            missing: Vec::new(),
+        };
         assert!(results.hold() && results.verdict().contains("2 measured, verified in every cell (full)"));
         results.rows[1].checked.as_mut().unwrap().faults.push("one cell\ndiffers".to_owned());
         assert!(!results.hold());
@@ -360,7 +388,8 @@ mod tests {
         assert!(csv.contains("\n# WRONG: 2d5pt f64 16x24: one cell differs\n"), "{csv}");
 
         results.rows.pop();
-        let refused = Error::Unsupported { backend: "wgpu", reason: "no f64".to_owned(), change: "f32".to_owned() };
+        let refused =
+            Error::Unsupported { backend: "wgpu", reason: "no f64".to_owned(), change: "f32".to_owned() };
         results.missing.push(Missing { problem: problem.clone(), error: refused });
         assert!(results.hold() && results.verdict().contains("1 refused"));
         results.missing.push(Missing { problem, error: Error::device("cuda", "launching", "lost") });

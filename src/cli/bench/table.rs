@@ -42,20 +42,24 @@ pub fn missing(stencil: &str, dtype: DType, domain: &str, reason: &str) -> Strin
     format!("{stencil:<9}{:<5}{domain:>12}  {reason}\n", dtype.name())
 }
 
-/// For each stencil and type the best of its domains, and how unfriendly extents do against friendly ones of their size;
-/// empty where no stencil was measured on several domains.
+/// For each stencil and type the best of its domains, and how unfriendly extents do against friendly ones of
+/// their size; empty where no stencil was measured on several domains.
 pub fn best(rows: &[Row]) -> String {
     let mut keys: Vec<(&str, DType)> = rows.iter().map(|row| (row.stencil.as_str(), row.dtype)).collect();
     keys.dedup();
     let mut text = String::new();
     for (stencil, dtype) in keys {
-        let own: Vec<&Row> = rows.iter().filter(|r| r.stencil == stencil && r.dtype == dtype && r.holds()).collect();
-        let on = |domain: Domain| own.iter().find(|row| row.domain == Some(domain)).map(|row| row.gcells_per_s);
+        let own: Vec<&Row> =
+            rows.iter().filter(|r| r.stencil == stencil && r.dtype == dtype && r.holds()).collect();
+        let on =
+            |domain: Domain| own.iter().find(|row| row.domain == Some(domain)).map(|row| row.gcells_per_s);
         let over = |domain: Domain| match (on(domain), on(domain.friendly())) {
             (Some(rate), Some(friendly)) => format!("{:.2}", rate / friendly),
             _ => "-".to_owned(),
         };
-        let Some(best) = own.iter().max_by(|a, b| a.gcells_per_s.total_cmp(&b.gcells_per_s)) else { continue };
+        let Some(best) = own.iter().max_by(|a, b| a.gcells_per_s.total_cmp(&b.gcells_per_s)) else {
+            continue;
+        };
         if own.len() > 1 {
             text += &format!(
                 "{stencil:<9}{:<5}{:>12}{:>10}{:>11}{:>9}{:>8}\n",
@@ -107,7 +111,8 @@ mod tests {
     #[test]
     fn columns_stand_under_their_names() {
         let (header, row) = (header(true), row(&measured(), true));
-        let end_of = |text: &str, words: &str| text.find(words).map(|at| text[..at].chars().count() + words.len());
+        let end_of =
+            |text: &str, words: &str| text.find(words).map(|at| text[..at].chars().count() + words.len());
         assert_eq!(end_of(&header, "domain"), end_of(&row, "16x24"));
         assert_eq!(
             header[..header.find("plan").unwrap()].chars().count(),

@@ -23,7 +23,11 @@ pub fn csv(report: &Report) -> String {
 /// The history on a logarithmic axis, with the threshold as a dashed line.
 pub fn plot(report: &Report) -> Result<String> {
     let fault = |error: &dyn std::fmt::Display| {
-        Error::invalid("the picture of the residual", error.to_string(), "leave --plot out, or take --history")
+        Error::invalid(
+            "the picture of the residual",
+            error.to_string(),
+            "leave --plot out, or take --history",
+        )
     };
     let every = report.history.len().div_ceil(POINTS).max(1);
     let last = report.history.len().saturating_sub(1);
@@ -62,7 +66,8 @@ pub fn plot(report: &Report) -> Result<String> {
         let blue = RGBColor(0x1f, 0x5a, 0xa8);
         chart.draw_series(LineSeries::new(points, blue.stroke_width(2))).map_err(|e| fault(&e))?;
         if let Some(threshold) = threshold {
-            let line = DashedLineSeries::new([(0.0, threshold), (right, threshold)], 6, 4, BLACK.stroke_width(1));
+            let line =
+                DashedLineSeries::new([(0.0, threshold), (right, threshold)], 6, 4, BLACK.stroke_width(1));
             chart.draw_series(line).map_err(|e| fault(&e))?;
         }
         area.present().map_err(|e| fault(&e))?;

@@ -44,8 +44,8 @@ pub struct Solve {
     #[arg(long, value_name = "SOURCE", default_value = "ones")]
     rhs: RightHandSide,
 
-    /// cg, cg-single, cg-pipelined, bicgstab, gmres[:RESTART], chebyshev or jacobi[:WEIGHT] [default: cg where the
-    /// matrix is symmetric with a positive diagonal, else gmres]
+    /// cg, cg-single, cg-pipelined, bicgstab, gmres[:RESTART], chebyshev or jacobi[:WEIGHT] [default: cg
+    /// where the matrix is symmetric with a positive diagonal, else gmres]
     #[arg(long)]
     method: Option<Method>,
 
@@ -61,8 +61,8 @@ pub struct Solve {
     #[arg(long, default_value = "10000", value_name = "N")]
     max_iterations: usize,
 
-    /// Give up when so many iterations in a row bring no progress: no new least residual or, with conjugate gradients, no
-    /// more of the error's A-norm than rounding undoes; or off
+    /// Give up when so many iterations in a row bring no progress: no new least residual or, with conjugate
+    /// gradients, no more of the error's A-norm than rounding undoes; or off
     #[arg(long, default_value = "1000", value_name = "N|off")]
     stagnation: Stagnation,
 
@@ -120,13 +120,19 @@ impl std::str::FromStr for Stagnation {
 
 fn tolerance(text: &str) -> Result<f64> {
     text.parse().ok().filter(|t: &f64| t.is_finite() && *t >= 0.0).ok_or_else(|| {
-        Error::invalid(format!("tolerance `{text}`"), "not a finite number of 0 or more", "write it like 1e-8")
+        Error::invalid(
+            format!("tolerance `{text}`"),
+            "not a finite number of 0 or more",
+            "write it like 1e-8",
+        )
     })
 }
 
 fn seconds(text: &str) -> Result<Duration> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.ok_or_else(|| Error::invalid(format!("time `{text}`"), "not a number of seconds", "write it like 2.5"))
+    seconds.ok_or_else(|| {
+        Error::invalid(format!("time `{text}`"), "not a number of seconds", "write it like 2.5")
+    })
 }
 
 fn solution_file(text: &str) -> Result<PathBuf> {
@@ -220,15 +226,28 @@ impl Solve {
     fn check_files(&self) -> Result<()> {
         let mut targets = Targets::default();
         [&self.output, &self.history, &self.plot].into_iter().flatten().for_each(|path| targets.output(path));
-        self.source.file().into_iter().chain(self.rhs.file()).for_each(|path| targets.input(path, Vec::new()));
+        self.source
+            .file()
+            .into_iter()
+            .chain(self.rhs.file())
+            .for_each(|path| targets.input(path, Vec::new()));
         targets.check()
     }
 
-    /// Writes what was asked for: the solution only where there is one or the user ended the run, the history always.
-    fn write(&self, shape: &Shape, x: &Array, report: &abide::solve::Report, error: Option<&SolverError>) -> Written {
+    /// Writes what was asked for: the solution only where there is one or the user ended the run, the history
+    /// always.
+    fn write(
+        &self,
+        shape: &Shape,
+        x: &Array,
+        report: &abide::solve::Report,
+        error: Option<&SolverError>,
+    ) -> Written {
         let mut batch = Batch::default();
         let mut add = |path: &PathBuf, file| batch.add(path.display().to_string(), file);
-        let text = |path, text: String| Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()));
+        let text = |path, text: String| {
+            Staged::new(path)?.fill(|out| std::io::Write::write_all(out, text.as_bytes()))
+        };
         let usable = error.is_none_or(|error| matches!(error, SolverError::Stopped { .. }));
         if let Some(path) = self.output.as_ref().filter(|_| usable) {
             let matrix_market = || Staged::new(path)?.fill(|out| market::write_vector(x, out));

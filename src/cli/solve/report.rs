@@ -34,8 +34,8 @@ impl Told<'_> {
         self.report.history.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// How many thresholds the true residual is, where it is more than one though the solve converged: rounding kept the
-    /// recurred residual from telling.
+    /// How many thresholds the true residual is, where it is more than one though the solve converged:
+    /// rounding kept the recurred residual from telling.
     fn excess(&self) -> Option<f64> {
         let excess = self.true_residual / self.report.threshold;
         (self.converged && excess > 1.0).then_some(excess)
@@ -43,7 +43,8 @@ impl Told<'_> {
 
     /// Microseconds of an iteration; nothing where there was none.
     fn us_per_iteration(&self) -> Option<f64> {
-        (self.report.iterations > 0).then(|| self.report.iteration_seconds * 1e6 / self.report.iterations as f64)
+        (self.report.iterations > 0)
+            .then(|| self.report.iteration_seconds * 1e6 / self.report.iterations as f64)
     }
 
     /// As a table of names and values.
@@ -62,7 +63,10 @@ impl Told<'_> {
         line("backend", format!("{} on {}", self.opened.backend(), plan.device.name));
         line("method", format!("{}, preconditioner {}", plan.method, plan.preconditioner));
         let schedule = plan.schedule.describe();
-        line("plan", format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation));
+        line(
+            "plan",
+            format!("product by {}, {schedule}, synchronisation {}", plan.product, plan.synchronisation),
+        );
         let places = plan.residents.iter().filter(|resident| resident.bytes > 0);
         let places: Vec<String> =
             places.map(|r| format!("{} of the {} in {}", bytes(r.bytes as f64), r.what, r.place)).collect();
@@ -86,7 +90,11 @@ impl Told<'_> {
         );
         let traffic = plan.traffic;
         let least = if traffic.least > 0.0 {
-            format!("{:.1} times the least possible ({})", traffic.moved / traffic.least, bytes(traffic.least))
+            format!(
+                "{:.1} times the least possible ({})",
+                traffic.moved / traffic.least,
+                bytes(traffic.least)
+            )
         } else {
             "the least possible is nothing: all of it fits on the chip".to_owned()
         };

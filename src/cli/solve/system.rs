@@ -34,8 +34,8 @@ pub struct Source {
     #[arg(long, value_name = "NxN", conflicts_with_all = ["file", "matrix"])]
     size: Option<Shape>,
 
-    /// An operator's boundary: constant=0 (values 0 beyond the domain), periodic, mirror or fixed; per axis as in
-    /// y=periodic,x=mirror [default: constant=0]
+    /// An operator's boundary: constant=0 (values 0 beyond the domain), periodic, mirror or fixed; per axis
+    /// as in y=periodic,x=mirror [default: constant=0]
     #[arg(long, conflicts_with_all = ["file", "matrix"])]
     boundary: Option<String>,
 }
@@ -72,7 +72,9 @@ impl Source {
                 Ok(System { name, matrix: operator.into(), shape })
             }
             // The arguments' own rules leave nothing else.
-            _ => Err(Error::invalid("the system", "no matrix is given", "give a file, --matrix or --operator")),
+            _ => {
+                Err(Error::invalid("the system", "no matrix is given", "give a file, --matrix or --operator"))
+            }
         }
     }
 }
@@ -112,9 +114,11 @@ impl FromStr for RightHandSide {
         let name = text.strip_suffix(".gz").unwrap_or(text);
         match Path::new(name).extension().and_then(|e| e.to_str()) {
             Some("mtx" | "npy") => Ok(RightHandSide::File(PathBuf::from(text))),
-            _ => {
-                Err(Error::unknown("right-hand side", text, ["ones", "random:SEED", "or a .mtx, .mtx.gz or .npy file"]))
-            }
+            _ => Err(Error::unknown(
+                "right-hand side",
+                text,
+                ["ones", "random:SEED", "or a .mtx, .mtx.gz or .npy file"],
+            )),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The header of a `.npy` file, versions 1 to 3: a dictionary in Python's notation with three keys, read in one pass.
+//! The header of a `.npy` file, versions 1 to 3: a dictionary in Python's notation with three keys, read in
+//! one pass.
 //!
-//! General parsers of Python's literals take exponential time in the depth of nesting. A plain array's header nests
-//! nothing but its shape, so what nests deeper is passed over, and only counted.
+//! General parsers of Python's literals take exponential time in the depth of nesting. A plain array's header
+//! nests nothing but its shape, so what nests deeper is passed over, and only counted.
 
 use std::io::Read;
 
@@ -164,7 +165,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What stands between quotes. What is escaped there stays as it is: no key or type that is known has any of it.
+    /// What stands between quotes. What is escaped there stays as it is: no key or type that is known has any
+    /// of it.
     fn string(&mut self, due: &str) -> Result<&'a str, String> {
         self.peek();
         // Python 2 marks text so, Python 3 bytes.
@@ -216,7 +218,9 @@ impl<'a> Scanner<'a> {
 
     fn fault(&self, due: &str) -> String {
         match self.text.get(self.at) {
-            Some(&byte) => format!("its header has {:?} at byte {} where {due} is due", char::from(byte), self.at),
+            Some(&byte) => {
+                format!("its header has {:?} at byte {} where {due} is due", char::from(byte), self.at)
+            }
             None => format!("its header ends where {due} is due"),
         }
     }
@@ -237,7 +241,10 @@ mod tests {
     #[test]
     fn what_python_writes_is_read() {
         for (text, header) in [
-            ("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }   \n", plain("<f8", false, &[2, 3])),
+            (
+                "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }   \n",
+                plain("<f8", false, &[2, 3]),
+            ),
             ("{'shape':(7,),'fortran_order':True,'descr':\">f4\"}\n", plain(">f4", true, &[7])),
             ("{'descr': u'<f4', 'fortran_order': False, 'shape': (4L, 5L)}", plain("<f4", false, &[4, 5])),
             (" { 'descr' : '|b1' , 'fortran_order' : False , 'shape' : ( ) , } ", plain("|b1", false, &[])),
@@ -250,8 +257,11 @@ mod tests {
     fn all_three_versions_are_read() {
         let text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }\n";
         for version in [1, 2, 3] {
-            let length: &[u8] =
-                if version == 1 { &(text.len() as u16).to_le_bytes() } else { &(text.len() as u32).to_le_bytes() };
+            let length: &[u8] = if version == 1 {
+                &(text.len() as u16).to_le_bytes()
+            } else {
+                &(text.len() as u32).to_le_bytes()
+            };
             let file = [&b"\x93NUMPY"[..], &[version, 0], length, text, b"rest"].concat();
             let mut reader = &*file;
             let header = Header::read(&mut reader).unwrap();
@@ -271,7 +281,8 @@ mod tests {
             "('<f4', (3,))",
             &format!("{}{}", "[".repeat(3000), "]".repeat(3000)),
         ] {
-            let header = parse(&format!("{{'descr': {records}, 'fortran_order': False, 'shape': (2,), }}")).unwrap();
+            let header =
+                parse(&format!("{{'descr': {records}, 'fortran_order': False, 'shape': (2,), }}")).unwrap();
             assert_eq!(header.descriptor, Descriptor::Records);
         }
     }
@@ -310,7 +321,9 @@ mod tests {
     fn nesting_takes_linear_time() {
         let begun = std::time::Instant::now();
         let pairs = "[(".repeat(LONGEST as usize / 2);
-        for nested in ["{".repeat(LONGEST as usize), format!("{{'descr': {pairs}"), format!("{{'shape': {pairs}")] {
+        for nested in
+            ["{".repeat(LONGEST as usize), format!("{{'descr': {pairs}"), format!("{{'shape': {pairs}")]
+        {
             assert!(parse(&nested).is_err());
         }
         assert!(begun.elapsed().as_secs() < 5);

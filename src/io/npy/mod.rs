@@ -12,7 +12,8 @@ use self::header::{Descriptor, Header};
 use super::{Announced, Loaded, Staged};
 use crate::{Array, DType, Error, Real, Result, Shape};
 
-/// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the axes.
+/// Reads an array of one to three axes in f32 or f64, of either byte order, in C's or Fortran's order of the
+/// axes.
 pub fn read(path: &Path) -> Result<Loaded> {
     let (mut reader, length) = super::open(path)?;
     decode(&mut reader, length, path)
@@ -31,7 +32,11 @@ pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
     let bytes = shape.bytes(dtype) as u64;
     // A second array is filled in the other order of the axes.
     let form_bytes = if header.fortran { bytes } else { 0 };
-    Ok((bytes <= length.saturating_sub(header.length)).then_some(Announced { shape, dtype: Some(dtype), form_bytes }))
+    Ok((bytes <= length.saturating_sub(header.length)).then_some(Announced {
+        shape,
+        dtype: Some(dtype),
+        form_bytes,
+    }))
 }
 
 /// Reads an array from a stream of at most `length` bytes; `path` is named in errors.
@@ -75,7 +80,8 @@ pub fn decode(reader: &mut impl Read, length: u64, path: &Path) -> Result<Loaded
 }
 
 fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
-    let foreign = |why: String| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save");
+    let foreign =
+        |why: String| Error::file(path, format!("not a .npy file: {why}"), "save it with numpy.save");
     Header::read(reader).map_err(foreign)
 }
 
@@ -156,7 +162,8 @@ mod tests {
     }
 
     fn file(descriptor: &str, order: &str, extents: &str, data: &[u8]) -> Vec<u8> {
-        let mut header = format!("{{'descr': '{descriptor}', 'fortran_order': {order}, 'shape': {extents}, }}");
+        let mut header =
+            format!("{{'descr': '{descriptor}', 'fortran_order': {order}, 'shape': {extents}, }}");
         while (10 + header.len() + 1) % 64 != 0 {
             header.push(' ');
         }
@@ -190,7 +197,10 @@ mod tests {
     #[test]
     fn both_byte_orders_and_both_axis_orders() {
         let big: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|v| v.to_be_bytes()).collect();
-        assert_eq!(decode_bytes(&file(">f4", "False", "(2,)", &big)).unwrap().values, Array::F32(vec![1.0, 2.0]));
+        assert_eq!(
+            decode_bytes(&file(">f4", "False", "(2,)", &big)).unwrap().values,
+            Array::F32(vec![1.0, 2.0])
+        );
         let columns = bytes_of(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
         let loaded = decode_bytes(&file("<f8", "True", "(2, 3)", &columns)).unwrap();
         assert_eq!(loaded.values, Array::F64(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
@@ -237,7 +247,8 @@ mod tests {
         }
         let records = file("", "False", "(2,)", &[]);
         let records = String::from_utf8_lossy(&records[10..]).replace("''", "[('x', '<f8'), ('y', '<f8')]");
-        let records = [b"\x93NUMPY\x01\x00", &(records.len() as u16).to_le_bytes()[..], records.as_bytes()].concat();
+        let records =
+            [b"\x93NUMPY\x01\x00", &(records.len() as u16).to_le_bytes()[..], records.as_bytes()].concat();
         assert!(decode_bytes(&records).unwrap_err().to_string().contains("it holds records"));
         let long = [b"\x93NUMPY\x02\x00\xff\xff\xff\xff", &[b' '; 100][..]].concat();
         assert!(decode_bytes(&long).is_err());

@@ -54,10 +54,12 @@ fn a_link_stays_a_link_and_others_may_read() {
 #[test]
 fn the_temporary_name_tells_the_target_and_fits() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, begin) in [("u.npy".to_owned(), ".u.npy.abide-".to_owned()), ("ä".repeat(120), ".ääää".to_owned())]
+    for (name, begin) in
+        [("u.npy".to_owned(), ".u.npy.abide-".to_owned()), ("ä".repeat(120), ".ääää".to_owned())]
     {
         let _staged = Staged::new(&folder.path().join(&name)).unwrap();
-        let entries: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let entries: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert!(entries.len() == 1 && entries[0].to_string_lossy().starts_with(&begin), "{entries:?}");
     }
 }

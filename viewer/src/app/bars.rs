@@ -47,7 +47,9 @@ pub fn controls(ui: &mut Ui, state: &mut State) {
                 ui.label(RichText::new("paused").weak());
             }
             if let Some(frames) = state.status.recorded {
-                ui.label(RichText::new(format!("recording, {frames} frames")).color(ui.visuals().error_fg_color));
+                ui.label(
+                    RichText::new(format!("recording, {frames} frames")).color(ui.visuals().error_fg_color),
+                );
             }
         });
     });
@@ -90,7 +92,8 @@ pub fn status(ui: &mut Ui, state: &State) {
         let Some(run) = &state.run else { return };
         let problem = &run.problem;
         let name = problem.program.fields().get(state.show.field).map_or("", String::as_str);
-        let probe = state.frame.as_ref().and_then(|frame| frame.probe).filter(|probe| Some(probe.0) == state.pointed);
+        let probe =
+            state.frame.as_ref().and_then(|frame| frame.probe).filter(|probe| Some(probe.0) == state.pointed);
         let axes = problem.shape.dimensions();
         let text = match (state.pointed, probe) {
             (Some(cell), Some((_, value))) => format!("{name}{:?} = {}", &cell[3 - axes..], exact(value)),
@@ -116,5 +119,9 @@ pub fn status(ui: &mut Ui, state: &State) {
 
 /// A value with all the digits of an f32.
 fn exact(value: f64) -> String {
-    if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) { format!("{value:.6e}") } else { format!("{value:.7}") }
+    if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
+        format!("{value:.6e}")
+    } else {
+        format!("{value:.7}")
+    }
 }

@@ -13,8 +13,8 @@ const BAR: f32 = 100.0;
 /// Room between planes.
 const GAP: f32 = 8.0;
 
-/// Shows the domain in all the room there is; returns the plane that takes keys. `drawn` says whether there is a
-/// device that draws.
+/// Shows the domain in all the room there is; returns the plane that takes keys. `drawn` says whether there
+/// is a device that draws.
 pub fn show(ui: &mut Ui, state: &mut State, drawn: bool) -> Option<Id> {
     state.pointed = None;
     let Some(frame) = state.frame.clone() else {
@@ -53,7 +53,13 @@ fn pixels(ui: &Ui, rect: Rect) -> [usize; 2] {
     [size.y.ceil() as usize, size.x.ceil() as usize]
 }
 
-fn planes(ui: &mut Ui, state: &mut State, frame: &std::sync::Arc<Frame>, room: Rect, drawn: bool) -> Option<Id> {
+fn planes(
+    ui: &mut Ui,
+    state: &mut State,
+    frame: &std::sync::Arc<Frame>,
+    room: Rect,
+    drawn: bool,
+) -> Option<Id> {
     let places = match frame.view.cut {
         Cut::Three(_) => thirds(room),
         _ => vec![room],
@@ -63,12 +69,16 @@ fn planes(ui: &mut Ui, state: &mut State, frame: &std::sync::Arc<Frame>, room: R
     for (number, (image, rect)) in frame.images.iter().zip(places).enumerate() {
         let named = !single || state.problem().is_some_and(|problem| problem.shape.dimensions() == 3);
         let text = caption(state, image.axis);
-        let (rect, captioned) = if named { (rect.with_min_y(rect.min.y + 20.0), Some(rect)) } else { (rect, None) };
+        let (rect, captioned) =
+            if named { (rect.with_min_y(rect.min.y + 20.0), Some(rect)) } else { (rect, None) };
         if let Some(rect) = captioned {
             let place = rect.with_max_y(rect.min.y + 18.0);
-            ui.scope_builder(UiBuilder::new().max_rect(place).layout(Layout::left_to_right(Align::Center)), |ui| {
-                ui.label(RichText::new(&text).small());
-            });
+            ui.scope_builder(
+                UiBuilder::new().max_rect(place).layout(Layout::left_to_right(Align::Center)),
+                |ui| {
+                    ui.label(RichText::new(&text).small());
+                },
+            );
         }
         let mut sight = state.show.sights[number].unwrap_or_else(|| Sight::all(image.plane));
         let brush = match state.hand.tool {
@@ -136,7 +146,9 @@ fn caption(state: &State, axis: usize) -> String {
     }
     let across = abide::grid::axis_name(axis);
     match state.show.slicing {
-        Slicing::Maximum => format!("{name}: the largest along {across}; {rows} down, {columns} to the right"),
+        Slicing::Maximum => {
+            format!("{name}: the largest along {across}; {rows} down, {columns} to the right")
+        }
         _ => format!("{name} at {across} = {}; {rows} down, {columns} to the right", state.show.at[axis]),
     }
 }

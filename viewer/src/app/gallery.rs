@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use egui::{
-    Color32, ColorImage, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Stroke, StrokeKind, TextureHandle,
-    TextureOptions, Ui, Vec2, vec2,
+    Color32, ColorImage, CornerRadius, Grid, Rect, RichText, ScrollArea, Sense, Stroke, StrokeKind,
+    TextureHandle, TextureOptions, Ui, Vec2, vec2,
 };
 
 use super::state::State;
@@ -65,8 +65,9 @@ impl Gallery {
         ui.add_space(8.0);
         ui.horizontal_wrapped(|ui| {
             let label = ui.label("Or open a model, a checkpoint or a picture:");
-            let line =
-                egui::TextEdit::singleline(&mut self.wanted).hint_text("wave, run.npz, photo.jpg").desired_width(220.0);
+            let line = egui::TextEdit::singleline(&mut self.wanted)
+                .hint_text("wave, run.npz, photo.jpg")
+                .desired_width(220.0);
             let entered = ui.add(line).labelled_by(label.id);
             let enter = entered.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
             if (ui.button("Open").clicked() || enter) && !self.wanted.trim().is_empty() {
@@ -97,12 +98,20 @@ impl Gallery {
             let upper = CornerRadius { nw: 6, ne: 6, sw: 0, se: 0 };
             let uv = Rect::from_min_max(egui::pos2(0.0, 0.0), egui::pos2(1.0, 1.0));
             if let Some(texture) = texture(&mut self.pictures, ui, scene) {
-                let shape =
-                    egui::epaint::RectShape::filled(Rect::from_min_size(rect.min, picture), upper, Color32::WHITE);
+                let shape = egui::epaint::RectShape::filled(
+                    Rect::from_min_size(rect.min, picture),
+                    upper,
+                    Color32::WHITE,
+                );
                 painter.add(shape.with_texture(texture, uv));
             }
             let edge = if lit { visuals.selection.stroke } else { visuals.widgets.noninteractive.bg_stroke };
-            painter.rect_stroke(rect, round, Stroke::new(if lit { 2.0 } else { 1.0 }, edge.color), StrokeKind::Inside);
+            painter.rect_stroke(
+                rect,
+                round,
+                Stroke::new(if lit { 2.0 } else { 1.0 }, edge.color),
+                StrokeKind::Inside,
+            );
             let body = egui::TextStyle::Body.resolve(ui.style());
             let at = rect.min + vec2(PADDING, picture.y + PADDING - 1.0);
             let text = |text: &str, at: egui::Pos2, colour: Color32| {
@@ -127,7 +136,11 @@ pub fn open(state: &mut State, argument: &str) {
     }
 }
 
-fn texture(pictures: &mut HashMap<&'static str, TextureHandle>, ui: &Ui, scene: &Scene) -> Option<egui::TextureId> {
+fn texture(
+    pictures: &mut HashMap<&'static str, TextureHandle>,
+    ui: &Ui,
+    scene: &Scene,
+) -> Option<egui::TextureId> {
     if !pictures.contains_key(scene.name) {
         let picture = image::load_from_memory(scene.picture).ok()?.to_rgb8();
         let size = [picture.width() as usize, picture.height() as usize];

@@ -117,7 +117,8 @@ fn escape(state: &mut State) {
 
 fn view(state: &mut State, plain: &dyn Fn(Key) -> bool) {
     let Some(problem) = state.problem() else { return };
-    let (fields, extents, axes) = (problem.program.fields().len(), problem.shape.padded(), problem.shape.dimensions());
+    let (fields, extents, axes) =
+        (problem.program.fields().len(), problem.shape.padded(), problem.shape.dimensions());
     if plain(Key::N) {
         state.show.field = (state.show.field + 1) % fields;
     }

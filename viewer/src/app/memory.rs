@@ -1,4 +1,5 @@
-//! What is remembered from one start to the next; the window's place is remembered by the system's side of it.
+//! What is remembered from one start to the next; the window's place is remembered by the system's side of
+//! it.
 
 use egui::ThemePreference;
 use serde::{Deserialize, Serialize};

@@ -140,14 +140,18 @@ impl App {
         }
     }
 
-    /// Files dropped on the window: checkpoints and fields open; onto a run, a picture becomes the field shown.
+    /// Files dropped on the window: checkpoints and fields open; onto a run, a picture becomes the field
+    /// shown.
     fn take_files(&mut self, ctx: &Context) {
         let files: Vec<PathBuf> =
             ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect());
         for path in files {
-            let field = self.state.problem().and_then(|p| p.program.fields().get(self.state.show.field).cloned());
+            let field =
+                self.state.problem().and_then(|p| p.program.fields().get(self.state.show.field).cloned());
             match field {
-                Some(field) if abide::io::is_input(&path) => self.state.orders.push(Order::Load { field, path }),
+                Some(field) if abide::io::is_input(&path) => {
+                    self.state.orders.push(Order::Load { field, path })
+                }
                 _ => gallery::open(&mut self.state, &path.display().to_string()),
             }
         }
@@ -251,7 +255,8 @@ impl eframe::App for App {
             clock.look(&ctx, &self.state);
         }
         if self.state.run.is_some() {
-            self.memory = Memory::of(&self.state, ctx.options(|options| options.theme_preference), &self.memory);
+            self.memory =
+                Memory::of(&self.state, ctx.options(|options| options.theme_preference), &self.memory);
         }
     }
 

@@ -72,7 +72,8 @@ impl Notices {
         for notice in &mut self.list {
             notice.shown.get_or_insert(now);
         }
-        let old = |notice: &Notice| notice.kind == Kind::Note && notice.shown.is_some_and(|at| now - at > PATIENCE);
+        let old =
+            |notice: &Notice| notice.kind == Kind::Note && notice.shown.is_some_and(|at| now - at > PATIENCE);
         self.list.retain(|notice| !old(notice));
         if self.list.is_empty() {
             return;
@@ -81,8 +82,9 @@ impl Notices {
             ctx.request_repaint_after_secs(1.0);
         }
         let width = (ctx.content_rect().width() - 40.0).clamp(40.0, WIDTH);
-        let area =
-            Area::new(Id::unique("notices")).anchor(Align2::CENTER_BOTTOM, vec2(0.0, -44.0)).order(Order::Foreground);
+        let area = Area::new(Id::unique("notices"))
+            .anchor(Align2::CENTER_BOTTOM, vec2(0.0, -44.0))
+            .order(Order::Foreground);
         area.show(ctx, |ui| {
             ui.set_width(width);
             self.list(ui);

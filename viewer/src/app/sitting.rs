@@ -34,11 +34,13 @@ impl Clock {
         Clock { sitting, begun: None, picture: None }
     }
 
-    /// Looks at the time; at the end prints the rate of the last two seconds shown, writes the screenshot and closes.
+    /// Looks at the time; at the end prints the rate of the last two seconds shown, writes the screenshot and
+    /// closes.
     pub fn look(&mut self, ctx: &Context, state: &State) {
         let begun = *self.begun.get_or_insert_with(Instant::now);
-        let left =
-            Duration::try_from_secs_f64(self.sitting.seconds).unwrap_or_default().saturating_sub(begun.elapsed());
+        let left = Duration::try_from_secs_f64(self.sitting.seconds)
+            .unwrap_or_default()
+            .saturating_sub(begun.elapsed());
         if !left.is_zero() {
             ctx.request_repaint_after(left);
             return;
@@ -75,6 +77,7 @@ fn save(path: &std::path::Path, picture: &ColorImage) -> image::ImageResult<()> 
 /// The mean rate of the last two seconds; 0 where there is none.
 fn recent(history: &[[f64; 2]]) -> f64 {
     let end = history.last().map_or(0.0, |point| point[0]);
-    let rates: Vec<f64> = history.iter().filter(|point| end - point[0] <= 2.0).map(|point| point[1]).collect();
+    let rates: Vec<f64> =
+        history.iter().filter(|point| end - point[0] <= 2.0).map(|point| point[1]).collect();
     rates.iter().sum::<f64>() / rates.len().max(1) as f64
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::notices::Notices;
 use crate::engine::{
-    Answer, Comparison, Cut, Frame, Keep, Order, Recording, Speed, Started, Status, Tempo, Touch, Variant, View,
+    Answer, Comparison, Cut, Frame, Keep, Order, Recording, Speed, Started, Status, Tempo, Touch, Variant,
+    View,
 };
 use crate::field::look::{Look, Scale};
 use crate::field::sight::Sight;
@@ -269,10 +270,9 @@ impl State {
     }
 
     fn begin(&mut self, started: Started) {
-        let again = self
-            .run
-            .as_ref()
-            .is_some_and(|run| run.problem.shape == started.problem.shape && run.setup.model == started.setup.model);
+        let again = self.run.as_ref().is_some_and(|run| {
+            run.problem.shape == started.problem.shape && run.setup.model == started.setup.model
+        });
         let extents = started.problem.shape.padded();
         if let Some(look) = self.waiting.take() {
             self.look = look;
@@ -380,7 +380,11 @@ impl State {
             Some(_) => None,
             None => {
                 let ending = if self.folder.numbered { "_%05d.png" } else { ".gif" };
-                Some(Recording { path: self.file(ending), every: self.folder.every.max(1), look: self.look.clone() })
+                Some(Recording {
+                    path: self.file(ending),
+                    every: self.folder.every.max(1),
+                    look: self.look.clone(),
+                })
             }
         };
         self.orders.push(Order::Record(order));

@@ -45,8 +45,11 @@ pub fn apply(ctx: &Context) {
                 }
             };
             visuals.selection.bg_fill = accent;
-            let ink =
-                if theme == Theme::Dark { Color32::from_rgb(216, 245, 242) } else { Color32::from_rgb(8, 60, 62) };
+            let ink = if theme == Theme::Dark {
+                Color32::from_rgb(216, 245, 242)
+            } else {
+                Color32::from_rgb(8, 60, 62)
+            };
             visuals.selection.stroke = Stroke::new(1.0, ink);
         });
     }

@@ -30,7 +30,12 @@ pub struct Variant {
 impl Variant {
     /// As a setup has it.
     pub fn of(setup: &Setup) -> Variant {
-        Variant { backend: setup.backend, execution: setup.execution, cache: setup.cache, depth: setup.depth.clone() }
+        Variant {
+            backend: setup.backend,
+            execution: setup.execution,
+            cache: setup.cache,
+            depth: setup.depth.clone(),
+        }
     }
 
     /// The setup run in this way.
@@ -72,9 +77,11 @@ pub fn compare(
     mut tell: impl FnMut(Comparison),
     mut stop: impl FnMut() -> bool,
 ) -> Result<()> {
-    let open = |variant: &Variant| live::open(&variant.applied(setup), opener).map(|(simulation, _)| simulation);
+    let open =
+        |variant: &Variant| live::open(&variant.applied(setup), opener).map(|(simulation, _)| simulation);
     let mut simulations = [open(&variants[0])?, open(&variants[1])?];
-    let ways = std::array::from_fn(|i| format!("{}: {}", simulations[i].backend(), simulations[i].plan().summary()));
+    let ways =
+        std::array::from_fn(|i| format!("{}: {}", simulations[i].backend(), simulations[i].plan().summary()));
     let mut comparison = Comparison { ways, gcells_per_s: [0.0; 2], done: false };
     let mut totals = [(0u64, 0.0f64); 2];
     let mut batches = [1u64; 2];

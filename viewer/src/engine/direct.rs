@@ -1,4 +1,5 @@
-//! Fields in the memory of the device that draws the window: what is shown of them need not pass through the host.
+//! Fields in the memory of the device that draws the window: what is shown of them need not pass through the
+//! host.
 
 use std::sync::OnceLock;
 
@@ -21,7 +22,8 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// A field of a simulation that runs on the window's device; `None` where a shader cannot count its words.
+    /// A field of a simulation that runs on the window's device; `None` where a shader cannot count its
+    /// words.
     pub fn of(simulation: &Simulation, name: &str) -> Option<OnDevice> {
         let problem = simulation.problem();
         let words = (problem.dtype.bytes() / 4) as u32;

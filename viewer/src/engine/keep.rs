@@ -46,10 +46,15 @@ pub struct Recording {
 
 /// The whole of what a view shows, a value a cell.
 fn whole(simulation: &mut Simulation, view: &View) -> Result<Frame> {
-    sampling::frame(simulation, 0, &View { window: None, pixels: [usize::MAX; 2], probe: None, ..view.clone() })
+    sampling::frame(
+        simulation,
+        0,
+        &View { window: None, pixels: [usize::MAX; 2], probe: None, ..view.clone() },
+    )
 }
 
-/// Writes what `keep` asks for; the answer is the file written, if one was, and the command line, if that was asked.
+/// Writes what `keep` asks for; the answer is the file written, if one was, and the command line, if that was
+/// asked.
 pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf>, Option<String>)> {
     let repeatable = live.is_repeatable();
     let simulation = &mut live.simulation;
@@ -63,7 +68,8 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
             let names = simulation.problem().program.fields().to_vec();
             let shown = names.get(view.field).cloned().into_iter().collect();
             let wanted = if Format::of(path)? == Format::Vti { names } else { shown };
-            let values: Vec<Array> = wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
+            let values: Vec<Array> =
+                wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
             let fields: Vec<(&str, &Array)> = wanted.iter().map(String::as_str).zip(&values).collect();
             let shape = simulation.problem().shape;
             io::write(path, &shape, &fields, simulation.step(), None)?.commit()?;
@@ -108,11 +114,17 @@ pub fn picture(path: &Path, frame: &Frame, look: &Look) -> Result<()> {
 }
 
 /// A frame's cells made pixels, rows from the top; `blank` is beside and between planes.
-fn painted<P: Copy>(path: &Path, frame: &Frame, blank: P, pixel: impl Fn(f32) -> P) -> Result<(u32, u32, Vec<P>)> {
+fn painted<P: Copy>(
+    path: &Path,
+    frame: &Frame,
+    blank: P,
+    pixel: impl Fn(f32) -> P,
+) -> Result<(u32, u32, Vec<P>)> {
     /// Between planes that stand side by side.
     const GAP: usize = 4;
     let height = frame.images.iter().map(|image| image.size[0]).max().unwrap_or(1);
-    let width = frame.images.iter().map(|image| image.size[1] + GAP).sum::<usize>().saturating_sub(GAP).max(1);
+    let width =
+        frame.images.iter().map(|image| image.size[1] + GAP).sum::<usize>().saturating_sub(GAP).max(1);
     let mut pixels = Vec::with_capacity(width * height);
     for row in 0..height {
         for (number, image) in frame.images.iter().enumerate() {
@@ -127,8 +139,9 @@ fn painted<P: Copy>(path: &Path, frame: &Frame, blank: P, pixel: impl Fn(f32) ->
         }
     }
     let side = |pixels: usize| {
-        u32::try_from(pixels)
-            .map_err(|_| Error::limit(format!("pixels of {}", path.display()), pixels, u32::MAX, "write .npy"))
+        u32::try_from(pixels).map_err(|_| {
+            Error::limit(format!("pixels of {}", path.display()), pixels, u32::MAX, "write .npy")
+        })
     };
     Ok((side(width)?, side(height)?, pixels))
 }
@@ -195,11 +208,17 @@ impl Recorder {
         let (width, height, pixels) = painted(path, frame, look::BLANK, |value| look.index(scale, value))?;
         if self.movie.is_none() {
             let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
-                return Err(Error::limit("pixels of a .gif's side", width.max(height), u16::MAX, "record .png"));
+                return Err(Error::limit(
+                    "pixels of a .gif's side",
+                    width.max(height),
+                    u16::MAX,
+                    "record .png",
+                ));
             };
             let staged = Staged::new(path)?;
             let writer = BufWriter::new(staged.handle()?);
-            let mut encoder = gif::Encoder::new(writer, width, height, &look.palette()).map_err(|e| staged.fault(e))?;
+            let mut encoder =
+                gif::Encoder::new(writer, width, height, &look.palette()).map_err(|e| staged.fault(e))?;
             encoder.set_repeat(gif::Repeat::Infinite).map_err(|e| staged.fault(e))?;
             self.movie = Some(Movie { staged, encoder, size: [width, height] });
         }

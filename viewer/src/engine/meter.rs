@@ -65,7 +65,8 @@ impl Meter {
             self.noted = Some(now);
             let (steps, seconds) = self.recent();
             if seconds > 0.0 {
-                self.history.push_back([self.begun.elapsed().as_secs_f64(), (steps * cells) as f64 / seconds / 1e9]);
+                self.history
+                    .push_back([self.begun.elapsed().as_secs_f64(), (steps * cells) as f64 / seconds / 1e9]);
             }
             if self.history.len() > POINTS {
                 self.history.pop_front();

@@ -1,7 +1,8 @@
 //! The run in its own thread: orders go in, answers and the latest picture of the field come out.
 //!
-//! The thread looks for orders between epochs of a sixtieth of a second and never waits for the display: a frame that
-//! nobody has taken is replaced by the next one. Making frames may take a fixed share of its time, no more.
+//! The thread looks for orders between epochs of a sixtieth of a second and never waits for the display: a
+//! frame that nobody has taken is replaced by the next one. Making frames may take a fixed share of its time,
+//! no more.
 
 mod compare;
 mod direct;
@@ -39,8 +40,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The run's priority, of 0 to 99 with 50 as the usual one: a niceness of 10.
 const BELOW_NORMAL: u8 = 25;
 
-/// What opens backends in place of the usual way; `None` leaves a choice to the library. One of wgpu's must be on the window's
-/// own device, which then draws fields where they lie.
+/// What opens backends in place of the usual way; `None` leaves a choice to the library. One of wgpu's must
+/// be on the window's own device, which then draws fields where they lie.
 pub type Opener = Box<dyn Fn(Choice) -> Option<Opened> + Send>;
 
 /// The thread's other end. Dropping it ends the thread after its epoch.
@@ -85,7 +86,8 @@ impl Engine {
         Engine { orders: Some(orders), answers, frames, status, drawing, gone }
     }
 
-    /// Gives an order. `false` where the thread has ended, which it does by itself only after a fault of its own.
+    /// Gives an order. `false` where the thread has ended, which it does by itself only after a fault of its
+    /// own.
     pub fn order(&self, order: Order) -> bool {
         self.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
     }
@@ -105,14 +107,15 @@ impl Engine {
         self.status.take()
     }
 
-    /// Tells how much time of the machine's cores the window takes to draw a frame, so that it counts as display.
+    /// Tells how much time of the machine's cores the window takes to draw a frame, so that it counts as
+    /// display.
     pub fn drawing_takes(&self, time: Duration) {
         self.drawing.store(time.as_micros() as u64, Ordering::Relaxed);
     }
 }
 
-/// Lets the window go first where both want the machine's cores: drawing needs few of them, and at once. The threads that
-/// the run starts do as this one.
+/// Lets the window go first where both want the machine's cores: drawing needs few of them, and at once. The
+/// threads that the run starts do as this one.
 fn give_way() {
     let below = ThreadPriorityValue::try_from(BELOW_NORMAL).map(ThreadPriority::Crossplatform);
     // Where the system does not let it, frames take longer and nothing else changes.

@@ -30,7 +30,8 @@ pub struct View {
     pub field: usize,
     /// The part of the domain.
     pub cut: Cut,
-    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all of them.
+    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all of
+    /// them.
     pub window: Option<[[usize; 2]; 2]>,
     /// Rows and columns of pixels that show the window.
     pub pixels: [usize; 2],
@@ -89,7 +90,8 @@ pub struct Frame {
     pub images: Vec<Image>,
     /// The field where the window's device can draw it; else the values are in the images.
     pub field: Option<OnDevice>,
-    /// The extremes of the finite values shown; `None` where there is none. Of a glance, those of the last look.
+    /// The extremes of the finite values shown; `None` where there is none. Of a glance, those of the last
+    /// look.
     pub extremes: Option<Extremes>,
     /// Values shown that are NaN or infinite. Of a glance, those of the last look.
     pub non_finite: usize,
@@ -147,7 +149,8 @@ fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>)
     let problem = simulation.problem();
     let extents = problem.shape.padded();
     let names = problem.program.fields();
-    let name = names.get(view.field).ok_or_else(|| Error::unknown("field", view.field.to_string(), names))?.clone();
+    let name =
+        names.get(view.field).ok_or_else(|| Error::unknown("field", view.field.to_string(), names))?.clone();
     let cut = view.cut.within(extents);
     let mut view = View { cut, ..view.clone() };
     let mut images = Vec::new();
@@ -176,7 +179,8 @@ fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>)
             let values = simulation.window(&name, from, to)?;
             let boxed: [usize; 3] = std::array::from_fn(|a| to[a] - from[a]);
             if let Some(cell) = probe {
-                let index = ((cell[0] - from[0]) * boxed[1] + cell[1] - from[1]) * boxed[2] + cell[2] - from[2];
+                let index =
+                    ((cell[0] - from[0]) * boxed[1] + cell[1] - from[1]) * boxed[2] + cell[2] - from[2];
                 probed = values.get(index).map(|value| (cell, value));
             }
             image.values = reduce(&values, boxed, &image);
@@ -263,7 +267,11 @@ impl Layout {
 
 /// In f32, finite where it was.
 fn narrowed(value: f64) -> f32 {
-    if value.is_finite() { value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32 } else { value as f32 }
+    if value.is_finite() {
+        value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
+    } else {
+        value as f32
+    }
 }
 
 fn extremes(images: &[Image]) -> Seen {
@@ -332,8 +340,9 @@ mod tests {
         let index = |z: usize, y: usize, x: usize| ((z * 3 + y) * 4 + x) as f32;
         for axis in 0..3 {
             let cut = Cut::Slice { axis, index: 1 };
-            let image =
-                shown(&mut cube, View { cut, window: Some([[1, 0], [2, 2]]), ..View::default() }).images.remove(0);
+            let image = shown(&mut cube, View { cut, window: Some([[1, 0], [2, 2]]), ..View::default() })
+                .images
+                .remove(0);
             let expected = match axis {
                 0 => [index(1, 1, 0), index(1, 1, 1)],
                 1 => [index(1, 1, 0), index(1, 1, 1)],
@@ -341,9 +350,11 @@ mod tests {
             };
             assert_eq!(image.values, expected, "axis {axis}");
         }
-        let image = shown(&mut cube, View { cut: Cut::Maximum { axis: 0 }, ..View::default() }).images.remove(0);
+        let image =
+            shown(&mut cube, View { cut: Cut::Maximum { axis: 0 }, ..View::default() }).images.remove(0);
         assert_eq!(image.values[0], index(1, 0, 0));
-        let three = shown(&mut cube, View { cut: Cut::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() });
+        let three =
+            shown(&mut cube, View { cut: Cut::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() });
         assert_eq!(three.images.iter().map(|i| i.size).collect::<Vec<_>>(), [[3, 4], [2, 4], [2, 3]]);
         assert_eq!(three.probe, Some(([1, 2, 3], 23.0)));
     }

@@ -48,10 +48,13 @@ impl Touch {
         let reach = self.radius.max(0.0) as usize;
         let value = T::from_f64(self.value);
         for &centre in self.centres.iter().filter(|centre| (0..3).all(|a| centre[a] < extents[a])) {
-            let range = |axis: usize| centre[axis].saturating_sub(reach)..(centre[axis] + reach + 1).min(extents[axis]);
+            let range = |axis: usize| {
+                centre[axis].saturating_sub(reach)..(centre[axis] + reach + 1).min(extents[axis])
+            };
             for row in range(rows) {
                 for column in range(columns) {
-                    let away = (row.abs_diff(centre[rows]) as f64).hypot(column.abs_diff(centre[columns]) as f64);
+                    let away =
+                        (row.abs_diff(centre[rows]) as f64).hypot(column.abs_diff(centre[columns]) as f64);
                     if away <= self.radius.max(0.0) {
                         let mut cell = centre;
                         (cell[rows], cell[columns]) = (row, column);
@@ -63,7 +66,8 @@ impl Touch {
     }
 }
 
-/// Fills a field from a file: as it is where it has the domain's extents, else stretched over the last two axes.
+/// Fills a field from a file: as it is where it has the domain's extents, else stretched over the last two
+/// axes.
 pub fn load(simulation: &mut Simulation, field: &str, path: &Path) -> Result<()> {
     let problem = simulation.problem();
     let (shape, dtype) = (problem.shape, problem.dtype);

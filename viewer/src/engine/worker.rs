@@ -18,7 +18,8 @@ use super::{Frame, Latest, Opener, Touch, View, compare, sampling, touch};
 
 /// An epoch, and the least time between frames.
 const EPOCH: Duration = Duration::from_nanos(1_000_000_000 / 60);
-/// The most that frames may take of a run's time, drawing in the window included where that takes the same cores.
+/// The most that frames may take of a run's time, drawing in the window included where that takes the same
+/// cores.
 const DISPLAY_SHARE: f64 = 0.05;
 
 /// The least time between looks at the values of a field that the window's device draws by itself.
@@ -325,7 +326,8 @@ impl Worker {
         };
         let begun = Instant::now();
         let field = live.on_device(self.view.field);
-        // Nothing but its scale needs the values of a field that the device draws: those of a while ago do while it runs.
+        // Nothing but its scale needs the values of a field that the device draws: those of a while ago do
+        // while it runs.
         let view = View { probe: None, ..self.view.clone() };
         let good = |look: &&Look| self.running && field.is_some() && look.view == view && begun < look.until;
         let glanced = self.looked.as_ref().filter(good);
@@ -364,8 +366,9 @@ impl Worker {
 
     fn put_status(&self, tempo: Tempo) {
         let (steps, seconds) = self.meter.recent();
-        let report =
-            |live: &Live| RunReport::new(live.simulation.backend(), live.simulation.plan(), steps, steps, seconds);
+        let report = |live: &Live| {
+            RunReport::new(live.simulation.backend(), live.simulation.plan(), steps, steps, seconds)
+        };
         self.outlet.status.put(Status {
             tempo,
             step: self.live.as_ref().map_or(0, |live| live.simulation.step()),
@@ -399,8 +402,9 @@ impl Worker {
             Ok(live) => {
                 let step = live.simulation.step();
                 self.begin(live, running);
-                self.outlet
-                    .answer(Answer::Warning(format!("The device is lost; going on on the CPU from step {step}.")));
+                self.outlet.answer(Answer::Warning(format!(
+                    "The device is lost; going on on the CPU from step {step}."
+                )));
             }
             Err(error) => {
                 self.outlet.failed("going on on the CPU", error);

@@ -1,6 +1,8 @@
 //! The colour bar with its numbers.
 
-use egui::{Align2, Color32, CornerRadius, FontId, Mesh, Rect, Sense, Stroke, StrokeKind, TextStyle, Ui, pos2, vec2};
+use egui::{
+    Align2, Color32, CornerRadius, FontId, Mesh, Rect, Sense, Stroke, StrokeKind, TextStyle, Ui, pos2, vec2,
+};
 
 use super::look::{Look, MARK, Scale};
 
@@ -57,7 +59,8 @@ pub fn bar(ui: &mut Ui, look: &Look, scale: Scale, marked: bool) {
     }
 }
 
-/// Round values along a scale, some `most` of them: multiples of 1, 2 or 5 times a power of ten, or powers of ten.
+/// Round values along a scale, some `most` of them: multiples of 1, 2 or 5 times a power of ten, or powers of
+/// ten.
 fn marks(scale: Scale, most: usize) -> Vec<f64> {
     let most = most.max(1) as f64;
     if scale.log {
@@ -72,13 +75,19 @@ fn marks(scale: Scale, most: usize) -> Vec<f64> {
     }
     let rough = (scale.high / most - scale.low / most).max(f64::MIN_POSITIVE);
     let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    // From whole multiples, so that zero is zero; a quotient that rounding put beside a whole number counts as it.
+    let step =
+        [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
+    // From whole multiples, so that zero is zero; a quotient that rounding put beside a whole number counts
+    // as it.
     let (low, high) = (scale.low / step, scale.high / step);
     let first = (low - 1e-9 * low.abs()).ceil();
     let count = ((high + 1e-9 * high.abs()).floor() - first).clamp(0.0, 100.0) as usize;
     let values: Vec<f64> = (0..=count).map(|i| (first + i as f64) * step).collect();
-    if values.iter().all(|v| v.is_finite()) && values.len() > 1 { values } else { vec![scale.low, scale.high] }
+    if values.iter().all(|v| v.is_finite()) && values.len() > 1 {
+        values
+    } else {
+        vec![scale.low, scale.high]
+    }
 }
 
 fn write(painter: &egui::Painter, ui: &Ui, at: egui::Pos2, text: &str, font: &FontId) {
@@ -108,8 +117,14 @@ mod tests {
     #[test]
     fn marks_are_round_and_lie_on_the_scale() {
         let scale = |low, high, log| Scale { low, high, log };
-        assert_eq!(marks(scale(5e-12, 1.0, false), 10), (1..=10).map(|i| f64::from(i) * 0.1).collect::<Vec<_>>());
-        assert_eq!(marks(scale(-0.6, 0.6, false), 7), [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0].map(|i| i * 0.2));
+        assert_eq!(
+            marks(scale(5e-12, 1.0, false), 10),
+            (1..=10).map(|i| f64::from(i) * 0.1).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            marks(scale(-0.6, 0.6, false), 7),
+            [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0].map(|i| i * 0.2)
+        );
         assert_eq!(marks(scale(1e-6, 1.0, true), 4), [1e-6, 1e-4, 1e-2, 1.0]);
         assert_eq!(marks(scale(2.0, 3.0, true), 4), [2.0, 3.0]);
         assert_eq!(marks(scale(f64::MIN, f64::MAX, false), 3), [f64::MIN, f64::MAX]);
@@ -118,7 +133,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let cases = [(0.0, "0"), (0.25, "0.25"), (-1.0, "-1"), (1234.5, "1234"), (1e-9, "1.00e-9"), (0.001, "0.001")];
+        let cases =
+            [(0.0, "0"), (0.25, "0.25"), (-1.0, "-1"), (1234.5, "1234"), (1e-9, "1.00e-9"), (0.001, "0.001")];
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use egui::{
-    Color32, CornerRadius, CursorIcon, Key, PointerButton, Rect, Response, Sense, Stroke, StrokeKind, Ui, Vec2, vec2,
+    Color32, CornerRadius, CursorIcon, Key, PointerButton, Rect, Response, Sense, Stroke, StrokeKind, Ui,
+    Vec2, vec2,
 };
 
 use super::gpu::{self, Plane};
@@ -48,7 +49,8 @@ pub struct Canvas<'a> {
 impl Canvas<'_> {
     /// Shows the plane in all the room there is.
     pub fn show(self, ui: &mut Ui, sight: &mut Sight) -> (Response, Gesture) {
-        let (rect, response) = ui.allocate_exact_size(ui.available_size().max(Vec2::ZERO), Sense::click_and_drag());
+        let (rect, response) =
+            ui.allocate_exact_size(ui.available_size().max(Vec2::ZERO), Sense::click_and_drag());
         let Some(image) = self.frame.images.get(self.image) else { return (response, Gesture::default()) };
         let plane = image.plane;
         let label = self.label.clone();
@@ -62,7 +64,14 @@ impl Canvas<'_> {
         (response, gesture)
     }
 
-    fn gesture(&self, ui: &Ui, response: &Response, rect: Rect, plane: [usize; 2], sight: &mut Sight) -> Gesture {
+    fn gesture(
+        &self,
+        ui: &Ui,
+        response: &Response,
+        rect: Rect,
+        plane: [usize; 2],
+        sight: &mut Sight,
+    ) -> Gesture {
         let moves = self.brush.is_none();
         if response.dragged_by(PointerButton::Middle)
             || response.dragged_by(PointerButton::Secondary)
@@ -87,7 +96,10 @@ impl Canvas<'_> {
         let hovered = response.hover_pos().and_then(|at| sight.index_at(at, rect, plane));
         let pressed = response.dragged_by(PointerButton::Primary) || response.is_pointer_button_down_on();
         let mut stroke = Vec::new();
-        if !moves && pressed && ui.input(|input| input.pointer.primary_down() || input.pointer.primary_released()) {
+        if !moves
+            && pressed
+            && ui.input(|input| input.pointer.primary_down() || input.pointer.primary_released())
+        {
             let at = response.interact_pointer_pos();
             let from = at.map(|at| at - response.drag_delta());
             stroke = self.between(from, at, rect, plane, sight);

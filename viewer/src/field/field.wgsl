@@ -1,4 +1,5 @@
-// Colours of a plane of a field. Values come as they are, one for each block of cells; the map is a row of 256 colours.
+// Colours of a plane of a field. Values come as they are, one for each block of cells; the map is a row of
+// 256 colours.
 
 struct Uniforms {
     // The cells at the top left corner of the view, and how many it shows across: (column, row).
@@ -94,7 +95,8 @@ fn fragment(corner: Corner) -> @location(0) vec4f {
     }
     var colour = textureLoad(colours, vec2i(i32(round(shade * 255.0)), 0), 0).rgb;
     if BETWEEN && u.contours != 0u && level > 0.5 && level < f32(u.contours) + 0.5 && line < 0.8 && steepness < 0.7 {
-        // Dark lines on bright colours, bright ones on dark: by the colour of the line's own value, the same all along it.
+        // Dark lines on bright colours, bright ones on dark: by the colour of the line's own value, the same
+        // all along it.
         let own = i32(round(round(level) / f32(u.contours + 1u) * 255.0));
         let bright = dot(textureLoad(colours, vec2i(own, 0), 0).rgb, vec3f(0.299, 0.587, 0.114)) > 0.4;
         colour = mix(colour, select(vec3f(1.0), vec3f(0.0), bright), 0.55);

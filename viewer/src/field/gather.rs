@@ -27,8 +27,9 @@ impl Plane {
         let [_, height, width] = field.extents;
         let strides = [height * width, width, 1];
         let [rows, columns] = plane_axes(image.axis);
-        let first =
-            image.depth[0] * strides[image.axis] + image.low[0] * strides[rows] + image.low[1] * strides[columns];
+        let first = image.depth[0] * strides[image.axis]
+            + image.low[0] * strides[rows]
+            + image.low[1] * strides[columns];
         let words = |pair: [usize; 2]| pair.map(|n| n as u32);
         Plane {
             first: first as u32,
@@ -87,7 +88,10 @@ impl Gather {
             color_attachments: &[Some(wgpu::RenderPassColorAttachment {
                 view: &view,
                 resolve_target: None,
-                ops: wgpu::Operations { load: wgpu::LoadOp::Clear(wgpu::Color::BLACK), store: wgpu::StoreOp::Store },
+                ops: wgpu::Operations {
+                    load: wgpu::LoadOp::Clear(wgpu::Color::BLACK),
+                    store: wgpu::StoreOp::Store,
+                },
                 depth_slice: None,
             })],
             ..wgpu::RenderPassDescriptor::default()

@@ -1,5 +1,5 @@
-// A plane as it is shown, one fragment a value, from the field where it lies: the mean over a block of cells of the largest
-// along the axis that one looks along.
+// A plane as it is shown, one fragment a value, from the field where it lies: the mean over a block of cells
+// of the largest along the axis that one looks along.
 
 struct Plane {
     // The field's first cell that counts, and cells from one to the next along the axis, a row and a column.
@@ -25,7 +25,8 @@ fn vertex(@builtin(vertex_index) index: u32) -> @builtin(position) vec4f {
     return vec4f(corner * 2.0 - 1.0, 0.0, 1.0);
 }
 
-// A value as the bits of an f32, finite where it was. Bits, for compilers may take for granted that no value is NaN.
+// A value as the bits of an f32, finite where it was. Bits, for compilers may take for granted that no value
+// is NaN.
 fn bits_at(cell: u32) -> u32 {
     if plane.words == 1u {
         return field[cell];

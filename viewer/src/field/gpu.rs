@@ -189,8 +189,13 @@ impl Gpu {
     }
 
     fn slot(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, map: ColourMap, size: [usize; 2]) -> Slot {
-        let values =
-            texture(device, "values", size, wgpu::TextureFormat::R32Float, wgpu::TextureUsages::RENDER_ATTACHMENT);
+        let values = texture(
+            device,
+            "values",
+            size,
+            wgpu::TextureFormat::R32Float,
+            wgpu::TextureUsages::RENDER_ATTACHMENT,
+        );
         let uniforms = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("field"),
             size: size_of::<Uniforms>() as u64,
@@ -234,8 +239,11 @@ fn texture(
 
 /// Writes four bytes a texel.
 fn upload(queue: &wgpu::Queue, texture: &wgpu::Texture, bytes: &[u8], size: [usize; 2]) {
-    let layout =
-        wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(4 * size[1] as u32), rows_per_image: None };
+    let layout = wgpu::TexelCopyBufferLayout {
+        offset: 0,
+        bytes_per_row: Some(4 * size[1] as u32),
+        rows_per_image: None,
+    };
     queue.write_texture(texture.as_image_copy(), bytes, layout, extent(size));
 }
 
@@ -258,7 +266,12 @@ impl CallbackTrait for Plane {
         Vec::new()
     }
 
-    fn paint(&self, _info: PaintCallbackInfo, pass: &mut wgpu::RenderPass<'static>, resources: &CallbackResources) {
+    fn paint(
+        &self,
+        _info: PaintCallbackInfo,
+        pass: &mut wgpu::RenderPass<'static>,
+        resources: &CallbackResources,
+    ) {
         let slot = resources.get::<Gpu>().and_then(|gpu| Some((gpu, gpu.slots.get(&self.image)?)));
         if let Some((gpu, slot)) = slot {
             pass.set_pipeline(&gpu.pipelines[usize::from(self.smooth || self.contours > 0)]);

@@ -1,5 +1,6 @@
-//! The window's background: one triangle in one colour. Panels are clear and lie on it, for on a software adapter egui's
-//! shader, which samples a texture and blends, costs as much for a plain background as for all that stands on it.
+//! The window's background: one triangle in one colour. Panels are clear and lie on it, for on a software
+//! adapter egui's shader, which samples a texture and blends, costs as much for a plain background as for all
+//! that stands on it.
 
 use eframe::egui_wgpu::{self, CallbackResources, CallbackTrait, RenderState, ScreenDescriptor};
 use eframe::wgpu;
@@ -65,7 +66,12 @@ impl CallbackTrait for Ground {
         Vec::new()
     }
 
-    fn paint(&self, _info: PaintCallbackInfo, pass: &mut wgpu::RenderPass<'static>, resources: &CallbackResources) {
+    fn paint(
+        &self,
+        _info: PaintCallbackInfo,
+        pass: &mut wgpu::RenderPass<'static>,
+        resources: &CallbackResources,
+    ) {
         if let Some(gpu) = resources.get::<Gpu>() {
             pass.set_pipeline(&gpu.pipeline);
             pass.set_bind_group(0, &gpu.bindings, &[]);

@@ -21,7 +21,9 @@ pub fn line(ui: &mut Ui, image: &Image, look: &Look, scale: Scale) {
         .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.4))
         .x_axis_label("cell")
         .show(ui, |plot| {
-            for (number, part) in points.split(|p| !p[1].is_finite()).filter(|part| !part.is_empty()).enumerate() {
+            for (number, part) in
+                points.split(|p| !p[1].is_finite()).filter(|part| !part.is_empty()).enumerate()
+            {
                 let curve = Line::new(format!("values {number}"), PlotPoints::from(part.to_vec()));
                 plot.line(curve.color(egui::Color32::from_rgb(r, g, b)).width(1.5));
             }

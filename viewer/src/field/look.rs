@@ -34,7 +34,8 @@ pub enum ColourMap {
 
 impl ColourMap {
     /// All, in the order of the menu.
-    pub const ALL: [ColourMap; 4] = [ColourMap::Viridis, ColourMap::Magma, ColourMap::Cividis, ColourMap::Diverging];
+    pub const ALL: [ColourMap; 4] =
+        [ColourMap::Viridis, ColourMap::Magma, ColourMap::Cividis, ColourMap::Diverging];
 
     /// The name in the menu.
     pub fn name(self) -> &'static str {
@@ -83,7 +84,8 @@ pub struct Look {
     pub map: ColourMap,
     /// The range.
     pub span: Span,
-    /// Whether equal ratios, instead of equal differences, are equally far apart; a diverging map is always linear.
+    /// Whether equal ratios, instead of equal differences, are equally far apart; a diverging map is always
+    /// linear.
     pub log: bool,
     /// Whether lines of equal values are drawn.
     pub contours: bool,
@@ -179,21 +181,37 @@ mod tests {
     use super::*;
 
     fn extremes(low: f64, high: f64) -> Option<Extremes> {
-        Some(Extremes { low, high, positive: (high > 0.0).then_some(if low > 0.0 { low } else { high / 10.0 }) })
+        Some(Extremes {
+            low,
+            high,
+            positive: (high > 0.0).then_some(if low > 0.0 { low } else { high / 10.0 }),
+        })
     }
 
     #[test]
     fn every_scale_has_a_width_and_holds_its_ends() {
         for map in ColourMap::ALL {
             for log in [false, true] {
-                for span in [Span::Auto, Span::Fixed { low: 2.0, high: 2.0 }, Span::Fixed { low: f64::NAN, high: 1.0 }]
-                {
+                for span in [
+                    Span::Auto,
+                    Span::Fixed { low: 2.0, high: 2.0 },
+                    Span::Fixed { low: f64::NAN, high: 1.0 },
+                ] {
                     let look = Look { map, log, span, ..Look::default() };
-                    for e in [None, extremes(0.0, 0.0), extremes(-1.0, 3.0), extremes(5.0, 5.0), extremes(-7.0, -2.0)] {
+                    for e in [
+                        None,
+                        extremes(0.0, 0.0),
+                        extremes(-1.0, 3.0),
+                        extremes(5.0, 5.0),
+                        extremes(-7.0, -2.0),
+                    ] {
                         let scale = look.scale(e);
                         assert!(scale.high > scale.low, "{look:?} {e:?} {scale:?}");
                         assert!(!scale.log || scale.low > 0.0, "{look:?} {e:?} {scale:?}");
-                        assert!(scale.place(scale.low) <= Some(1e-9) && scale.place(scale.high) >= Some(1.0 - 1e-9));
+                        assert!(
+                            scale.place(scale.low) <= Some(1e-9)
+                                && scale.place(scale.high) >= Some(1.0 - 1e-9)
+                        );
                         assert_eq!(scale.place(f64::INFINITY), None);
                     }
                 }

@@ -29,13 +29,19 @@ impl Sight {
     /// The same sight, with the plane's middle or edges where they can be.
     pub fn held(self, rect: Rect, plane: [usize; 2]) -> Sight {
         let fitting = Sight { zoom: 1.0, ..self }.scale(rect, plane);
-        let zoom = if self.zoom.is_finite() { self.zoom.clamp(1.0, (CLOSEST / fitting).max(1.0)) } else { 1.0 };
+        let zoom =
+            if self.zoom.is_finite() { self.zoom.clamp(1.0, (CLOSEST / fitting).max(1.0)) } else { 1.0 };
         let scale = Sight { zoom, ..self }.scale(rect, plane);
         let held = |middle: f32, cells: usize, points: f32| {
             let (cells, half) = (cells as f32, points / scale / 2.0);
-            if 2.0 * half >= cells || !middle.is_finite() { cells / 2.0 } else { middle.clamp(half, cells - half) }
+            if 2.0 * half >= cells || !middle.is_finite() {
+                cells / 2.0
+            } else {
+                middle.clamp(half, cells - half)
+            }
         };
-        let middle = vec2(held(self.middle.x, plane[1], rect.width()), held(self.middle.y, plane[0], rect.height()));
+        let middle =
+            vec2(held(self.middle.x, plane[1], rect.width()), held(self.middle.y, plane[0], rect.height()));
         Sight { zoom, middle }
     }
 

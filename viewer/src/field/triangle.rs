@@ -2,8 +2,8 @@
 
 use eframe::wgpu;
 
-/// A pipeline of a module's `vertex` and `fragment`, with values for the module's constants; without a layout, with the
-/// bindings that the module names.
+/// A pipeline of a module's `vertex` and `fragment`, with values for the module's constants; without a
+/// layout, with the bindings that the module names.
 pub fn pipeline(
     device: &wgpu::Device,
     label: &str,
@@ -12,7 +12,8 @@ pub fn pipeline(
     constants: &[(&str, f64)],
     target: wgpu::TextureFormat,
 ) -> wgpu::RenderPipeline {
-    let options = || wgpu::PipelineCompilationOptions { constants, ..wgpu::PipelineCompilationOptions::default() };
+    let options =
+        || wgpu::PipelineCompilationOptions { constants, ..wgpu::PipelineCompilationOptions::default() };
     device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
         label: Some(label),
         layout,

@@ -34,9 +34,12 @@ fn way(ui: &mut Ui, number: usize, variant: &mut Variant) {
     let name = ["A", "B"][number.min(1)];
     ui.horizontal(|ui| {
         ui.label(RichText::new(name).strong());
-        let backends: Vec<Choice> = std::iter::once(Choice::Auto).chain(backend::names().map(Choice::Named)).collect();
+        let backends: Vec<Choice> =
+            std::iter::once(Choice::Auto).chain(backend::names().map(Choice::Named)).collect();
         menu(ui, &format!("Backend of {name}"), 62.0, &mut variant.backend, &backends, |b| b.to_string());
-        menu(ui, &format!("Execution of {name}"), 88.0, &mut variant.execution, Execution::ALL, |e| e.to_string());
+        menu(ui, &format!("Execution of {name}"), 88.0, &mut variant.execution, Execution::ALL, |e| {
+            e.to_string()
+        });
         menu(ui, &format!("Cache of {name}"), 76.0, &mut variant.cache, CachePolicy::ALL, |c| c.to_string());
     });
 }
@@ -67,7 +70,8 @@ fn result(ui: &mut Ui, comparison: &Comparison) {
         ui.label(RichText::new(way).small().weak());
     }
     if let Some(ratio) = comparison.ratio() {
-        let text = format!("B is {ratio:.2} times as fast as A{}", if comparison.done { "" } else { " so far" });
+        let text =
+            format!("B is {ratio:.2} times as fast as A{}", if comparison.done { "" } else { " so far" });
         ui.label(RichText::new(text).strong());
     }
 }

@@ -57,8 +57,7 @@ pub fn show(ui: &mut Ui, state: &mut State) {
         let path = state.file(".npz");
         state.keep(Keep::Command(path));
     }
-    let about =
-        "Where hands have changed the run, or its fields were drawn, a checkpoint is written for it to go on from.";
+    let about = "Where hands have changed the run, or its fields were drawn, a checkpoint is written for it to go on from.";
     ui.label(RichText::new(about).small().weak());
     if !state.folder.command.is_empty() {
         ui.label(RichText::new(&state.folder.command).monospace());

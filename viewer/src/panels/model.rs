@@ -1,4 +1,5 @@
-//! What is computed: parameters by slider while it runs; model, size, type, boundary, backend and policy by a restart.
+//! What is computed: parameters by slider while it runs; model, size, type, boundary, backend and policy by a
+//! restart.
 
 use abide::{CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue};
 use egui::{Button, RichText, Slider, SliderClamping, TextEdit, Ui};
@@ -83,20 +84,23 @@ fn setup(ui: &mut Ui, draft: &mut Setup) {
     }
     let label = ui.label("Size");
     let line = TextEdit::singleline(&mut draft.size).hint_text("512x512").desired_width(170.0);
-    ui.add(line).labelled_by(label.id).on_hover_text("Extents, slowest axis first; empty for the model's own");
+    ui.add(line)
+        .labelled_by(label.id)
+        .on_hover_text("Extents, slowest axis first; empty for the model's own");
     ui.end_row();
     choose(ui, "Type", &mut draft.dtype, &[DType::F32, DType::F64], |dtype| dtype.to_string());
     boundary(ui, draft);
     start(ui, draft);
-    let backends: Vec<Choice> = std::iter::once(Choice::Auto).chain(backend::names().map(Choice::Named)).collect();
+    let backends: Vec<Choice> =
+        std::iter::once(Choice::Auto).chain(backend::names().map(Choice::Named)).collect();
     choose(ui, "Backend", &mut draft.backend, &backends, |choice| choice.to_string());
     choose(ui, "Execution", &mut draft.execution, Execution::ALL, |execution| execution.to_string());
     choose(ui, "Cache", &mut draft.cache, CachePolicy::ALL, |cache| cache.to_string());
     let label = ui.label("Depth");
     let line = TextEdit::singleline(&mut draft.depth).desired_width(60.0);
-    ui.add(line)
-        .labelled_by(label.id)
-        .on_hover_text("Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number");
+    ui.add(line).labelled_by(label.id).on_hover_text(
+        "Temporal depth, the steps per launch of an overlapped or a streaming run: auto or a number",
+    );
     ui.end_row();
     if let Some(path) = &draft.resume {
         ui.label("Goes on from");
@@ -117,7 +121,8 @@ fn fits(model: &str, size: &str) -> bool {
 fn boundary(ui: &mut Ui, draft: &mut Setup) {
     let label = ui.label("Boundary");
     ui.horizontal(|ui| {
-        let line = TextEdit::singleline(&mut draft.boundary).hint_text("the model's own").desired_width(116.0);
+        let line =
+            TextEdit::singleline(&mut draft.boundary).hint_text("the model's own").desired_width(116.0);
         ui.add(line).labelled_by(label.id).on_hover_text("As in periodic, or y=periodic,x=fixed");
         ui.name_inputs("Usual boundaries", |ui| {
             egui::ComboBox::from_id_salt("boundaries").width(38.0).selected_text("").show_ui(ui, |ui| {
@@ -144,7 +149,9 @@ fn start(ui: &mut Ui, draft: &mut Setup) {
         for (number, (field, source)) in draft.inputs.iter().enumerate() {
             let from = match source {
                 Source::Named(name) => name.clone(),
-                Source::File(path) => path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
+                Source::File(path) => {
+                    path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
+                }
                 Source::Drawn(_) => "drawn".to_owned(),
             };
             ui.horizontal(|ui| {

@@ -3,8 +3,8 @@
 use abide::plan::Schedule;
 use abide::{CachePolicy, Plan};
 use egui::{
-    Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui,
-    pos2, vec2,
+    Align2, Color32, CornerRadius, FontId, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind,
+    TextStyle, Ui, pos2, vec2,
 };
 
 /// Height of the picture, in points.
@@ -166,11 +166,19 @@ impl Sheet {
         }
         let one = place(count[0] / 2, count[1] / 2);
         if halo {
-            self.painter.rect_filled(one.expand(4.0).intersect(square), CornerRadius::ZERO, Home::Halo.colour());
+            self.painter.rect_filled(
+                one.expand(4.0).intersect(square),
+                CornerRadius::ZERO,
+                Home::Halo.colour(),
+            );
         }
         self.block(one, if halo { Home::Shared.colour() } else { Home::Memory.colour() });
         let at = square.right_center() + vec2(14.0, 0.0);
-        self.text(at - vec2(0.0, 10.0), Align2::LEFT_CENTER, &format!("tiles of {}×{} cells,", tile[0], tile[1]));
+        self.text(
+            at - vec2(0.0, 10.0),
+            Align2::LEFT_CENTER,
+            &format!("tiles of {}×{} cells,", tile[0], tile[1]),
+        );
         self.text(at + vec2(0.0, 8.0), Align2::LEFT_CENTER, "a launch a stage and step");
         if halo { vec![Home::Shared, Home::Halo, Home::Memory] } else { vec![Home::Memory] }
     }

@@ -11,7 +11,11 @@ const INTENSITY: (f64, f64) = (-2.0, 3.0);
 pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
     let traffic = &plan.traffic;
     let bytes = plan.project(1000).memory_bytes / traffic.cells / 1000.0;
-    if !(traffic.flops > 0.0 && traffic.flops_per_second > 0.0 && plan.device.memory_bandwidth > 0.0 && bytes > 0.0) {
+    if !(traffic.flops > 0.0
+        && traffic.flops_per_second > 0.0
+        && plan.device.memory_bandwidth > 0.0
+        && bytes > 0.0)
+    {
         ui.label(RichText::new("There is nothing to draw: no operations, or no known rates.").weak());
         return;
     }
@@ -48,7 +52,9 @@ pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
         .y_grid_spacer(decades)
         .y_axis_formatter(|mark, _| power(mark.value))
         .show(ui, |plot| {
-            plot.line(Line::new("the device allows", PlotPoints::from(line.to_vec())).color(roof_colour).width(1.8));
+            plot.line(
+                Line::new("the device allows", PlotPoints::from(line.to_vec())).color(roof_colour).width(1.8),
+            );
             let drop = done.unwrap_or_else(|| roof(x));
             let dotted = Line::new("this plan", PlotPoints::from(vec![[x, drop], [x, roof(x)]]));
             plot.line(dotted.color(own.gamma_multiply(0.6)).style(egui_plot::LineStyle::dashed_dense()));
@@ -57,8 +63,9 @@ pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
             }
         });
     let at = format!("{:.2} operations for each byte through device memory", intensity);
-    let share = done
-        .map_or_else(String::new, |y| format!("; {:.1} % of what the roof allows", 100.0 * 10f64.powf(y - roof(x))));
+    let share = done.map_or_else(String::new, |y| {
+        format!("; {:.1} % of what the roof allows", 100.0 * 10f64.powf(y - roof(x)))
+    });
     ui.label(RichText::new(at + &share).small().weak());
 }
 

@@ -63,7 +63,10 @@ fn figures(ui: &mut Ui, report: &RunReport) {
             ("Rate", format!("{:.3} GCells/s", report.gcells_per_s)),
             ("A step", format!("{} ms", short(1e3 * report.seconds / steps))),
             ("Moved a step", bytes(report.bytes_moved / steps)),
-            ("Bandwidth", format!("{}/s by the plan's model", bytes(report.bytes_moved / report.seconds.max(1e-12)))),
+            (
+                "Bandwidth",
+                format!("{}/s by the plan's model", bytes(report.bytes_moved / report.seconds.max(1e-12))),
+            ),
             ("Projected peak", format!("{share:.1} % of it")),
             ("Device", report.device.clone()),
         ] {

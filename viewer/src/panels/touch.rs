@@ -29,12 +29,15 @@ pub fn show(ui: &mut Ui, state: &mut State) {
         ui.end_row();
         let label = ui.label("Radius");
         let most = (extents[1].max(extents[2]) / 4).max(8) as f64;
-        let slider = Slider::new(&mut state.hand.radius, 0.0..=most).clamping(SliderClamping::Never).max_decimals(1);
+        let slider =
+            Slider::new(&mut state.hand.radius, 0.0..=most).clamping(SliderClamping::Never).max_decimals(1);
         ui.add(slider).labelled_by(label.id).on_hover_text("In cells; [ and ]");
         ui.end_row();
     });
     ui.label(
-        RichText::new(format!("Into field {name}; it is painted between two steps, running or not.")).small().weak(),
+        RichText::new(format!("Into field {name}; it is painted between two steps, running or not."))
+            .small()
+            .weak(),
     );
     ui.separator();
     heading(ui, "At a cell");
@@ -60,7 +63,8 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     });
     ui.separator();
     heading(ui, "A picture as the field");
-    let label = ui.label(RichText::new("A .png, .jpg or .npy file; or drop one on the window.").small().weak());
+    let label =
+        ui.label(RichText::new("A .png, .jpg or .npy file; or drop one on the window.").small().weak());
     ui.horizontal(|ui| {
         let line = TextEdit::singleline(&mut state.hand.file).hint_text("photo.jpg").desired_width(190.0);
         ui.add(line).labelled_by(label.id);

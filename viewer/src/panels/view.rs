@@ -75,9 +75,13 @@ fn colours(ui: &mut Ui, state: &mut State) {
             if let Span::Fixed { low, high } = &mut look.span {
                 ui.horizontal(|ui| {
                     let speed = (*high - *low).abs().max(1e-6) / 200.0;
-                    ui.name_inputs("Lowest value", |ui| ui.add(DragValue::new(low).speed(speed).max_decimals(6)));
+                    ui.name_inputs("Lowest value", |ui| {
+                        ui.add(DragValue::new(low).speed(speed).max_decimals(6))
+                    });
                     ui.label("to");
-                    ui.name_inputs("Highest value", |ui| ui.add(DragValue::new(high).speed(speed).max_decimals(6)));
+                    ui.name_inputs("Highest value", |ui| {
+                        ui.add(DragValue::new(high).speed(speed).max_decimals(6))
+                    });
                 });
             } else {
                 ui.label(RichText::new(format!("{} to {}", number(scale.low), number(scale.high))).weak());

@@ -96,7 +96,8 @@ impl Solving {
         let (leaving, gone) = mpsc::channel();
         let residuals = Arc::new(Mutex::new(Vec::new()));
         let stop = Arc::new(AtomicBool::new(false));
-        let run = Run { question, outbox, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
+        let run =
+            Run { question, outbox, residuals: residuals.clone(), stop: stop.clone(), wake: Box::new(wake) };
         let spawned = std::thread::Builder::new().name("abide solve".to_owned()).spawn(move || {
             if let Err(error) = run.work() {
                 run.tell(News::Failed(error.to_string()));

@@ -2,7 +2,8 @@
 
 use abide::{Choice, backend};
 use egui::{
-    Button, ComboBox, DragValue, Panel, RichText, ScrollArea, TextEdit, TextureHandle, TextureOptions, Ui, vec2,
+    Button, ComboBox, DragValue, Panel, RichText, ScrollArea, TextEdit, TextureHandle, TextureOptions, Ui,
+    vec2,
 };
 use egui_plot::{HLine, Line, Plot, PlotPoints};
 
@@ -10,7 +11,8 @@ use super::{News, Pattern, Question, Solving};
 use crate::panels::{heading, rows};
 
 /// The methods, by their names; the first is the one that suits the matrix.
-const METHODS: [&str; 8] = ["", "cg", "cg-single", "cg-pipelined", "bicgstab", "gmres", "chebyshev", "jacobi"];
+const METHODS: [&str; 8] =
+    ["", "cg", "cg-single", "cg-pipelined", "bicgstab", "gmres", "chebyshev", "jacobi"];
 const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];
 /// Points of the curve at most; beyond that every so many iterations are drawn.
 const POINTS: usize = 4000;
@@ -87,7 +89,9 @@ impl Page {
                 }
                 if let Some(last) = self.residuals.last() {
                     let iteration = self.residuals.len() - 1;
-                    ui.label(RichText::new(format!("iteration {iteration}, residual {last:.3e}")).monospace());
+                    ui.label(
+                        RichText::new(format!("iteration {iteration}, residual {last:.3e}")).monospace(),
+                    );
                 }
             });
             ui.add_space(3.0);
@@ -116,19 +120,23 @@ impl Page {
             .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.4))
             .x_axis_label("iteration")
             .y_axis_label("norm of the residual")
-            .y_axis_formatter(
-                |mark, _| if mark.value.fract() == 0.0 { format!("1e{}", mark.value) } else { String::new() },
-            )
+            .y_axis_formatter(|mark, _| {
+                if mark.value.fract() == 0.0 { format!("1e{}", mark.value) } else { String::new() }
+            })
             .include_x(0.0)
             .include_x(10.0)
             .show(ui, |plot| {
                 plot.line(
-                    Line::new("residual", PlotPoints::from(points)).color(egui::Color32::from_rgb(r, g, b)).width(1.8),
+                    Line::new("residual", PlotPoints::from(points))
+                        .color(egui::Color32::from_rgb(r, g, b))
+                        .width(1.8),
                 );
                 if let Some(first) = first {
                     let goal = (first * self.draft.tolerance).log10();
                     let colour = egui::Color32::from_rgb(206, 150, 40);
-                    plot.hline(HLine::new("goal", goal).color(colour).style(egui_plot::LineStyle::dashed_dense()));
+                    plot.hline(
+                        HLine::new("goal", goal).color(colour).style(egui_plot::LineStyle::dashed_dense()),
+                    );
                 }
             });
     }

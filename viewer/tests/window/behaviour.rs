@@ -69,7 +69,9 @@ fn a_parameter_acts_from_the_next_step_on() {
     harness.get_by_role_and_label(egui::accesskit::Role::Slider, "kappa").focus();
     harness.step();
     harness.key_press(Key::ArrowRight);
-    until(&mut harness, "the order", |app| app.state().draft.parameters.iter().any(|(n, v)| n == "kappa" && *v > 0.0));
+    until(&mut harness, "the order", |app| {
+        app.state().draft.parameters.iter().any(|(n, v)| n == "kappa" && *v > 0.0)
+    });
     harness.get_by_label("Step").click();
     until_at(&mut harness, 2);
     assert_ne!(values(&harness), start);
@@ -92,7 +94,9 @@ fn the_brush_paints_where_it_is_and_reset_restores() {
     harness.drag_at(at);
     harness.step();
     harness.drop_at(at);
-    until(&mut harness, "paint", |app| app.state().frame.as_ref().is_some_and(|f| f.images[0].values.contains(&7.0)));
+    until(&mut harness, "paint", |app| {
+        app.state().frame.as_ref().is_some_and(|f| f.images[0].values.contains(&7.0))
+    });
     let now = values(&harness);
     for (i, (new, old)) in now.iter().zip(&start).enumerate() {
         let (row, column) = (i / 40, i % 40);
@@ -100,7 +104,9 @@ fn the_brush_paints_where_it_is_and_reset_restores() {
         assert_eq!(*new, if inside { 7.0 } else { *old }, "{row} {column}");
     }
     harness.get_by_label("Reset").click();
-    until(&mut harness, "the start", |app| app.state().frame.as_ref().is_some_and(|f| f.images[0].values == start));
+    until(&mut harness, "the start", |app| {
+        app.state().frame.as_ref().is_some_and(|f| f.images[0].values == start)
+    });
 }
 
 #[test]
@@ -254,7 +260,8 @@ fn two_ways_are_compared() {
     harness.get_by_label("Run both in turn").click();
     until(&mut harness, "the result", |app| app.state().versus.comparison.as_ref().is_some_and(|c| c.done));
     let comparison = harness.state().state().versus.comparison.clone().unwrap();
-    // How near the same way twice comes to 1 tells what else the machine does: other tests run beside this one.
+    // How near the same way twice comes to 1 tells what else the machine does: other tests run beside this
+    // one.
     assert_eq!(comparison.ways[0], comparison.ways[1]);
     let [first, second] = comparison.gcells_per_s;
     assert!(first > 0.0 && second > 0.0 && comparison.ratio() == Some(second / first), "{comparison:?}");

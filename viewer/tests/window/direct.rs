@@ -92,7 +92,9 @@ fn what_is_not_finite_is_marked() {
     state.hand.value = f64::INFINITY;
     state.paint(0, vec![[0, 28, 44]]);
     state.hand.tool = Tool::Move;
-    until(&mut harness, "marks", |app| app.state().frame.as_ref().is_some_and(|frame| frame.non_finite > 100));
+    until(&mut harness, "marks", |app| {
+        app.state().frame.as_ref().is_some_and(|frame| frame.non_finite > 100)
+    });
     compare(&mut harness, "marks");
 }
 
@@ -106,7 +108,9 @@ fn a_running_field_is_glanced_at() {
     harness.key_press(egui::Key::Space);
     until(&mut harness, "a glance", |app| {
         let frame = app.state().frame.as_ref();
-        frame.is_some_and(|frame| frame.images[0].values.is_empty() && frame.step > 10 && frame.extremes.is_some())
+        frame.is_some_and(|frame| {
+            frame.images[0].values.is_empty() && frame.step > 10 && frame.extremes.is_some()
+        })
     });
     harness.key_press(egui::Key::Space);
     until(&mut harness, "a look at the end", |app| {

@@ -138,8 +138,8 @@ fn a_lost_device_is_told_and_the_cpu_goes_on() {
     until(&mut harness, "steps on the CPU", |app| app.state().status.step > went_back + 10);
 }
 
-/// The window answers while a large domain runs: a frame of it, with a press of a button, never waits for the run; and
-/// the run obeys within an epoch.
+/// The window answers while a large domain runs: a frame of it, with a press of a button, never waits for the
+/// run; and the run obeys within an epoch.
 #[test]
 fn the_window_answers_while_a_large_domain_runs() {
     let mut harness = paused(setup("heat", "4096x4096"));
@@ -155,8 +155,9 @@ fn the_window_answers_while_a_large_domain_runs() {
     assert!(longest < Duration::from_millis(100), "{longest:?}");
 }
 
-/// A frame of 1280×800 with a running field of 512², made and drawn by the CPU that runs the field too. The median, for a
-/// machine that does nothing else: `cargo test --release -p abide-viewer --test window -- --ignored`.
+/// A frame of 1280×800 with a running field of 512², made and drawn by the CPU that runs the field too. The
+/// median, for a machine that does nothing else: `cargo test --release -p abide-viewer --test window --
+/// --ignored`.
 #[test]
 #[ignore = "a measurement: needs a machine that does nothing else"]
 fn a_frame_takes_less_than_33_milliseconds() {

@@ -1,7 +1,8 @@
-//! What the window looks like. Runs are stopped at fixed steps, and no picture shows a time, a rate or a machine's name.
+//! What the window looks like. Runs are stopped at fixed steps, and no picture shows a time, a rate or a
+//! machine's name.
 //!
-//! `UPDATE_SNAPSHOTS=1` writes the pictures anew. Rasterisers may differ by a shade at the edges of letters and lines:
-//! a pixel may be off by 0.6 in egui_kittest's measure, and 40 of a million may be off by more.
+//! `UPDATE_SNAPSHOTS=1` writes the pictures anew. Rasterisers may differ by a shade at the edges of letters
+//! and lines: a pixel may be off by 0.6 in egui_kittest's measure, and 40 of a million may be off by more.
 
 use abide_viewer::app::Opening;
 use abide_viewer::app::state::{Slicing, State, Tab, Tool};
@@ -88,8 +89,12 @@ fn contours_in_a_diverging_map() {
 fn a_logarithmic_scale_with_a_fixed_range() {
     let mut harness = paused(setup("heat", "64x64"));
     let state = harness.state_mut().state_mut();
-    state.look =
-        Look { map: ColourMap::Magma, log: true, span: Span::Fixed { low: 1e-6, high: 1.0 }, ..Look::default() };
+    state.look = Look {
+        map: ColourMap::Magma,
+        log: true,
+        span: Span::Fixed { low: 1e-6, high: 1.0 },
+        ..Look::default()
+    };
     state.tab = Tab::View;
     state.orders.push(Order::Advance(30));
     until_at(&mut harness, 30);
@@ -102,11 +107,15 @@ fn a_box_in_three_slices_and_by_its_maximum() {
     harness.state_mut().state_mut().orders.push(Order::Advance(200));
     harness.state_mut().state_mut().tab = Tab::View;
     harness.state_mut().state_mut().show.slicing = Slicing::Three;
-    until(&mut harness, "three planes", |app| app.state().frame.as_ref().is_some_and(|frame| frame.images.len() == 3));
+    until(&mut harness, "three planes", |app| {
+        app.state().frame.as_ref().is_some_and(|frame| frame.images.len() == 3)
+    });
     until_at(&mut harness, 200);
     same(&mut harness, "box-three");
     harness.state_mut().state_mut().show.slicing = Slicing::Maximum;
-    until(&mut harness, "one plane", |app| app.state().frame.as_ref().is_some_and(|frame| frame.images.len() == 1));
+    until(&mut harness, "one plane", |app| {
+        app.state().frame.as_ref().is_some_and(|frame| frame.images.len() == 1)
+    });
     harness.run_steps(3);
     same(&mut harness, "box-maximum");
 }
@@ -130,7 +139,9 @@ fn values_that_are_not_finite_are_marked() {
     state.paint(0, vec![[0, 28, 44]]);
     state.hand.value = 1.0;
     state.hand.tool = Tool::Move;
-    until(&mut harness, "marks", |app| app.state().frame.as_ref().is_some_and(|frame| frame.non_finite > 100));
+    until(&mut harness, "marks", |app| {
+        app.state().frame.as_ref().is_some_and(|frame| frame.non_finite > 100)
+    });
     harness.run_steps(3);
     same(&mut harness, "not-finite");
 }
@@ -140,7 +151,8 @@ fn an_error_in_words() {
     let mut harness = open(
         Opening {
             error: Some(
-                "boundary of axis y: only one side is periodic; make both sides periodic or neither".to_owned(),
+                "boundary of axis y: only one side is periodic; make both sides periodic or neither"
+                    .to_owned(),
             ),
             ..Opening::default()
         },
@@ -155,7 +167,8 @@ fn an_error_in_words() {
 /// Stopped before it converges: the time that it took would be another each run.
 #[test]
 fn a_system_and_its_residual() {
-    let question = Question { tolerance: 1e-16, method: "no-method".to_owned(), ..Question::new("laplacian2d:30x40") };
+    let question =
+        Question { tolerance: 1e-16, method: "no-method".to_owned(), ..Question::new("laplacian2d:30x40") };
     let opening = Opening { solve: Some(question), ..Opening::default() };
     let mut harness = open(opening, [1280.0, 800.0], 1.0, Box::new(|_| None));
     until(&mut harness, "an error", |app| app.solve.as_ref().is_some_and(|page| page.outcome.is_some()));
@@ -211,10 +224,20 @@ fn made_up() -> State {
         history: (0..80).map(|i| [f64::from(i) * 0.1, 100.0 + 8.0 * (f64::from(i) * 0.4).sin()]).collect(),
         recorded: None,
     };
-    state.run =
-        Some(Started { run: 1, setup, problem, plan: Arc::new(plan), backend: "cuda", notes: Vec::new(), step: 0 });
+    state.run = Some(Started {
+        run: 1,
+        setup,
+        problem,
+        plan: Arc::new(plan),
+        backend: "cuda",
+        notes: Vec::new(),
+        step: 0,
+    });
     state.versus.comparison = Some(Comparison {
-        ways: ["cuda: stepwise, tiles of 1×8×64, 256 threads".to_owned(), "cuda: persistent, cache mixed".to_owned()],
+        ways: [
+            "cuda: stepwise, tiles of 1×8×64, 256 threads".to_owned(),
+            "cuda: persistent, cache mixed".to_owned(),
+        ],
         gcells_per_s: [61.0, 104.5],
         done: true,
     });
@@ -243,8 +266,8 @@ fn plans_as_pictures() {
     if let Schedule::Cpu(rows) = &mut rows.schedule {
         rows.threads = 6;
     }
-    let mut plans =
-        [plan_stepwise, plan_persistent, plan_streaming].map(|plan| plan(&problem, &device, &options).unwrap());
+    let mut plans = [plan_stepwise, plan_persistent, plan_streaming]
+        .map(|plan| plan(&problem, &device, &options).unwrap());
     // What the planner finds best may change; the pictures are to stay.
     for plan in &mut plans {
         match &mut plan.schedule {
@@ -265,16 +288,15 @@ fn plans_as_pictures() {
         .with_context_setup(abide_viewer::app::style::apply)
         .wgpu()
         .build_ui(move |ui| {
-            egui::Frame::central_panel(ui.style()).fill(abide_viewer::app::style::ground(ui.ctx().theme())).show(
-                ui,
-                |ui| {
+            egui::Frame::central_panel(ui.style())
+                .fill(abide_viewer::app::style::ground(ui.ctx().theme()))
+                .show(ui, |ui| {
                     panels::plan::picture(ui, &rows);
                     for plan in &plans {
                         ui.separator();
                         panels::plan::picture(ui, plan);
                     }
-                },
-            );
+                });
         });
     harness.run_steps(3);
     same(&mut harness, "plans");

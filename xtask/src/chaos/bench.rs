@@ -42,8 +42,13 @@ impl Bench {
             peace.push(found);
         }
         clear(&undisturbed)?;
-        let mut bench =
-            Bench { binary: binary.to_owned(), folder: folder.to_owned(), peace, least_memory: 0, least_files: 0 };
+        let mut bench = Bench {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            peace,
+            least_memory: 0,
+            least_files: 0,
+        };
         #[cfg(target_os = "linux")]
         {
             use super::start::Limit;
@@ -65,7 +70,8 @@ impl Bench {
         PATIENCE + 20 * peace.time
     }
 
-    /// The least value of a limit, in multiples of `grain` below `most`, under which the command can say its version.
+    /// The least value of a limit, in multiples of `grain` below `most`, under which the command can say its
+    /// version.
     #[cfg(target_os = "linux")]
     fn least(&self, limit: super::start::Limit, grain: u64, most: u64) -> Result<u64> {
         let logs = tempfile::tempdir().context("cannot make a temporary folder")?;

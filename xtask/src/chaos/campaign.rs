@@ -54,9 +54,11 @@ impl Campaign<'_> {
     pub fn run(&self, jobs: usize) -> Result<Vec<Tally>> {
         // Every scenario's trials of a pass, in turns, so that no scenario has all jobs to itself.
         let most = self.scenarios.iter().map(|(scenario, _)| scenario.pass).max().unwrap_or(0);
-        let turns = (0..most).flat_map(|turn| self.scenarios.iter().map(move |(s, _)| turn < s.pass).enumerate());
+        let turns =
+            (0..most).flat_map(|turn| self.scenarios.iter().map(move |(s, _)| turn < s.pass).enumerate());
         let pass: Vec<usize> = turns.filter(|(_, has)| *has).map(|(number, _)| number).collect();
-        let killing: Vec<usize> = pass.iter().copied().filter(|&number| self.scenarios[number].0.kills).collect();
+        let killing: Vec<usize> =
+            pass.iter().copied().filter(|&number| self.scenarios[number].0.kills).collect();
         let now = Instant::now();
         let shared = Mutex::new(Shared {
             begun: now,
@@ -95,7 +97,8 @@ impl Campaign<'_> {
             if state.told.elapsed() > TOLD_EVERY {
                 state.told = Instant::now();
                 let sum = |of: fn(&Tally) -> u64| state.tallies.iter().map(of).sum::<u64>();
-                let (runs, kills, failed) = (sum(|t| t.runs), sum(|t| t.kills), sum(|t| t.failures.len() as u64));
+                let (runs, kills, failed) =
+                    (sum(|t| t.runs), sum(|t| t.kills), sum(|t| t.failures.len() as u64));
                 println!(
                     "{:>6.0} s: {runs} trials, {kills} kills, {failed} failed",
                     state.begun.elapsed().as_secs_f64()
@@ -111,9 +114,12 @@ impl Campaign<'_> {
             pass[turn]
         } else {
             match self.until {
-                Until::Time(time) if !pass.is_empty() && state.begun.elapsed() < time => pass[turn % pass.len()],
+                Until::Time(time) if !pass.is_empty() && state.begun.elapsed() < time => {
+                    pass[turn % pass.len()]
+                }
                 Until::Kills(kills)
-                    if !killing.is_empty() && state.tallies.iter().map(|tally| tally.kills).sum::<u64>() < kills =>
+                    if !killing.is_empty()
+                        && state.tallies.iter().map(|tally| tally.kills).sum::<u64>() < kills =>
                 {
                     killing[turn % killing.len()]
                 }
@@ -157,7 +163,11 @@ impl Campaign<'_> {
             }
             Err(error) => {
                 failures.push(format!("{error:#}"));
-                tally.failures.push(Failure { folder: folder.clone(), what: failures.clone(), lines: Vec::new() });
+                tally.failures.push(Failure {
+                    folder: folder.clone(),
+                    what: failures.clone(),
+                    lines: Vec::new(),
+                });
             }
         }
         if failures.is_empty() {
@@ -184,8 +194,8 @@ fn keep_lines(trial: &Trial<'_>) {
     }
 }
 
-/// Gives this thread, and those that it starts, file systems that nobody else sees: what a trial mounts goes with them,
-/// however the campaign ends. Where that is not granted, nothing can be mounted either.
+/// Gives this thread, and those that it starts, file systems that nobody else sees: what a trial mounts goes
+/// with them, however the campaign ends. Where that is not granted, nothing can be mounted either.
 #[cfg(target_os = "linux")]
 fn apart() {
     use nix::mount::{MsFlags, mount};

@@ -42,7 +42,8 @@ mod linux {
     /// What gives a command a clock of its own, from util-linux.
     fn shifted(seconds: u64) -> Vec<OsString> {
         let seconds = seconds.to_string();
-        let words = ["unshare", "--time", "--fork", "--kill-child", "--monotonic", &seconds, "--boottime", &seconds];
+        let words =
+            ["unshare", "--time", "--fork", "--kill-child", "--monotonic", &seconds, "--boottime", &seconds];
         words.map(OsString::from).to_vec()
     }
 

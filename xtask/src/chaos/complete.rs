@@ -1,4 +1,5 @@
-//! Whether a file is whole, by its format alone: where its bytes depend on the moment at which a run was ended.
+//! Whether a file is whole, by its format alone: where its bytes depend on the moment at which a run was
+//! ended.
 
 use anyhow::{Context, Result, bail};
 
@@ -25,7 +26,9 @@ pub fn check(name: &str, bytes: &[u8]) -> Result<()> {
 
 /// Checks that a NumPy array has as many values as its header says.
 pub fn npy(bytes: &[u8]) -> Result<()> {
-    let Some((b"\x93NUMPY\x01\x00", rest)) = bytes.split_at_checked(8) else { bail!("no NumPy array of version 1") };
+    let Some((b"\x93NUMPY\x01\x00", rest)) = bytes.split_at_checked(8) else {
+        bail!("no NumPy array of version 1")
+    };
     let Some((length, rest)) = rest.split_first_chunk::<2>() else { bail!("no header") };
     let Some((header, values)) = rest.split_at_checked(u16::from_le_bytes(*length).into()) else {
         bail!("half a header")
@@ -46,7 +49,8 @@ pub fn npy(bytes: &[u8]) -> Result<()> {
 fn market(bytes: &[u8]) -> Result<()> {
     let text = std::str::from_utf8(bytes)?;
     let mut lines = text.lines().filter(|line| !line.starts_with('%'));
-    let rows: usize = lines.next().and_then(|line| line.split_whitespace().next()).context("no size")?.parse()?;
+    let rows: usize =
+        lines.next().and_then(|line| line.split_whitespace().next()).context("no size")?.parse()?;
     let found = lines.count();
     if found != rows || !text.ends_with('\n') {
         bail!("{found} values, not {rows}");
@@ -64,7 +68,8 @@ mod tests {
         let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header, &[0; 8]].concat();
         let csv = b"iteration,residual\n0,1e0\n";
         let mtx = b"%%MatrixMarket matrix array real general\n2 1\n1\n2\n";
-        for (name, whole) in [("a.npy", &npy[..]), ("a.csv", csv), ("a.mtx", mtx), ("a.gif", b"GIF89a..\0;")] {
+        for (name, whole) in [("a.npy", &npy[..]), ("a.csv", csv), ("a.mtx", mtx), ("a.gif", b"GIF89a..\0;")]
+        {
             assert!(check(name, whole).is_ok(), "{name}: {:?}", check(name, whole));
             assert!(check(name, &whole[..whole.len() - 1]).is_err(), "{name}");
             assert!(check(name, b"").is_err(), "{name}");

@@ -28,8 +28,9 @@ const FULL: u64 = 7;
 /// Whether devices can be made, and opened, here.
 pub fn can_make(bench: &Bench) -> Result<(), String> {
     let path = bench.folder.join("node");
-    let able = node(&path, NULL)
-        .and_then(|()| OpenOptions::new().write(true).open(&path).map(drop).context("cannot open a device made here"));
+    let able = node(&path, NULL).and_then(|()| {
+        OpenOptions::new().write(true).open(&path).map(drop).context("cannot open a device made here")
+    });
     let _ = fs::remove_file(&path);
     able.map_err(|error| format!("{error:#}"))
 }
@@ -75,7 +76,8 @@ pub fn pipe(trial: &mut Trial<'_>) -> Result<()> {
     mkfifo(&path, Mode::from_bits_truncate(0o666))?;
     trial.remark(format!("mkfifo {}; cat {0} &", path.display()));
     // Open for writing too: it has no end until this is dropped, however often the command opens it.
-    let reader = OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path)?;
+    let reader =
+        OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path)?;
     let over = AtomicBool::new(false);
     let start = work.start();
     let (ending, came) = scope(|threads| {

@@ -79,7 +79,8 @@ fn immutable(path: &Path, on: bool) -> Result<()> {
 pub fn can_fix(bench: &Bench) -> Result<(), String> {
     let path = bench.folder.join("immutable");
     fs::write(&path, "").map_err(|error| error.to_string())?;
-    let able = immutable(&path, true).and_then(|()| immutable(&path, false)).map_err(|error| format!("{error:#}"));
+    let able =
+        immutable(&path, true).and_then(|()| immutable(&path, false)).map_err(|error| format!("{error:#}"));
     let _ = fs::remove_file(&path);
     able
 }

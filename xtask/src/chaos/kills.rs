@@ -7,7 +7,8 @@ use super::trial::{Leaves, Trial, signal};
 /// Ends of a work after which it is left in peace.
 const ENDS: u32 = 6;
 
-/// A work is killed, gone on with from its checkpoint, or begun anew where it has none, until it reaches its end.
+/// A work is killed, gone on with from its checkpoint, or begun anew where it has none, until it reaches its
+/// end.
 pub fn kill(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();

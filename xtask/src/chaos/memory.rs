@@ -10,7 +10,8 @@ use super::bench::Bench;
 use super::start::{Limit, Start};
 use super::trial::{Leaves, Trial, signal};
 
-/// Addresses beyond the least with which it says its version: where its parts lie differs from start to start.
+/// Addresses beyond the least with which it says its version: where its parts lie differs from start to
+/// start.
 const MARGIN: u64 = 1 << 20;
 
 /// Fewer addresses than a work needs, or just enough of them.
@@ -34,8 +35,10 @@ pub fn many_threads(trial: &mut Trial<'_>) -> Result<()> {
     let place = trial.place();
     trial.seed(work, peace, &place)?;
     let limit = trial.bench.least_memory + MARGIN + trial.random.u64(0..1 << 30);
-    let start =
-        work.start().within(Limit::Memory, limit).with("RAYON_NUM_THREADS", trial.random.u32(500..3000).to_string());
+    let start = work
+        .start()
+        .within(Limit::Memory, limit)
+        .with("RAYON_NUM_THREADS", trial.random.u32(500..3000).to_string());
     trial.works_or_says_why(&start, &place, work, peace).map(drop)
 }
 
@@ -75,7 +78,8 @@ pub fn can_be_others(bench: &Bench) -> Result<(), String> {
     let able = give(&place, FIRST_USER).and_then(|()| {
         let start = Start { user: Some(FIRST_USER), ..Start::of("--version") };
         let logs = tempfile::tempdir()?;
-        let ending = start.spawn(&bench.binary, &place, logs.path())?.finish(std::time::Duration::from_secs(60))?;
+        let ending =
+            start.spawn(&bench.binary, &place, logs.path())?.finish(std::time::Duration::from_secs(60))?;
         anyhow::ensure!(ending.status.success(), "it ends with {}", ending.status);
         Ok(())
     });
@@ -83,7 +87,8 @@ pub fn can_be_others(bench: &Bench) -> Result<(), String> {
     able.map_err(told).map_err(|why| format!("the command cannot be started for another user: {why}"))
 }
 
-/// The folders of control groups for memory, and the files that hold the limit and the members: of both versions.
+/// The folders of control groups for memory, and the files that hold the limit and the members: of both
+/// versions.
 const GROUPS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
@@ -99,10 +104,13 @@ impl Group {
                 continue;
             }
             let group = Group(root.join(name));
-            let made = fs::create_dir(&group.0).and_then(|()| fs::write(group.0.join(limit), bytes.to_string()));
+            let made =
+                fs::create_dir(&group.0).and_then(|()| fs::write(group.0.join(limit), bytes.to_string()));
             match made {
                 Ok(()) => return Ok(group),
-                Err(error) => reason = anyhow::Error::new(error).context(format!("no group in {}", root.display())),
+                Err(error) => {
+                    reason = anyhow::Error::new(error).context(format!("no group in {}", root.display()))
+                }
             }
         }
         Err(reason)
@@ -117,7 +125,9 @@ impl Drop for Group {
 
 /// Whether groups with a limit can be made here.
 pub fn can_group(_: &Bench) -> Result<(), String> {
-    Group::new(&format!("chaos-{}", std::process::id()), 1 << 30).map(drop).map_err(|error| format!("{error:#}"))
+    Group::new(&format!("chaos-{}", std::process::id()), 1 << 30)
+        .map(drop)
+        .map_err(|error| format!("{error:#}"))
 }
 
 /// A container whose memory is used up: the system kills what is in it.
@@ -129,8 +139,11 @@ pub fn group(trial: &mut Trial<'_>) -> Result<()> {
     let group = Group::new(&format!("chaos-{}-{}", std::process::id(), trial.random.u64(..)), bytes)?;
     let mut start = work.start();
     let script = "echo $$ > \"$0\" && exec \"$@\"";
-    start.through =
-        ["sh", "-c", script].into_iter().map(Into::into).chain([group.0.join("cgroup.procs").into()]).collect();
+    start.through = ["sh", "-c", script]
+        .into_iter()
+        .map(Into::into)
+        .chain([group.0.join("cgroup.procs").into()])
+        .collect();
     trial.remark(format!("a control group of {bytes} bytes: {}", group.0.display()));
     let ending = trial.run_to_end(&start, &place, peace)?;
     if signal(ending.status) == Some(9) && !ending.late {

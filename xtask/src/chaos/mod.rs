@@ -79,13 +79,18 @@ pub struct Chaos {
 }
 
 fn minutes(text: &str) -> Result<Duration, String> {
-    let minutes = text.parse::<f64>().ok().and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
+    let minutes =
+        text.parse::<f64>().ok().and_then(|minutes| Duration::try_from_secs_f64(60.0 * minutes).ok());
     minutes.ok_or_else(|| "not a number of minutes".to_owned())
 }
 
 fn named(text: &str) -> Result<String, String> {
     let names: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-    if names.contains(&text) { Ok(text.to_owned()) } else { Err(format!("the scenarios are {}", names.join(", "))) }
+    if names.contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("the scenarios are {}", names.join(", ")))
+    }
 }
 
 impl Chaos {
@@ -113,19 +118,21 @@ impl Chaos {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let jobs = self.jobs.map_or(cores, usize::from);
-        let tallies = campaign(&binary, &self.scenarios, until, self.seed.unwrap_or_else(|| fastrand::u64(..)), jobs)?;
+        let tallies =
+            campaign(&binary, &self.scenarios, until, self.seed.unwrap_or_else(|| fastrand::u64(..)), jobs)?;
         Ok(tallies.iter().all(|tally| tally.failures.is_empty()))
     }
 }
 
-/// A short campaign with the command as the tests built it: the same choices each time. Returns what was skipped, and whether
-/// everything held.
+/// A short campaign with the command as the tests built it: the same choices each time. Returns what was
+/// skipped, and whether everything held.
 pub fn short() -> Result<(Vec<String>, bool)> {
     let binary = command(&["test", "--workspace", "--no-run", "--quiet"])?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // Most of their time trials wait for the disk.
     let tallies = campaign(&binary, &[], Until::Kills(20), 1, 2 * cores)?;
-    let skipped = tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
+    let skipped =
+        tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
     Ok((skipped.collect(), tallies.iter().all(|tally| tally.failures.is_empty())))
 }
 
@@ -143,11 +150,15 @@ fn campaign(binary: &Path, names: &[String], until: Until, seed: u64, jobs: usiz
     }
     println!("{}, seed {seed}, {jobs} jobs", binary.display());
     let bench = Bench::new(binary, &root().join("target").join(FOLDER))?;
-    let wanted = SCENARIOS.iter().filter(|scenario| names.is_empty() || names.iter().any(|name| name == scenario.name));
+    let wanted = SCENARIOS
+        .iter()
+        .filter(|scenario| names.is_empty() || names.iter().any(|name| name == scenario.name));
     let (mut able, mut skipped) = (Vec::new(), Vec::new());
     for scenario in wanted {
-        let ready =
-            scenario.run.ok_or_else(|| "only on Linux".to_owned()).and_then(|run| (run.ready)(&bench).map(|()| run));
+        let ready = scenario
+            .run
+            .ok_or_else(|| "only on Linux".to_owned())
+            .and_then(|run| (run.ready)(&bench).map(|()| run));
         match ready {
             Ok(run) => able.push((scenario, run)),
             Err(why) => skipped.push(Tally { skipped: Some(why), ..Tally::of(scenario.name) }),

@@ -56,16 +56,26 @@ pub fn report(tallies: &[Tally]) -> String {
         for failure in tally.failures.iter().take(TOLD) {
             let _ = writeln!(text, "\n{}: {}", tally.name, failure.what.join("\n  and "));
             for line in &failure.lines {
-                let _ =
-                    writeln!(text, "  {}", line.display().to_string().escape_debug().to_string().replace("\\'", "'"));
+                let _ = writeln!(
+                    text,
+                    "  {}",
+                    line.display().to_string().escape_debug().to_string().replace("\\'", "'")
+                );
             }
             let _ = writeln!(text, "  kept: {}", failure.folder.display());
         }
         for failure in tally.failures.iter().skip(TOLD) {
-            let _ = writeln!(text, "\n{}: also {}: {}", tally.name, failure.folder.display(), failure.what.join("; "));
+            let _ = writeln!(
+                text,
+                "\n{}: also {}: {}",
+                tally.name,
+                failure.folder.display(),
+                failure.what.join("; ")
+            );
         }
     }
-    let _ = writeln!(text, "\n{:<14} {:>7} {:>7} {:>7} {:>7}", "scenario", "trials", "kills", "held", "failed");
+    let _ =
+        writeln!(text, "\n{:<14} {:>7} {:>7} {:>7} {:>7}", "scenario", "trials", "kills", "held", "failed");
     for tally in tallies {
         let failed = tally.failures.len() as u64;
         let (name, runs, kills) = (tally.name, tally.runs, tally.kills);
@@ -94,14 +104,21 @@ mod tests {
 
     #[test]
     fn failures_come_with_what_repeats_them() {
-        let failure =
-            Failure { folder: "/t/kill-3".into(), what: vec!["u.npy is half".into()], lines: vec!["( cd /t )".into()] };
+        let failure = Failure {
+            folder: "/t/kill-3".into(),
+            what: vec!["u.npy is half".into()],
+            lines: vec!["( cd /t )".into()],
+        };
         let failed = Tally { runs: 4, kills: 7, left: 2, failures: vec![failure], ..Tally::of("kill") };
         let skipped = Tally { skipped: Some("no mounts".into()), ..Tally::of("full-disk") };
         let text = report(&[failed, skipped]);
-        for part in
-            ["kill: u.npy is half", "( cd /t )", "kept: /t/kill-3", "full-disk      skipped: no mounts", "2 temporary"]
-        {
+        for part in [
+            "kill: u.npy is half",
+            "( cd /t )",
+            "kept: /t/kill-3",
+            "full-disk      skipped: no mounts",
+            "2 temporary",
+        ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(text.ends_with("4 trials, 7 kills, 1 failed\n"));

@@ -101,7 +101,9 @@ pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
     }
     let told = ending.status.code() == Some(status_of(asked)) || signal(ending.status) == Some(asked as i32);
     let words = short(&ending.words);
-    trial.hold(told || ending.late, || format!("it ended with {}, not {}: {words}", ending.status, status_of(asked)));
+    trial.hold(told || ending.late, || {
+        format!("it ended with {}, not {}: {words}", ending.status, status_of(asked))
+    });
     trial.check_files(work, peace, &place, Leaves::Abandoned, false)?;
     if work.goes_on() { trial.check_resumes(work, peace, &place) } else { Ok(()) }
 }

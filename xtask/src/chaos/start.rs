@@ -114,7 +114,9 @@ impl Start {
         Ok(match self.streams[stream] {
             Stream::Usual => made.into(),
             Stream::Closed => Stdio::null(),
-            Stream::Full => OpenOptions::new().write(true).open("/dev/full").context("cannot open /dev/full")?.into(),
+            Stream::Full => {
+                OpenOptions::new().write(true).open("/dev/full").context("cannot open /dev/full")?.into()
+            }
             Stream::Broken => std::io::pipe().context("cannot make a pipe")?.1.into(),
         })
     }
@@ -151,7 +153,8 @@ impl Start {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made, which are safe there; nothing is allocated.
+        // SAFETY: between fork and exec only system calls are made, which are safe there; nothing is
+        // allocated.
         unsafe { command.pre_exec(prepare) };
     }
 
@@ -178,12 +181,15 @@ impl Start {
         }
         if let Some(user) = self.user {
             words.push("setpriv".into());
-            words.extend(["--reuid", "--regid"].into_iter().flat_map(|o| [o.into(), user.to_string().into()]));
+            words
+                .extend(["--reuid", "--regid"].into_iter().flat_map(|o| [o.into(), user.to_string().into()]));
             words.push("--clear-groups".into());
         }
         if !self.limits.is_empty() {
             words.push("prlimit".into());
-            words.extend(self.limits.iter().map(|(limit, value)| format!("{}={value}", limit.option()).into()));
+            words.extend(
+                self.limits.iter().map(|(limit, value)| format!("{}={value}", limit.option()).into()),
+            );
         }
         words.extend(self.through.iter().cloned());
         words.push(binary.into());
@@ -231,7 +237,8 @@ fn quoted(word: &OsStr) -> OsString {
 
 #[cfg(not(unix))]
 fn quoted(word: &OsStr) -> OsString {
-    shlex::try_quote(&word.to_string_lossy()).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned().into())
+    shlex::try_quote(&word.to_string_lossy())
+        .map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned().into())
 }
 
 /// The command while it runs.
@@ -289,7 +296,12 @@ pub fn peace(start: &Start, binary: &Path, place: &Path) -> Result<Duration> {
     let logs = tempfile::tempdir().context("cannot make a temporary folder")?;
     let ending = start.spawn(binary, place, logs.path())?.finish(Duration::from_secs(300))?;
     if ending.late || !ending.status.success() {
-        bail!("{} fails undisturbed: {}\n{}", start.line(binary, place).display(), ending.status, ending.words);
+        bail!(
+            "{} fails undisturbed: {}\n{}",
+            start.line(binary, place).display(),
+            ending.status,
+            ending.words
+        );
     }
     Ok(ending.time)
 }

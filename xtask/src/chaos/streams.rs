@@ -24,7 +24,9 @@ pub fn streams(trial: &mut Trial<'_>) -> Result<()> {
     // Only where its report is lost has it reason to complain; a reader that has gone away wanted no more.
     let lost = start.streams[1] == Stream::Full;
     let status = ending.status;
-    trial.hold(ending.late || status.success() != lost, || format!("{status}, output lost: {lost}: {}", ending.words));
+    trial.hold(ending.late || status.success() != lost, || {
+        format!("{status}, output lost: {lost}: {}", ending.words)
+    });
     trial.check_files(work, peace, &place, Leaves::All, false)
 }
 
@@ -46,7 +48,8 @@ pub fn words(trial: &mut Trial<'_>) -> Result<()> {
     let (_, peace) = trial.work();
     let ending = trial.run_to_end(&start, &place, peace)?;
     let status = ending.status;
-    // Output that found no room may fail a command that works otherwise; no stream makes one succeed that does not.
+    // Output that found no room may fail a command that works otherwise; no stream makes one succeed that
+    // does not.
     let lost = start.streams[1] == Stream::Full;
     let holds = status.success() == works || works && lost && status.code().is_some_and(|code| code == 1);
     trial.hold(ending.late || holds, || format!("{status} of `abide {line}`: {}", ending.words));

@@ -76,7 +76,8 @@ pub fn names(trial: &mut Trial<'_>) -> Result<()> {
         OsStr::from_bytes(&[stem, extension.as_bytes()].concat()).to_owned()
     };
     let (output, checkpoint) = (named(".npy"), named(".npz"));
-    let mut start = Start::of(&format!("{} {} --steps {} --every {}", work.head, work.problem, work.steps, work.every));
+    let mut start =
+        Start::of(&format!("{} {} --steps {} --every {}", work.head, work.problem, work.steps, work.every));
     let option = |option: &str, value: &OsStr| {
         let mut word = OsString::from(option);
         word.push(value);

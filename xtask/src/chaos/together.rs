@@ -77,7 +77,8 @@ fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<super::start::Ending>
     Ok((endings, killed))
 }
 
-/// Reads all files again and again: each is what was there before or complete, at any moment. Says what is not.
+/// Reads all files again and again: each is what was there before or complete, at any moment. Says what is
+/// not.
 fn watch(
     work: &Work,
     peace: &Peace,

@@ -18,10 +18,12 @@ use super::{checkpoint, complete};
 /// Statuses of a command that crashed: a panic, and what a shell makes of signals.
 const CRASHES: [i32; 3] = [101, 134, 139];
 
-/// Signals of a command that crashed: illegal instruction, abort, bus error, division, memory that is not there.
+/// Signals of a command that crashed: illegal instruction, abort, bus error, division, memory that is not
+/// there.
 const CRASHING: [i32; 5] = [4, 6, 7, 8, 11];
 
-/// Statuses of a command that says what is wrong: its own, and that for arguments which it does not understand.
+/// Statuses of a command that says what is wrong: its own, and that for arguments which it does not
+/// understand.
 const REFUSALS: [i32; 2] = [1, 2];
 
 /// One trial of a scenario.
@@ -78,7 +80,8 @@ impl<'a> Trial<'a> {
             starved: 0,
             said: String::new(),
         };
-        fs::create_dir_all(trial.place()).with_context(|| format!("cannot make {}", trial.folder.display()))?;
+        fs::create_dir_all(trial.place())
+            .with_context(|| format!("cannot make {}", trial.folder.display()))?;
         Ok(trial)
     }
 
@@ -160,27 +163,42 @@ impl<'a> Trial<'a> {
             return;
         }
         let (code, signal) = (ending.status.code(), signal(ending.status));
-        if code.is_some_and(|code| CRASHES.contains(&code)) || signal.is_some_and(|signal| CRASHING.contains(&signal)) {
+        if code.is_some_and(|code| CRASHES.contains(&code))
+            || signal.is_some_and(|signal| CRASHING.contains(&signal))
+        {
             return self.fail(format!("it crashed, {}: {}", ending.status, short(&ending.words)));
         }
         let refused = code.is_some_and(|code| REFUSALS.contains(&code));
         if refused && start.streams[2] == Stream::Usual {
             // What went wrong on the way may be told before.
             let begins = ["error: ", "warning: "].iter().any(|word| ending.words.starts_with(word));
-            let says = begins && ending.words.lines().any(|line| line.starts_with("error: ") && line.len() > 20);
+            let says =
+                begins && ending.words.lines().any(|line| line.starts_with("error: ") && line.len() > 20);
             self.hold(says, || format!("it fails without a plain `error: `: {}", short(&ending.words)));
         }
     }
 
-    /// Runs the command to an end that is a success or an error in words, never a signal, and checks the files:
-    /// all of them after a success, each old or complete after an error. Returns whether it succeeded.
-    pub fn works_or_says_why(&mut self, start: &Start, place: &Path, work: &Work, peace: &Peace) -> Result<bool> {
+    /// Runs the command to an end that is a success or an error in words, never a signal, and checks the
+    /// files: all of them after a success, each old or complete after an error. Returns whether it succeeded.
+    pub fn works_or_says_why(
+        &mut self,
+        start: &Start,
+        place: &Path,
+        work: &Work,
+        peace: &Peace,
+    ) -> Result<bool> {
         let ending = self.run_to_end(start, place, peace)?;
         self.worked_or_said_why(&ending, place, work, peace)
     }
 
     /// The checks of [`Trial::works_or_says_why`].
-    pub fn worked_or_said_why(&mut self, ending: &Ending, place: &Path, work: &Work, peace: &Peace) -> Result<bool> {
+    pub fn worked_or_said_why(
+        &mut self,
+        ending: &Ending,
+        place: &Path,
+        work: &Work,
+        peace: &Peace,
+    ) -> Result<bool> {
         let (success, status) = (ending.status.success(), ending.status);
         let crashed = status.code().map_or_else(
             || signal(status).is_some_and(|signal| CRASHING.contains(&signal)),
@@ -209,10 +227,13 @@ impl<'a> Trial<'a> {
     /// Checks that it succeeded.
     pub fn succeeded(&mut self, ending: &Ending) {
         let status = ending.status;
-        self.hold(ending.late || status.success(), || format!("it failed, {status}: {}", short(&ending.words)));
+        self.hold(ending.late || status.success(), || {
+            format!("it failed, {status}: {}", short(&ending.words))
+        });
     }
 
-    /// Checks every file in `place`. `resumed`: the start went on from a checkpoint, and its movie begins there.
+    /// Checks every file in `place`. `resumed`: the start went on from a checkpoint, and its movie begins
+    /// there.
     pub fn check_files(
         &mut self,
         work: &Work,
@@ -237,24 +258,31 @@ impl<'a> Trial<'a> {
                 _ if resumed && name.ends_with(".gif") => {
                     complete::check(&name, &found).is_ok() || is_old && leaves != Leaves::All
                 }
-                // Frames before the checkpoint are those of an earlier start, which may have had none to write.
+                // Frames before the checkpoint are those of an earlier start, which may have had none to
+                // write.
                 Leaves::All if resumed && !work.finals().any(|last| last == name) => whole || is_old,
                 Leaves::All => whole,
                 Leaves::Either | Leaves::Pieces => whole || is_old,
                 // What was done until the stop is what the whole work would have done.
                 Leaves::Stopped if name.ends_with(".csv") => {
                     // The last residual may be the recurred one where the whole work has computed it afresh.
-                    let lines = found[..found.len().saturating_sub(1)].iter().rposition(|&byte| byte == b'\n');
-                    complete::check(&name, &found).is_ok() && expected.starts_with(&found[..lines.unwrap_or(0)])
+                    let lines =
+                        found[..found.len().saturating_sub(1)].iter().rposition(|&byte| byte == b'\n');
+                    complete::check(&name, &found).is_ok()
+                        && expected.starts_with(&found[..lines.unwrap_or(0)])
                 }
-                Leaves::Stopped if work.finals().any(|last| last == name) => complete::check(&name, &found).is_ok(),
+                Leaves::Stopped if work.finals().any(|last| last == name) => {
+                    complete::check(&name, &found).is_ok()
+                }
                 Leaves::Abandoned if work.finals().any(|last| last == name) => {
                     is_old || complete::check(&name, &found).is_ok()
                 }
                 Leaves::Stopped | Leaves::Abandoned => whole || is_old,
             };
             let (bytes, length) = (found.len(), expected.len());
-            self.hold(holds, || format!("{name} of {bytes} bytes is not what it must be: {length} bytes ({leaves:?})"));
+            self.hold(holds, || {
+                format!("{name} of {bytes} bytes is not what it must be: {length} bytes ({leaves:?})")
+            });
             names.push(name);
         }
         let finals: Vec<&str> = work.finals().collect();
@@ -306,7 +334,8 @@ impl<'a> Trial<'a> {
         checkpoint::steps(&fs::read(place.join(CHECKPOINT)).ok()?).ok()
     }
 
-    /// Goes on, in a folder of its own, from the checkpoint in `place`: the end has the bits of the undisturbed run.
+    /// Goes on, in a folder of its own, from the checkpoint in `place`: the end has the bits of the
+    /// undisturbed run.
     pub fn check_resumes(&mut self, work: &Work, peace: &Peace, place: &Path) -> Result<()> {
         let Some(done) = self.steps_done(place) else { return Ok(()) };
         let own = self.folder.join("resumed");
@@ -374,12 +403,14 @@ pub struct Begun<'a> {
     pub delay: Duration,
 }
 
-/// Whether it ended as any Rust program does where the system denies it a little memory: the language's library aborts. A
-/// large piece must be asked for in a way that can be refused.
+/// Whether it ended as any Rust program does where the system denies it a little memory: the language's
+/// library aborts. A large piece must be asked for in a way that can be refused.
 fn starved(ending: &Ending) -> bool {
     const LITTLE: u64 = 1 << 16;
-    let asked = |line: &str| line.strip_prefix("memory allocation of ")?.split_once(' ')?.0.parse::<u64>().ok();
-    ending.words.lines().find_map(asked).is_some_and(|bytes| bytes <= LITTLE) && signal(ending.status) == Some(6)
+    let asked =
+        |line: &str| line.strip_prefix("memory allocation of ")?.split_once(' ')?.0.parse::<u64>().ok();
+    ending.words.lines().find_map(asked).is_some_and(|bytes| bytes <= LITTLE)
+        && signal(ending.status) == Some(6)
 }
 
 /// The signal that ended a process.

@@ -177,7 +177,8 @@ pub struct Peace {
 }
 
 impl Peace {
-    /// Runs a work in a folder of its own, twice: bits that differ between the two would make all that follows pointless.
+    /// Runs a work in a folder of its own, twice: bits that differ between the two would make all that
+    /// follows pointless.
     pub fn of(work: &Work, binary: &Path, folder: &Path) -> Result<Peace> {
         let mut found: Option<Peace> = None;
         for turn in ["first", "second"] {
@@ -189,7 +190,13 @@ impl Peace {
                 bail!("{} leaves no {missing}", work.name);
             }
             if files.len() != expected.len() {
-                bail!("{} leaves {} files, not {}: {:?}", work.name, files.len(), expected.len(), files.keys());
+                bail!(
+                    "{} leaves {} files, not {}: {:?}",
+                    work.name,
+                    files.len(),
+                    expected.len(),
+                    files.keys()
+                );
             }
             found = Some(match found {
                 Some(first) if first.files != files => bail!("{} has other bits the second time", work.name),

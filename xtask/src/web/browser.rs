@@ -1,4 +1,5 @@
-//! A headless Chromium, driven by the DevTools protocol: <https://chromedevtools.github.io/devtools-protocol/>.
+//! A headless Chromium, driven by the DevTools protocol:
+//! <https://chromedevtools.github.io/devtools-protocol/>.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -11,7 +12,8 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-/// WebGPU without a GPU: Chromium's own adapter on the CPU. As root there is no sandbox, and pages are our own.
+/// WebGPU without a GPU: Chromium's own adapter on the CPU. As root there is no sandbox, and pages are our
+/// own.
 const FLAGS: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -64,11 +66,15 @@ impl Page {
         let errors = process.stderr.take().context("the browser has no output")?;
         let browser = Browser { process, _profile: profile };
         let address = address(errors)?;
-        let host = address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).context("no host")?;
-        let stream = TcpStream::connect(host).with_context(|| format!("cannot reach the browser at {host}"))?;
+        let host =
+            address.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).context("no host")?;
+        let stream =
+            TcpStream::connect(host).with_context(|| format!("cannot reach the browser at {host}"))?;
         stream.set_read_timeout(Some(ANSWER)).context("cannot bound the wait for the browser")?;
-        let (socket, _) = tungstenite::client(&address, stream).map_err(|error| anyhow!("{address}: {error}"))?;
-        let mut page = Page { socket, session: String::new(), last: 0, console: Vec::new(), _browser: browser };
+        let (socket, _) =
+            tungstenite::client(&address, stream).map_err(|error| anyhow!("{address}: {error}"))?;
+        let mut page =
+            Page { socket, session: String::new(), last: 0, console: Vec::new(), _browser: browser };
         let target = page.call("Target.createTarget", json!({ "url": "about:blank" }))?;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = page.call("Target.attachToTarget", attach)?;
@@ -100,7 +106,11 @@ impl Page {
             }
         }
         let steps = self.text("steps")?;
-        bail!("after {} s the page is `{state}` at step {steps}, not {wanted}{}", limit.as_secs(), self.told());
+        bail!(
+            "after {} s the page is `{state}` at step {steps}, not {wanted}{}",
+            limit.as_secs(),
+            self.told()
+        );
     }
 
     /// Presses a button.
@@ -115,7 +125,8 @@ impl Page {
 
     /// The text that an expression gives in the page.
     pub fn value(&mut self, expression: &str) -> Result<String> {
-        let answer = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }))?;
+        let answer =
+            self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }))?;
         if let Some(fault) = answer["exceptionDetails"]["text"].as_str() {
             bail!("`{expression}` in the page: {fault}");
         }
@@ -136,9 +147,12 @@ impl Page {
         if !self.session.is_empty() {
             request["sessionId"] = json!(self.session);
         }
-        self.socket.send(Message::text(request.to_string())).with_context(|| format!("cannot ask for {method}"))?;
+        self.socket
+            .send(Message::text(request.to_string()))
+            .with_context(|| format!("cannot ask for {method}"))?;
         loop {
-            let message = self.socket.read().with_context(|| format!("no answer to {method}{}", self.told()))?;
+            let message =
+                self.socket.read().with_context(|| format!("no answer to {method}{}", self.told()))?;
             let Message::Text(text) = message else { continue };
             let answer: Value = serde_json::from_str(&text).context("the browser's answer is no JSON")?;
             if answer["id"] == json!(self.last) {
@@ -162,10 +176,11 @@ fn written(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     match event["method"].as_str()? {
         "Runtime.consoleAPICalled" => {
-            let words = parameters["args"].as_array()?.iter().map(|argument| match argument["value"].as_str() {
-                Some(text) => text.to_owned(),
-                None => argument["description"].as_str().unwrap_or_default().to_owned(),
-            });
+            let words =
+                parameters["args"].as_array()?.iter().map(|argument| match argument["value"].as_str() {
+                    Some(text) => text.to_owned(),
+                    None => argument["description"].as_str().unwrap_or_default().to_owned(),
+                });
             Some(words.collect::<Vec<_>>().join(" "))
         }
         "Runtime.exceptionThrown" => {

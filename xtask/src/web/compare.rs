@@ -19,14 +19,16 @@ const SIZE: &str = "127x131";
 const CELLS: usize = 127 * 131;
 const STEPS: u64 = 100;
 
-/// Other kernels, for a browser has its own compiler: a dispatch per stage, taps that reach far, several stages, fields that stay.
+/// Other kernels, for a browser has its own compiler: a dispatch per stage, taps that reach far, several
+/// stages, fields that stay.
 const OTHERS: [&str; 3] = [
     "?model=gray-scott&execution=stepwise&size=37x41&steps=5&check",
     "?model=2ds25pt&size=67x61&steps=5&check",
     "?model=fdtd-dielectric&size=37x41&steps=5&check",
 ];
 
-/// What is drawn for the screenshot: as small as will do, for steps are slow without a GPU, and as many as let spots grow.
+/// What is drawn for the screenshot: as small as will do, for steps are slow without a GPU, and as many as
+/// let spots grow.
 const PICTURE_SIZE: &str = "96x96";
 const PICTURE_STEPS: u64 = 1200;
 
@@ -50,12 +52,16 @@ pub fn check(folder: &Path) -> Result<bool> {
     let own = format!("?size={SIZE}&steps={STEPS}&check");
     for link in [own.as_str()].into_iter().chain(OTHERS) {
         let report = report(&mut page, &server, link)?;
-        let number = |name: &str| report[name].as_f64().with_context(|| format!("the report has no number `{name}`"));
+        let number =
+            |name: &str| report[name].as_f64().with_context(|| format!("the report has no number `{name}`"));
         hold("a step is off by more than the backend states", number("off")? <= number("bound")?);
         hold("all steps in one call are not those one by one", report["same_bits"] == true);
         if link == own {
             println!("cpu here  {expected}");
-            hold("the CPU reference has other bits in WebAssembly than here", report["reference"] == expected.as_str());
+            hold(
+                "the CPU reference has other bits in WebAssembly than here",
+                report["reference"] == expected.as_str(),
+            );
             hold("the page did other steps than it was asked for", report["steps"] == STEPS);
         }
     }
@@ -78,7 +84,10 @@ pub fn check(folder: &Path) -> Result<bool> {
 
     page.load(&format!("{}?size=512", server.address()))?;
     page.wait_for("failed", LIMIT)?;
-    hold("a link that cannot be understood is not told to the reader", page.text("message")?.contains("size=512x512"));
+    hold(
+        "a link that cannot be understood is not told to the reader",
+        page.text("message")?.contains("size=512x512"),
+    );
     Ok(ok)
 }
 
@@ -89,17 +98,21 @@ fn report(page: &mut Page, server: &Server, link: &str) -> Result<Value> {
     println!("\n{}", page.text("check")?);
     println!("plan      {}", page.text("plan")?);
     println!("on        {}", page.text("device")?);
-    serde_json::from_str(&page.value("document.body.dataset.check")?).context("the page's report cannot be read")
+    serde_json::from_str(&page.value("document.body.dataset.check")?)
+        .context("the page's report cannot be read")
 }
 
-/// The digest of the same steps' shown field by the command, from the same random values, on this machine's CPU.
+/// The digest of the same steps' shown field by the command, from the same random values, on this machine's
+/// CPU.
 fn on_this_machine() -> Result<String> {
     let folder = tempfile::tempdir().context("cannot make a folder for the command's result")?;
     let output = folder.path().join("shown.npy");
     let steps = STEPS.to_string();
-    // As the tests have built it: alone it would have other features, and most of it would be compiled once more.
+    // As the tests have built it: alone it would have other features, and most of it would be compiled once
+    // more.
     let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
-    let is_command = |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
+    let is_command =
+        |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
     let abide = programs.iter().find(is_command).context("cargo names no program abide")?;
     let mut command = Command::new(&abide.path);
     command.args([
@@ -121,7 +134,8 @@ fn on_this_machine() -> Result<String> {
     }
     let bytes = fs::read(&output).with_context(|| format!("cannot read {}", output.display()))?;
     // An npy file is a header and then the values as they are.
-    let Some(values) = bytes.len().checked_sub(4 * CELLS).filter(|&header| header > 0).map(|from| &bytes[from..])
+    let Some(values) =
+        bytes.len().checked_sub(4 * CELLS).filter(|&header| header > 0).map(|from| &bytes[from..])
     else {
         bail!("{} has {} bytes, too few for {CELLS} values of f32", output.display(), bytes.len());
     };

@@ -22,7 +22,8 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// What `cargo xtask web` may do besides building.
 #[derive(Args, Default)]
 pub struct Web {
-    /// Open the page in a headless browser without a GPU, hold 100 steps against the CPU, and keep a screenshot
+    /// Open the page in a headless browser without a GPU, hold 100 steps against the CPU, and keep a
+    /// screenshot
     #[arg(long)]
     check: bool,
 
@@ -78,7 +79,8 @@ fn page() -> Result<PathBuf> {
 fn compile() -> Result<PathBuf> {
     let mut command = cargo(&["build", "--package", "abide-web", "--target", TARGET, "--profile", "wasm"]);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
-    let output = command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
+    let output =
+        command.spawn().context("cannot start cargo")?.wait_with_output().context("cargo was interrupted")?;
     if !output.status.success() {
         bail!("the page does not compile for {TARGET}");
     }
@@ -92,7 +94,10 @@ fn module(line: &str) -> Option<PathBuf> {
     let is_page = message["target"]["name"] == "abide_web";
     let files = message["filenames"].as_array().filter(|_| is_page)?;
     let paths = files.iter().filter_map(|file| file.as_str()).map(Path::new);
-    paths.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "wasm")).map(Path::to_path_buf)
+    paths
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .map(Path::to_path_buf)
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ pub struct Server {
 impl Server {
     /// Serves a folder.
     pub fn start(folder: &Path) -> Result<Server> {
-        let server =
-            tiny_http::Server::http("127.0.0.1:0").map_err(|error| anyhow!("cannot serve the page: {error}"))?;
+        let server = tiny_http::Server::http("127.0.0.1:0")
+            .map_err(|error| anyhow!("cannot serve the page: {error}"))?;
         let port = server.server_addr().to_ip().context("the server has no port")?.port();
         let server = Arc::new(server);
         let (serving, folder) = (server.clone(), folder.to_path_buf());

@@ -22,7 +22,8 @@ impl Describe for Cpu {
     fn lines(&self, plan: &Plan) -> Vec<Line> {
         let pinned = if self.pinned { ", each pinned to a core" } else { "" };
         let threads = count(self.threads, "thread");
-        let mut lines = vec![("threads", format!("{threads}{pinned}, rows in chunks of {} cells", self.chunk))];
+        let mut lines =
+            vec![("threads", format!("{threads}{pinned}, rows in chunks of {} cells", self.chunk))];
         if let Some(tiling) = &self.tiling {
             let ring = tiling.ring_bytes as f64 / 1e3;
             lines.extend([
@@ -36,7 +37,10 @@ impl Describe for Cpu {
                 ),
                 (
                     "overlap",
-                    format!("{:.1} % of the cells are recomputed where tiles meet", 100.0 * (tiling.overlap - 1.0)),
+                    format!(
+                        "{:.1} % of the cells are recomputed where tiles meet",
+                        100.0 * (tiling.overlap - 1.0)
+                    ),
                 ),
             ]);
         }

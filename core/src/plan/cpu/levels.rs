@@ -1,9 +1,11 @@
-//! A pass of several steps as a pipeline: one level for each stage and step, each a few planes behind those it reads.
+//! A pass of several steps as a pipeline: one level for each stage and step, each a few planes behind those
+//! it reads.
 //!
-//! This is the wavefront form of temporal blocking, Nguyen et al.'s 3.5-D blocking (SC'10): planes of a tile stream past,
-//! every level turns those that arrive into planes of its own, and keeps of them only as many, in a ring, as later
-//! levels still read. Along the streamed axis nothing is computed twice but where tiles begin and end; along the others
-//! tiles overlap, for a level computes beyond its tile what later levels will read there.
+//! This is the wavefront form of temporal blocking, Nguyen et al.'s 3.5-D blocking (SC'10): planes of a tile
+//! stream past, every level turns those that arrive into planes of its own, and keeps of them only as many,
+//! in a ring, as later levels still read. Along the streamed axis nothing is computed twice but where tiles
+//! begin and end; along the others tiles overlap, for a level computes beyond its tile what later levels will
+//! read there.
 
 use serde::Serialize;
 
@@ -91,13 +93,18 @@ impl Levels {
         pipeline
     }
 
-    /// Lets all levels of a program of one stage use one ring for each field, the grid compression of Pohl et al. (Parallel
-    /// Processing Letters 13, 2003) carried over to rings: a level writes a plane where the one lies that the level before wrote and that it has just read for
-    /// the last time. Half as many planes are kept, and a plane is written where a cache close by has one already.
+    /// Lets all levels of a program of one stage use one ring for each field, the grid compression of Pohl et
+    /// al. (Parallel Processing Letters 13, 2003) carried over to rings: a level writes a plane where the one
+    /// lies that the level before wrote and that it has just read for the last time. Half as many planes are
+    /// kept, and a plane is written where a cache close by has one already.
     fn share_rings(&mut self, flow: &Flow<'_>) {
         let [stage] = flow.program.stages() else { return };
         let radius = stage.footprint.radius[self.stream];
-        let count = self.levels.iter().filter(|level| level.outputs.iter().any(|output| output.ring.is_some())).count();
+        let count = self
+            .levels
+            .iter()
+            .filter(|level| level.outputs.iter().any(|output| output.ring.is_some()))
+            .count();
         if radius == 0 || count == 0 {
             return;
         }
@@ -115,10 +122,12 @@ impl Levels {
 
     fn lay_out(&mut self, flow: &Flow<'_>) {
         let (stream, block) = (self.stream, self.block);
-        // Planes by which each level is behind the front: as far behind each level that it reads as it reaches ahead.
+        // Planes by which each level is behind the front: as far behind each level that it reads as it
+        // reaches ahead.
         let mut lags = vec![0usize; flow.order.len()];
         for level in flow.live() {
-            let reads = flow.reads(level).filter_map(|(field, radius)| Some((flow.sources[level][field]?, radius)));
+            let reads =
+                flow.reads(level).filter_map(|(field, radius)| Some((flow.sources[level][field]?, radius)));
             lags[level] = reads.map(|(from, radius)| lags[from] + radius[stream]).max().unwrap_or(0);
         }
         let mut ring_of = std::collections::HashMap::new();
@@ -169,7 +178,8 @@ impl Levels {
         }
     }
 
-    /// Cells beyond each side of a tile that any level computes, along the three axes: what rings must have room for.
+    /// Cells beyond each side of a tile that any level computes, along the three axes: what rings must have
+    /// room for.
     pub fn beyond(&self) -> [usize; 3] {
         let mut most = [0; 3];
         for level in &self.levels {
@@ -178,8 +188,9 @@ impl Levels {
         most
     }
 
-    /// Cells that all levels compute for each cell of a tile and step, at best 1: what tiles compute twice where they
-    /// overlap. `tile` are the extents of the tile; along `open` axes it has neighbours on both sides.
+    /// Cells that all levels compute for each cell of a tile and step, at best 1: what tiles compute twice
+    /// where they overlap. `tile` are the extents of the tile; along `open` axes it has neighbours on both
+    /// sides.
     pub fn overlap(&self, tile: [usize; 3], open: [bool; 3]) -> f64 {
         let cells = |beyond: [usize; 3]| -> f64 {
             (0..3).map(|a| (tile[a] + if open[a] { 2 * beyond[a] } else { 0 }) as f64).product()
@@ -211,8 +222,14 @@ impl<'p> Flow<'p> {
             program.stages()[stage].writes.iter().for_each(|&field| current[field] = Some(level));
         }
         let count = order.len();
-        let mut flow =
-            Flow { program, order, sources, last: current, needed: vec![false; count], beyond: vec![[0; 3]; count] };
+        let mut flow = Flow {
+            program,
+            order,
+            sources,
+            last: current,
+            needed: vec![false; count],
+            beyond: vec![[0; 3]; count],
+        };
         for level in (0..count).rev() {
             // Values that are written over before anyone reads them need not be computed.
             flow.needed[level] |= flow.last.contains(&Some(level));
@@ -245,9 +262,11 @@ impl<'p> Flow<'p> {
 
     /// The later levels that read a field of a level, with their radius along an axis.
     fn readers(&self, level: usize, field: usize, axis: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-        self.live().filter(move |&reader| self.sources[reader][field] == Some(level)).filter_map(move |reader| {
-            self.reads(reader).find(|read| read.0 == field).map(|(_, radius)| (reader, radius[axis]))
-        })
+        self.live().filter(move |&reader| self.sources[reader][field] == Some(level)).filter_map(
+            move |reader| {
+                self.reads(reader).find(|read| read.0 == field).map(|(_, radius)| (reader, radius[axis]))
+            },
+        )
     }
 
     /// How far beyond its tile a pass reads the values from before it.

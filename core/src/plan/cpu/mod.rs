@@ -1,7 +1,8 @@
 //! The schedules of a CPU, whose threads share rows of cells.
 //!
-//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles by several steps while their
-//! planes stream past ([`Tiling`]); they differ in which threads wait for which between two passes.
+//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles
+//! by several steps while their planes stream past ([`Tiling`]); they differ in which threads wait for which
+//! between two passes.
 
 mod description;
 mod levels;
@@ -32,22 +33,23 @@ pub struct Cpu {
     pub tiling: Option<Tiling>,
 }
 
-/// Cells of a chunk: four slots of so many values and the rows beside them stay in a first-level cache. Somewhat more than a
-/// power of two, for so are the rows of tiles.
+/// Cells of a chunk: four slots of so many values and the rows beside them stay in a first-level cache.
+/// Somewhat more than a power of two, for so are the rows of tiles.
 const CHUNK: usize = 544;
 
 /// Cells of a domain that are not worth waking a second thread for.
 const FEW: usize = 16384;
 
-/// Whether a plan for a CPU follows from the problem alone: so few cells are swept a step at a time and stay in its caches,
-/// however fast its memory is.
+/// Whether a plan for a CPU follows from the problem alone: so few cells are swept a step at a time and stay
+/// in its caches, however fast its memory is.
 pub fn is_too_small_to_choose(problem: &Problem, options: &Options) -> bool {
     let one = matches!(options.depth, Depth::Auto | Depth::Steps(1));
     let stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
     stepwise && one && problem.shape.cells() < FEW
 }
 
-/// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it open.
+/// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it
+/// open.
 pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let mut plan = free_rows(problem, device, options)?;
     if let Schedule::Cpu(rows) = &mut plan.schedule {
@@ -88,7 +90,8 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
         (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),
         (Execution::Auto, Depth::Auto | Depth::Steps(1)) => {
             let mut best = stepwise(problem, device);
-            for other in [streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?] {
+            for other in [streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?]
+            {
                 if other.estimated_seconds < best.estimated_seconds {
                     best = other;
                 }
@@ -96,7 +99,8 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(best)
         }
         (Execution::Auto, Depth::Steps(_)) => {
-            let (one, other) = (streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?);
+            let (one, other) =
+                (streaming()?, tiling::plan(problem, device, options.depth, Execution::Persistent)?);
             Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
         }
     }

@@ -54,7 +54,8 @@ fn on_a_line_two_storages_serve_any_depth() {
     assert_eq!(Levels::new(&problem("1d3pt", &[999]), 50, 1).storages, [1, 1]);
 }
 
-/// Carries the pipeline out on planes that know their number and level, and looks at every plane that is read.
+/// Carries the pipeline out on planes that know their number and level, and looks at every plane that is
+/// read.
 #[test]
 fn rings_hold_what_later_levels_read() {
     for entry in catalogue::entries() {
@@ -70,23 +71,32 @@ fn rings_hold_what_later_levels_read() {
                         for plane in (0..block as isize).map(|i| front - level.lag as isize + i) {
                             let footprint = &program.stages()[level.stage].footprint;
                             for (field, radius) in footprint.field_radius.iter().enumerate() {
-                                let (Some(radius), Some(ring)) = (radius, level.sources[field]) else { continue };
+                                let (Some(radius), Some(ring)) = (radius, level.sources[field]) else {
+                                    continue;
+                                };
                                 let (ring, reach) = (levels.rings[ring], radius[levels.stream] as isize);
-                                let from = levels.levels[..number]
-                                    .iter()
-                                    .rposition(|level| level.outputs.iter().any(|output| output.field == field));
+                                let from = levels.levels[..number].iter().rposition(|level| {
+                                    level.outputs.iter().any(|output| output.field == field)
+                                });
                                 for read in plane - reach..=plane + reach {
-                                    let slot = (read - ring.shift as isize).rem_euclid(ring.planes as isize) as usize;
+                                    let slot = (read - ring.shift as isize).rem_euclid(ring.planes as isize)
+                                        as usize;
                                     let held = storages[ring.storage][slot];
                                     // Before the first planes there are none to hold.
                                     if read >= -40 {
-                                        assert_eq!(held, Some((from.unwrap(), field, read)), "{} {depth}", entry.name);
+                                        assert_eq!(
+                                            held,
+                                            Some((from.unwrap(), field, read)),
+                                            "{} {depth}",
+                                            entry.name
+                                        );
                                     }
                                 }
                             }
                             for output in &level.outputs {
                                 let Some(ring) = output.ring.map(|ring| levels.rings[ring]) else { continue };
-                                let slot = (plane - ring.shift as isize).rem_euclid(ring.planes as isize) as usize;
+                                let slot =
+                                    (plane - ring.shift as isize).rem_euclid(ring.planes as isize) as usize;
                                 storages[ring.storage][slot] = Some((number, output.field, plane));
                             }
                         }
@@ -100,7 +110,8 @@ fn rings_hold_what_later_levels_read() {
 #[test]
 fn domains_beyond_the_caches_stream_and_those_within_persist() {
     let auto = Options::default();
-    for (name, extents) in [("2d5pt", &[8192, 8192][..]), ("gray-scott", &[2048, 2048]), ("3d7pt", &[384; 3])] {
+    for (name, extents) in [("2d5pt", &[8192, 8192][..]), ("gray-scott", &[2048, 2048]), ("3d7pt", &[384; 3])]
+    {
         let plan = plan_cpu(&problem(name, extents), &machine(), &auto).unwrap();
         assert_eq!(plan.execution, Execution::Streaming, "{name}");
         assert!(plan.depth > 1 && tiling(&plan).overlap < 1.3, "{}", plan.summary());
@@ -119,7 +130,9 @@ fn domains_beyond_the_caches_stream_and_those_within_persist() {
 #[test]
 fn slower_memory_asks_for_deeper_passes_and_smaller_caches_for_smaller_tiles() {
     let problem = problem("2d5pt", &[8192, 8192]);
-    let plan = |device: DeviceSpec, depth| plan_cpu(&problem, &device, &options(Execution::Streaming, depth)).unwrap();
+    let plan = |device: DeviceSpec, depth| {
+        plan_cpu(&problem, &device, &options(Execution::Streaming, depth)).unwrap()
+    };
     let slow = DeviceSpec { memory_bandwidth: 10e9, ..machine() };
     assert!(plan(slow, Depth::Auto).depth >= plan(machine(), Depth::Auto).depth);
     let fast = DeviceSpec { memory_bandwidth: 1e13, ..machine() };

@@ -60,19 +60,20 @@ struct RowCosts {
 /// Of a formula that is carried out step by step, each looked up for every row.
 const STEPS: RowCosts = RowCosts { swept: 36e-9, tiled: 20e-9, operation: 3.5e-9, turn: 70e-9 };
 
-/// Of a formula that is one sum of taps, none of which reaches beyond an end of its row: it is looked up once for all rows.
+/// Of a formula that is one sum of taps, none of which reaches beyond an end of its row: it is looked up once
+/// for all rows.
 const SUMS: RowCosts = RowCosts { swept: 14e-9, tiled: 16e-9, operation: 0.0, turn: 20e-9 };
 
-/// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of a row takes
-/// which does not stay there until the next row reads it too.
+/// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of
+/// a row takes which does not stay there until the next row reads it too.
 const FIRST_CACHE: f64 = 32768.0;
 const SECOND_CACHE_SECONDS: f64 = 5e-12;
 
 /// Planes that a level does in a turn to choose from.
 const BLOCKS: [usize; 5] = [1, 2, 3, 4, 6];
 
-/// How much longer a cell takes whose rings spill from a core's own cache, as a share of its time through memory: what
-/// they spill to is closer than memory.
+/// How much longer a cell takes whose rings spill from a core's own cache, as a share of its time through
+/// memory: what they spill to is closer than memory.
 const SPILL_SHARE: f64 = 0.3;
 
 /// Seconds from one pass to the next where all threads meet.
@@ -87,7 +88,8 @@ struct Model<'p> {
     threads: f64,
     /// Seconds that a core computes for a cell and step.
     compute: f64,
-    /// Seconds that a cell's bytes take through memory in a step-by-step run, of one thread's share of the bandwidth.
+    /// Seconds that a cell's bytes take through memory in a step-by-step run, of one thread's share of the
+    /// bandwidth.
     memory: f64,
     /// Bytes of all fields of a cell, and of those that change.
     cell_bytes: [f64; 2],
@@ -114,7 +116,8 @@ impl<'p> Model<'p> {
         let own_cache = if device.shared_bytes > 0 { device.shared_bytes } else { OWN_CACHE } as f64;
         // A written line is read first.
         let bytes = traffic.load_bytes + 2.0 * traffic.store_bytes;
-        // The domain may stay in the cores' own caches altogether, which are several times as fast as what all share.
+        // The domain may stay in the cores' own caches altogether, which are several times as fast as what
+        // all share.
         let all = traffic.cells * (traffic.cell_bytes + traffic.changing_bytes);
         let is_cached = all <= 1.25 * threads * own_cache;
         let closer = if is_cached { 4.0 } else { 1.0 };
@@ -130,7 +133,9 @@ impl<'p> Model<'p> {
             reach: radius[1] as f64,
             own_cache,
             is_cached,
-            cells: std::array::from_fn(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]).len()),
+            cells: std::array::from_fn(|axis| {
+                problem.boundaries.computed(axis, extents[axis], radius[axis]).len()
+            }),
             periodic: problem.boundaries.0.map(|sides| sides[0] == Boundary::Periodic),
         }
     }
@@ -142,10 +147,12 @@ impl<'p> Model<'p> {
     /// The tiles of these counts, and the estimate of a step in seconds.
     fn tiling(&self, levels: &Levels, tiles: [usize; 3]) -> (Tiling, f64) {
         let tile: [usize; 3] = std::array::from_fn(|axis| self.cells[axis].div_ceil(tiles[axis].max(1)));
-        let open = std::array::from_fn(|axis| tiles[axis] > 1 || (self.periodic[axis] && axis == levels.stream));
+        let open =
+            std::array::from_fn(|axis| tiles[axis] > 1 || (self.periodic[axis] && axis == levels.stream));
         let overlap = levels.overlap(tile, open);
         let beyond = levels.beyond();
-        let plane: usize = [across(levels.stream), 2].iter().map(|&axis| tile[axis] + 2 * beyond[axis]).product();
+        let plane: usize =
+            [across(levels.stream), 2].iter().map(|&axis| tile[axis] + 2 * beyond[axis]).product();
         let planes: usize = levels.storages.iter().sum();
         let ring_bytes = planes * plane * self.problem.dtype.bytes();
         let depth = levels.depth as f64;
@@ -157,8 +164,10 @@ impl<'p> Model<'p> {
         let RowCosts { tiled, operation, turn, .. } = self.row;
         let turn = tiled + operation * self.operations + turn / (lines * levels.block as f64);
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
-        let compute = overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
-        // Memory works while levels compute, but what they have of their caches waits for the same few buffers of lines.
+        let compute =
+            overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
+        // Memory works while levels compute, but what they have of their caches waits for the same few
+        // buffers of lines.
         let cell = compute + overlap * self.memory / depth;
         let seconds = self.total() * cell / self.threads * rounds.min(self.threads);
         let meeting = if count > 1.0 { MEETING_SECONDS / depth } else { 0.0 };
@@ -166,8 +175,8 @@ impl<'p> Model<'p> {
         (Tiling { tiles, tile, block: levels.block, ring_bytes, overlap }, seconds)
     }
 
-    /// Seconds a cell that rows of so many cells take because they come from the second-level cache again for each row
-    /// that reads them.
+    /// Seconds a cell that rows of so many cells take because they come from the second-level cache again for
+    /// each row that reads them.
     fn again(&self, width: usize) -> f64 {
         let [read, written] = self.cell_bytes;
         let beside = 2.0 * self.reach;
@@ -211,8 +220,8 @@ impl<'p> Model<'p> {
     }
 }
 
-/// Whether every stage is one sum of weighted taps, each a multiplication and all but one an addition, and rows end where
-/// taps do.
+/// Whether every stage is one sum of weighted taps, each a multiplication and all but one an addition, and
+/// rows end where taps do.
 fn sums_alone(problem: &Problem) -> bool {
     let fixed = problem.boundaries.0[2] == [Boundary::Fixed; 2];
     fixed
@@ -232,13 +241,23 @@ pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
 }
 
 /// Plans passes of the depth asked for, or of the best.
-pub(super) fn plan(problem: &Problem, device: &DeviceSpec, depth: Depth, execution: Execution) -> Result<Plan> {
+pub(super) fn plan(
+    problem: &Problem,
+    device: &DeviceSpec,
+    depth: Depth,
+    execution: Execution,
+) -> Result<Plan> {
     let model = Model::new(problem, device);
     let depths = match depth {
         Depth::Auto => DEPTHS.to_vec(),
         Depth::Steps(depth) if depth <= MAX_CPU_DEPTH => vec![depth],
         Depth::Steps(depth) => {
-            return Err(Error::limit("temporal depth", depth, MAX_CPU_DEPTH, "ask for a smaller --depth or auto"));
+            return Err(Error::limit(
+                "temporal depth",
+                depth,
+                MAX_CPU_DEPTH,
+                "ask for a smaller --depth or auto",
+            ));
         }
     };
     let mut best: Option<(u32, Tiling, f64)> = None;
@@ -255,8 +274,8 @@ pub(super) fn plan(problem: &Problem, device: &DeviceSpec, depth: Depth, executi
         return Err(Error::limit("temporal depth", 0, "1 or more", "ask for --depth auto"));
     };
     if execution == Execution::Persistent {
-        // Only where the tiles stay in the cores' own caches does it pay that threads keep them; elsewhere a thread
-        // that falls behind holds its neighbours up.
+        // Only where the tiles stay in the cores' own caches does it pay that threads keep them; elsewhere a
+        // thread that falls behind holds its neighbours up.
         seconds += if model.is_cached { -0.9 * MEETING_SECONDS / f64::from(depth) } else { 0.05 * seconds };
     }
     let threads = device.multiprocessors.max(1);

@@ -1,4 +1,5 @@
-//! The circular multi-queue of EBISU (§4.2, §4.3.2): the planes that a block holds between the steps of a pass.
+//! The circular multi-queue of EBISU (§4.2, §4.3.2): the planes that a block holds between the steps of a
+//! pass.
 
 use serde::Serialize;
 
@@ -20,8 +21,8 @@ pub enum Addressing {
 pub struct Queue {
     /// How planes are found.
     pub addressing: Addressing,
-    /// Lazy streaming: a step waits until all planes it taps are complete, which takes a plane more a step and saves all
-    /// barriers of a pass but one.
+    /// Lazy streaming: a step waits until all planes it taps are complete, which takes a plane more a step
+    /// and saves all barriers of a pass but one.
     pub lazy: bool,
 }
 
@@ -40,8 +41,8 @@ impl Queue {
         self.planes(costs, depth) as f64 * plane_bytes(costs, tile)
     }
 
-    /// The greatest depth whose planes fit `capacity` bytes; 0 where no depth does, `usize::MAX` where any does, as in a
-    /// domain without a swept axis.
+    /// The greatest depth whose planes fit `capacity` bytes; 0 where no depth does, `usize::MAX` where any
+    /// does, as in a domain without a swept axis.
     pub fn deepest(&self, costs: &Costs, tile: [usize; 2], capacity: usize) -> usize {
         let most = (capacity as f64 / plane_bytes(costs, tile)) as usize;
         let most = match (self.addressing, most.checked_ilog2()) {
@@ -54,8 +55,8 @@ impl Queue {
         }
     }
 
-    /// The widest plane along its faster axis, its frame included, of which `rows` rows at depth `depth` fit `capacity`
-    /// bytes, in cells.
+    /// The widest plane along its faster axis, its frame included, of which `rows` rows at depth `depth` fit
+    /// `capacity` bytes, in cells.
     pub fn widest(&self, costs: &Costs, rows: usize, depth: usize, capacity: usize) -> usize {
         let column = (rows as f64 + 2.0 * costs.radius[1] as f64) * cell_bytes(costs);
         (capacity as f64 / (self.planes(costs, depth) as f64 * column)) as usize

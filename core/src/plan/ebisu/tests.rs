@@ -1,5 +1,5 @@
-//! The paper's own figures, all for an A100 in f64. The preset's bandwidths are the paper's 1555 GB/s and, as 128 bytes a
-//! clock and multiprocessor, its 19.49 TB/s; its barrier is the paper's 1.2 µs.
+//! The paper's own figures, all for an A100 in f64. The preset's bandwidths are the paper's 1555 GB/s and, as
+//! 128 bytes a clock and multiprocessor, its 19.49 TB/s; its barrier is the paper's 1.2 µs.
 
 use super::*;
 use crate::catalogue::find;
@@ -73,8 +73,9 @@ fn arithmetic_can_be_what_makes_a_depth_suffice() {
     close(rate(50).gcells_per_s, rate(depth.ceil() as usize).gcells_per_s, 1e-12);
 }
 
-/// §6.2.2: "So we can get t > 18.34. In this situation, the on-chip memory per thread block desired for EBISU is 352 KB,
-/// which exceeds the capacity of A100 (164 KB)." A block can have 163 KiB of them; and §6.3.2: "as deep as t = 8".
+/// §6.2.2: "So we can get t > 18.34. In this situation, the on-chip memory per thread block desired for EBISU
+/// is 352 KB, which exceeds the capacity of A100 (164 KB)." A block can have 163 KiB of them; and §6.3.2: "as
+/// deep as t = 8".
 #[test]
 fn the_depth_3d7pt_wants_does_not_fit() {
     let (device, costs, tile) = (a100(), costs("3d7pt", STREAMED), [32, 32]);
@@ -98,12 +99,12 @@ fn the_depth_3d7pt_wants_does_not_fit() {
     assert!(rules.queue.fit(&costs, tile, 9, rules.capacity_bytes).is_err());
 }
 
-/// §6.3.1: "V_SMtile ≈ 95 %" for 2d5pt at t = 7 and tile_x = 256 (table 1); both sides of the halo counted, for with the
-/// one side that eq. 8 prints it would be 97 %.
+/// §6.3.1: "V_SMtile ≈ 95 %" for 2d5pt at t = 7 and tile_x = 256 (table 1); both sides of the halo counted,
+/// for with the one side that eq. 8 prints it would be 97 %.
 ///
-/// "For device level tiling, we can go as deep as t = 15. T_sm = 2.05 us, V_Dtile ≈ 63 %." The paper does not give that
-/// tile. Lines of 512 cells in a queue of a power of two (table 1) are held 15 steps deep at most, and take 2.04 µs with the
-/// a_sm of table 2 without register streaming.
+/// "For device level tiling, we can go as deep as t = 15. T_sm = 2.05 us, V_Dtile ≈ 63 %." The paper does not
+/// give that tile. Lines of 512 cells in a queue of a power of two (table 1) are held 15 steps deep at most,
+/// and take 2.04 µs with the a_sm of table 2 without register streaming.
 #[test]
 fn two_dimensions_are_for_sm_tiling() {
     let device = a100();
@@ -133,8 +134,8 @@ fn two_dimensions_are_for_sm_tiling() {
     close(sm.attainable.gcells_per_s, 600.0, 0.02);
 }
 
-/// §6.3.2: "t = 3, V ≈ 77 %, P = 292 GCells/s, PP ≈ 225 GCells/s. t = 8, T_gm = 2.42, V ≈ 67 %, P = 365 GCells/s,
-/// PP ≈ 244 GCells/s." The 225 is of the rounded 77 %.
+/// §6.3.2: "t = 3, V ≈ 77 %, P = 292 GCells/s, PP ≈ 225 GCells/s. t = 8, T_gm = 2.42, V ≈ 67 %, P = 365
+/// GCells/s, PP ≈ 244 GCells/s." The 225 is of the rounded 77 %.
 #[test]
 fn three_dimensions_are_for_device_tiling() {
     let (device, costs) = (a100(), costs("3d7pt", STREAMED));
@@ -153,7 +154,8 @@ fn three_dimensions_are_for_device_tiling() {
     assert_eq!(choice.device.gcells_per_s.round(), 244.0);
     // Eq. 21.
     assert_eq!(choice.faster().tiling, Tiling::Device);
-    // Without lazy streaming there is a barrier per step, and device tiling "will be extremely slow" (figure 9).
+    // Without lazy streaming there is a barrier per step, and device tiling "will be extremely slow" (figure
+    // 9).
     assert!(device_tiling(&costs, &device, [32, 32], 8, 8).gcells_per_s < choice.sm.gcells_per_s / 2.0);
 }
 
@@ -169,7 +171,8 @@ fn the_least_valid_share_decides_in_three_dimensions() {
     assert!((1..=8).all(|depth| rate(depth) <= choice.sm.gcells_per_s));
     // As `choose` says of the stencils for which the model does not agree with the paper.
     for (name, lead) in [("3d13pt", 1.57), ("3d17pt", 1.06), ("3d27pt", 1.10), ("poisson", 1.04)] {
-        let choice = choose(&self::costs(name, STREAMED), &device, [32, 32], &Rules::of(&device, 3, 1000)).unwrap();
+        let choice =
+            choose(&self::costs(name, STREAMED), &device, [32, 32], &Rules::of(&device, 3, 1000)).unwrap();
         close(choice.sm.gcells_per_s / choice.device.gcells_per_s, lead, 5e-3);
     }
     // No pass is deeper than the run.
@@ -187,12 +190,16 @@ fn tiles_of_3d7pt_are_wide_enough_from_23_cells_on() {
     // Eq. 22 is what makes eq. 19 solvable.
     assert!(sufficient_depth_device_tile(&costs, &device, [23, 23]).unwrap() > 100.0);
     let error = sufficient_depth_device_tile(&costs, &device, [22, 22]).unwrap_err().to_string();
-    assert!(error.contains("101 % for a tile of 22 × 22") && error.contains("wider than 22.3 cells"), "{error}");
+    assert!(
+        error.contains("101 % for a tile of 22 × 22") && error.contains("wider than 22.3 cells"),
+        "{error}"
+    );
     assert!(sufficient_depth_device_tile(&costs, &device, [0, 0]).is_err());
 }
 
-/// Listings 5, 6 and 7: ranges of 7, 8 and 16 for three steps of a stencil of radius 1. §6.4.1: a tile of 328 cells is the
-/// widest for 2d5pt; at the depth of 12 it runs (§6.2.1) that is what lazily streamed lines in 164 KiB give.
+/// Listings 5, 6 and 7: ranges of 7, 8 and 16 for three steps of a stencil of radius 1. §6.4.1: a tile of 328
+/// cells is the widest for 2d5pt; at the depth of 12 it runs (§6.2.1) that is what lazily streamed lines in
+/// 164 KiB give.
 #[test]
 fn queues_are_as_long_and_lines_as_wide_as_the_papers() {
     let costs = costs("2d5pt", STREAMED);
@@ -213,15 +220,19 @@ fn the_deepest_pass_is_the_last_that_fits() {
                 for capacity in (0..200_000).step_by(769) {
                     let fits = |depth: usize| queue.bytes(&costs, tile, depth) <= capacity as f64;
                     let searched = (1..).take_while(|&depth| fits(depth)).count();
-                    assert_eq!(queue.deepest(&costs, tile, capacity), searched, "{name} {queue:?} {capacity}");
+                    assert_eq!(
+                        queue.deepest(&costs, tile, capacity),
+                        searched,
+                        "{name} {queue:?} {capacity}"
+                    );
                 }
             }
         }
     }
 }
 
-/// §6.1: 256 threads, an occupancy of 12.5 %, and ILP = 4 "provide enough parallelism for all three operations" in f64. The
-/// paper prints no latencies; these, in clocks, are generous.
+/// §6.1: 256 threads, an occupancy of 12.5 %, and ILP = 4 "provide enough parallelism for all three
+/// operations" in f64. The paper prints no latencies; these, in clocks, are generous.
 #[test]
 fn four_operations_of_256_threads_saturate_an_a100() {
     let device = a100();
@@ -246,7 +257,9 @@ fn odd_inputs_are_errors_or_zeros_but_never_panics() {
     let mut rules = Rules::of(&device, 3, 0);
     assert_eq!(choose(&costs, &device, [32, 32], &rules).unwrap().device.depth, 1);
     for tile in [[usize::MAX; 2], [1024, 1024]] {
-        assert!(choose(&costs, &device, tile, &rules).unwrap_err().to_string().ends_with("make the tile smaller"));
+        assert!(
+            choose(&costs, &device, tile, &rules).unwrap_err().to_string().ends_with("make the tile smaller")
+        );
     }
     rules.steps = usize::MAX;
     assert_eq!(rules.queue.planes(&costs, usize::MAX), usize::MAX);

@@ -5,7 +5,8 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Method};
 
-/// Iterations of a cycle at most: what their rotations and projections take of shared memory, 48 KiB in f64, every device has.
+/// Iterations of a cycle at most: what their rotations and projections take of shared memory, 48 KiB in f64,
+/// every device has.
 const MOST: usize = 1024;
 
 /// Dot products whose parts of warps are in shared memory at once.
@@ -20,7 +21,8 @@ const TOGETHER: f64 = 8.0;
 /// How often an iteration reads the basis: it projects twice, and twice subtracts.
 const READS: f64 = 4.0;
 
-/// Iterations of a cycle of a system of so many rows, beyond which there is nothing to find; 0 for methods without cycles.
+/// Iterations of a cycle of a system of so many rows, beyond which there is nothing to find; 0 for methods
+/// without cycles.
 pub fn restart(method: Method, rows: usize) -> usize {
     if let Method::Gmres(gmres) = method { gmres.restart.min(rows) } else { 0 }
 }
@@ -37,7 +39,8 @@ pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()>
     let vector = (matrix.rows() * matrix.dtype().bytes()) as u64;
     let bytes = vector.saturating_mul(restart as u64 + 1);
     if bytes > device.memory_bytes {
-        let (what, change) = (format!("bytes of GMRES's basis on {}", device.name), "restart earlier, or choose f32");
+        let (what, change) =
+            (format!("bytes of GMRES's basis on {}", device.name), "restart earlier, or choose f32");
         return Err(Error::limit(what, bytes, device.memory_bytes, change));
     }
     Ok(())
@@ -45,7 +48,8 @@ pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()>
 
 /// Values of a block's shared memory.
 pub struct Needs {
-    /// Cosines, sines, right-hand side, newest column, projections, minimiser, and what one thread tells the others.
+    /// Cosines, sines, right-hand side, newest column, projections, minimiser, and what one thread tells the
+    /// others.
     pub triangle: usize,
     /// Sums of warps.
     pub parts: usize,
@@ -54,7 +58,8 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// For cycles of `restart` iterations on blocks of so many warps; `cluster` is the cluster's blocks, or 0.
+    /// For cycles of `restart` iterations on blocks of so many warps; `cluster` is the cluster's blocks, or
+    /// 0.
     pub fn new(restart: usize, warps: usize, cluster: usize) -> Needs {
         Needs { triangle: 6 * restart + 7, parts: GROUP * warps, projected: 2 * (restart + 1) * cluster }
     }
@@ -63,11 +68,13 @@ impl Needs {
 impl Krylov {
     /// Values in device memory of the sums of blocks that pass between them.
     pub fn partials(&self) -> usize {
-        let projected = if self.restart > 0 && self.space == Space::Grid { 2 * (self.restart + 1) } else { 0 };
+        let projected =
+            if self.restart > 0 && self.space == Space::Grid { 2 * (self.restart + 1) } else { 0 };
         (OTHERS + projected) * self.blocks
     }
 
-    /// Vectors in device memory beside those of [`vectors`](Krylov::vectors): GMRES's basis, and its first iterate.
+    /// Vectors in device memory beside those of [`vectors`](Krylov::vectors): GMRES's basis, and its first
+    /// iterate.
     pub fn basis(&self) -> usize {
         if self.restart > 0 { self.restart + 1 } else { 0 }
     }

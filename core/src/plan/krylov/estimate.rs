@@ -1,5 +1,5 @@
-//! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level cache and device
-//! memory, and the waits.
+//! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level
+//! cache and device memory, and the waits.
 
 use super::{Division, Home, Krylov, SLICE, Share, Space, Vector, applied, entry_bytes, vectors};
 use crate::device::DeviceSpec;
@@ -8,16 +8,16 @@ use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 /// Accesses of a vector's value in an iteration, about.
 const TOUCHES: f64 = 3.0;
 
-/// Seconds that a reduction takes besides its barrier: three barriers of a block, ten shuffles, and reading the other
-/// blocks' sums from shared memory or from the last-level cache.
+/// Seconds that a reduction takes besides its barrier: three barriers of a block, ten shuffles, and reading
+/// the other blocks' sums from shared memory or from the last-level cache.
 const REDUCTION: [f64; 2] = [0.15e-6, 0.45e-6];
 
 /// Seconds of a barrier of a block of threads, and of a cluster (measured on an H200).
 const BLOCK_BARRIER: f64 = 0.04e-6;
 const CLUSTER_BARRIER: f64 = 0.25e-6;
 
-/// Clocks of a chain of loads, column and then gathered value: from shared memory, or with the gathered value, or both, from
-/// afar.
+/// Clocks of a chain of loads, column and then gathered value: from shared memory, or with the gathered
+/// value, or both, from afar.
 const CHAIN: [f64; 3] = [60.0, 330.0, 700.0];
 
 /// Clocks of each entry in a chain: loads are issued side by side, sums one after the other.
@@ -29,8 +29,8 @@ const PIECE: f64 = 200.0;
 /// Clocks of a rotation of GMRES's column, one after the other.
 const ROTATION: f64 = 20.0;
 
-/// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they fit, and those that
-/// cannot.
+/// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they
+/// fit, and those that cannot.
 struct Beyond {
     matrix: f64,
     vectors: f64,
@@ -42,8 +42,9 @@ fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     let real = matrix.dtype().bytes();
     let products = (options.method.products() * (1 + applied(options).products())) as f64;
     let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
-    let is_homeless =
-        |(vector, home): &&(Vector, Home)| *home == Home::Device && !vectors::is_seldom(options.method, *vector);
+    let is_homeless = |(vector, home): &&(Vector, Home)| {
+        *home == Home::Device && !vectors::is_seldom(options.method, *vector)
+    };
     let homeless = krylov.vectors.iter().filter(is_homeless).count();
     let vector = (matrix.rows() * real) as f64;
     let exchanged = if krylov.space == Space::Grid { krylov.turns } else { 0 };
@@ -54,9 +55,14 @@ fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     }
 }
 
-/// The bytes between memory and the chip. What fits in the last-level cache is not moved; where it does not fit as a whole, the
-/// matrix is streamed past the vectors.
-pub fn traffic(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, krylov: &Krylov) -> SolveTraffic {
+/// The bytes between memory and the chip. What fits in the last-level cache is not moved; where it does not
+/// fit as a whole, the matrix is streamed past the vectors.
+pub fn traffic(
+    matrix: &Matrix,
+    device: &DeviceSpec,
+    options: &SolveOptions,
+    krylov: &Krylov,
+) -> SolveTraffic {
     let Beyond { matrix: streamed, vectors, basis: [consulted, basis] } = beyond(matrix, options, krylov);
     // A fifth of the cache is left to what else passes through it.
     let room = 0.8 * device.l2_bytes as f64;
@@ -91,13 +97,19 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let pieces = krylov.most_spread_entries() as f64;
     let shared = products * (cached * entry + (entries + pieces) * real) + TOUCHES * near * most_rows * real;
     let shared = shared / (128.0 * clock);
-    let Beyond { matrix: streamed, vectors: homeless, basis: [consulted, _] } = beyond(matrix, options, krylov);
-    // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own, where they are near.
-    let is_near =
-        |(vector, home): &(Vector, Home)| Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared;
+    let Beyond { matrix: streamed, vectors: homeless, basis: [consulted, _] } =
+        beyond(matrix, options, krylov);
+    // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own,
+    // where they are near.
+    let is_near = |(vector, home): &(Vector, Home)| {
+        Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared
+    };
     let lines = if krylov.vectors.iter().any(is_near) { 1.0 } else { 2.0 };
-    let gathered =
-        if krylov.space == Space::Grid { products * entries.min(lines * most_rows) * blocks * real } else { 0.0 };
+    let gathered = if krylov.space == Space::Grid {
+        products * entries.min(lines * most_rows) * blocks * real
+    } else {
+        0.0
+    };
     // A multiprocessor takes 64 bytes per clock at most from the last-level cache.
     let through = streamed * krylov.imbalance() + TOUCHES * homeless + consulted + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
@@ -139,8 +151,8 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
     trips * (chain + ENTRY * at_once.min(mean)) + folds
 }
 
-/// Clocks that the pieces of spread rows add to a product: each warp's loads of its part of them, its shuffles and the barriers of the
-/// block; then the owner's loads of all pieces.
+/// Clocks that the pieces of spread rows add to a product: each warp's loads of its part of them, its
+/// shuffles and the barriers of the block; then the owner's loads of all pieces.
 fn spread_chains(krylov: &Krylov) -> f64 {
     if krylov.spread_rows.is_empty() {
         return 0.0;

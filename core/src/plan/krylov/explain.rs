@@ -10,8 +10,9 @@ pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
     let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
     let cached: usize = krylov.shares.iter().map(|share| share.cached_entries).sum();
     let entry = entry_bytes(dtype, krylov.column_bytes);
-    let in_home =
-        |wanted: Home| krylov.vectors.iter().filter(|(_, home)| *home == wanted).count() * rows * dtype.bytes();
+    let in_home = |wanted: Home| {
+        krylov.vectors.iter().filter(|(_, home)| *home == wanted).count() * rows * dtype.bytes()
+    };
     let all = [
         ("matrix", Place::Shared, cached * entry),
         ("matrix", Place::Cache, if krylov.evict_first { 0 } else { streamed * entry }),

@@ -1,9 +1,11 @@
-//! Plans of persistent solvers on CUDA devices: who owns which rows, where vectors and matrix stay, and how blocks wait.
+//! Plans of persistent solvers on CUDA devices: who owns which rows, where vectors and matrix stay, and how
+//! blocks wait.
 //!
-//! A block owns consecutive rows for the whole solve. Systems that fit go to one block or to one thread-block cluster, where
-//! waiting is cheap and every block holds the whole exchanged vector in shared memory; others to all multiprocessors, where it
-//! passes through the last-level cache. What the matrix leaves of shared memory and registers, or the other way round, is filled in
-//! the order of the traffic that it saves (PERKS, ICS'23, section 4.3: vectors are touched more often than the matrix).
+//! A block owns consecutive rows for the whole solve. Systems that fit go to one block or to one thread-block
+//! cluster, where waiting is cheap and every block holds the whole exchanged vector in shared memory; others
+//! to all multiprocessors, where it passes through the last-level cache. What the matrix leaves of shared
+//! memory and registers, or the other way round, is filled in the order of the traffic that it saves (PERKS,
+//! ICS'23, section 4.3: vectors are touched more often than the matrix).
 
 mod basis;
 mod estimate;
@@ -208,13 +210,15 @@ pub struct Krylov {
     pub spread: Option<usize>,
     /// The rows that are, ascending.
     pub spread_rows: Vec<usize>,
-    /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met again.
+    /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met
+    /// again.
     pub turns: usize,
     /// Iterations of GMRES's cycle at most, and vectors of its basis; 0 for other methods.
     pub restart: usize,
     /// Whether row offsets stay in shared memory.
     pub offsets_kept: bool,
-    /// Whether what is streamed of the matrix exceeds the last-level cache, and should not displace the vectors there.
+    /// Whether what is streamed of the matrix exceeds the last-level cache, and should not displace the
+    /// vectors there.
     pub evict_first: bool,
     /// Shared memory.
     pub regions: Regions,
@@ -231,7 +235,8 @@ impl Krylov {
     pub fn configuration(&self) -> Configuration {
         let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
         // The width is found again.
-        let division = if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
+        let division =
+            if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
         Configuration { space, blocks, threads, division, registers, spread }
     }
 
@@ -281,12 +286,22 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
     matrix.check_extents()?;
     let most = u32::MAX as usize / 2;
     if matrix.rows() > most {
-        return Err(Error::limit("rows of a system on a CUDA device", matrix.rows(), most, "choose --backend cpu"));
+        return Err(Error::limit(
+            "rows of a system on a CUDA device",
+            matrix.rows(),
+            most,
+            "choose --backend cpu",
+        ));
     }
     if let Preconditioning::BlockJacobi { size } = options.preconditioner {
         check_block_size(size)?;
         if size > 64 {
-            return Err(Error::limit("the rows of a block of block-Jacobi on a CUDA device", size, 64, "take 8"));
+            return Err(Error::limit(
+                "the rows of a block of block-Jacobi on a CUDA device",
+                size,
+                64,
+                "take 8",
+            ));
         }
     }
     if let Preconditioning::Chebyshev { degree } = options.preconditioner

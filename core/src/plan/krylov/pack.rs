@@ -17,18 +17,20 @@ pub enum Columns {
     U32(Vec<u32>),
 }
 
-/// The arrays of a matrix, block after block: the entries of its rows, then its pieces of the rows that are spread, row by row.
+/// The arrays of a matrix, block after block: the entries of its rows, then its pieces of the rows that are
+/// spread, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
     /// Values; 0 where a slice is padded.
     pub values: Array,
-    /// Columns; where a slice is padded, one of the row's own, or the block's base. Those of spread rows are counted from the block's
-    /// first row.
+    /// Columns; where a slice is padded, one of the row's own, or the block's base. Those of spread rows are
+    /// counted from the block's first row.
     pub columns: Columns,
-    /// Where the pieces of spread rows begin, counted from their block's first entry, and where the last one ends; then the same of
-    /// rows (slices).
+    /// Where the pieces of spread rows begin, counted from their block's first entry, and where the last one
+    /// ends; then the same of rows (slices).
     pub offsets: Vec<u32>,
-    /// Of a merge path: the rows that end before each thread's items, tile after tile, and all of them at the end.
+    /// Of a merge path: the rows that end before each thread's items, tile after tile, and all of them at the
+    /// end.
     pub searches: Vec<u32>,
     /// The first entry, offset of rows and search of each block.
     pub firsts: Vec<[usize; 3]>,
@@ -54,7 +56,8 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
         }
         for &row in &parts.spread {
             for entry in parts.piece(row, share) {
-                (values[begun + at], wide[begun + at]) = (old[entry], matrix.indices()[entry] - share.first as u32);
+                (values[begun + at], wide[begun + at]) =
+                    (old[entry], matrix.indices()[entry] - share.first as u32);
                 at += 1;
             }
             offsets.push(at as u32);
@@ -106,8 +109,8 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
     Ok(Packed { values: packed, columns, offsets, searches, firsts })
 }
 
-/// Merge-path searches: for every `items`-th diagonal, up to a whole number of tiles, how many rows end before it. `ends` are the
-/// rows' ends among the entries (Merrill and Garland, SC'16, algorithm 2).
+/// Merge-path searches: for every `items`-th diagonal, up to a whole number of tiles, how many rows end
+/// before it. `ends` are the rows' ends among the entries (Merrill and Garland, SC'16, algorithm 2).
 fn search(ends: &[u32], tile: usize, items: usize, searches: &mut Vec<u32>) {
     let entries = ends.last().map_or(0, |&end| end as usize);
     let all = ends.len() + entries;

@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied, basis,
-    entry_bytes, estimate, vectors,
+    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied,
+    basis, entry_bytes, estimate, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -40,8 +40,8 @@ impl Room {
     }
 }
 
-/// Gives out registers and shared memory: to vectors first, then to the matrix, as the policy says. With many products an
-/// iteration, the matrix goes first.
+/// Gives out registers and shared memory: to vectors first, then to the matrix, as the policy says. With many
+/// products an iteration, the matrix goes first.
 pub fn place(
     matrix: &Matrix,
     device: &DeviceSpec,
@@ -69,7 +69,12 @@ pub fn place(
     let fit = |at: Option<usize>| {
         at.ok_or_else(|| {
             let change = "take more blocks, or another product";
-            Error::limit("shared memory of a persistent solver's block", "more", device.shared_bytes_for(1), change)
+            Error::limit(
+                "shared memory of a persistent solver's block",
+                "more",
+                device.shared_bytes_for(1),
+                change,
+            )
         })
     };
     regions.scratch = fit(room.take(REDUCED * warps * real))?;
@@ -113,7 +118,8 @@ pub fn place(
     {
         (regions.offsets, offsets_kept) = (at, true);
     }
-    let matrix_first = options.cache == SolveCache::Auto && options.method.products() * (1 + applied.products()) > 2;
+    let matrix_first =
+        options.cache == SolveCache::Auto && options.method.products() * (1 + applied.products()) > 2;
     let stored = parts.as_ref().filter(|_| keeps_matrix);
     if let (true, Some(parts)) = (matrix_first, stored) {
         keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);

@@ -26,12 +26,16 @@ impl Lengths {
     }
 }
 
-/// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its shares, and on all
-/// multiprocessors also with the longest rows spread over them, where these are long enough.
+/// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its
+/// shares, and on all multiprocessors also with the longest rows spread over them, where these are long
+/// enough.
 pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration> {
     let multiprocessors = device.multiprocessors.max(1);
-    let clusters: &[usize] =
-        if device.compute_capability.is_some_and(|(major, _)| major >= 9) { &[2, 4, 8, CLUSTER] } else { &[] };
+    let clusters: &[usize] = if device.compute_capability.is_some_and(|(major, _)| major >= 9) {
+        &[2, 4, 8, CLUSTER]
+    } else {
+        &[]
+    };
     let spaces = std::iter::once((Space::Block, 1))
         .chain(clusters.iter().map(|&blocks| (Space::Cluster, blocks)))
         .chain(std::iter::once((Space::Grid, multiprocessors)));
@@ -42,13 +46,16 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
     let mut configurations = Vec::new();
     for (space, blocks) in spaces {
         // Every block has a row, and no replica is larger than shared memory.
-        if blocks > rows || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1)) {
+        if blocks > rows
+            || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1))
+        {
             continue;
         }
         let mut add = |lengths: Option<&Lengths>, spread| {
             configurations.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(
                 |(division, wanted)| {
-                    let threads = wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
+                    let threads =
+                        wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
                     Configuration { space, blocks, threads, division, registers: usize::MAX, spread }
                 },
             ));
@@ -64,7 +71,12 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
 }
 
 /// The products that suit the shares of so many blocks, and how many threads each has work for.
-fn shared_out(rows: usize, entries: usize, blocks: usize, lengths: Option<&Lengths>) -> Vec<(Division, usize)> {
+fn shared_out(
+    rows: usize,
+    entries: usize,
+    blocks: usize,
+    lengths: Option<&Lengths>,
+) -> Vec<(Division, usize)> {
     let share = rows.div_ceil(blocks);
     let Some(lengths) = lengths else { return vec![(Division::Stencil, share)] };
     // What is spread is work for all threads, whatever the product.

@@ -18,7 +18,8 @@ pub struct Cut<'a> {
 impl<'a> Cut<'a> {
     pub fn new(matrix: &'a Matrix, configuration: &Configuration, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
-        // Whole lines of memory, unless that would leave blocks without rows; blocks of block-Jacobi are never cut.
+        // Whole lines of memory, unless that would leave blocks without rows; blocks of block-Jacobi are
+        // never cut.
         let line = if rows >= 32 * SLICE * configuration.blocks { SLICE } else { 1 };
         let align = match applied {
             Preconditioning::BlockJacobi { size } => size * (line / gcd(size, line)),
@@ -33,7 +34,8 @@ impl<'a> Cut<'a> {
             _ => None,
         };
         let firsts = match &parts {
-            // Padded rows are all alike, whatever they hold; of a row that is spread, each block has its part to do.
+            // Padded rows are all alike, whatever they hold; of a row that is spread, each block has its part
+            // to do.
             Some(parts) if width.is_none() || !parts.spread.is_empty() => {
                 cut(rows, configuration.blocks, align, |row| {
                     let own = width.map_or_else(|| parts.start(row), |width| width * row);
@@ -89,12 +91,13 @@ pub fn slices<'a>(parts: &'a Parts<'_>, share: &Share) -> impl Iterator<Item = u
     })
 }
 
-/// The width of the widest slice, where padding all to it costs at most a tenth more entries than their own widths.
+/// The width of the widest slice, where padding all to it costs at most a tenth more entries than their own
+/// widths.
 fn common_width(parts: &Parts<'_>) -> Option<usize> {
     let rows = parts.rows();
     let all = Share { first: 0, rows, entries: 0, cached: 0, cached_entries: 0, base: 0, spread_entries: 0 };
-    let (widest, sum, count) =
-        slices(parts, &all).fold((0, 0, 0), |(widest, sum, count), width| (width.max(widest), sum + width, count + 1));
+    let (widest, sum, count) = slices(parts, &all)
+        .fold((0, 0, 0), |(widest, sum, count), width| (width.max(widest), sum + width, count + 1));
     (widest > 0 && widest <= SLICE && widest * count * 10 <= sum * 11).then_some(widest)
 }
 
@@ -115,8 +118,8 @@ fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
     (low, high)
 }
 
-/// The first row of each of `blocks` shares and the end of the last: multiples of `align`, as even as they allow in `work`,
-/// which counts what lies before a row.
+/// The first row of each of `blocks` shares and the end of the last: multiples of `align`, as even as they
+/// allow in `work`, which counts what lies before a row.
 fn cut(rows: usize, blocks: usize, align: usize, work: impl Fn(usize) -> usize) -> Vec<usize> {
     let total = work(rows) as u128;
     let mut firsts = vec![0];

@@ -1,8 +1,10 @@
-//! Rows so long that one block would keep all others waiting for it: taken out of the product, and spread over all blocks.
+//! Rows so long that one block would keep all others waiting for it: taken out of the product, and spread
+//! over all blocks.
 //!
-//! Each block holds their entries in the columns of its own rows. It can then make its piece of their sums as soon as it has
-//! published its own part of the exchanged vector, before the barrier that the exchange has in any case: the pieces travel with
-//! the vector, and a spread row costs neither a barrier nor a gathered value.
+//! Each block holds their entries in the columns of its own rows. It can then make its piece of their sums as
+//! soon as it has published its own part of the exchanged vector, before the barrier that the exchange has in
+//! any case: the pieces travel with the vector, and a spread row costs neither a barrier nor a gathered
+//! value.
 
 use std::ops::Range;
 
@@ -11,16 +13,17 @@ use crate::error::{Error, Result};
 use crate::real::DType;
 use crate::sparse::Csr;
 
-/// A row with more entries than the mean block's over this is worth being spread: kept whole, it may leave its block with as
-/// much more to do.
+/// A row with more entries than the mean block's over this is worth being spread: kept whole, it may leave
+/// its block with as much more to do.
 const OF_A_SHARE: usize = 4;
 
-/// The length beyond which rows of a matrix are worth being spread over so many blocks, if any is that long. Where there are
-/// more than can be spread, that of the longest of those that stay.
+/// The length beyond which rows of a matrix are worth being spread over so many blocks, if any is that long.
+/// Where there are more than can be spread, that of the longest of those that stay.
 pub fn threshold(matrix: &Csr, blocks: usize) -> Option<usize> {
     let mean = matrix.nnz() as f64 / matrix.rows().max(1) as f64;
     let least = (matrix.nnz() / (OF_A_SHARE * blocks)).max((LONG * mean.max(1.0)) as usize);
-    let mut long: Vec<usize> = (0..matrix.rows()).map(|row| matrix.range(row).len()).filter(|&n| n > least).collect();
+    let mut long: Vec<usize> =
+        (0..matrix.rows()).map(|row| matrix.range(row).len()).filter(|&n| n > least).collect();
     long.sort_unstable_by(|a, b| b.cmp(a));
     let threshold = long.get(SPREAD_ROWS).copied().unwrap_or(least);
     long.first().is_some_and(|&longest| longest > threshold).then_some(threshold)
@@ -37,7 +40,8 @@ pub fn note(krylov: &Krylov) -> String {
     )
 }
 
-/// A matrix taken apart: rows of no more than a number of entries, and those that are spread, which are empty among the former.
+/// A matrix taken apart: rows of no more than a number of entries, and those that are spread, which are empty
+/// among the former.
 pub struct Parts<'a> {
     matrix: &'a Csr,
     /// The rows that are spread, ascending.
@@ -53,7 +57,12 @@ impl<'a> Parts<'a> {
         let spread: Vec<usize> = (0..matrix.rows()).filter(is_long).collect();
         if spread.len() > SPREAD_ROWS {
             let change = "spread longer rows alone";
-            return Err(Error::limit("rows spread over all blocks of a solver", spread.len(), SPREAD_ROWS, change));
+            return Err(Error::limit(
+                "rows spread over all blocks of a solver",
+                spread.len(),
+                SPREAD_ROWS,
+                change,
+            ));
         }
         let mut before = vec![0];
         for &row in &spread {
@@ -92,7 +101,8 @@ impl<'a> Parts<'a> {
         self.spread.iter().map(|&row| self.in_columns(row, 0..column).len()).sum()
     }
 
-    /// Where the piece of a spread row that a share holds stands in the matrix: its entries in the columns of the share's rows.
+    /// Where the piece of a spread row that a share holds stands in the matrix: its entries in the columns of
+    /// the share's rows.
     pub fn piece(&self, row: usize, share: &Share) -> Range<usize> {
         self.in_columns(row, share.first..share.first + share.rows)
     }

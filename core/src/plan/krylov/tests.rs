@@ -29,7 +29,9 @@ fn skewed(rows: usize, dense: usize) -> Csr {
     for row in 0..rows {
         entries.push(row, row, 2.0).unwrap();
         if row % (rows / dense) == 0 {
-            (0..rows).filter(|&column| column != row).for_each(|column| entries.push(row, column, 0.001).unwrap());
+            (0..rows)
+                .filter(|&column| column != row)
+                .for_each(|column| entries.push(row, column, 0.001).unwrap());
         }
     }
     entries.into_csr().unwrap()
@@ -79,8 +81,10 @@ fn large_systems_go_to_all_multiprocessors_and_fill_shared_memory() {
         let krylov = plan.krylov().unwrap();
         assert_eq!((krylov.space, krylov.blocks, krylov.column_bytes), (Space::Grid, 132, 2));
         assert_eq!(plan.product, Product::Sliced);
-        let (cached, all) =
-            krylov.shares.iter().fold((0, 0), |sum, share| (sum.0 + share.cached_entries, sum.1 + share.entries));
+        let (cached, all) = krylov
+            .shares
+            .iter()
+            .fold((0, 0), |sum, share| (sum.0 + share.cached_entries, sum.1 + share.entries));
         let share = cached as f64 / all as f64;
         assert!(kept.contains(&share), "{share}");
         // Less than a slice is left over.
@@ -111,13 +115,20 @@ fn shares_and_places_fit_on_every_preset() {
     ];
     for (number, matrix) in matrices().into_iter().enumerate() {
         for (turn, name) in ["v100", "a100", "h100", "h200"].into_iter().enumerate() {
-            for cache in
-                [SolveCache::Auto, SolveCache::None, SolveCache::Vectors, SolveCache::Matrix, SolveCache::Mixed]
-            {
+            for cache in [
+                SolveCache::Auto,
+                SolveCache::None,
+                SolveCache::Vectors,
+                SolveCache::Matrix,
+                SolveCache::Mixed,
+            ] {
                 let preconditioner = Preconditioning::ALL[(number + turn) % 4];
-                let options = SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
+                let options =
+                    SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
                 for configuration in configurations(&matrix, &device(name)) {
-                    let Ok(plan) = plan_krylov_configuration(&matrix, &device(name), &options, &configuration) else {
+                    let Ok(plan) =
+                        plan_krylov_configuration(&matrix, &device(name), &options, &configuration)
+                    else {
                         continue;
                     };
                     let words = format!("matrix {number} on {name}: {plan}");
@@ -126,9 +137,14 @@ fn shares_and_places_fit_on_every_preset() {
                     for share in &krylov.shares {
                         assert_eq!(share.first, next, "{words}");
                         next += share.rows;
-                        assert!(share.cached <= share.rows && share.cached_entries <= share.entries, "{words}");
+                        assert!(
+                            share.cached <= share.rows && share.cached_entries <= share.entries,
+                            "{words}"
+                        );
                         assert!(share.rows <= krylov.rows_per_thread * krylov.threads, "{words}");
-                        if let (Preconditioning::BlockJacobi { size }, true) = (preconditioner, next < matrix.rows()) {
+                        if let (Preconditioning::BlockJacobi { size }, true) =
+                            (preconditioner, next < matrix.rows())
+                        {
                             assert_eq!(next % size, 0, "{words}");
                         }
                     }
@@ -140,7 +156,9 @@ fn shares_and_places_fit_on_every_preset() {
                     }
                     if cache == SolveCache::None || cache == SolveCache::Vectors {
                         assert!(krylov.shares.iter().all(|share| share.cached_entries == 0), "{words}");
-                        assert!(!plan.residents.iter().any(|r| r.what == "matrix" && r.place == Place::Shared));
+                        assert!(
+                            !plan.residents.iter().any(|r| r.what == "matrix" && r.place == Place::Shared)
+                        );
                     }
                 }
             }
@@ -162,10 +180,11 @@ fn packed_matrices_multiply_as_the_stored_ones() {
             let configuration =
                 Configuration { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0, spread };
             let plan =
-                plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration).unwrap();
+                plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
+                    .unwrap();
             let krylov = plan.krylov().unwrap();
-            let long =
-                spread.map_or(0, |most| (0..stored.rows()).filter(|&row| stored.range(row).len() > most).count());
+            let long = spread
+                .map_or(0, |most| (0..stored.rows()).filter(|&row| stored.range(row).len() > most).count());
             assert_eq!(krylov.spread_rows.len(), long);
             let packed = pack(stored, krylov).unwrap();
             let product = multiply(&packed, krylov, &x);
@@ -184,17 +203,21 @@ fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
     let mut product = Vec::new();
     let mut sums = vec![0.0; krylov.spread_rows.len()];
     for (share, [entries, offsets, searches]) in krylov.shares.iter().zip(&packed.firsts) {
-        let term = |entry: usize| packed.values.get(entries + entry).unwrap() * x[share.base + column(entries + entry)];
+        let term = |entry: usize| {
+            packed.values.get(entries + entry).unwrap() * x[share.base + column(entries + entry)]
+        };
         let offset = |number: usize| packed.offsets[offsets + number] as usize;
         for (number, sum) in sums.iter_mut().enumerate() {
-            let offset = |number: usize| packed.offsets[offsets - krylov.spread_rows.len() - 1 + number] as usize;
+            let offset =
+                |number: usize| packed.offsets[offsets - krylov.spread_rows.len() - 1 + number] as usize;
             let piece = entries + offset(number)..entries + offset(number + 1);
             *sum += piece.map(|e| packed.values.get(e).unwrap() * x[share.first + column(e)]).sum::<f64>();
         }
         match krylov.division {
             Division::Sliced { width } => {
                 for row in 0..share.rows {
-                    let begin = width.map_or_else(|| offset(row / SLICE), |width| row / SLICE * SLICE * width);
+                    let begin =
+                        width.map_or_else(|| offset(row / SLICE), |width| row / SLICE * SLICE * width);
                     let end = width.map_or_else(|| offset(row / SLICE + 1), |width| begin + SLICE * width);
                     product.push((begin + row % SLICE..end).step_by(SLICE).map(term).sum());
                 }
@@ -222,7 +245,8 @@ fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
                 }
             }
             Division::Split { .. } | Division::Stencil => {
-                product.extend((0..share.rows).map(|row| (offset(row)..offset(row + 1)).map(term).sum::<f64>()));
+                product
+                    .extend((0..share.rows).map(|row| (offset(row)..offset(row + 1)).map(term).sum::<f64>()));
             }
         }
     }
@@ -240,18 +264,28 @@ fn long_rows_are_spread_over_all_blocks() {
     for name in ["v100", "a100", "h100", "h200"] {
         for method in [Method::Cg, Method::PipelinedCg(PipelinedCg::default()), Method::BiCgStab] {
             let options = SolveOptions::with_method(method);
-            assert_eq!(planned(&smaller, name, &options).krylov().unwrap().spread_rows, [0], "{name}, {method}");
+            assert_eq!(
+                planned(&smaller, name, &options).krylov().unwrap().spread_rows,
+                [0],
+                "{name}, {method}"
+            );
             let plan = planned(&matrix, name, &options);
             let krylov = plan.krylov().unwrap();
-            assert_eq!((krylov.space, &krylov.spread_rows[..], plan.product), (Space::Grid, &[0][..], Product::Sliced));
+            assert_eq!(
+                (krylov.space, &krylov.spread_rows[..], plan.product),
+                (Space::Grid, &[0][..], Product::Sliced)
+            );
             // Every block has as much to do, and no barrier more than without.
             assert!(krylov.imbalance() < 1.05, "{}", krylov.imbalance());
             assert_eq!(krylov.barriers, vectors::barriers(method, Preconditioning::None));
             assert!(plan.notes.iter().any(|note| note.contains("no barrier more")), "{plan}");
             assert!(krylov.describe().contains("1 long row spread"), "{}", krylov.describe());
             // Kept whole, the row is a block's alone: a configuration that loses, and says why.
-            let configuration =
-                Configuration { division: Division::Merged { items: 7 }, spread: None, ..krylov.configuration() };
+            let configuration = Configuration {
+                division: Division::Merged { items: 7 },
+                spread: None,
+                ..krylov.configuration()
+            };
             let whole = plan_krylov_configuration(&matrix, &device(name), &options, &configuration).unwrap();
             assert!(whole.krylov().unwrap().imbalance() > 10.0 && whole.notes.len() == 1, "{whole}");
             assert!(whole.krylov().unwrap().seconds > 1.5 * krylov.seconds, "{name}");
@@ -292,7 +326,8 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
         registers: 0,
         spread: threshold,
     };
-    let plan = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration).unwrap();
+    let plan = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
+        .unwrap();
     assert_eq!(plan.krylov().unwrap().spread_rows.len(), SPREAD_ROWS);
     let configuration = Configuration { spread: Some(1000), ..configuration };
     let error = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
@@ -308,7 +343,8 @@ fn what_it_cannot_do_is_refused_by_name() {
     let options = SolveOptions { preconditioner, ..SolveOptions::default() };
     let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
     assert!(error.contains("65") && error.contains("64"), "{error}");
-    let options = SolveOptions { preconditioner: Preconditioning::BlockJacobi { size: 0 }, ..SolveOptions::default() };
+    let options =
+        SolveOptions { preconditioner: Preconditioning::BlockJacobi { size: 0 }, ..SolveOptions::default() };
     let error = plan_krylov(&matrix, &device("h200"), &options).unwrap_err().to_string();
     assert!(error.contains("at least 1"), "{error}");
     let long: Matrix = skewed(4000, 1).into();
@@ -327,17 +363,19 @@ fn cycles_of_gmres_have_their_basis_in_device_memory() {
         let plan = of(restart);
         let krylov = plan.krylov().unwrap();
         assert_eq!((krylov.restart, krylov.basis(), krylov.barriers), (restart, restart + 1, 3));
-        // The iterate changes once a cycle: it is worth no place on the chip, the newest vector of the basis is.
+        // The iterate changes once a cycle: it is worth no place on the chip, the newest vector of the basis
+        // is.
         let home = |vector| krylov.vectors.iter().find(|(own, _)| *own == vector).map(|(_, home)| *home);
         assert_eq!(home(Vector::X), Some(Home::Device));
         assert_ne!(home(Vector::W), Some(Home::Device));
         let in_memory = plan.residents.iter().filter(|resident| resident.place == Place::Memory);
-        let in_memory: usize = in_memory.filter(|resident| resident.what == "vectors").map(|part| part.bytes).sum();
+        let in_memory: usize =
+            in_memory.filter(|resident| resident.what == "vectors").map(|part| part.bytes).sum();
         assert_eq!(in_memory, (restart + 2) * matrix.rows() * 8);
         assert!(plan.to_string().contains(&format!("cycles of {restart}")), "{plan}");
     }
-    // Each of the vectors so far is read four times an iteration: half of them, on average over a cycle, and one is written. The
-    // longer cycle's rotations leave a little less room for the matrix.
+    // Each of the vectors so far is read four times an iteration: half of them, on average over a cycle, and
+    // one is written. The longer cycle's rotations leave a little less room for the matrix.
     let vector = (matrix.rows() * 8) as f64;
     let more = of(200).traffic.moved - of(100).traffic.moved;
     assert!((more / vector - 4.0 * 50.0).abs() < 1.0, "{}", more / vector);
@@ -351,7 +389,9 @@ fn cycles_of_gmres_have_their_basis_in_device_memory() {
 #[test]
 fn a_cycle_too_long_is_refused_with_the_limit() {
     let refused = |matrix: &Matrix, name: &str, restart| {
-        plan_krylov(matrix, &device(name), &SolveOptions::with_method(gmres(restart))).unwrap_err().to_string()
+        plan_krylov(matrix, &device(name), &SolveOptions::with_method(gmres(restart)))
+            .unwrap_err()
+            .to_string()
     };
     let primes: Matrix = trefethen(2000, DType::F64).unwrap().into();
     let error = refused(&primes, "h200", 1025);
@@ -361,7 +401,8 @@ fn a_cycle_too_long_is_refused_with_the_limit() {
     let large: Matrix = stencil(&[1600, 1600]);
     let error = refused(&large, "v100", 1000);
     assert!(error.contains("GMRES's basis") && error.contains("restart earlier"), "{error}");
-    // The longest there are, on the device with the least shared memory; and no cycle is longer than the system.
+    // The longest there are, on the device with the least shared memory; and no cycle is longer than the
+    // system.
     for (name, restart) in [("v100", 1024), ("a100", 200)] {
         let plan = planned(&primes, name, &SolveOptions::with_method(gmres(restart)));
         assert_eq!(plan.krylov().unwrap().restart, restart);

@@ -74,7 +74,9 @@ pub fn is_pointwise(applied: Preconditioning) -> bool {
 
 /// The vectors of a method, the one whose place saves the most traffic first.
 pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
-    use Vector::{Direction, Image, Inverse, M, N, P, PHat, Q, R, Residue, S, SHat, Shadow, T, U, V, W, X, Z};
+    use Vector::{
+        Direction, Image, Inverse, M, N, P, PHat, Q, R, Residue, S, SHat, Shadow, T, U, V, W, X, Z,
+    };
     let (mut all, unless_pointwise): (Vec<Vector>, &[Vector]) = match method {
         Method::Cg => (vec![P, Q, R, X], &[Z]),
         Method::SingleReductionCg => (vec![R, W, P, S, X], &[U]),
@@ -97,8 +99,8 @@ pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
     all
 }
 
-/// Vectors that others than the owner of a row read or write, which registers cannot hold: results of products whose sums are
-/// several threads' work, and what blocks of block-Jacobi are applied to.
+/// Vectors that others than the owner of a row read or write, which registers cannot hold: results of
+/// products whose sums are several threads' work, and what blocks of block-Jacobi are applied to.
 pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditioning) -> bool {
     use Vector::{Image, N, P, Q, R, S, T, V, W, Z};
     let product = matches!(division, Division::Split { .. } | Division::Merged { .. })
@@ -107,7 +109,8 @@ pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditio
     product || block
 }
 
-/// Whether a vector is touched so seldom that it is worth no place on the chip: GMRES changes `x` once a cycle.
+/// Whether a vector is touched so seldom that it is worth no place on the chip: GMRES changes `x` once a
+/// cycle.
 pub fn is_seldom(method: Method, vector: Vector) -> bool {
     matches!(method, Method::Gmres(_)) && vector == Vector::X
 }

@@ -1,7 +1,9 @@
 //! The configurations that fit, and the windows that follow from them.
 
 use super::estimate::{self, Cost};
-use super::{Configuration, Demand, Exchange, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_STEPS, MOST_WORDS, Overlapped};
+use super::{
+    Configuration, Demand, Exchange, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_STEPS, MOST_WORDS, Overlapped,
+};
 use crate::device::DeviceSpec;
 use crate::grid::Boundary;
 use crate::plan::Depth;
@@ -43,7 +45,10 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
 /// Threads of a window and cells of a thread for a number of axes.
 fn divisions(dimensions: usize) -> Vec<([usize; 3], [usize; 3])> {
     let (threads, cells): (Vec<[usize; 3]>, Vec<[usize; 3]>) = match dimensions {
-        1 => ([32, 64, 128, 256, 512, 1024].map(|x| [1, 1, x]).to_vec(), [1, 2, 4, 8, 16].map(|x| [1, 1, x]).to_vec()),
+        1 => (
+            [32, 64, 128, 256, 512, 1024].map(|x| [1, 1, x]).to_vec(),
+            [1, 2, 4, 8, 16].map(|x| [1, 1, x]).to_vec(),
+        ),
         2 => (
             product([1, 2, 4, 8, 16, 32], [8, 16, 32, 64]).map(|[y, x]| [1, y, x]).collect(),
             product([1, 2, 4, 6, 8, 12, 16], [1, 2, 4]).map(|[y, x]| [1, y, x]).collect(),
@@ -53,11 +58,13 @@ fn divisions(dimensions: usize) -> Vec<([usize; 3], [usize; 3])> {
             product([1, 2, 4, 8], [1, 2, 4]).flat_map(|[z, y]| [1, 2].map(|x| [z, y, x])).collect(),
         ),
     };
-    let sized = threads.into_iter().filter(|threads| (32..=1024).contains(&threads.iter().product::<usize>()));
+    let sized =
+        threads.into_iter().filter(|threads| (32..=1024).contains(&threads.iter().product::<usize>()));
     sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
 }
 
-/// The window of a configuration, whatever its depth; `None` where the device or a compiler has no room for it.
+/// The window of a configuration, whatever its depth; `None` where the device or a compiler has no room for
+/// it.
 pub(super) fn layout(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -102,11 +109,16 @@ impl Layout {
 
 /// Ghost cells below and above an axis that is held whole: those that a computed cell may tap.
 fn ghosts(demand: &Demand<'_>, axis: usize) -> [usize; 2] {
-    demand.problem.boundaries.0[axis].map(|side| if side == Boundary::Fixed { 0 } else { demand.radius[axis] })
+    demand.problem.boundaries.0[axis]
+        .map(|side| if side == Boundary::Fixed { 0 } else { demand.radius[axis] })
 }
 
 /// The windows of a configuration; `None` where its depth leaves them no tile.
-pub(super) fn blocks(demand: &Demand<'_>, layout: &Layout, configuration: &Configuration) -> Option<Overlapped> {
+pub(super) fn blocks(
+    demand: &Demand<'_>,
+    layout: &Layout,
+    configuration: &Configuration,
+) -> Option<Overlapped> {
     let extents = demand.problem.shape.padded();
     let (mut halo, mut tile) = ([[0; 2]; 3], extents);
     for axis in 0..3 {
@@ -115,7 +127,8 @@ pub(super) fn blocks(demand: &Demand<'_>, layout: &Layout, configuration: &Confi
             continue;
         }
         halo[axis] = demand.reach[axis].map(|reach| reach.saturating_mul(configuration.depth));
-        tile[axis] = layout.window[axis].checked_sub(halo[axis][0].checked_add(halo[axis][1])?)?.min(extents[axis]);
+        tile[axis] =
+            layout.window[axis].checked_sub(halo[axis][0].checked_add(halo[axis][1])?)?.min(extents[axis]);
     }
     if tile.contains(&0) {
         return None;

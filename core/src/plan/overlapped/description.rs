@@ -32,10 +32,17 @@ impl Describe for Overlapped {
                     self.shared_bytes,
                 ),
             ),
-            ("depth", format!("{} steps per launch; {barriers} per stage whose cells are exchanged", c.depth)),
+            (
+                "depth",
+                format!("{} steps per launch; {barriers} per stage whose cells are exchanged", c.depth),
+            ),
             (
                 "overlap",
-                format!("halos of {} cells; {:.0} % of the computed cells are kept", times(&halo), 100.0 * self.valid),
+                format!(
+                    "halos of {} cells; {:.0} % of the computed cells are kept",
+                    times(&halo),
+                    100.0 * self.valid
+                ),
             ),
         ]
     }

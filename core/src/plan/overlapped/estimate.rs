@@ -1,4 +1,5 @@
-//! How long a step of windows is likely to take: an estimate to choose by, on a device that tells next to nothing of itself.
+//! How long a step of windows is likely to take: an estimate to choose by, on a device that tells next to
+//! nothing of itself.
 
 use super::{Demand, Exchange, Overlapped};
 use crate::device::DeviceSpec;
@@ -8,17 +9,19 @@ use crate::plan::portable::rates;
 const LATENCY_CLOCKS: f64 = 150.0;
 /// Instructions of a stage and thread beside cells and slots.
 const STAGE_INSTRUCTIONS: f64 = 12.0;
-/// Instructions of a cell and step beside the formula: what is moved, and the share of windows that mask cells.
+/// Instructions of a cell and step beside the formula: what is moved, and the share of windows that mask
+/// cells.
 const CELL_INSTRUCTIONS: f64 = 1.5;
 /// Registers of a thread beside its cells.
 const OTHER_REGISTERS: f64 = 32.0;
 
-/// Instructions of a step that are at hand, and how much longer those take that are not. By boxes of 25 points.
+/// Instructions of a step that are at hand, and how much longer those take that are not. By boxes of 25
+/// points.
 const AT_HAND: f64 = 1200.0;
 const FETCHED: f64 = 1.6;
 
-/// What kernels take of what is counted here, of two axes and of three, where every cell of a block is near an edge: by kernels
-/// over Vulkan on an H200.
+/// What kernels take of what is counted here, of two axes and of three, where every cell of a block is near
+/// an edge: by kernels over Vulkan on an H200.
 const COUNTED: [f64; 2] = [1.2, 2.0];
 
 /// What a thread does in a step.
@@ -37,7 +40,8 @@ impl Cost {
         let (words, slower) = rates::words(demand.problem.dtype);
         let stages = demand.program.stages().len() as f64;
         let accesses = words * exchange.accesses(&demand.program) as f64;
-        let waiting = demand.program.stages().iter().filter(|stage| !crate::plan::staged_fields(stage).is_empty());
+        let waiting =
+            demand.program.stages().iter().filter(|stage| !crate::plan::staged_fields(stage).is_empty());
         let single = exchange.fields.iter().flatten().all(|given| given.copies == 1);
         let fields = demand.program.fields().len() as f64;
         let instructions = volume * (slower * demand.operations as f64 + CELL_INSTRUCTIONS)
@@ -54,7 +58,12 @@ impl Cost {
 }
 
 /// Seconds a step.
-pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, blocks: &Overlapped, cost: &Cost) -> f64 {
+pub(super) fn step_seconds(
+    demand: &Demand<'_>,
+    device: &DeviceSpec,
+    blocks: &Overlapped,
+    cost: &Cost,
+) -> f64 {
     let threads = blocks.threads_per_block() as f64;
     let work = (threads / 128.0).max(0.25) * cost.instructions;
     let work = work.max(threads / 32.0 * cost.accesses);

@@ -1,7 +1,9 @@
-//! What the threads of a window tell each other: which cells of its block a thread puts into workgroup memory, and where.
+//! What the threads of a window tell each other: which cells of its block a thread puts into workgroup
+//! memory, and where.
 //!
-//! A cell's place is its rank among the cells that a block gives, times the threads of the window, plus the thread's
-//! number: neighbouring threads touch neighbouring words, and a neighbour's cell is found at a constant distance.
+//! A cell's place is its rank among the cells that a block gives, times the threads of the window, plus the
+//! thread's number: neighbouring threads touch neighbouring words, and a neighbour's cell is found at a
+//! constant distance.
 
 use std::collections::HashSet;
 
@@ -21,7 +23,8 @@ pub struct Exchange {
     pub fields: Vec<Option<Given>>,
     /// Slots of a thread, all fields and copies together.
     pub slots: usize,
-    /// Words before the first thread's and behind the last thread's slots: a tap beyond the window lands in them.
+    /// Words before the first thread's and behind the last thread's slots: a tap beyond the window lands in
+    /// them.
     pub pad: usize,
 }
 
@@ -32,7 +35,8 @@ pub struct Given {
     pub ranks: Vec<Option<usize>>,
     /// Cells that are given.
     pub count: usize,
-    /// 2 where a stage reads and writes the field, so that new values do not overwrite what others still read.
+    /// 2 where a stage reads and writes the field, so that new values do not overwrite what others still
+    /// read.
     pub copies: usize,
     /// The field's first slot.
     pub first: usize,
@@ -48,20 +52,33 @@ pub enum Source {
 }
 
 impl Exchange {
-    /// What a simplified program's stages need of each other's blocks; `all` where ghost cells are refreshed from slots,
-    /// `double` where a stage may be given a second copy to write to.
-    pub fn of(program: &Program, threads: [usize; 3], cells: [usize; 3], all: bool, double: bool) -> Exchange {
+    /// What a simplified program's stages need of each other's blocks; `all` where ghost cells are refreshed
+    /// from slots, `double` where a stage may be given a second copy to write to.
+    pub fn of(
+        program: &Program,
+        threads: [usize; 3],
+        cells: [usize; 3],
+        all: bool,
+        double: bool,
+    ) -> Exchange {
         let taps = program.stages().iter().flat_map(|stage| stage.dag.taps());
         let copies = |field: usize| {
-            let rewritten =
-                program.stages().iter().any(|s| s.writes.contains(&field) && staged_fields(s).contains(&field));
+            let rewritten = program
+                .stages()
+                .iter()
+                .any(|s| s.writes.contains(&field) && staged_fields(s).contains(&field));
             if rewritten && double { 2 } else { 1 }
         };
         Exchange::by_taps(taps, program.fields().len(), threads, cells, all, copies)
     }
 
     /// What taps at one and the same time need of each other's blocks.
-    pub fn at_once(taps: impl Iterator<Item = Tap>, fields: usize, threads: [usize; 3], cells: [usize; 3]) -> Exchange {
+    pub fn at_once(
+        taps: impl Iterator<Item = Tap>,
+        fields: usize,
+        threads: [usize; 3],
+        cells: [usize; 3],
+    ) -> Exchange {
         Exchange::by_taps(taps, fields, threads, cells, false, |_| 1)
     }
 
@@ -111,8 +128,8 @@ impl Exchange {
         }
     }
 
-    /// The cell at an offset from a cell of the block: its number in the block that holds it, and the number of that
-    /// block's thread less this one's.
+    /// The cell at an offset from a cell of the block: its number in the block that holds it, and the number
+    /// of that block's thread less this one's.
     fn reach(&self, cell: usize, offset: [i32; 3]) -> (usize, isize) {
         let [_, rows, columns] = self.cells;
         let own = [cell / (rows * columns), cell / columns % rows, cell % columns];
@@ -133,7 +150,8 @@ impl Exchange {
     /// Slots that a thread reads and writes in a step.
     pub fn accesses(&self, program: &Program) -> usize {
         let stage = |stage: &crate::program::Stage| {
-            let written = stage.writes.iter().filter_map(|&field| self.fields[field].as_ref()).map(|given| given.count);
+            let written =
+                stage.writes.iter().filter_map(|&field| self.fields[field].as_ref()).map(|given| given.count);
             self.reads(stage.dag.taps()) + written.sum::<usize>()
         };
         program.stages().iter().map(stage).sum()
@@ -151,8 +169,8 @@ impl Exchange {
     }
 }
 
-/// Whether ghost cells along an axis are refreshed every step from the cells that they show: behind a mirror, and at a
-/// periodic side where a window holds the axis whole.
+/// Whether ghost cells along an axis are refreshed every step from the cells that they show: behind a mirror,
+/// and at a periodic side where a window holds the axis whole.
 pub fn refreshes(problem: &Problem, axis: usize, whole: bool, radius: usize) -> bool {
     let sides = problem.boundaries.0[axis];
     radius > 0 && (sides.contains(&Boundary::Mirror) || (whole && sides[0] == Boundary::Periodic))

@@ -1,9 +1,11 @@
-//! Overlapped tiling: each launch advances several steps, and tiles recompute the halo that they share (Meng and Skadron, ICS'09).
+//! Overlapped tiling: each launch advances several steps, and tiles recompute the halo that they share (Meng
+//! and Skadron, ICS'09).
 //!
-//! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block of cells in registers for as
-//! many steps as the depth, and gives the block's edges to its neighbours through workgroup memory ([`Exchange`]). Cells near the
-//! window's sides go wrong by the reach of a step per step; when the halo is used up, the tile is written. An axis that a window holds
-//! *whole* needs no halo: a domain that fits into one window stays there for hundreds of steps.
+//! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block
+//! of cells in registers for as many steps as the depth, and gives the block's edges to its neighbours
+//! through workgroup memory ([`Exchange`]). Cells near the window's sides go wrong by the reach of a step per
+//! step; when the halo is used up, the tile is written. An axis that a window holds *whole* needs no halo: a
+//! domain that fits into one window stays there for hundreds of steps.
 
 mod candidates;
 mod description;
@@ -23,8 +25,8 @@ use crate::program::{Problem, Program};
 
 pub use self::exchange::{Exchange, Given, Source, refreshes};
 
-/// Steps of a dispatch where windows need no halo: enough that starting it costs nothing beside them, and few enough that
-/// it ends long before a system would think that the device hangs.
+/// Steps of a dispatch where windows need no halo: enough that starting it costs nothing beside them, and few
+/// enough that it ends long before a system would think that the device hangs.
 const MOST_STEPS: usize = 512;
 
 /// The most words of registers for the cells of a thread.
@@ -58,7 +60,8 @@ pub struct Overlapped {
     pub blocks: [usize; 3],
     /// Bytes of workgroup memory of a window.
     pub shared_bytes: usize,
-    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq. 9).
+    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq.
+    /// 9).
     pub valid: f64,
 }
 
@@ -112,7 +115,11 @@ pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Option
 }
 
 /// The plan of a configuration, where it fits.
-pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration: &Configuration) -> Option<Plan> {
+pub fn plan_configuration(
+    problem: &Problem,
+    device: &DeviceSpec,
+    configuration: &Configuration,
+) -> Option<Plan> {
     super::stepwise::check_buffer(problem, device).ok()?;
     let demand = Demand::of(problem);
     let (layout, cost) = candidates::layout(&demand, device, configuration)?;

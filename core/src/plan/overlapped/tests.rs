@@ -29,7 +29,12 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
     for device in adapters() {
         for problem in problems() {
             let plans = overlapped_plans(&problem, &device, &Options::default()).unwrap();
-            assert!(!plans.is_empty(), "{} on {} bytes", problem.program.name(), device.shared_bytes_per_block);
+            assert!(
+                !plans.is_empty(),
+                "{} on {} bytes",
+                problem.program.name(),
+                device.shared_bytes_per_block
+            );
             let (extents, demand) = (problem.shape.padded(), Demand::of(&problem));
             for plan in &plans {
                 let blocks = plan.overlapped().unwrap();
@@ -42,7 +47,8 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
                     assert!(tile * count >= extents[axis] && tile * (count - 1) < extents[axis], "{what}");
                     let [low, high] = blocks.halo[axis];
                     assert!(low + tile + high <= blocks.window()[axis], "{what}");
-                    // Each step spoils the reach of a step on either side, unless the window holds the axis whole.
+                    // Each step spoils the reach of a step on either side, unless the window holds the axis
+                    // whole.
                     let spoiled = demand.reach[axis].map(|reach| reach * blocks.configuration.depth);
                     assert!(blocks.whole[axis] || (low >= spoiled[0] && high >= spoiled[1]), "{what}");
                     assert!(!blocks.whole[axis] || count == 1, "{what}");
@@ -54,7 +60,8 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
     }
 }
 
-/// Every tap of every cell of a window is found where the cell's owner put it, whatever the block's configuration.
+/// Every tap of every cell of a window is found where the cell's owner put it, whatever the block's
+/// configuration.
 #[test]
 fn what_threads_give_is_what_others_find() {
     let threads = [2, 3, 4];
@@ -95,7 +102,10 @@ fn check_tap(
     let found = exchange.source(cell, tap);
     if let Source::Other(rank, distance) = found {
         let word = (rank * count + thread) as isize + distance + exchange.pad as isize;
-        assert!(word >= 0 && (word as usize) < exchange.words(), "a tap beyond the window stays in the array");
+        assert!(
+            word >= 0 && (word as usize) < exchange.words(),
+            "a tap beyond the window stays in the array"
+        );
     }
     let there: [isize; 3] = std::array::from_fn(|axis| at[axis] as isize + tap.offset[axis] as isize);
     if (0..3).any(|axis| there[axis] < 0 || there[axis] >= window[axis] as isize) {
@@ -121,8 +131,9 @@ fn small_domains_are_held_whole_for_hundreds_of_steps() {
                 let plan = plan_portable(&problem, device, &Options::default()).unwrap();
                 let blocks = plan.overlapped().unwrap();
                 assert_eq!((blocks.blocks, plan.depth), ([1; 3], 512), "{name} {boundary}");
-                let ghosts =
-                    |axis: usize| if boundary == "fixed" { [0; 2] } else { [problem.program.radius()[axis]; 2] };
+                let ghosts = |axis: usize| {
+                    if boundary == "fixed" { [0; 2] } else { [problem.program.radius()[axis]; 2] }
+                };
                 assert_eq!(blocks.halo, [ghosts(0), ghosts(1), ghosts(2)]);
             }
         }
@@ -165,7 +176,8 @@ fn numbers_that_no_form_has_give_no_plan() {
     let device = &adapters()[3];
     let problem = problem("2d5pt", &[99, 99], DType::F32, "fixed");
     let good = Configuration { depth: 4, threads: [1, 8, 32], cells: [1, 4, 2], double: true };
-    let plan = |configuration| Recipe::Overlapped { configuration }.plan(&problem, device, &Options::default());
+    let plan =
+        |configuration| Recipe::Overlapped { configuration }.plan(&problem, device, &Options::default());
     assert!(plan(good).is_some());
     for wrong in [0, 1 << 40, usize::MAX] {
         assert_eq!(plan(Configuration { depth: wrong, ..good }), None);

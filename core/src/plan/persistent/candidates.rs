@@ -21,8 +21,8 @@ pub struct Configuration {
     pub chunk: usize,
 }
 
-/// All sweeps of a policy that fit: threads, cells per thread and blocks per SM, each with as many planes on the
-/// chip as it can hold.
+/// All sweeps of a policy that fit: threads, cells per thread and blocks per SM, each with as many planes on
+/// the chip as it can hold.
 pub(super) fn candidates<'a>(
     problem: &'a Problem,
     device: &'a DeviceSpec,
@@ -71,20 +71,23 @@ fn candidate(
     let resident = device.multiprocessors * blocks_per_multiprocessor;
     let across = [extents[1].div_ceil(plane[0]), extents[2].div_ceil(plane[1])];
     // A tile must be as thick as the radius, so that only touching tiles exchange cells.
-    let rows = (resident / (across[0] * across[1]).max(1)).min(extents[0] / radius[0].max(1)).clamp(1, extents[0]);
+    let rows =
+        (resident / (across[0] * across[1]).max(1)).min(extents[0] / radius[0].max(1)).clamp(1, extents[0]);
     let tiles = [rows, across[0], across[1]];
     let planes = [extents[0] / rows, extents[0].div_ceil(rows)];
     let tile_count = tiles.iter().product::<usize>();
     let registers = device.registers_for(resident_threads);
     let own = cells_per_thread[0] * cells_per_thread[1];
-    // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself; more only
-    // take registers.
+    // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself;
+    // more only take registers.
     if chunk > 1 && (chunk * own > 8 || chunk > planes[0]) {
         return None;
     }
-    // Tiles at the far side of a plane may be narrower than the radius; then a neighbour's neighbour is needed too.
+    // Tiles at the far side of a plane may be narrower than the radius; then a neighbour's neighbour is
+    // needed too.
     let last = |axis: usize| extents[axis] - (tiles[axis] - 1) * plane[axis - 1];
-    let touching = (1..3).all(|axis| tiles[axis] == 1 || last(axis) >= radius[axis]) && planes[0] >= radius[0];
+    let touching =
+        (1..3).all(|axis| tiles[axis] == 1 || last(axis) >= radius[axis]) && planes[0] >= radius[0];
     let mut persistent = Persistent {
         threads,
         cells_per_thread,
@@ -107,20 +110,22 @@ fn candidate(
     if persistent.ring_bytes(problem) > device.shared_bytes_for(blocks_per_multiprocessor) {
         return None;
     }
-    // As many chunks ahead as give every thread a cell of halo to fetch; measured on an H200, eight beat one by 7 %.
+    // As many chunks ahead as give every thread a cell of halo to fetch; measured on an H200, eight beat one
+    // by 7 %.
     let halo = 2 * radius[1] * (plane[1] + 2 * radius[2]) + 2 * radius[2] * plane[0];
     persistent.halo_ahead = (per_block / (chunk * halo).max(1)).clamp(1, 8);
     let working = working_registers(problem, cells_per_thread, chunk);
     if working > registers && resident_threads > 256 {
         return None;
     }
-    let room = registers.saturating_sub(working) / (problem.program.fields().len() * own * problem.dtype.bytes() / 4);
+    let room = registers.saturating_sub(working)
+        / (problem.program.fields().len() * own * problem.dtype.bytes() / 4);
     if matches!(policy, CachePolicy::Shared | CachePolicy::Mixed) {
         persistent.planes_shared = planes_shared(problem, device, &persistent);
     }
     if matches!(policy, CachePolicy::Registers | CachePolicy::Mixed) {
-        // Only what shared memory does not hold goes to registers: they are the dearer place, for every plane there is
-        // code of its own.
+        // Only what shared memory does not hold goes to registers: they are the dearer place, for every plane
+        // there is code of its own.
         let wanted = planes[0].min(planes[1] - persistent.planes_shared).next_multiple_of(chunk);
         persistent.planes_registers = wanted.min(room / chunk * chunk).min(planes[0] / chunk * chunk);
         persistent.planes_shared = persistent.planes_shared.min(planes[1] - persistent.planes_registers);

@@ -20,7 +20,11 @@ impl Describe for Persistent {
 
     fn lines(&self, plan: &Plan) -> Vec<Line> {
         let share = plan.cached_share();
-        let fits = if share >= 1.0 { "all of it fits" } else { "the rest passes through device memory in each step" };
+        let fits = if share >= 1.0 {
+            "all of it fits"
+        } else {
+            "the rest passes through device memory in each step"
+        };
         let total = plan.traffic.cells.max(1.0);
         let [least, most] = self.planes;
         let planes = if least == most { most.to_string() } else { format!("{least}–{most}") };

@@ -26,8 +26,8 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persi
             // Stored by one tile, loaded by another; uncached planes are counted whole already.
             traffic.halo_bytes +=
                 2.0 * bytes * (halo.sum::<usize>() * persistent.blocks) as f64 * traffic.cached_share();
-            let extended =
-                (persistent.cells_per_thread[0] + 2 * radius[1]) * (persistent.cells_per_thread[1] + 2 * radius[2]);
+            let extended = (persistent.cells_per_thread[0] + 2 * radius[1])
+                * (persistent.cells_per_thread[1] + 2 * radius[2]);
             traffic.kernel_shared_bytes += bytes * (1.0 + (extended as f64 - own) / own);
         }
     }
@@ -35,40 +35,46 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persi
     traffic
 }
 
-/// How long a step takes of what [`step_seconds`] counts, for planes of one row and of several: 2d5pt, gray-scott and
-/// heat-conductivity, and 3d7pt, on domains that an H200's chip holds.
+/// How long a step takes of what [`step_seconds`] counts, for planes of one row and of several: 2d5pt,
+/// gray-scott and heat-conductivity, and 3d7pt, on domains that an H200's chip holds.
 const COUNTED: [f64; 2] = [0.65, 1.45];
 
-/// What a sweep takes longer that keeps planes in registers: its code is unrolled, and what is left of the registers hides little.
-/// Measured on an H200 for eight stencils of two axes, on domains that just fit: 1.1 to 2.5 times what is counted.
+/// What a sweep takes longer that keeps planes in registers: its code is unrolled, and what is left of the
+/// registers hides little. Measured on an H200 for eight stencils of two axes, on domains that just fit: 1.1
+/// to 2.5 times what is counted.
 const UNROLLED: f64 = 1.6;
 
-/// The planner's own estimate of a step, finer than the projected peak: it also counts the tail of uneven tiles, the
-/// issue of instructions and the latency that few threads leave bare.
+/// The planner's own estimate of a step, finer than the projected peak: it also counts the tail of uneven
+/// tiles, the issue of instructions and the latency that few threads leave bare.
 pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> f64 {
     let traffic = traffic(problem, device, persistent);
     let plane = persistent.plane();
     let rounds = persistent.tile_count().div_ceil(persistent.blocks);
-    let busiest = (rounds * persistent.planes[1] * plane[0] * plane[1] * persistent.blocks_per_multiprocessor) as f64;
+    let busiest =
+        (rounds * persistent.planes[1] * plane[0] * plane[1] * persistent.blocks_per_multiprocessor) as f64;
     let own = (persistent.cells_per_thread[0] * persistent.cells_per_thread[1]) as f64;
     let threads = (persistent.threads_per_block() * persistent.blocks_per_multiprocessor) as f64;
-    // Issue slots per cell: the arithmetic; and for each field some selects and moves, a share of the row's exchange between
-    // threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt, 2d25pt and gray-scott on an
-    // H200, where the pipe of f64 works beside nothing else.
+    // Issue slots per cell: the arithmetic; and for each field some selects and moves, a share of the row's
+    // exchange between threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt,
+    // 2d25pt and gray-scott on an H200, where the pipe of f64 works beside nothing else.
     let barrier = if persistent.threads_per_block() <= device.warp { 20.0 } else { 80.0 };
     let fields = problem.program.fields().len() as f64;
-    let instructions = traffic.flops / 2.0 + fields * (10.0 + 40.0 / own + barrier / (own * persistent.chunk as f64));
+    let instructions =
+        traffic.flops / 2.0 + fields * (10.0 + 40.0 / own + barrier / (own * persistent.chunk as f64));
     let clocks = device.shared_bandwidth.max(1.0) / 128.0;
     let hidden = (threads / 448.0).min(1.0);
     let issue = busiest * device.multiprocessors as f64 * instructions / (128.0 * clocks) / hidden;
-    let arithmetic = busiest * device.multiprocessors as f64 * traffic.flops / traffic.flops_per_second.max(1.0);
+    let arithmetic =
+        busiest * device.multiprocessors as f64 * traffic.flops / traffic.flops_per_second.max(1.0);
     let uncached = traffic.cells - traffic.cached();
     let streamed = uncached * (traffic.load_bytes + traffic.store_bytes);
     let in_l2 = 2.0 * uncached * traffic.changing_bytes < device.l2_bytes as f64 * 0.8;
     let bandwidth = if in_l2 { device.l2_bandwidth } else { device.memory_bandwidth };
-    // Few threads keep few loads in flight: measured on an H200, planes in device memory move at half the peak.
+    // Few threads keep few loads in flight: measured on an H200, planes in device memory move at half the
+    // peak.
     let memory = 2.0 * streamed / bandwidth + traffic.halo_bytes / device.l2_bandwidth;
-    let shared = (2.0 * traffic.cell_bytes * traffic.cached_shared + traffic.kernel_shared_bytes * traffic.cells)
+    let shared = (2.0 * traffic.cell_bytes * traffic.cached_shared
+        + traffic.kernel_shared_bytes * traffic.cells)
         / device.shared_bandwidth.max(1.0);
     let barrier = match persistent.synchronisation {
         Synchronisation::Neighbours => 0.8,

@@ -1,10 +1,11 @@
-//! The persistent schedule: the time loop is in the kernel, and a block keeps its tile on the chip for the whole run (PERKS, Zhang et al.,
-//! ICS'23). It sweeps the tile plane by plane.
+//! The persistent schedule: the time loop is in the kernel, and a block keeps its tile on the chip for the
+//! whole run (PERKS, Zhang et al., ICS'23). It sweeps the tile plane by plane.
 //!
-//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each tile's first planes live in
-//! registers, the next in shared memory, the rest in device memory, and are updated in place; a window of the planes around the one
-//! computed slides along in registers, and cells of other threads are exchanged through a ring in shared memory. The rim of each tile is
-//! published in device memory every step for its neighbours.
+//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each
+//! tile's first planes live in registers, the next in shared memory, the rest in device memory, and are
+//! updated in place; a window of the planes around the one computed slides along in registers, and cells of
+//! other threads are exchanged through a ring in shared memory. The rim of each tile is published in device
+//! memory every step for its neighbours.
 
 mod candidates;
 mod description;
@@ -34,8 +35,8 @@ pub const MAX_PERSISTENT_RADIUS: usize = 12;
 pub struct Axes(pub [usize; 3]);
 
 impl Axes {
-    /// The axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and a square have a
-    /// plane of one row; a line is a single plane.
+    /// The axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and a square
+    /// have a plane of one row; a line is a single plane.
     pub fn of(dimensions: usize) -> Axes {
         if dimensions == 3 { Axes([0, 1, 2]) } else { Axes([1, 0, 2]) }
     }
@@ -65,7 +66,8 @@ pub enum Synchronisation {
     Grid,
 }
 
-/// Tiles that blocks own for the whole run. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
+/// Tiles that blocks own for the whole run. Pairs are (slower, faster) axis of a plane, triples (swept,
+/// slower, faster).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Persistent {
     /// Threads of a block.
@@ -122,13 +124,14 @@ impl Persistent {
         }
     }
 
-    /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their lateral halo.
+    /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their
+    /// lateral halo.
     pub fn ring_bytes(&self, problem: &Problem) -> usize {
         ring_bytes(problem, self.plane(), self.chunk)
     }
 
-    /// The same sweep with `planes` of its planes in registers; those given up go to shared memory as far as it reaches
-    /// (unless `policy` is `registers`).
+    /// The same sweep with `planes` of its planes in registers; those given up go to shared memory as far as
+    /// it reaches (unless `policy` is `registers`).
     fn with_planes_in_registers(
         &self,
         problem: &Problem,
@@ -151,10 +154,14 @@ impl Persistent {
         let plane = self.plane();
         let mut cells = [0; 2];
         for tile in 0..self.blocks.min(self.tile_count()) {
-            let at =
-                [tile / (self.tiles[1] * self.tiles[2]), tile / self.tiles[2] % self.tiles[1], tile % self.tiles[2]];
+            let at = [
+                tile / (self.tiles[1] * self.tiles[2]),
+                tile / self.tiles[2] % self.tiles[1],
+                tile % self.tiles[2],
+            ];
             let planes = self.planes_of(at[0], extents[0]);
-            let side = |axis: usize| extents[axis].saturating_sub(at[axis] * plane[axis - 1]).min(plane[axis - 1]);
+            let side =
+                |axis: usize| extents[axis].saturating_sub(at[axis] * plane[axis - 1]).min(plane[axis - 1]);
             let area = side(1) * side(2);
             let registers = self.planes_registers.min(planes);
             cells[0] += area * registers;
@@ -163,13 +170,15 @@ impl Persistent {
         cells
     }
 
-    /// Planes of the tile in row `row` of the swept axis, whose extent is `extent`: the first rows have one more.
+    /// Planes of the tile in row `row` of the swept axis, whose extent is `extent`: the first rows have one
+    /// more.
     pub fn planes_of(&self, row: usize, extent: usize) -> usize {
         extent / self.tiles[0] + usize::from(row < extent % self.tiles[0])
     }
 }
 
-/// Plans a persistent kernel for a device with registers and shared memory to plan with: the first of [`persistent_plans`].
+/// Plans a persistent kernel for a device with registers and shared memory to plan with: the first of
+/// [`persistent_plans`].
 pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = persistent_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
@@ -193,7 +202,8 @@ pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Option
     if device.registers == 0 || device.multiprocessors == 0 {
         return Err(Error::Unsupported {
             backend: "wgpu",
-            reason: "a persistent kernel needs a device-wide barrier, which only CUDA devices offer".to_owned(),
+            reason: "a persistent kernel needs a device-wide barrier, which only CUDA devices offer"
+                .to_owned(),
             change: "use --execution stepwise, or --backend cuda".to_owned(),
         });
     }
@@ -206,7 +216,8 @@ pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Option
         ));
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
-    // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is too coarse.
+    // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is
+    // too coarse.
     let mut sweeps: Vec<(bool, f64, Persistent)> = candidates(problem, device, policy)
         .map(|persistent| {
             let whole = persistent.cached_cells(problem).iter().sum::<usize>() == problem.shape.cells();
@@ -225,8 +236,8 @@ pub fn plan_configuration(
     configuration: &Configuration,
 ) -> Option<Plan> {
     let policy = if policy == CachePolicy::Auto { CachePolicy::Mixed } else { policy };
-    let persistent =
-        candidates(problem, device, policy).find(|persistent| persistent.configuration() == *configuration)?;
+    let persistent = candidates(problem, device, policy)
+        .find(|persistent| persistent.configuration() == *configuration)?;
     Some(plan_of(problem, device, policy, persistent))
 }
 
@@ -241,8 +252,8 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, persiste
 }
 
 impl Plan {
-    /// The same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's report of spills may
-    /// ask; a plan that is not persistent stays as it is.
+    /// The same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's report of
+    /// spills may ask; a plan that is not persistent stays as it is.
     pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
         let Some(persistent) = self.persistent() else { return self.clone() };
         let planes = planes.min(persistent.planes[0]) / persistent.chunk * persistent.chunk;

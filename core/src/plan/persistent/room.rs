@@ -16,7 +16,8 @@ pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> 
     2 * chunk * cells * problem.dtype.bytes()
 }
 
-/// Cells before a row of the ring: the radius, rounded up so that the row's first own cell is aligned to 16 bytes.
+/// Cells before a row of the ring: the radius, rounded up so that the row's first own cell is aligned to 16
+/// bytes.
 fn padding(radius: usize, problem: &Problem) -> usize {
     radius.next_multiple_of(16 / problem.dtype.bytes())
 }
@@ -36,7 +37,8 @@ pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, persistent: 
     room.min(persistent.planes[1] - persistent.planes_registers)
 }
 
-/// Registers a thread needs besides the planes it keeps: the window of the largest stage, addresses and temporaries.
+/// Registers a thread needs besides the planes it keeps: the window of the largest stage, addresses and
+/// temporaries.
 pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usize) -> usize {
     let axes = Axes::of(problem.shape.dimensions());
     let words = problem.dtype.bytes() / 4;

@@ -34,7 +34,8 @@ fn the_fully_cached_domains_of_the_report_fit() {
     for (name, sizes) in rows {
         for (column, size) in sizes.iter().enumerate() {
             let (device, dtype) =
-                [("a100", DType::F32), ("v100", DType::F32), ("a100", DType::F64), ("v100", DType::F64)][column];
+                [("a100", DType::F32), ("v100", DType::F32), ("a100", DType::F64), ("v100", DType::F64)]
+                    [column];
             let shape: Shape = size.parse().unwrap();
             let problem = problem(name, shape.extents(), dtype);
             let device = DeviceSpec::preset(device).unwrap();
@@ -96,7 +97,10 @@ fn any_extent_is_planned_and_covered() {
             let persistent = plan.persistent().unwrap();
             let [s, y, x] = Axes::of(extents.len()).order(problem.shape.padded());
             let plane = persistent.plane();
-            assert!(persistent.tiles[1] * plane[0] >= y && persistent.tiles[2] * plane[1] >= x, "{extents:?}");
+            assert!(
+                persistent.tiles[1] * plane[0] >= y && persistent.tiles[2] * plane[1] >= x,
+                "{extents:?}"
+            );
             assert_eq!((0..persistent.tiles[0]).map(|row| persistent.planes_of(row, s)).sum::<usize>(), s);
             assert!(persistent.planes_registers <= persistent.planes[0]);
             assert!(plan.cached_share() <= 1.0);

@@ -1,8 +1,9 @@
-//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels for them have in
-//! common, and which of them is planned.
+//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels
+//! for them have in common, and which of them is planned.
 //!
-//! Three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for several steps
-//! ([`Overlapped`](super::Overlapped)), and planes that stream through several steps ([`PortableStreaming`](super::PortableStreaming)).
+//! Three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for
+//! several steps ([`Overlapped`](super::Overlapped)), and planes that stream through several steps
+//! ([`PortableStreaming`](super::PortableStreaming)).
 
 mod neighbours;
 pub(super) mod rates;
@@ -10,7 +11,9 @@ pub(super) mod rates;
 pub(super) mod tests;
 
 use super::stepwise::check_buffer;
-use super::{CachePolicy, Depth, Execution, Options, Plan, plan_overlapped, plan_portable_streaming, plan_stepwise};
+use super::{
+    CachePolicy, Depth, Execution, Options, Plan, plan_overlapped, plan_portable_streaming, plan_stepwise,
+};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::grid::Boundary;
@@ -24,8 +27,8 @@ pub(super) const MOST_OPERATIONS: usize = 3000;
 /// The most arguments of a stage's function, its taps before all: WGSL allows 255.
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
-/// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options` ask for, or the faster by
-/// the planner's estimate where they leave it open.
+/// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options`
+/// ask for, or the faster by the planner's estimate where they leave it open.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let stepwise = || plan_stepwise(problem, device, options);
     match (options.execution, options.depth) {
@@ -50,7 +53,9 @@ pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) 
 /// Several steps per launch: overlapped or streaming, whichever is estimated to be faster.
 fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match (plan_overlapped(problem, device, options), plan_portable_streaming(problem, device, options)) {
-        (Ok(overlapped), Ok(streaming)) if streaming.estimated_seconds < overlapped.estimated_seconds => Ok(streaming),
+        (Ok(overlapped), Ok(streaming)) if streaming.estimated_seconds < overlapped.estimated_seconds => {
+            Ok(streaming)
+        }
         (Ok(overlapped), _) => Ok(overlapped),
         (Err(why), Ok(mut streaming)) => {
             streaming.notes.push(format!("streaming because no overlapped tile fits: {why}"));
@@ -62,7 +67,13 @@ fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options)
 }
 
 /// A device has no room for kernels of several steps of a kind; `room` says what there is.
-pub(super) fn no_room(what: &str, problem: &Problem, device: &DeviceSpec, options: &Options, room: String) -> Error {
+pub(super) fn no_room(
+    what: &str,
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    room: String,
+) -> Error {
     let depth = match options.depth {
         Depth::Auto => "1 step deep".to_owned(),
         Depth::Steps(steps) => format!("{steps} steps deep"),
@@ -78,8 +89,8 @@ pub(super) fn no_room(what: &str, problem: &Problem, device: &DeviceSpec, option
     Error::limit(format!("{what} on {}", device.name), asked, room, change)
 }
 
-/// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay from dispatch to
-/// dispatch.
+/// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay
+/// from dispatch to dispatch.
 pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
     problem.check()?;
     check_buffer(problem, device)?;
@@ -126,7 +137,8 @@ impl Demand<'_> {
     }
 }
 
-/// The most words of registers that a thread may take for cells, of `most` on a GPU: half of them all where a device tells.
+/// The most words of registers that a thread may take for cells, of `most` on a GPU: half of them all where a
+/// device tells.
 pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
     if device.registers_per_thread > 0 { most.min(device.registers_per_thread / 2) } else { most }
 }

@@ -6,7 +6,8 @@ use super::plan_portable;
 use crate::device::DeviceSpec;
 use crate::error::Result;
 use crate::plan::{
-    CachePolicy, Execution, Options, Plan, Schedule, Tune, overlapped_plans, plan_stepwise, portable_streaming_plans,
+    CachePolicy, Execution, Options, Plan, Schedule, Tune, overlapped_plans, plan_stepwise,
+    portable_streaming_plans,
 };
 use crate::program::Problem;
 
@@ -14,15 +15,17 @@ use crate::program::Problem;
 const QUICK: usize = 8;
 const FULL: usize = 40;
 
-/// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a launch a
-/// stage, then windows and planes, half of each, from coarse differences to fine, each by their estimate: the best for
-/// several configurations of a thread's block, then for several depths of each, then with other threads.
+/// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a
+/// launch a stage, then windows and planes, half of each, from coarse differences to fine, each by their
+/// estimate: the best for several configurations of a thread's block, then for several depths of each, then
+/// with other threads.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];
     let most = if options.tune == Tune::Full { FULL } else { QUICK };
     let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
     if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
-        let stepwise = plan_stepwise(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
+        let stepwise =
+            plan_stepwise(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
         plans.extend(stepwise);
     }
     type Family = fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>;

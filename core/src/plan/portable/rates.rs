@@ -1,11 +1,12 @@
-//! What no interface tells of a device, taken to be as on the GPUs that are: a multiprocessor of four schedulers of 32
-//! lanes, some 33 GB/s of device memory for each of them, and registers and threads as in every preset.
+//! What no interface tells of a device, taken to be as on the GPUs that are: a multiprocessor of four
+//! schedulers of 32 lanes, some 33 GB/s of device memory for each of them, and registers and threads as in
+//! every preset.
 
 use crate::device::DeviceSpec;
 use crate::real::DType;
 
-/// Bytes per second of device memory for each multiprocessor; a little more than an H200 has (31), for one window too many takes
-/// as long as another round.
+/// Bytes per second of device memory for each multiprocessor; a little more than an H200 has (31), for one
+/// window too many takes as long as another round.
 const BANDWIDTH_OF_ONE: f64 = 33e9;
 /// Clocks per second of a multiprocessor.
 pub const CLOCK: f64 = 1.7e9;
@@ -16,8 +17,8 @@ const THREADS: f64 = 2048.0;
 const REGISTERS: f64 = 65536.0;
 /// Workgroups' memory of a multiprocessor, of a workgroup's.
 const SHARED_OF_ALL: f64 = 3.0;
-/// The share of the memory's bandwidth that kernels of several steps reach, and how much of the shorter of computing and
-/// moving is not hidden behind the longer.
+/// The share of the memory's bandwidth that kernels of several steps reach, and how much of the shorter of
+/// computing and moving is not hidden behind the longer.
 pub const MEMORY_SHARE: f64 = 0.85;
 const UNHIDDEN: f64 = 0.4;
 
@@ -29,8 +30,8 @@ pub fn units(device: &DeviceSpec) -> f64 {
     }
 }
 
-/// Workgroups that a multiprocessor holds at once, by their threads, 32-bit registers per thread and bytes of workgroup memory; 0
-/// where registers would spill.
+/// Workgroups that a multiprocessor holds at once, by their threads, 32-bit registers per thread and bytes of
+/// workgroup memory; 0 where registers would spill.
 pub fn resident(device: &DeviceSpec, threads: usize, registers: f64, shared_bytes: usize) -> f64 {
     let threads = threads as f64;
     let memory = SHARED_OF_ALL * device.shared_bytes_per_block as f64 / (shared_bytes as f64 + 1.0);

@@ -59,7 +59,8 @@ fn what_is_asked_is_kept_to() {
     let one = plan_portable(&large, device, &Options { depth: Depth::Steps(1), ..options }).unwrap();
     assert_eq!((one.execution, one.depth), (Execution::Stepwise, 1));
     for execution in [Execution::Overlapped, Execution::Streaming] {
-        let plan = plan_portable(&large, device, &Options { execution, depth: Depth::Steps(1), ..options }).unwrap();
+        let plan =
+            plan_portable(&large, device, &Options { execution, depth: Depth::Steps(1), ..options }).unwrap();
         assert_eq!((plan.execution, plan.depth), (execution, 1));
     }
     let stepwise = Options { execution: Execution::Stepwise, depth: Depth::Steps(4), ..options };
@@ -98,7 +99,9 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
 fn planes_step_in_where_there_is_no_window() {
     let device = &adapters()[3];
     let problem = problem("3d13pt", &[256, 256, 256], DType::F32, "fixed");
-    let deep = |depth| plan_portable(&problem, device, &Options { depth: Depth::Steps(depth), ..Options::default() });
+    let deep = |depth| {
+        plan_portable(&problem, device, &Options { depth: Depth::Steps(depth), ..Options::default() })
+    };
     // Where both have room, the faster: of cubes of radius 2 hardly anything is left inside the halo.
     let plan = deep(2).unwrap();
     assert!(plan.portable_streaming().is_some() && plan.notes.is_empty(), "{:?}", plan.notes);
@@ -106,7 +109,8 @@ fn planes_step_in_where_there_is_no_window() {
     assert!(plan_portable(&flat, device, &Options::default()).unwrap().overlapped().is_some());
     let plan = deep(5).unwrap();
     assert!(
-        plan.portable_streaming().is_some() && plan.notes[0].starts_with("streaming because no overlapped tile fits"),
+        plan.portable_streaming().is_some()
+            && plan.notes[0].starts_with("streaming because no overlapped tile fits"),
         "{:?}",
         plan.notes
     );

@@ -1,9 +1,10 @@
 //! What a stage carries from plane to plane when its input arrives one plane at a time.
 //!
-//! A formula's nodes are computed as early as their taps allow: a node whose farthest tap along the swept axis is at `d`
-//! is computed for the cell in the plane `d` before the one that arrives. What later planes still need of it is carried
-//! in a slot. A linear stencil of radius r thus carries 2r partial sums and no cell twice; a slot of a *raw* value holds
-//! a cell of an earlier plane itself, shared by all outputs that still need it.
+//! A formula's nodes are computed as early as their taps allow: a node whose farthest tap along the swept
+//! axis is at `d` is computed for the cell in the plane `d` before the one that arrives. What later planes
+//! still need of it is carried in a slot. A linear stencil of radius r thus carries 2r partial sums and no
+//! cell twice; a slot of a *raw* value holds a cell of an earlier plane itself, shared by all outputs that
+//! still need it.
 
 use super::super::Axes;
 use crate::expr::{Id, Node, Tap};
@@ -19,7 +20,8 @@ pub enum Slot {
         /// The offset, from the cell's own, of the plane that arrived last.
         cut: i32,
     },
-    /// A cell of the plane that arrived `age` planes before the last one, `across` of the cell (slower, faster axis).
+    /// A cell of the plane that arrived `age` planes before the last one, `across` of the cell (slower,
+    /// faster axis).
     Raw {
         /// The field.
         field: u16,
@@ -33,11 +35,13 @@ pub enum Slot {
 /// A stage cut into one part for each plane on which its formula taps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carry {
-    /// The formula's nodes; behind them, a tap of the cell itself for every field that the stage passes on unchanged.
+    /// The formula's nodes; behind them, a tap of the cell itself for every field that the stage passes on
+    /// unchanged.
     pub nodes: Vec<Node>,
     /// For each field of the program, the node that is its new value.
     pub values: Vec<Id>,
-    /// The first and the last plane, by their offset from the cell's, that a part waits for; the last is 0 or more.
+    /// The first and the last plane, by their offset from the cell's, that a part waits for; the last is 0 or
+    /// more.
     pub planes: [i32; 2],
     /// For each node, the plane after whose arrival it can be computed; `None` for one that taps nothing.
     pub ready: Vec<Option<i32>>,
@@ -82,14 +86,15 @@ impl Carry {
         self.slots.iter().position(|&slot| slot == wanted)
     }
 
-    /// The slot in which a node that an earlier plane made ready is carried when the plane at `plane` from the cell arrives.
+    /// The slot in which a node that an earlier plane made ready is carried when the plane at `plane` from
+    /// the cell arrives.
     pub fn known(&self, node: Id, plane: i32, axes: Axes) -> Option<usize> {
         let ready = self.ready[node as usize]?;
         (ready < plane).then(|| self.slot(node, plane - 1, axes)).flatten()
     }
 
-    /// The nodes that the arrival of the plane at `plane` from the cell makes: the new values, if it is the last plane, then
-    /// what is carried on; and the slots for the latter.
+    /// The nodes that the arrival of the plane at `plane` from the cell makes: the new values, if it is the
+    /// last plane, then what is carried on; and the slots for the latter.
     pub fn wanted(&self, plane: i32) -> (Vec<Id>, Vec<usize>) {
         let mut wanted = if plane == self.planes[1] { self.values.clone() } else { Vec::new() };
         let mut kept = Vec::new();
@@ -153,7 +158,8 @@ impl Carry {
     }
 }
 
-/// Computes later what can be computed later from values that are carried anyway: a value that needs no slot of its own.
+/// Computes later what can be computed later from values that are carried anyway: a value that needs no slot
+/// of its own.
 fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
     let end = ready.iter().flatten().copied().max().unwrap_or(0).max(0);
     for id in (0..nodes.len()).rev() {
@@ -164,10 +170,13 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
             by_nodes.chain(by_values).collect()
         };
         let (Some(now), false) = (ready[id], matches!(nodes[id], Node::Tap(_))) else { continue };
-        let Some(then) = consumers(id, ready).iter().map(|(_, plane)| *plane).min().filter(|&then| then > now) else {
+        let Some(then) =
+            consumers(id, ready).iter().map(|(_, plane)| *plane).min().filter(|&then| then > now)
+        else {
             continue;
         };
-        // The nodes that only this one needs, and the values below them, which must wait until then for others too.
+        // The nodes that only this one needs, and the values below them, which must wait until then for
+        // others too.
         let mut cone = vec![id];
         let mut carried = true;
         let mut next = 0;
@@ -176,8 +185,11 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
                 if ready[operand].is_none() || cone.contains(&operand) {
                     continue;
                 }
-                let others: Vec<i32> =
-                    consumers(operand, ready).iter().filter(|(user, _)| !cone.contains(user)).map(|c| c.1).collect();
+                let others: Vec<i32> = consumers(operand, ready)
+                    .iter()
+                    .filter(|(user, _)| !cone.contains(user))
+                    .map(|c| c.1)
+                    .collect();
                 if others.iter().any(|&plane| plane >= then) {
                     continue;
                 }
@@ -210,15 +222,21 @@ mod tests {
     /// A linear stencil of radius r carries 2r partial sums, whatever its neighbourhood.
     #[test]
     fn linear_stencils_carry_partial_sums_alone() {
-        for (name, dimensions, radius) in
-            [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("2d25pt", 2, 2), ("3d7pt", 3, 1), ("3d27pt", 3, 1), ("3d13pt", 3, 2)]
-        {
+        for (name, dimensions, radius) in [
+            ("2d5pt", 2, 1),
+            ("2ds25pt", 2, 6),
+            ("2d25pt", 2, 2),
+            ("3d7pt", 3, 1),
+            ("3d27pt", 3, 1),
+            ("3d13pt", 3, 2),
+        ] {
             assert_eq!(carried(name, dimensions), [(2 * radius, radius)], "{name}");
         }
         assert_eq!(carried("1d3pt", 1), [(0, 0)]);
     }
 
-    /// Gray–Scott: the cell's u and v and two sums of neighbours; the reaction waits, for u and v are there anyway.
+    /// Gray–Scott: the cell's u and v and two sums of neighbours; the reaction waits, for u and v are there
+    /// anyway.
     #[test]
     fn what_carried_values_give_is_not_carried() {
         assert_eq!(carried("gray-scott", 2), [(4, 1)]);

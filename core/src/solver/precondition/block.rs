@@ -8,9 +8,9 @@ use crate::solver::{Engine, Operator};
 
 /// Block-Jacobi's preconditioner: `M` is the blocks of `size` consecutive rows on the diagonal of `A`.
 ///
-/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1.1. The blocks are inverted before the loop, by
-/// Gauss–Jordan elimination with partial pivoting in f64, so that applying them is a product. Symmetric blocks have symmetric inverses,
-/// to the bit. Memory: `size` vectors. Reductions: none.
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1.1. The blocks are inverted
+/// before the loop, by Gauss–Jordan elimination with partial pivoting in f64, so that applying them is a
+/// product. Symmetric blocks have symmetric inverses, to the bit. Memory: `size` vectors. Reductions: none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockDiagonal<T> {
     size: usize,
@@ -33,27 +33,41 @@ pub(crate) fn check_block_size(size: usize) -> Result<()> {
 }
 
 impl<T: Real> BlockDiagonal<T> {
-    /// Of the operator's own blocks of `size` rows (the last may be smaller); an error where its entries are not known,
-    /// a block is singular, or `size` is 0.
+    /// Of the operator's own blocks of `size` rows (the last may be smaller); an error where its entries are
+    /// not known, a block is singular, or `size` is 0.
     pub fn new(a: &dyn Operator<T>, size: usize) -> Result<Self> {
         check_block_size(size)?;
         let rows = a.rows();
         let size = size.min(rows.max(1));
         let last = rows % size;
-        let Some(total) = (rows - last).checked_mul(size).and_then(|whole| whole.checked_add(last * last)) else {
-            return Err(Error::limit("the rows of a block of block-Jacobi", size, "the memory there is", "take 8"));
+        let Some(total) = (rows - last).checked_mul(size).and_then(|whole| whole.checked_add(last * last))
+        else {
+            return Err(Error::limit(
+                "the rows of a block of block-Jacobi",
+                size,
+                "the memory there is",
+                "take 8",
+            ));
         };
         let mut inverses = zeros::<T>(total)?;
         let mut filled = 0;
         for start in (0..rows).step_by(size) {
             let n = size.min(rows - start);
             let block = a.diagonal_block(start, n).filter(|block| block.len() == n * n).ok_or_else(|| {
-                Error::invalid("the operator", "it does not know its blocks", "use a preconditioner that needs none")
+                Error::invalid(
+                    "the operator",
+                    "it does not know its blocks",
+                    "use a preconditioner that needs none",
+                )
             })?;
             let block: Vec<f64> = block.into_iter().map(Real::to_f64).collect();
             let inverse = inverse(&block, n).ok_or_else(|| {
                 let what = format!("the diagonal block of rows {start} to {}", start + n - 1);
-                Error::invalid(what, "it is singular or not finite", "take another size or another preconditioner")
+                Error::invalid(
+                    what,
+                    "it is singular or not finite",
+                    "take another size or another preconditioner",
+                )
             })?;
             for (to, from) in inverses[filled..filled + n * n].iter_mut().zip(inverse) {
                 *to = T::from_f64(from);

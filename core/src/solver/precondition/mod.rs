@@ -51,7 +51,8 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for Identity {
     }
 }
 
-/// Jacobi's preconditioner: `M` is the diagonal of `A` (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 10.2).
+/// Jacobi's preconditioner: `M` is the diagonal of `A` (Saad, Iterative Methods for Sparse Linear Systems,
+/// 2nd ed., section 10.2).
 ///
 /// Memory: 1 vector. Reductions: none.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,10 +61,15 @@ pub struct Diagonal<T> {
 }
 
 impl<T: Real> Diagonal<T> {
-    /// Of the operator's own diagonal; an error where that is unknown, or has a zero or a value that is not finite.
+    /// Of the operator's own diagonal; an error where that is unknown, or has a zero or a value that is not
+    /// finite.
     pub fn new(a: &dyn Operator<T>) -> Result<Self> {
         let Some(mut diagonal) = a.diagonal() else {
-            return Err(Error::invalid("the operator", "it does not know its diagonal", "use no preconditioner"));
+            return Err(Error::invalid(
+                "the operator",
+                "it does not know its diagonal",
+                "use no preconditioner",
+            ));
         };
         if diagonal.len() != a.rows() {
             let reason = format!("its diagonal has {} values for {} rows", diagonal.len(), a.rows());

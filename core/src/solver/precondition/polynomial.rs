@@ -7,7 +7,8 @@ use crate::solver::chebyshev::Recurrence;
 use crate::solver::run::zeros;
 use crate::solver::{Bounds, Engine, Operator};
 
-/// The highest degree: an application of more products could not be stopped for long, and would be no approximation any more.
+/// The highest degree: an application of more products could not be stopped for long, and would be no
+/// approximation any more.
 pub const MAX_DEGREE: usize = 1000;
 
 /// An error for a degree above [`MAX_DEGREE`].
@@ -18,12 +19,14 @@ pub(crate) fn check_degree(degree: usize) -> Result<()> {
     Ok(())
 }
 
-/// `M^-1 = s(D^-1 A) D^-1`, where `1 - t s(t)` is the Chebyshev polynomial of degree `degree + 1` that is least on the bounds and 1 at 0.
+/// `M^-1 = s(D^-1 A) D^-1`, where `1 - t s(t)` is the Chebyshev polynomial of degree `degree + 1` that is
+/// least on the bounds and 1 at 0.
 ///
-/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2. It is `degree + 1` steps of Chebyshev
-/// iteration from 0: positive definite where `D^-1 A` has its eigenvalues above 0 and not above the upper bound. `D` is the diagonal of
-/// `A` or the identity. Memory: 3 vectors, and the diagonal. An application: `degree` products with `A`, no reduction: a
-/// preconditioner for machines whose synchronisation is dear.
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2. It is `degree + 1`
+/// steps of Chebyshev iteration from 0: positive definite where `D^-1 A` has its eigenvalues above 0 and not
+/// above the upper bound. `D` is the diagonal of `A` or the identity. Memory: 3 vectors, and the diagonal. An
+/// application: `degree` products with `A`, no reduction: a preconditioner for machines whose synchronisation
+/// is dear.
 pub struct ChebyshevPolynomial<'a, T> {
     a: Box<dyn Operator<T> + 'a>,
     scale: Option<Diagonal<T>>,
@@ -35,14 +38,21 @@ pub struct ChebyshevPolynomial<'a, T> {
 }
 
 impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
-    /// Of degree `degree` in `A`, or in `D^-1 A` where `scale` holds the diagonal; `bounds` are those of its eigenvalues.
+    /// Of degree `degree` in `A`, or in `D^-1 A` where `scale` holds the diagonal; `bounds` are those of its
+    /// eigenvalues.
     ///
-    /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the method outside.
+    /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the
+    /// method outside.
     ///
     /// # Errors
     ///
     /// A degree above [`MAX_DEGREE`], and a scale of another length than the operator has rows.
-    pub fn new(a: impl Operator<T> + 'a, scale: Option<Diagonal<T>>, bounds: Bounds, degree: usize) -> Result<Self> {
+    pub fn new(
+        a: impl Operator<T> + 'a,
+        scale: Option<Diagonal<T>>,
+        bounds: Bounds,
+        degree: usize,
+    ) -> Result<Self> {
         check_degree(degree)?;
         let n = a.rows();
         if let Some(rows) = scale.as_ref().map(|scale| scale.inverse().len()).filter(|&rows| rows != n) {
@@ -77,8 +87,9 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for ChebyshevPolynomial<'_, T> 
         let inverse = self.scale.as_ref().map(Diagonal::inverse);
         match inverse {
             Some(inverse) => {
-                engine
-                    .update([residual, direction, z], [r, inverse], |_, [r, s]| [r, first * (s * r), first * (s * r)]);
+                engine.update([residual, direction, z], [r, inverse], |_, [r, s]| {
+                    [r, first * (s * r), first * (s * r)]
+                });
             }
             None => engine.update([residual, direction, z], [r], |_, [r]| [r, first * r, first * r]),
         }
@@ -86,11 +97,13 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for ChebyshevPolynomial<'_, T> 
             self.a.apply(direction, product);
             let (old, new): (T, T) = recurrence.step();
             match inverse {
-                Some(inverse) => engine.update([residual, direction, z], [product, inverse], |[r, d, z], [ad, s]| {
-                    let r = r - ad;
-                    let d = old * d + new * (s * r);
-                    [r, d, z + d]
-                }),
+                Some(inverse) => {
+                    engine.update([residual, direction, z], [product, inverse], |[r, d, z], [ad, s]| {
+                        let r = r - ad;
+                        let d = old * d + new * (s * r);
+                        [r, d, z + d]
+                    })
+                }
                 None => engine.update([residual, direction, z], [product], |[r, d, z], [ad]| {
                     let r = r - ad;
                     let d = old * d + new * r;

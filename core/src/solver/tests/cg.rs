@@ -72,7 +72,8 @@ fn indefinite_matrices_and_preconditioners_are_named() {
             assert!(matches!(error, SolverError::Indefinite { .. }), "{}: {error}", solver.name());
             assert!(!error.history().is_empty());
             // The diagonal as M makes M^-1 A the identity, but M is indefinite.
-            let error = solved(&*solver, &a, &mut Diagonal::new(&a).unwrap(), &[1.0, 2.0, 1.0], 1e-6).unwrap_err();
+            let error =
+                solved(&*solver, &a, &mut Diagonal::new(&a).unwrap(), &[1.0, 2.0, 1.0], 1e-6).unwrap_err();
             assert!(matches!(error, SolverError::Indefinite { .. }), "{}: {error}", solver.name());
         }
     }
@@ -95,7 +96,8 @@ fn a_tolerance_below_rounding_is_no_success() {
 
 #[test]
 fn the_forms_have_one_history_of_residuals() {
-    // One Krylov space, one sequence of iterates: until rounding, within 1 %; and as many iterations, within 3 %.
+    // One Krylov space, one sequence of iterates: until rounding, within 1 %; and as many iterations, within
+    // 3 %.
     let a = Laplacian2d { rows: 30, columns: 31 };
     let b = random::<f64>(930, 8);
     let mut m = Diagonal::new(&a).unwrap();
@@ -126,11 +128,15 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
             let r: Vec<f64> = b.iter().zip(&ax).map(|(b, ax)| b - ax).collect();
             (reduce::dot(&r, &r) / reduce::dot(&b, &b)).sqrt()
         };
-        let (plain, without, with) =
-            (reached(&Cg), reached(&PipelinedCg { replacement: 0 }), reached(&PipelinedCg { replacement: 10 }));
+        let (plain, without, with) = (
+            reached(&Cg),
+            reached(&PipelinedCg { replacement: 0 }),
+            reached(&PipelinedCg { replacement: 10 }),
+        );
         assert!(without > 300.0 * plain, "n = {n}, nothing to restore: {without:e} {plain:e}");
         assert!(with < 0.01 * without, "n = {n}: {with:e} {without:e}");
-        // What was lost is not called a success, nor is the matrix blamed: the run starts anew, and takes longer.
+        // What was lost is not called a success, nor is the matrix blamed: the run starts anew, and takes
+        // longer.
         let (_, report) = solved(&PipelinedCg { replacement: 0 }, &a, &mut Identity, &b, 1e-11).unwrap();
         assert!(report.iterations > n + 1, "{}", report.iterations);
         assert!(report.true_residual.unwrap() <= Parameters::DEFAULT.drift * report.threshold);
@@ -141,12 +147,14 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
 
 #[test]
 fn a_definite_matrix_is_never_called_indefinite() {
-    // Far beyond the attainable accuracy, where the recurred (p, A p) of a definite matrix comes out negative.
+    // Far beyond the attainable accuracy, where the recurred (p, A p) of a definite matrix comes out
+    // negative.
     fn run<T: Real>() {
         for n in [5, 10, 20, 50, 100] {
             for (k, a) in [Dense::<T>::laplacian_1d(n), Dense::random_spd(n, 40)].iter().enumerate() {
                 for scale in [1.0, 1e-10] {
-                    let b: Vec<T> = uniform(n, n as u64).into_iter().map(|b| T::from_f64(scale * b)).collect();
+                    let b: Vec<T> =
+                        uniform(n, n as u64).into_iter().map(|b| T::from_f64(scale * b)).collect();
                     for solver in forms::<T>() {
                         if let Err(error) = solved(&*solver, a, &mut Identity, &b, 1e-60) {
                             let name = format!("{}, system {k}, n = {n}", solver.name());
@@ -161,7 +169,8 @@ fn a_definite_matrix_is_never_called_indefinite() {
     run::<f32>();
 }
 
-/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last iterations: it says nothing of progress.
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last iterations: it says
+/// nothing of progress.
 #[test]
 fn a_residual_that_rises_for_long_is_no_stagnation() {
     let n = 600;
@@ -176,14 +185,16 @@ fn a_residual_that_rises_for_long_is_no_stagnation() {
     }
 }
 
-/// A threshold of 0 cannot be met: once residuals are below rounding, more iterations change nothing, and the run ends as stagnated.
+/// A threshold of 0 cannot be met: once residuals are below rounding, more iterations change nothing, and the
+/// run ends as stagnated.
 #[test]
 fn energies_below_rounding_end_a_run_without_a_threshold() {
     let a = Dense::<f64>::laplacian_1d(40);
     // Pipelined CG computes its residual afresh on the way, at rounding's own level.
     let recurring = forms::<f64>().into_iter().filter(|solver| solver.name() != "cg-pipelined");
     for solver in recurring {
-        let parameters = Parameters { relative: 0.0, absolute: 0.0, stagnation: Some(30), ..Parameters::default() };
+        let parameters =
+            Parameters { relative: 0.0, absolute: 0.0, stagnation: Some(30), ..Parameters::default() };
         let error = solver.solve(&a, &random::<f64>(40, 9), &mut vec![0.0; 40], &parameters).unwrap_err();
         let name = solver.name();
         let ends = matches!(error, SolverError::Stagnation { .. } | SolverError::Breakdown { .. });

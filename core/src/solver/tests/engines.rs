@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Does everything from the back to the front, in pieces: what threads may do, in one of the orders in which they may.
+/// Does everything from the back to the front, in pieces: what threads may do, in one of the orders in which
+/// they may.
 #[derive(Debug, Clone, Copy, Default)]
 struct Backwards;
 

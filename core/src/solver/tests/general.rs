@@ -12,7 +12,8 @@ fn conform() {
     }
 }
 
-/// The cyclic shift: GMRES makes no progress before step n (Saad and Schultz; Greenbaum, Pták and Strakoš 1996).
+/// The cyclic shift: GMRES makes no progress before step n (Saad and Schultz; Greenbaum, Pták and Strakoš
+/// 1996).
 fn shift(n: usize) -> Dense<f64> {
     Dense::from_fn(n, |i, j| if i == (j + 1) % n { 1.0 } else { 0.0 })
 }
@@ -46,9 +47,14 @@ fn gmres_minimises_the_residual_over_the_krylov_space() {
         krylov.push(next);
         let gram = Dense::<f64>::from_fn(k, |i, j| reduce::dot(&krylov[i + 1], &krylov[j + 1]));
         let y = gram.direct(&(0..k).map(|i| reduce::dot(&krylov[i + 1], &b)).collect::<Vec<_>>());
-        let r: Vec<f64> = (0..n).map(|i| b[i] - (0..k).map(|j| y[j] * krylov[j + 1][i]).sum::<f64>()).collect();
+        let r: Vec<f64> =
+            (0..n).map(|i| b[i] - (0..k).map(|j| y[j] * krylov[j + 1][i]).sum::<f64>()).collect();
         let least = reduce::dot(&r, &r).sqrt();
-        assert!((report.history[k] - least).abs() < 1e-9 * report.history[0], "{k}: {} {least}", report.history[k]);
+        assert!(
+            (report.history[k] - least).abs() < 1e-9 * report.history[0],
+            "{k}: {} {least}",
+            report.history[k]
+        );
     }
     // The residual of GMRES never rises.
     assert!(report.history.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-14)));
@@ -57,7 +63,8 @@ fn gmres_minimises_the_residual_over_the_krylov_space() {
 #[test]
 fn gmres_is_exact_after_as_many_steps_as_the_minimal_polynomial_has() {
     for distinct in [1, 2, 4] {
-        // A non-normal matrix with `distinct` eigenvalues, each in diagonal blocks: similar to a diagonal one.
+        // A non-normal matrix with `distinct` eigenvalues, each in diagonal blocks: similar to a diagonal
+        // one.
         let values: Vec<f64> = (0..40).map(|i| 1.0 + (i % distinct) as f64).collect();
         let a = Dense::<f64>::diagonal_of(&values);
         let (_, report) = solved(&Gmres::default(), &a, &mut Identity, &random(40, 5), 1e-11).unwrap();
@@ -116,12 +123,16 @@ fn restarted_gmres_and_bicgstab_on_convection_and_diffusion() {
         assert!(difference(&x, &exact) < 1e-8, "{}", solver.name());
         assert!(report.iterations > 25, "{}", solver.name());
     }
-    assert!(matches!(solved(&Gmres { restart: 0 }, &a, &mut Identity, &b, 1e-6), Err(SolverError::Invalid(_))));
+    assert!(matches!(
+        solved(&Gmres { restart: 0 }, &a, &mut Identity, &b, 1e-6),
+        Err(SolverError::Invalid(_))
+    ));
 }
 
 #[test]
 fn the_basis_stays_orthogonal() {
-    // Eigenvalues from 1e-12 to 1: classical Gram–Schmidt done once loses the basis, and with it the true residual.
+    // Eigenvalues from 1e-12 to 1: classical Gram–Schmidt done once loses the basis, and with it the true
+    // residual.
     let n = 100;
     let values: Vec<f64> = (0..n).map(|i| 10.0_f64.powf(-12.0 * i as f64 / (n as f64 - 1.0))).collect();
     let a = Dense::<f64>::diagonal_of(&values);
@@ -130,5 +141,9 @@ fn the_basis_stays_orthogonal() {
     let (_, report) = solved(&Gmres { restart: n }, &a, &mut Identity, &b, 1e-14).unwrap();
     assert!(report.iterations <= n, "{}", report.iterations);
     let (recurred, fresh) = (report.history.last().unwrap(), report.true_residual.unwrap());
-    assert!((fresh - recurred).abs() < 0.1 * report.threshold, "{recurred:e} {fresh:e} of {:e}", report.threshold);
+    assert!(
+        (fresh - recurred).abs() < 0.1 * report.threshold,
+        "{recurred:e} {fresh:e} of {:e}",
+        report.threshold
+    );
 }

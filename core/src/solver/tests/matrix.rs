@@ -13,16 +13,19 @@ fn operator(taps: &[([i32; 2], f64)], extents: &[usize], boundaries: Boundaries)
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap()
 }
 
-/// Taps that equal their mirror images, and taps that do not, under every boundary: the small sample's symmetry is the whole matrix's.
+/// Taps that equal their mirror images, and taps that do not, under every boundary: the small sample's
+/// symmetry is the whole matrix's.
 #[test]
 fn an_operators_symmetry_is_its_matrixs() {
-    let star: &[([i32; 2], f64)] = &[([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
+    let star: &[([i32; 2], f64)] =
+        &[([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.5), ([0, 1], -1.0), ([1, 0], -1.0)];
     let slanted: &[([i32; 2], f64)] = &[([-1, -1], -1.0), ([0, 0], 4.0), ([1, 1], -1.0)];
     let leaning: &[([i32; 2], f64)] = &[([0, -1], -1.0), ([0, 0], 4.0), ([0, 1], -2.0)];
     let wide: &[([i32; 2], f64)] = &[([0, -3], -1.0), ([0, 0], 4.0), ([0, 3], -1.0)];
     let mut seen = [0, 0];
     for taps in [star, slanted, leaning, wide] {
-        for boundary in ["periodic", "mirror", "fixed", "constant=0", "y=mirror,x=periodic", "x-=mirror,x+=constant=0"]
+        for boundary in
+            ["periodic", "mirror", "fixed", "constant=0", "y=mirror,x=periodic", "x-=mirror,x+=constant=0"]
         {
             for extents in [[5, 4], [17, 23], [3, 31]] {
                 let boundaries = Boundaries::parse(boundary, Boundary::Constant(0.0)).unwrap();
@@ -87,7 +90,8 @@ fn random_definite_matrices_are() {
 fn an_operators_blocks_are_its_matrixs() {
     for boundary in [Boundary::Periodic, Boundary::Mirror, Boundary::Fixed, Boundary::Constant(0.0)] {
         let shape = Shape::new(&[2, 3, 4]).unwrap();
-        let free = GridOperator::new(laplacian(3).unwrap(), shape, Boundaries::all(boundary), DType::F64).unwrap();
+        let free =
+            GridOperator::new(laplacian(3).unwrap(), shape, Boundaries::all(boundary), DType::F64).unwrap();
         let stored = Matrix::from(free.assemble().unwrap()).operator::<f64>().unwrap();
         let free = Matrix::from(free).operator::<f64>().unwrap();
         assert_eq!(free.diagonal(), stored.diagonal(), "{boundary}");
@@ -126,7 +130,8 @@ fn refinement_reaches_what_f32_cannot() {
     let matrix = laplacian_3d(9, 10, 11, DType::F64).unwrap();
     let operator = Matrix::from(matrix.clone()).operator::<f64>().unwrap();
     let mut session =
-        Refinement::new(Serial, Arc::clone(&operator), stored_session(&matrix.cast(DType::F32).unwrap())).unwrap();
+        Refinement::new(Serial, Arc::clone(&operator), stored_session(&matrix.cast(DType::F32).unwrap()))
+            .unwrap();
     let b = Array::F64(uniform(990, 4));
     let parameters = Parameters { relative: 1e-13, ..Parameters::default() };
     let mut x = Array::zeros(DType::F64, 990).unwrap();
@@ -152,12 +157,14 @@ fn refinement_reaches_what_f32_cannot() {
     let error = session.solve(&b, &mut x, &few, &mut |_, _| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, SolverError::NotConverged { limit: Exhausted::Iterations, .. }), "{error}");
     assert_eq!(error.history().len(), 6);
-    let stop =
-        &mut |iteration: usize, _: f64| if iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let stop = &mut |iteration: usize, _: f64| {
+        if iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
     let error = session.solve(&b, &mut x, &parameters, stop).unwrap_err();
     assert!(matches!(error, SolverError::Stopped { .. }) && error.history().len() == 4, "{error}");
     // Vectors of f32 are not what it takes; nor is an inner session of another size.
-    let wrong = session.solve(&b.cast(DType::F32).unwrap(), &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
+    let wrong = session
+        .solve(&b.cast(DType::F32).unwrap(), &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
     assert!(matches!(wrong, Err(SolverError::Invalid(_))));
     let other = laplacian_2d(5, 5, DType::F32).unwrap();
     assert!(Refinement::new(Serial, operator, stored_session(&other)).is_err());
@@ -190,9 +197,14 @@ fn rounding_a_matrix_makes_no_other_system_of_it() {
     let below = told(&[(0, 0, 1.0), (1, 0, 0.0), (1, 1, 1e-300)]);
     assert!(below.contains("row 1 of the matrix") && below.contains("below the range of f32"), "{below}");
     let beyond = told(&[(0, 0, 1.0), (1, 1, 1e300)]);
-    assert!(beyond.contains("1e300 of row 1, column 1") && beyond.contains("beyond the range of f32"), "{beyond}");
+    assert!(
+        beyond.contains("1e300 of row 1, column 1") && beyond.contains("beyond the range of f32"),
+        "{beyond}"
+    );
     // One small entry beside others is rounding; a row of zeros, and what is no number, are not made by it.
-    for kept in [[(0, 0, 1.0), (0, 1, 1e-300)], [(0, 0, 1.0), (1, 1, 0.0)], [(0, 0, f64::INFINITY), (1, 1, 1.0)]] {
+    for kept in
+        [[(0, 0, 1.0), (0, 1, 1e-300)], [(0, 0, 1.0), (1, 1, 0.0)], [(0, 0, f64::INFINITY), (1, 1, 1.0)]]
+    {
         assert!(matrix(&kept).cast(DType::F32).is_ok(), "{kept:?}");
     }
 }

@@ -64,7 +64,8 @@ impl<T: Real> Dense<T> {
         })
     }
 
-    /// Uniform entries in [-1, 1] over sqrt(n), plus 2 on the diagonal: nonsymmetric, complex eigenvalues in the right half-plane.
+    /// Uniform entries in [-1, 1] over sqrt(n), plus 2 on the diagonal: nonsymmetric, complex eigenvalues in
+    /// the right half-plane.
     pub(super) fn random_nonsymmetric(n: usize, seed: u64) -> Self {
         let b = uniform(n * n, seed);
         Dense::from_fn(n, |i, j| b[i * n + j] / (n as f64).sqrt() + if i == j { 2.0 } else { 0.0 })
@@ -166,7 +167,8 @@ pub(super) fn solved<T: Real>(
     relative: f64,
 ) -> Result<(Vec<T>, Report), SolverError> {
     let mut x = vec![T::ZERO; b.len()];
-    let report = solver.solve_on(&Serial, a, m, b, &mut x, &Parameters { relative, ..Parameters::default() })?;
+    let report =
+        solver.solve_on(&Serial, a, m, b, &mut x, &Parameters { relative, ..Parameters::default() })?;
     Ok((x, report))
 }
 
@@ -186,7 +188,8 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
             let preconditioners: [&mut dyn Preconditioner<T>; 2] = [&mut Identity, &mut diagonal];
             for m in preconditioners {
                 let name = format!("{} with {}, n = {n}", solver.name(), m.name());
-                let (x, report) = solved(solver, a, m, &b, tolerance).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let (x, report) =
+                    solved(solver, a, m, &b, tolerance).unwrap_or_else(|e| panic!("{name}: {e}"));
                 assert!(difference(&x, &exact) < allowed, "{name}: {}", difference(&x, &exact));
                 assert_eq!(report.history.len(), report.iterations + 1, "{name}");
                 assert!(report.history.last().unwrap() <= &report.threshold, "{name}");
@@ -202,7 +205,8 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     let b = random::<T>(9, 6);
     // From the solution itself, nothing is left to do.
     let mut x: Vec<T> = a.direct(&b).into_iter().map(T::from_f64).collect();
-    let report = solver.solve(&a, &b, &mut x, &Parameters { relative: 1e-5, ..Parameters::default() }).unwrap();
+    let report =
+        solver.solve(&a, &b, &mut x, &Parameters { relative: 1e-5, ..Parameters::default() }).unwrap();
     assert_eq!(report.iterations, 0);
     // b = 0.
     let mut x = random::<T>(9, 1);
@@ -226,8 +230,9 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     assert!(matches!(error, SolverError::NotFinite { .. }), "{error}");
     // Limits: the history has a residual for every iteration.
     let parameters = Parameters { relative: 0.0, absolute: 1e-300, iterations: 2, ..Parameters::default() };
-    let error =
-        solver.solve(&Dense::laplacian_1d(40), &random::<T>(40, 3), &mut [T::ZERO; 40], &parameters).unwrap_err();
+    let error = solver
+        .solve(&Dense::laplacian_1d(40), &random::<T>(40, 3), &mut [T::ZERO; 40], &parameters)
+        .unwrap_err();
     assert!(matches!(error, SolverError::NotConverged { limit: Exhausted::Iterations, .. }), "{error}");
     assert_eq!(error.history().len(), 3);
     let parameters = Parameters { time: Some(std::time::Duration::ZERO), ..Parameters::default() };
@@ -237,7 +242,8 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     let error = solver.solve(&a, &b[1..], &mut [T::ZERO; 9], &Parameters::default()).unwrap_err();
     assert!(error.to_string().contains("8 values for a matrix of 9 rows"), "{error}");
     let mut other = Diagonal::new(&Dense::<T>::random_spd(8, 1)).unwrap();
-    let error = solver.solve_on(&Serial, &a, &mut other, &b, &mut [T::ZERO; 9], &Parameters::default()).unwrap_err();
+    let error =
+        solver.solve_on(&Serial, &a, &mut other, &b, &mut [T::ZERO; 9], &Parameters::default()).unwrap_err();
     assert!(error.to_string().contains("made for 8 rows, the matrix has 9"), "{error}");
     let parameters = Parameters { relative: -1.0, ..Parameters::default() };
     assert!(matches!(solver.solve(&a, &b, &mut [T::ZERO; 9], &parameters), Err(SolverError::Invalid(_))));

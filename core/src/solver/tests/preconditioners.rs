@@ -16,7 +16,11 @@ fn block_jacobi_solves_with_its_blocks() {
         let a = Dense::<f64>::random_nonsymmetric(n, 11);
         let r = random::<f64>(n, 12);
         for size in [1, 3, 8, 100] {
-            let blocks = Dense::<f64>::from_fn(n, |i, j| if i / size == j / size { a.entries[i * n + j] } else { 0.0 });
+            let blocks =
+                Dense::<f64>::from_fn(
+                    n,
+                    |i, j| if i / size == j / size { a.entries[i * n + j] } else { 0.0 },
+                );
             let z = applied(&mut BlockDiagonal::new(&a, size).unwrap(), &r);
             assert!(difference(&z, &blocks.direct(&r)) < 1e-12, "n = {n}, size = {size}");
         }
@@ -36,8 +40,9 @@ fn the_inverse_of_a_symmetric_block_is_symmetric() {
     let n = 9;
     let a = Dense::<f64>::random_spd(n, 2);
     let mut m = BlockDiagonal::new(&a, n).unwrap();
-    let columns: Vec<Vec<f64>> =
-        (0..n).map(|j| applied(&mut m, &(0..n).map(|i| if i == j { 1.0 } else { 0.0 }).collect::<Vec<_>>())).collect();
+    let columns: Vec<Vec<f64>> = (0..n)
+        .map(|j| applied(&mut m, &(0..n).map(|i| if i == j { 1.0 } else { 0.0 }).collect::<Vec<_>>()))
+        .collect();
     for i in 0..n {
         for j in 0..n {
             assert_eq!(columns[i][j].to_bits(), columns[j][i].to_bits());
@@ -59,7 +64,8 @@ fn the_chebyshev_polynomial_is_the_one_of_the_definition() {
         let mut m = ChebyshevPolynomial::new(&a, None, Bounds::new(low, high).unwrap(), degree).unwrap();
         for (z, t) in applied(&mut m, &[1.0; 20]).into_iter().zip(&values) {
             // All t lie below the upper bound, so that the argument is above -1.
-            let exact = inside(degree + 1, (centre - t) / half) / chebyshev_polynomial(degree + 1, centre / half);
+            let exact =
+                inside(degree + 1, (centre - t) / half) / chebyshev_polynomial(degree + 1, centre / half);
             assert!((1.0 - t * z - exact).abs() < 1e-12, "{degree} {t}: {} {exact}", 1.0 - t * z);
         }
     }
@@ -109,7 +115,8 @@ fn every_method_solves_with_every_preconditioner() {
                 let mut unpreconditioned = 0;
                 for m in &mut preconditioners {
                     let name = format!("{} with {}, n = {n}", solver.name(), m.name());
-                    let (x, report) = solved(solver, &a, m, &b, tolerance).unwrap_or_else(|e| panic!("{name}: {e}"));
+                    let (x, report) =
+                        solved(solver, &a, m, &b, tolerance).unwrap_or_else(|e| panic!("{name}: {e}"));
                     assert!(difference(&x, &exact) < allowed, "{name}: {}", difference(&x, &exact));
                     if m.is_identity() {
                         unpreconditioned = report.iterations;
@@ -126,7 +133,8 @@ fn every_method_solves_with_every_preconditioner() {
 
 #[test]
 fn a_polynomial_lowers_the_condition_number_as_it_should() {
-    // The eigenvalues of M^-1 A are within 1 ± 1 / T_k(sigma), k = degree + 1; CG's bound in the energy norm follows.
+    // The eigenvalues of M^-1 A are within 1 ± 1 / T_k(sigma), k = degree + 1; CG's bound in the energy norm
+    // follows.
     let a = Laplacian2d { rows: 40, columns: 40 };
     let exact = random::<f64>(1600, 3);
     let mut b = vec![0.0; 1600];
@@ -148,7 +156,11 @@ fn a_polynomial_lowers_the_condition_number_as_it_should() {
                 let _ = solver.solve_on(&Serial, &a, &mut m, &b, &mut x, &parameters);
                 let error = energy_norm(&a, &x, &exact);
                 let bound = 2.0 * rate.powi(iterations as i32) * start;
-                assert!(error <= bound, "{}, degree {degree}, {iterations}: {error:e} {bound:e}", solver.name());
+                assert!(
+                    error <= bound,
+                    "{}, degree {degree}, {iterations}: {error:e} {bound:e}",
+                    solver.name()
+                );
             }
         }
     }
@@ -165,8 +177,8 @@ fn every_name_is_known() {
         for preconditioner_name in PRECONDITIONERS.into_iter().filter(|&name| name != "block-jacobi") {
             let mut m = preconditioner(preconditioner_name, &Serial, &a).unwrap();
             assert_eq!(m.name(), preconditioner_name);
-            let (x, _) =
-                solved(&*solver, &a, &mut m, &b, 1e-9).unwrap_or_else(|e| panic!("{preconditioner_name}: {e}"));
+            let (x, _) = solved(&*solver, &a, &mut m, &b, 1e-9)
+                .unwrap_or_else(|e| panic!("{preconditioner_name}: {e}"));
             let reference = reference.get_or_insert_with(|| x.clone());
             assert!(difference(&x, reference) < 1e-6, "{name} with {preconditioner_name}");
         }

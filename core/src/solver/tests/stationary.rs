@@ -4,7 +4,8 @@ use super::*;
 
 #[test]
 fn conform() {
-    // Dense::random_spd lies in [1, 1 + 4], and its diagonal in [1, 2]: bounds that hold with and without Jacobi's preconditioner.
+    // Dense::random_spd lies in [1, 1 + 4], and its diagonal in [1, 2]: bounds that hold with and without
+    // Jacobi's preconditioner.
     let chebyshev = Chebyshev { bounds: Some(Bounds::new(0.4, 6.0).unwrap()) };
     conforms::<f64>(&chebyshev, true);
     conforms::<f32>(&chebyshev, true);
@@ -33,7 +34,8 @@ fn chebyshev_reaches_its_bound() {
         let bound = report.history[0] / chebyshev_polynomial(k, sigma);
         assert!(*residual <= bound * (1.0 + 1e-9), "{k}: {residual} > {bound}");
     }
-    // An eigenvector to the least eigenvalue is damped by 1 / T_k exactly: the polynomial has its maximum there.
+    // An eigenvector to the least eigenvalue is damped by 1 / T_k exactly: the polynomial has its maximum
+    // there.
     let b: Vec<f64> = (1..=n).map(|i| (i as f64 * std::f64::consts::PI / (n as f64 + 1.0)).sin()).collect();
     let (_, report) = solved(&Chebyshev { bounds }, &a, &mut Identity, &b, 1e-6).unwrap();
     for (k, residual) in report.history.iter().enumerate() {
@@ -44,7 +46,8 @@ fn chebyshev_reaches_its_bound() {
 
 #[test]
 fn jacobi_has_the_rate_of_its_spectral_radius() {
-    // On the lowest eigenvector every iteration multiplies the residual by 1 - weight (1 - cos(pi / (n + 1))).
+    // On the lowest eigenvector every iteration multiplies the residual by 1 - weight (1 - cos(pi / (n +
+    // 1))).
     let n = 21;
     let a = Dense::<f64>::laplacian_1d(n);
     let angle = std::f64::consts::PI / (n as f64 + 1.0);
@@ -84,7 +87,8 @@ fn arguments_are_refused() {
     }
     let a = Dense::<f64>::diagonal_of(&[1.0, 0.0]);
     for weight in [0.0, 2.0, f64::NAN] {
-        let error = solved(&Jacobi { weight }, &Dense::diagonal_of(&[1.0]), &mut Identity, &[1.0], 1e-6).unwrap_err();
+        let error =
+            solved(&Jacobi { weight }, &Dense::diagonal_of(&[1.0]), &mut Identity, &[1.0], 1e-6).unwrap_err();
         assert!(error.to_string().contains("weight"), "{error}");
     }
     let error = solved(&Jacobi::default(), &a, &mut Identity, &[1.0, 1.0], 1e-6).unwrap_err();
@@ -108,9 +112,11 @@ fn bounds_are_estimated_from_within() {
     let scaled = Bounds::estimate(&Serial, &a, &mut m, 25).unwrap();
     assert!((4.0 * scaled.high() - few.high()).abs() < 1e-9, "{scaled:?}");
     // A multiple of the identity is a point.
-    let point = Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[3.0; 7]), &mut Identity, 25).unwrap();
+    let point =
+        Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[3.0; 7]), &mut Identity, 25).unwrap();
     assert!((point.low() - 3.0).abs() < 1e-12 && (point.high() - 3.0).abs() < 1e-12, "{point:?}");
-    let error = Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[1.0, -2.0]), &mut Identity, 25).unwrap_err();
+    let error = Bounds::estimate::<f64, _>(&Serial, &Dense::diagonal_of(&[1.0, -2.0]), &mut Identity, 25)
+        .unwrap_err();
     assert!(matches!(error, SolverError::Indefinite { .. }), "{error}");
     assert!(Bounds::estimate::<f64, _>(&Serial, &a, &mut Identity, 0).is_err());
 }

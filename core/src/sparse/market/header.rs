@@ -48,14 +48,17 @@ pub(super) struct Header {
 impl Header {
     /// Reads the banner and the size line.
     pub fn read<R: Read>(lines: &mut Lines<R>) -> Result<Header, Fault> {
-        const BANNER: &str = "start the file with `%%MatrixMarket matrix coordinate real general` or the like";
+        const BANNER: &str =
+            "start the file with `%%MatrixMarket matrix coordinate real general` or the like";
         if !lines.advance()? {
             return Err(Fault::new(1, "the file is empty", BANNER));
         }
         let words: Vec<&[u8]> = Words(lines.line()).take(6).collect();
         let [banner, object, format, kind, symmetry] = words[..] else {
-            return lines
-                .fault(format!("`{}` is not a Matrix Market banner of five words", shown(lines.line())), BANNER);
+            return lines.fault(
+                format!("`{}` is not a Matrix Market banner of five words", shown(lines.line())),
+                BANNER,
+            );
         };
         if !banner.eq_ignore_ascii_case(b"%%MatrixMarket") {
             return lines.fault(format!("`{}` stands where the banner is due", shown(banner)), BANNER);
@@ -70,14 +73,23 @@ impl Header {
         let format = match lower(format).as_str() {
             "coordinate" => Format::Coordinate,
             "array" => Format::Array,
-            _ => return lines.fault(format!("the format `{}` is not known", shown(format)), "use coordinate or array"),
+            _ => {
+                return lines.fault(
+                    format!("the format `{}` is not known", shown(format)),
+                    "use coordinate or array",
+                );
+            }
         };
         let kind = match lower(kind).as_str() {
             "real" | "double" => Kind::Real,
             "integer" => Kind::Integer,
             "pattern" if format == Format::Coordinate => Kind::Pattern,
-            "pattern" => return lines.fault("an array has values, a pattern none", "use coordinate or another field"),
-            "complex" => return lines.fault("complex values are not supported", "use real, integer or pattern"),
+            "pattern" => {
+                return lines.fault("an array has values, a pattern none", "use coordinate or another field");
+            }
+            "complex" => {
+                return lines.fault("complex values are not supported", "use real, integer or pattern");
+            }
             _ => {
                 let message = format!("the field `{}` is not known", shown(kind));
                 return lines.fault(message, "use real, integer or pattern");
@@ -87,7 +99,9 @@ impl Header {
             "general" => Symmetry::General,
             "symmetric" => Symmetry::Symmetric,
             "skew-symmetric" if kind != Kind::Pattern => Symmetry::Skew,
-            "skew-symmetric" => return lines.fault("a pattern cannot be skew-symmetric", "use general or symmetric"),
+            "skew-symmetric" => {
+                return lines.fault("a pattern cannot be skew-symmetric", "use general or symmetric");
+            }
             "hermitian" => {
                 return lines.fault(
                     "Hermitian matrices are not supported: their values are complex",
@@ -102,7 +116,12 @@ impl Header {
         Header::size(lines, format, kind, symmetry)
     }
 
-    fn size<R: Read>(lines: &mut Lines<R>, format: Format, kind: Kind, symmetry: Symmetry) -> Result<Header, Fault> {
+    fn size<R: Read>(
+        lines: &mut Lines<R>,
+        format: Format,
+        kind: Kind,
+        symmetry: Symmetry,
+    ) -> Result<Header, Fault> {
         let (due, change) = match format {
             Format::Coordinate => (3, "write the numbers of rows, columns and entries"),
             Format::Array => (2, "write the numbers of rows and columns"),
@@ -121,7 +140,9 @@ impl Header {
         for (number, word) in numbers.iter_mut().zip(&words) {
             match whole(word) {
                 Some(value) => *number = value,
-                None => return lines.fault(format!("the size `{}` is not a whole number", shown(word)), change),
+                None => {
+                    return lines.fault(format!("the size `{}` is not a whole number", shown(word)), change);
+                }
             }
         }
         let [rows, columns, entries] = numbers;

@@ -20,7 +20,8 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     read_matrix_if(path, dtype, |_| Ok(()))
 }
 
-/// [`read_matrix`], once `admit` has seen the size that the file announces, and before memory is taken for it.
+/// [`read_matrix`], once `admit` has seen the size that the file announces, and before memory is taken for
+/// it.
 pub fn read_matrix_if(
     path: impl AsRef<Path>,
     dtype: DType,
@@ -35,12 +36,14 @@ pub fn read_matrix_if(
     }
 }
 
-/// Reads a vector, an `array` or a `coordinate` matrix of one column, from a file, decompressed where need be.
+/// Reads a vector, an `array` or a `coordinate` matrix of one column, from a file, decompressed where need
+/// be.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType) -> Result<Array> {
     read_vector_if(path, dtype, |_| Ok(()))
 }
 
-/// [`read_vector`], once `admit` has seen the size that the file announces, and before memory is taken for it.
+/// [`read_vector`], once `admit` has seen the size that the file announces, and before memory is taken for
+/// it.
 pub fn read_vector_if(
     path: impl AsRef<Path>,
     dtype: DType,
@@ -92,7 +95,8 @@ impl Announced {
     fn new(header: &Header, length: Option<u64>) -> Announced {
         // `1 1` and a line's end, or `1` and one.
         let shortest = if header.format == Format::Array { 2 } else { 4 };
-        let listed = header.entries.min(length.map_or(u64::MAX, |length| length.saturating_add(1) / shortest));
+        let listed =
+            header.entries.min(length.map_or(u64::MAX, |length| length.saturating_add(1) / shortest));
         let images = if header.symmetry == Symmetry::General { 1 } else { 2 };
         let entries = listed.saturating_mul(images);
         Announced { rows: header.rows, columns: header.columns, listed, entries, line: header.line }
@@ -101,7 +105,8 @@ impl Announced {
     /// Bytes that [`read_matrix`] takes at once, at most; what it returns takes some half of that.
     pub fn matrix_bytes(&self, dtype: DType) -> u128 {
         let (rows, entries, value) = (self.rows as u128 + 1, u128::from(self.entries), dtype.bytes() as u128);
-        // Entries as listed, by row and in compressed rows: two of the three at a time. The last beside offsets of both widths.
+        // Entries as listed, by row and in compressed rows: two of the three at a time. The last beside
+        // offsets of both widths.
         let (listed, sorted, stored) = (8 + value, value.max(4) + value, 4 + value);
         8 * rows + entries * sorted + (entries * listed).max(entries * stored + 12 * rows)
     }
@@ -140,7 +145,11 @@ fn open(path: &Path) -> Result<(Source, Option<u64>)> {
     let fault = |e: std::io::Error| Error::file(path, e, "give a Matrix Market file that can be read");
     let name = path.to_string_lossy().to_ascii_lowercase();
     if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
-        return Err(Error::file(path, "it is an archive of files", "unpack it and give the .mtx file inside"));
+        return Err(Error::file(
+            path,
+            "it is an archive of files",
+            "unpack it and give the .mtx file inside",
+        ));
     }
     let mut file = File::open(path).map_err(fault)?;
     // What is not a regular file, as a pipe, does not tell its length.
@@ -280,8 +289,10 @@ fn next_of(lines: &mut Lines<impl Read>, header: &Header, count: u64) -> Result<
     if lines.advance_to_data()? {
         return Ok(());
     }
-    let message =
-        format!("the file ends after {count} of the {} entries that line {} announces", header.entries, header.line);
+    let message = format!(
+        "the file ends after {count} of the {} entries that line {} announces",
+        header.entries, header.line
+    );
     Err(Fault::new(lines.number() + 1, message, "complete the file or correct the size line"))
 }
 
@@ -331,27 +342,35 @@ fn index(lines: &Lines<impl Read>, name: &str, word: &[u8], extent: usize) -> Re
     match whole(word) {
         Some(number) if number >= 1 && number <= extent as u64 => Ok((number - 1) as usize),
         Some(0) => lines.fault(format!("{name} 0, the first is 1"), format!("count {name}s from 1")),
-        Some(number) => lines
-            .fault(format!("{name} {number}, the matrix has {extent} {name}s"), "correct the index or the size line"),
-        None => lines.fault(format!("the {name} `{}` is not a whole number", shown(word)), "write a number from 1 on"),
+        Some(number) => lines.fault(
+            format!("{name} {number}, the matrix has {extent} {name}s"),
+            "correct the index or the size line",
+        ),
+        None => lines
+            .fault(format!("the {name} `{}` is not a whole number", shown(word)), "write a number from 1 on"),
     }
 }
 
 /// A value, rounded once to the type.
 #[inline]
 fn value<T: Real + FromStr>(lines: &Lines<impl Read>, kind: Kind, word: &[u8]) -> Result<T, Fault> {
-    if kind == Kind::Integer && whole(word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word)).is_none() {
+    if kind == Kind::Integer
+        && whole(word.strip_prefix(b"-").or(word.strip_prefix(b"+")).unwrap_or(word)).is_none()
+    {
         let message = format!("the value `{}` is not a whole number within 64 bits", shown(word));
         return lines.fault(message, "write a whole number, or `real` into the banner");
     }
-    let parsed = std::str::from_utf8(word).ok().and_then(|text| text.parse::<T>().ok()).or_else(|| fortran(word));
+    let parsed =
+        std::str::from_utf8(word).ok().and_then(|text| text.parse::<T>().ok()).or_else(|| fortran(word));
     match parsed {
         Some(value) if value.is_finite() => Ok(value),
         Some(_) if word.iter().any(u8::is_ascii_digit) => lines.fault(
             format!("the value `{}` is beyond the range of {}", shown(word), T::DTYPE),
             "scale the matrix or read it in a wider type",
         ),
-        Some(_) => lines.fault(format!("the value `{}` is not finite", shown(word)), "write finite values only"),
+        Some(_) => {
+            lines.fault(format!("the value `{}` is not finite", shown(word)), "write finite values only")
+        }
         None => lines.fault(format!("the value `{}` is not a number", shown(word)), "write a decimal number"),
     }
 }

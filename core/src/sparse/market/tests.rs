@@ -15,7 +15,9 @@ fn read(text: &str) -> crate::Result<Csr> {
 }
 
 fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
-    (0..matrix.rows()).flat_map(|row| matrix.row(row).map(move |(column, value)| (row, column, value))).collect()
+    (0..matrix.rows())
+        .flat_map(|row| matrix.row(row).map(move |(column, value)| (row, column, value)))
+        .collect()
 }
 
 fn gzip(text: &[u8]) -> Vec<u8> {
@@ -29,7 +31,10 @@ fn every_field_and_symmetry() {
     type Entries = &'static [(usize, usize, f64)];
     let cases: &[(&str, Entries)] = &[
         ("real general\n2 3 3\n2 1 -1.5e-3\n1 3 +2\n1 1 .5", &[(0, 0, 0.5), (0, 2, 2.0), (1, 0, -0.0015)]),
-        ("integer general\n1 2 2\n1 1 -7\n1 2 +9007199254740993\n", &[(0, 0, -7.0), (0, 1, 9_007_199_254_740_992.0)]),
+        (
+            "integer general\n1 2 2\n1 1 -7\n1 2 +9007199254740993\n",
+            &[(0, 0, -7.0), (0, 1, 9_007_199_254_740_992.0)],
+        ),
         ("pattern general\n2 2 2\n1 2\n2 2\n", &[(0, 1, 1.0), (1, 1, 1.0)]),
         ("real symmetric\n2 2 2\n1 1 4\n2 1 -1\n", &[(0, 0, 4.0), (0, 1, -1.0), (1, 0, -1.0)]),
         ("pattern symmetric\n2 2 1\n2 1\n", &[(0, 1, 1.0), (1, 0, 1.0)]),
@@ -57,7 +62,8 @@ fn case_comments_blank_lines_and_line_ends() {
 #[test]
 fn values_are_rounded_once() {
     // Just above the middle between two f32 neighbours, but by less than f64 can tell.
-    let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000001\n";
+    let text =
+        "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1.00000005960464477539062500000001\n";
     let narrow = read_matrix_from(text.as_bytes(), "a.mtx", DType::F32).unwrap();
     assert_eq!(narrow.values(), &Array::F32(vec![1.0 + f32::EPSILON]));
     assert_eq!(read(text).unwrap().cast(DType::F32).unwrap().values(), &Array::F32(vec![1.0]));
@@ -116,9 +122,21 @@ fn every_mistake_is_named_with_its_line() {
             "`1.5` is not a whole",
         ),
         ("%%MatrixMarket matrix coordinate real symmetric\n2 3 0\n".into(), 2, "cannot be symmetric"),
-        ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n".into(), 3, "lies above the diagonal"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 2 1\n".into(), 3, "lies above the diagonal"),
-        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n".into(), 3, "lies on the diagonal"),
+        (
+            "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n".into(),
+            3,
+            "lies above the diagonal",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n1 2 1\n".into(),
+            3,
+            "lies above the diagonal",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n".into(),
+            3,
+            "lies on the diagonal",
+        ),
     ];
     for (text, line, words) in cases {
         for text in [text.clone(), text.replace('\n', "\r\n")] {
@@ -212,8 +230,10 @@ fn files_are_found_and_decompressed() {
         assert!(error.to_string().contains(words), "{error}");
     }
     // A cut behind a few hundred entries is found in their line, not in the first.
-    let error = read_matrix(file("late.mtx.gz", &packed[..packed.len() - 9]), DType::F64).unwrap_err().to_string();
-    let line: usize = error.split("line ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().parse().unwrap();
+    let error =
+        read_matrix(file("late.mtx.gz", &packed[..packed.len() - 9]), DType::F64).unwrap_err().to_string();
+    let line: usize =
+        error.split("line ").nth(1).and_then(|rest| rest.split(':').next()).unwrap().parse().unwrap();
     assert!(line > 1000, "{error}");
 }
 
@@ -226,13 +246,19 @@ fn vectors_are_arrays_or_columns() {
     assert_eq!(vector(column).unwrap(), Array::F64(vec![0.0, -1.0, 0.0, 7.0]));
     assert_eq!(vector("%%MatrixMarket matrix array integer general\n0 1\n").unwrap(), Array::F64(vec![]));
     for (text, words) in [
-        ("%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", "line 2: 2 columns, where a vector has one"),
+        (
+            "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n",
+            "line 2: 2 columns, where a vector has one",
+        ),
         ("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "line 2: 3 columns"),
         ("%%MatrixMarket matrix array real symmetric\n1 1\n1\n", "line 2: a vector is `general`"),
         ("%%MatrixMarket matrix array real general\n2 1 2\n1\n2\n", "line 2: `2 1 2` stands where"),
         ("%%MatrixMarket matrix array real general\n2 1\n1\n", "line 4: the file ends after 1 of the 2"),
         ("%%MatrixMarket matrix array real general\n2 1\n1\n2\n3\n", "line 5: an entry beyond the 2"),
-        ("%%MatrixMarket matrix array real general\n2 1\n1 2\n", "line 3: `1 2` stands where one value is due"),
+        (
+            "%%MatrixMarket matrix array real general\n2 1\n1 2\n",
+            "line 3: `1 2` stands where one value is due",
+        ),
         ("%%MatrixMarket matrix array real general\n2 1\n1\nx\n", "line 4: the value `x` is not a number"),
         ("%%MatrixMarket matrix array complex general\n2 1\n1 0\n1 0\n", "complex values are not supported"),
     ] {
@@ -267,7 +293,10 @@ fn a_row_below_the_types_range_is_no_row_of_zeros() {
     };
     let tiny = "general\n2 2 3\n1 1 1\n2 1 0\n2 2 -4.5e-300\n";
     let told = matrix(tiny, DType::F32).unwrap_err().to_string();
-    assert!(told.starts_with("a.mtx: row 2 has no values but 0") && told.contains("below the range of f32"), "{told}");
+    assert!(
+        told.starts_with("a.mtx: row 2 has no values but 0") && told.contains("below the range of f32"),
+        "{told}"
+    );
     assert_eq!(matrix(tiny, DType::F64).unwrap().get(1, 1), -4.5e-300);
     let told = matrix("symmetric\n2 2 2\n2 1 1D-400\n2 2 1\n", DType::F64).unwrap_err().to_string();
     assert!(told.contains("row 1 ") && told.contains("below the range of f64"), "{told}");
@@ -278,7 +307,9 @@ fn a_row_below_the_types_range_is_no_row_of_zeros() {
 
 #[test]
 fn a_vector_below_the_types_range_is_no_vector_of_zeros() {
-    let vector = |rest: &str| read_vector_from(format!("%%MatrixMarket matrix {rest}").as_bytes(), "b.mtx", DType::F32);
+    let vector = |rest: &str| {
+        read_vector_from(format!("%%MatrixMarket matrix {rest}").as_bytes(), "b.mtx", DType::F32)
+    };
     for lost in ["array real general\n2 1\n1e-60\n0\n", "coordinate real general\n2 1 1\n2 1 1e-60\n"] {
         assert!(vector(lost).unwrap_err().to_string().contains("below the range of f32"), "{lost}");
     }
@@ -335,7 +366,8 @@ proptest! {
     }
 }
 
-/// The file's header is shown before memory is taken for what it announces; a file cannot list more than it has room for.
+/// The file's header is shown before memory is taken for what it announces; a file cannot list more than it
+/// has room for.
 #[test]
 fn what_a_file_announces_may_be_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -350,7 +382,10 @@ fn what_a_file_announces_may_be_refused() {
     });
     assert_eq!(refused, Err(no()));
     let size = seen.unwrap();
-    assert_eq!((size.rows, size.columns, size.listed, size.entries, size.line), (500_000_000, 500_000_000, 3, 6, 2));
+    assert_eq!(
+        (size.rows, size.columns, size.listed, size.entries, size.line),
+        (500_000_000, 500_000_000, 3, 6, 2)
+    );
     assert!(size.matrix_bytes(DType::F64) > 20 * 500_000_000);
     write("coordinate real general\n2 2 1000000000000\n1 1 1\n");
     let mut listed = 0;

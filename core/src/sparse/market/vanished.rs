@@ -1,6 +1,7 @@
 //! Values that are too small for the type they are read in, and become 0.
 //!
-//! One among larger ones is rounding like any other; where nothing else is left, the system would be another one.
+//! One among larger ones is rounding like any other; where nothing else is left, the system would be another
+//! one.
 
 use std::path::Path;
 
@@ -40,7 +41,8 @@ impl Vanished {
 
     /// An error where a vector has nothing left.
     pub fn check_vector(&self, vector: &Array, name: &Path) -> Result<()> {
-        let empty = !self.rows.is_empty() && with_array!(vector, v => v.iter().all(|value| value.to_f64() == 0.0));
+        let empty =
+            !self.rows.is_empty() && with_array!(vector, v => v.iter().all(|value| value.to_f64() == 0.0));
         if empty { Err(error(name, "the vector".to_owned(), vector)) } else { Ok(()) }
     }
 }

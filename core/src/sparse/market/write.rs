@@ -6,16 +6,23 @@ use crate::real::{Array, Real};
 use crate::sparse::Csr;
 use crate::with_array;
 
-/// Writes a matrix as `coordinate real`: the lower triangle where it is `symmetric`, else all of it as `general`.
+/// Writes a matrix as `coordinate real`: the lower triangle where it is `symmetric`, else all of it as
+/// `general`.
 ///
-/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is written.
+/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is
+/// written.
 pub fn write_matrix(matrix: &Csr, out: impl Write) -> io::Result<()> {
     check(matrix.values(), "matrix")?;
     let symmetric = matrix.is_symmetric_to_the_bit();
     let mut out = BufWriter::new(out);
-    let listed = |row: usize| matrix.range(row).filter(move |&at| !symmetric || matrix.indices()[at] as usize <= row);
+    let listed =
+        |row: usize| matrix.range(row).filter(move |&at| !symmetric || matrix.indices()[at] as usize <= row);
     let entries: usize = (0..matrix.rows()).map(|row| listed(row).count()).sum();
-    writeln!(out, "%%MatrixMarket matrix coordinate real {}", if symmetric { "symmetric" } else { "general" })?;
+    writeln!(
+        out,
+        "%%MatrixMarket matrix coordinate real {}",
+        if symmetric { "symmetric" } else { "general" }
+    )?;
     writeln!(out, "{} {} {entries}", matrix.rows(), matrix.columns())?;
     for row in 0..matrix.rows() {
         for at in listed(row) {
@@ -28,7 +35,8 @@ pub fn write_matrix(matrix: &Csr, out: impl Write) -> io::Result<()> {
 
 /// Writes a vector as `array real general` of one column.
 ///
-/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is written.
+/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is
+/// written.
 pub fn write_vector(vector: &Array, out: impl Write) -> io::Result<()> {
     check(vector, "vector")?;
     let mut out = BufWriter::new(out);
@@ -38,7 +46,8 @@ pub fn write_vector(vector: &Array, out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// A line's end with a value. `Debug` turns to an exponent where plain digits would be many; `Display` does not.
+/// A line's end with a value. `Debug` turns to an exponent where plain digits would be many; `Display` does
+/// not.
 fn number<T: Real>(out: &mut impl Write, value: T) -> io::Result<()> {
     writeln!(out, "{value:?}")
 }
@@ -47,8 +56,9 @@ fn check(values: &Array, what: &str) -> io::Result<()> {
     match values.non_finite() {
         0 => Ok(()),
         count => {
-            let message =
-                format!("{count} values of the {what} are not finite; a Matrix Market file holds finite ones");
+            let message = format!(
+                "{count} values of the {what} are not finite; a Matrix Market file holds finite ones"
+            );
             Err(io::Error::new(io::ErrorKind::InvalidInput, message))
         }
     }

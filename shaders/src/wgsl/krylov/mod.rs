@@ -1,7 +1,8 @@
 //! Solvers of linear systems as phases, a dispatch each: `krylov*.wgsl`, and which of them make an iteration.
 //!
-//! One module holds all phases of a method, each an entry point. Buffers have one binding number each, whatever phase binds
-//! them. Of a stored matrix the text holds no extent, so that systems of one layout share their pipelines.
+//! One module holds all phases of a method, each an entry point. Buffers have one binding number each,
+//! whatever phase binds them. Of a stored matrix the text holds no extent, so that systems of one layout
+//! share their pipelines.
 
 mod script;
 #[cfg(test)]
@@ -72,7 +73,8 @@ pub fn triangle_numbers(restart: usize) -> usize {
 /// Words of the kernels' `State` before its numbers.
 pub const STATE_WORDS: usize = 6;
 
-/// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least square.
+/// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least
+/// square.
 pub const STATE_NUMBERS: usize = 10;
 
 /// Words of the kernels' `Task` before its numbers.
@@ -160,7 +162,9 @@ impl Role {
             Role::Given => 1,
             Role::Made => 2,
             Role::Next => 3,
-            Role::Own(vector) => 4 + VECTOR_NAMES.iter().position(|(own, _)| *own == vector).unwrap_or_default(),
+            Role::Own(vector) => {
+                4 + VECTOR_NAMES.iter().position(|(own, _)| *own == vector).unwrap_or_default()
+            }
         };
         (before + number) as u32
     }
@@ -172,9 +176,15 @@ impl Role {
 }
 
 /// The module of a solver's phases.
-pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, script: &Script) -> Result<String> {
+pub fn module(
+    matrix: &Matrix,
+    options: &SolveOptions,
+    layout: &Dispatches,
+    script: &Script,
+) -> Result<String> {
     let (dtype, applied) = (matrix.dtype(), applied(options));
-    let mut text = format!("// {}, preconditioner {applied}, in {dtype}\n\nalias real = {dtype};\n\n", options.method);
+    let mut text =
+        format!("// {}, preconditioner {applied}, in {dtype}\n\nalias real = {dtype};\n\n", options.method);
     let is_pointwise = script::is_fused(options.method, applied);
     for (name, value) in [
         ("THREADS", layout.threads),
@@ -212,7 +222,9 @@ pub fn module(matrix: &Matrix, options: &SolveOptions, layout: &Dispatches, scri
     let method: &[&str] = match options.method {
         Method::Cg => &[CG],
         Method::SingleReductionCg => &[CG_SINGLE, SUSPECT],
-        Method::PipelinedCg(_) if applied == Preconditioning::None => &[CG_PIPELINED, DIRECTIONS_PLAIN, SUSPECT],
+        Method::PipelinedCg(_) if applied == Preconditioning::None => {
+            &[CG_PIPELINED, DIRECTIONS_PLAIN, SUSPECT]
+        }
         Method::PipelinedCg(_) => &[CG_PIPELINED, DIRECTIONS, SUSPECT],
         Method::BiCgStab => &[BICGSTAB],
         Method::Chebyshev(_) => &[CHEBYSHEV],
@@ -250,7 +262,8 @@ fn declarations(text: &mut String, script: &Script) {
     text.push('\n');
 }
 
-/// Compilers may take it that there are no infinities: f32 is asked for its bits. WGSL does not show those of f64.
+/// Compilers may take it that there are no infinities: f32 is asked for its bits. WGSL does not show those of
+/// f64.
 fn finite(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => {
@@ -283,7 +296,8 @@ fn functions(text: &mut String, method: Method, applied: Preconditioning, is_poi
     }
 }
 
-/// The product with a stencil: its domain, and its taps in order, the first a plain product, every later one fused.
+/// The product with a stencil: its domain, and its taps in order, the first a plain product, every later one
+/// fused.
 fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
     let (shape, dtype, radius) = (operator.shape(), operator.dtype(), operator.radius());
     if shape.cells() > MAX_CELLS {
@@ -299,7 +313,8 @@ fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
     let each = |value: &dyn Fn([isize; 3]) -> String| -> Vec<String> {
         let taps = operator.stencil().taps().iter().enumerate();
         let line = |(number, (offset, weight)): (usize, &([i32; 3], f64))| {
-            let weight = literal(dtype, if dtype == DType::F32 { f64::from(*weight as f32) } else { *weight });
+            let weight =
+                literal(dtype, if dtype == DType::F32 { f64::from(*weight as f32) } else { *weight });
             let value = value(offset.map(|offset| offset as isize));
             if number == 0 {
                 format!("sum = {weight} * {value};")

@@ -38,8 +38,19 @@ impl Status {
     pub fn of(number: u32) -> Option<Status> {
         use Status::{Closing, Confirm, Converged, Ended, NotFinite, NotPositive};
         use Status::{Restart, Running, Stagnant, Suspect, Vanished};
-        let all =
-            [Running, Converged, Ended, NotFinite, NotPositive, Vanished, Suspect, Restart, Confirm, Closing, Stagnant];
+        let all = [
+            Running,
+            Converged,
+            Ended,
+            NotFinite,
+            NotPositive,
+            Vanished,
+            Suspect,
+            Restart,
+            Confirm,
+            Closing,
+            Stagnant,
+        ];
         all.get(number as usize).copied()
     }
 }
@@ -140,8 +151,8 @@ pub struct Script {
     pub begin: Vec<Phase>,
     /// An iteration.
     pub turn: Vec<Phase>,
-    /// After so many iterations, and at the end of each submission: what clears suspicions up, of recurred products and
-    /// residuals; the end of GMRES's cycle.
+    /// After so many iterations, and at the end of each submission: what clears suspicions up, of recurred
+    /// products and residuals; the end of GMRES's cycle.
     pub mend: Vec<Phase>,
     /// After so many iterations: what is recurred is computed afresh.
     pub refresh: Vec<Phase>,
@@ -191,7 +202,8 @@ const SUSPICION: usize = 64;
 /// The most steps of the polynomial preconditioner: each is a dispatch.
 const DEGREE: usize = 64;
 
-/// The phases of a method with its preconditioner; an error for a restart of 0, and for a polynomial of too many steps.
+/// The phases of a method with its preconditioner; an error for a restart of 0, and for a polynomial of too
+/// many steps.
 pub fn script(matrix: &Matrix, options: &SolveOptions) -> Result<Script> {
     let (applied, rows, is_stored) = (applied(options), matrix.rows(), matches!(matrix, Matrix::Stored(_)));
     match (options.method, applied) {
@@ -366,7 +378,8 @@ impl Writer {
         tail.extend([products, self.scalars("test")]);
         let mut begin = vec![self.residual(R)];
         begin.extend(tail.clone());
-        let mut turn = vec![self.vectors("step", &[&[update(P), update(S), update(X), update(R), read(W)], &own])];
+        let mut turn =
+            vec![self.vectors("step", &[&[update(P), update(S), update(X), update(R), read(W)], &own])];
         turn.extend(tail);
         let mut mend = self.suspect(Z);
         mend.push(self.scalars("resume"));
@@ -391,7 +404,10 @@ impl Writer {
         turn.push(if self.is_plain() {
             self.vectors("directions", &[&[update(P), update(X), update(R), read(S)]])
         } else {
-            self.vectors("directions", &[&[update(P), update(Q), update(X), update(R), update(U), read(M), read(S)]])
+            self.vectors(
+                "directions",
+                &[&[update(P), update(Q), update(X), update(R), update(U), read(M), read(S)]],
+            )
         });
         let mut mend = vec![when(Status::Confirm, self.residual(R)), self.scalars("confirm")];
         mend.extend(self.suspect(U));
@@ -468,10 +484,16 @@ impl Writer {
         turn.extend(orthogonal("collect_again"));
         turn.push(self.scalars("rotate"));
         let given = Use { role: Role::Given, vector: or(Z, W), access: [true, false] };
-        let mut mend =
-            vec![self.scalars("minimise"), with(&[Basis, Coefficients], self.vectors("combine", &[&[write(W)]]))];
+        let mut mend = vec![
+            self.scalars("minimise"),
+            with(&[Basis, Coefficients], self.vectors("combine", &[&[write(W)]])),
+        ];
         mend.extend(self.apply(W, Z));
-        mend.extend([self.vectors("correct", &[&[update(X), given]]), self.residual(W), self.scalars("close")]);
+        mend.extend([
+            self.vectors("correct", &[&[update(X), given]]),
+            self.residual(W),
+            self.scalars("close"),
+        ]);
         let mend = mend.into_iter().map(|phase| when(Status::Closing, phase)).collect();
         let (begin, period) = (vec![self.residual(W), self.scalars("begin")], Some(restart));
         Script { begin, turn, mend, period, basis: restart + 1, ..Script::default() }
@@ -507,7 +529,8 @@ fn when(status: Status, phase: Phase) -> Phase {
     Phase { when: status, ..phase }
 }
 
-/// Whether a method computes M^-1 r where it is used: where M is the identity; or diagonal, and no product needs the vector.
+/// Whether a method computes M^-1 r where it is used: where M is the identity; or diagonal, and no product
+/// needs the vector.
 pub(super) fn is_fused(method: Method, applied: Preconditioning) -> bool {
     let gathers = !matches!(method, Method::Cg | Method::Chebyshev(_) | Method::Jacobi(_));
     applied == Preconditioning::None || (is_pointwise(applied) && !gathers)

@@ -38,7 +38,8 @@ fn every_case(mut each: impl FnMut(&Matrix, &SolveOptions, &Dispatches, &Script,
                 for preconditioner in Preconditioning::ALL {
                     let options = SolveOptions { preconditioner, ..SolveOptions::with_method(method) };
                     let script = script(matrix, &options).unwrap();
-                    let plan = plan_dispatches("wgpu", matrix, &device(), &options, &script.effort()).unwrap();
+                    let plan =
+                        plan_dispatches("wgpu", matrix, &device(), &options, &script.effort()).unwrap();
                     let layout = plan.dispatches().unwrap();
                     let text = module(matrix, &options, layout, &script).unwrap();
                     each(matrix, &options, layout, &script, &text);
@@ -48,15 +49,17 @@ fn every_case(mut each: impl FnMut(&Matrix, &SolveOptions, &Dispatches, &Script,
     }
 }
 
-/// Every text is valid, and every phase binds what its entry point uses, no more and no less of the vectors, as it says.
+/// Every text is valid, and every phase binds what its entry point uses, no more and no less of the vectors,
+/// as it says.
 #[test]
 fn every_phase_is_valid_and_binds_what_it_uses() {
     every_case(|matrix, options, layout, script, text| {
         let what = format!("{} {} {}", options.method, options.preconditioner, matrix.dtype());
-        let module =
-            naga::front::wgsl::parse_str(text).unwrap_or_else(|e| panic!("{}\n{text}", e.emit_to_string(text)));
+        let module = naga::front::wgsl::parse_str(text)
+            .unwrap_or_else(|e| panic!("{}\n{text}", e.emit_to_string(text)));
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::FLOAT64);
-        let info = validator.validate(&module).unwrap_or_else(|e| panic!("{}\n{text}", e.emit_to_string(text)));
+        let info =
+            validator.validate(&module).unwrap_or_else(|e| panic!("{}\n{text}", e.emit_to_string(text)));
         for phase in script.phases() {
             let number = module.entry_points.iter().position(|entry| entry.name == phase.entry);
             let number = number.unwrap_or_else(|| panic!("{what}: no entry point {}", phase.entry));
@@ -67,7 +70,12 @@ fn every_phase_is_valid_and_binds_what_it_uses() {
             for (handle, variable) in module.global_variables.iter() {
                 let (uses, Some(binding)) = (info[handle], &variable.binding) else { continue };
                 if !uses.is_empty() {
-                    assert!(bound.contains(&binding.binding), "{what}: {} uses {:?}", phase.entry, variable.name);
+                    assert!(
+                        bound.contains(&binding.binding),
+                        "{what}: {} uses {:?}",
+                        phase.entry,
+                        variable.name
+                    );
                 }
                 if let Some(used) = phase.uses.iter().find(|used| used.role.binding() == binding.binding) {
                     assert_eq!(variable.name.as_deref(), Some(used.role.name().as_str()));
@@ -96,7 +104,8 @@ fn no_phase_binds_a_vector_twice() {
     });
 }
 
-/// WebGPU promises 8 storage buffers a stage. Where a stored matrix' polynomial takes one more, opening such a system says so.
+/// WebGPU promises 8 storage buffers a stage. Where a stored matrix' polynomial takes one more, opening such
+/// a system says so.
 #[test]
 fn phases_bind_few_buffers() {
     every_case(|matrix, options, _, script, _| {

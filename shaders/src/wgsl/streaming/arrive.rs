@@ -63,8 +63,12 @@ impl Writer<'_> {
         let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
         lines.extend(body.statements.lines().map(str::to_owned));
         let (new, carried) = body.outputs.split_at(wanted.len() - kept.len());
-        lines.extend(new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")));
-        lines.extend(kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")));
+        lines.extend(
+            new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")),
+        );
+        lines.extend(
+            kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")),
+        );
         lines.push("    }".to_owned());
         lines
     }
@@ -75,7 +79,8 @@ impl Writer<'_> {
         format!("t{}", arrival.taps.iter().position(|&other| other == tap).unwrap_or_default())
     }
 
-    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the cell itself.
+    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the
+    /// cell itself.
     fn index_of(&self, plane: i32) -> [String; 3] {
         let moved = [moved(-plane as isize), String::new(), String::new()];
         let index = |axis: usize| {

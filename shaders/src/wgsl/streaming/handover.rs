@@ -1,4 +1,5 @@
-//! How threads give each other cells of the planes that wait at the levels: through slots of workgroup memory, or by shuffles.
+//! How threads give each other cells of the planes that wait at the levels: through slots of workgroup
+//! memory, or by shuffles.
 
 use abide_core::plan::streaming::portable::Handover;
 
@@ -97,8 +98,8 @@ impl Writer<'_> {
         lines
     }
 
-    /// The cell of this rank that waits at a level, of the thread so far from this one. Beyond the window it is any value: what
-    /// is made of it is wrong already, and not kept.
+    /// The cell of this rank that waits at a level, of the thread so far from this one. Beyond the window it
+    /// is any value: what is made of it is wrong already, and not kept.
     pub(super) fn given(&self, level: usize, field: usize, rank: usize, thread: isize) -> String {
         let given = self.arrival(level).exchange.fields[field].as_ref();
         if self.planes.configuration.handover == Handover::Shuffles {

@@ -25,8 +25,9 @@ impl Writer<'_> {
     pub(super) fn fetch(&self, edge: bool) -> Vec<String> {
         let lanes = self.planes.lanes;
         if edge {
-            let fetch =
-                |(field, cell)| format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell));
+            let fetch = |(field, cell)| {
+                format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell))
+            };
             return self.cells().map(fetch).collect();
         }
         let mut lines = Vec::new();
@@ -37,14 +38,16 @@ impl Writer<'_> {
                     continue;
                 }
                 lines.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
-                lines.extend((0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)));
+                lines.extend(
+                    (0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)),
+                );
             }
         }
         lines
     }
 
-    /// What cells were when they arrived at a level, from the last plane to that which leaves now: cells that are not computed
-    /// stay so. Fields that the stage does not write come along anyway.
+    /// What cells were when they arrived at a level, from the last plane to that which leaves now: cells that
+    /// are not computed stay so. Fields that the stage does not write come along anyway.
     fn arrived(&self, level: usize) -> impl Iterator<Item = (usize, usize, Vec<String>)> + use<'_> {
         let number = level % self.stages.len();
         let delay = self.arrivals[number].delay();
@@ -55,16 +58,20 @@ impl Writer<'_> {
         })
     }
 
-    /// Room for it. Declared anew where the loop begins that asks for it, it takes no registers from the other.
+    /// Room for it. Declared anew where the loop begins that asks for it, it takes no registers from the
+    /// other.
     pub(super) fn remember(&self) -> Vec<String> {
         if !self.masked.contains(&true) {
             return Vec::new();
         }
         let all = (0..self.levels()).flat_map(|level| self.arrived(level));
-        all.flat_map(|(_, _, names)| names.into_iter().skip(1)).map(|name| format!("var {name}: real;")).collect()
+        all.flat_map(|(_, _, names)| names.into_iter().skip(1))
+            .map(|name| format!("var {name}: real;"))
+            .collect()
     }
 
-    /// Gives cells that are not computed their values: those at fixed sides keep theirs, ghost cells the constant.
+    /// Gives cells that are not computed their values: those at fixed sides keep theirs, ghost cells the
+    /// constant.
     pub(super) fn bound(&self, level: usize, behind: usize) -> Vec<String> {
         if !self.masked.contains(&true) {
             return Vec::new();
@@ -103,7 +110,8 @@ impl Writer<'_> {
             let [row, column] = self.place(cell);
             lines.push(format!("        if keeps_r{row} && keeps_c{column} {{"));
             lines.extend(self.written().iter().map(|field| {
-                let values: Vec<String> = (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
+                let values: Vec<String> =
+                    (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
                 let value = match &values[..] {
                     [value] => value.clone(),
                     many => format!("{}({})", vector(lanes), many.join(", ")),

@@ -1,8 +1,9 @@
 //! The kernel of streaming planes: `planes.wgsl` with levels and blocks of cells unrolled.
 //!
-//! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of its levels. Of
-//! level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried. Planes that meet no boundary, of
-//! windows that meet none, take a loop of their own, in which no cell is asked for.
+//! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of
+//! its levels. Of level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried.
+//! Planes that meet no boundary, of windows that meet none, take a loop of their own, in which no cell is
+//! asked for.
 
 mod arrive;
 mod handover;
@@ -28,9 +29,14 @@ const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
 const SUFFIXES: [&str; 3] = ["S", "R", "C"];
 const INDICES: [&str; 3] = ["p", "r", "c"];
 
-/// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or, `shorter`, for any
-/// number below, which is a uniform.
-pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &PortableStreaming, shorter: bool) -> Kernel {
+/// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or,
+/// `shorter`, for any number below, which is a uniform.
+pub(super) fn kernel(
+    problem: &Problem,
+    stages: &[Stage],
+    planes: &PortableStreaming,
+    shorter: bool,
+) -> Kernel {
     let program = &*problem.program;
     let writer = Writer::new(problem, stages, planes, shorter);
     let bindings = writer.bindings();
@@ -41,7 +47,12 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], planes: &PortableStrea
     }
     text.push_str(&uniform_struct(program, &bindings));
     text.push_str(&binding_lines(program, &bindings, planes.lanes));
-    text.push_str(&domain_constants(problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype));
+    text.push_str(&domain_constants(
+        problem.shape.padded(),
+        &problem.boundaries,
+        program.radius(),
+        problem.dtype,
+    ));
     text.push_str(&writer.constants());
     text.push_str(&filled(
         STREAMING,
@@ -90,7 +101,8 @@ impl<'a> Writer<'a> {
         let (threads, cells) = (planes.configuration.threads, planes.configuration.cells);
         let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(program.radius()));
         let sides = axes.order(problem.boundaries.0);
-        let masked: [bool; 3] = std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
+        let masked: [bool; 3] =
+            std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
         let mut writer = Writer {
             problem,
             stages,
@@ -153,7 +165,8 @@ impl<'a> Writer<'a> {
         &self.arrivals[level % self.stages.len()]
     }
 
-    /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that has just made.
+    /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that
+    /// has just made.
     fn apart(&self) -> usize {
         self.planes.configuration.handover.lag()
     }
@@ -173,7 +186,11 @@ impl<'a> Writer<'a> {
     fn indices(&self, plane: &str, cell: usize) -> String {
         let [row, column] = self.place(cell);
         self.axes
-            .padded([plane.to_owned(), format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))])
+            .padded([
+                plane.to_owned(),
+                format!("r{}", moved(row as isize)),
+                format!("c{}", moved(column as isize)),
+            ])
             .join(", ")
     }
 
@@ -188,8 +205,8 @@ impl<'a> Writer<'a> {
             let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
             let extent = self.extents[axis] as isize;
             // Beyond these no level needs a cell that is not computed.
-            let ghosts =
-                self.sides[axis].map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
+            let ghosts = self.sides[axis]
+                .map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
             for (name, value) in [
                 ("EXTENT", extent),
                 ("FIRST", computed.start as isize),
@@ -254,7 +271,9 @@ impl<'a> Writer<'a> {
         let mut lines = Vec::new();
         for axis in [1, 2] {
             let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
-            lines.push(format!("let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"));
+            lines.push(format!(
+                "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
+            ));
             lines.push(format!(
                 "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
                  window_{index} == TILES_{suffix} - 1);"
@@ -378,7 +397,8 @@ impl<'a> Writer<'a> {
             };
             lines.extend(self.cells().map(|(field, cell)| {
                 let from = name(ahead + 1);
-                let from = if from == "l" { format!("l{field}_{cell}") } else { format!("{from}_{field}_{cell}") };
+                let from =
+                    if from == "l" { format!("l{field}_{cell}") } else { format!("{from}_{field}_{cell}") };
                 format!("{}_{field}_{cell} = {from};", name(ahead))
             }));
         }
@@ -419,8 +439,11 @@ impl<'a> Writer<'a> {
             arguments.extend((0..arrival.carry.slots.len()).map(|slot| format!("k{level}_{slot}_{cell}")));
             let [row, column] = self.place(cell);
             let plane = format!("p{}", moved(-(self.lag(level) as isize)));
-            let indices =
-                self.axes.padded([plane, format!("r{}", moved(row as isize)), format!("c{}", moved(column as isize))]);
+            let indices = self.axes.padded([
+                plane,
+                format!("r{}", moved(row as isize)),
+                format!("c{}", moved(column as isize)),
+            ]);
             arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
             lines.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
         }

@@ -9,10 +9,15 @@ impl Writer<'_> {
     pub(super) fn which(&self) -> Vec<String> {
         let PortableStreaming { tiles, sides, .. } = *self.planes;
         let place = |row: String, column: String| {
-            ["window_r", "window_c"].iter().zip([row, column]).map(|(name, at)| format!("{name} = {at};")).collect()
+            ["window_r", "window_c"]
+                .iter()
+                .zip([row, column])
+                .map(|(name, at)| format!("{name} = {at};"))
+                .collect()
         };
         let [middle, _] = self.planes.windows();
-        let mut lines: Vec<String> = ["window_r", "window_c", "share"].map(|name| format!("var {name}: i32;")).into();
+        let mut lines: Vec<String> =
+            ["window_r", "window_c", "share"].map(|name| format!("var {name}: i32;")).into();
         let mut part = |condition: &str, count: &str, from: &str, shares: &str, inner: Vec<String>| {
             lines.push(condition.to_owned());
             lines.push(format!("    let window = (number - {from}) % {count};"));
@@ -41,8 +46,12 @@ impl Writer<'_> {
             .concat(),
         };
         let across = tiles[1] - sides[1];
-        let inner =
-            || place(format!("{} + window / {across}", skipped[0]), format!("{} + window % {across}", skipped[1]));
+        let inner = || {
+            place(
+                format!("{} + window / {across}", skipped[0]),
+                format!("{} + window % {across}", skipped[1]),
+            )
+        };
         match (sides, middle) {
             ([0, 0], _) => part("{", "MIDDLE", "0", "SHARES", inner()),
             (_, 0) => part("{", "SIDES", "0", "SIDE_SHARES", at_side),

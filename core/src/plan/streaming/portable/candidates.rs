@@ -45,7 +45,11 @@ pub(super) struct Layout {
 }
 
 /// All planes that fit, with their estimated seconds per step.
-pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth) -> Vec<(f64, PortableStreaming)> {
+pub(super) fn candidates(
+    demand: &Demand<'_>,
+    device: &DeviceSpec,
+    depth: Depth,
+) -> Vec<(f64, PortableStreaming)> {
     let depths = match depth {
         Depth::Steps(steps) => vec![steps as usize],
         Depth::Auto => DEPTHS.to_vec(),
@@ -53,8 +57,12 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
     let mut found = Vec::new();
     let dimensions = demand.problem.shape.dimensions();
     let axes = Axes::of(dimensions);
-    let carries: Vec<Carry> =
-        demand.program.stages().iter().map(|stage| Carry::of(stage, demand.program.fields().len(), axes)).collect();
+    let carries: Vec<Carry> = demand
+        .program
+        .stages()
+        .iter()
+        .map(|stage| Carry::of(stage, demand.program.fields().len(), axes))
+        .collect();
     for (threads, cells) in divisions(dimensions) {
         let arrival = |carry: &Carry| Arrival::of(carry.clone(), axes, threads, cells);
         let arrivals: Vec<Arrival> = carries.iter().map(arrival).collect();
@@ -80,12 +88,18 @@ fn divisions(dimensions: usize) -> Vec<([usize; 2], [usize; 2])> {
         2 => ([32, 64, 128, 256, 512].map(|x| [1, x]).to_vec(), [1, 2, 4, 8].map(|x| [1, x]).to_vec()),
         _ => (product([4, 8, 16, 32], [8, 16, 32, 64]).collect(), product([1, 2, 4, 8], [1, 2, 4]).collect()),
     };
-    let sized = threads.into_iter().filter(|threads| (32..=1024).contains(&threads.iter().product::<usize>()));
+    let sized =
+        threads.into_iter().filter(|threads| (32..=1024).contains(&threads.iter().product::<usize>()));
     sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
 }
 
 /// The numbers of shares that fill the device with whole rounds of workgroups, nearly.
-fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, configuration: &Configuration) -> Vec<usize> {
+fn shares(
+    demand: &Demand<'_>,
+    device: &DeviceSpec,
+    layout: &Layout,
+    configuration: &Configuration,
+) -> Vec<usize> {
     let threads = configuration.threads.iter().product::<usize>();
     let resident = rates::resident(device, threads, layout.cost.registers, layout.shared_bytes).max(1.0);
     let places = (rates::units(device) * resident) as usize;
@@ -94,13 +108,14 @@ fn shares(demand: &Demand<'_>, device: &DeviceSpec, layout: &Layout, configurati
     // As windows in the middle.
     let windows = if middle == 0 { sides } else { middle + sides * SIDE_COST / 2 };
     let planes = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded())[0];
-    let mut all: Vec<usize> = ROUNDS.iter().map(|rounds| (rounds * places / windows).clamp(1, planes)).collect();
+    let mut all: Vec<usize> =
+        ROUNDS.iter().map(|rounds| (rounds * places / windows).clamp(1, planes)).collect();
     all.dedup();
     all
 }
 
-/// The windows of a configuration, whatever its shares; `None` where the device or a compiler has no room for it, or its depth
-/// leaves nothing between the margins.
+/// The windows of a configuration, whatever its shares; `None` where the device or a compiler has no room for
+/// it, or its depth leaves nothing between the margins.
 pub(super) fn layout(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -146,14 +161,16 @@ pub(super) fn layout(
     }
 
     let swept: [usize; 2] = std::array::from_fn(|side| {
-        depth * arrivals.iter().map(|arrival| arrival.carry.planes[side].unsigned_abs() as usize).sum::<usize>()
+        depth
+            * arrivals.iter().map(|arrival| arrival.carry.planes[side].unsigned_abs() as usize).sum::<usize>()
     });
     let mut margin = axes.order(demand.reach).map(|reach| reach.map(|reach| depth * reach));
     margin[0] = swept;
     let (radius, extents) = (axes.order(demand.radius), axes.order(problem.shape.padded()));
     // Of 16 bytes, where all rows, threads and windows begin with a whole vector.
     let lanes = [16, 8].map(|bytes| bytes / problem.dtype.bytes());
-    let lanes = lanes.into_iter().find(|&lanes| extents[2].is_multiple_of(lanes) && cells[1].is_multiple_of(lanes));
+    let lanes =
+        lanes.into_iter().find(|&lanes| extents[2].is_multiple_of(lanes) && cells[1].is_multiple_of(lanes));
     let lanes = lanes.unwrap_or(1);
     margin[2] = margin[2].map(|margin| margin.next_multiple_of(lanes));
     let sides = axes.order(problem.boundaries.0);
@@ -168,7 +185,8 @@ pub(super) fn layout(
     });
     let mut tiles = [1; 2];
     for axis in [1, 2] {
-        let (needed, window) = (lead[axis][0] + extents[axis] + lead[axis][1], threads[axis - 1] * cells[axis - 1]);
+        let (needed, window) =
+            (lead[axis][0] + extents[axis] + lead[axis][1], threads[axis - 1] * cells[axis - 1]);
         if needed > window {
             let tile = window.checked_sub(margin[axis][0] + margin[axis][1]).filter(|&tile| tile > 0)?;
             tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
@@ -185,7 +203,11 @@ pub(super) fn layout(
 
 /// The planes of a configuration; `None` where it has more shares than planes, or more
 /// workgroups than a kernel counts.
-pub(super) fn planes(demand: &Demand<'_>, layout: &Layout, configuration: &Configuration) -> Option<PortableStreaming> {
+pub(super) fn planes(
+    demand: &Demand<'_>,
+    layout: &Layout,
+    configuration: &Configuration,
+) -> Option<PortableStreaming> {
     let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
     let windows = layout.tiles.iter().product::<usize>();
     let most = windows.checked_mul(configuration.shares)?.checked_mul(SIDE_COST)?;

@@ -11,17 +11,20 @@ const PLANE_INSTRUCTIONS: f64 = 30.0;
 const CELL_INSTRUCTIONS: f64 = 0.5;
 /// Instructions of a vector on its way from device memory, or back.
 const MOVING_INSTRUCTIONS: f64 = 4.0;
-/// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could do.
+/// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could
+/// do.
 const LATENCY_CLOCKS: f64 = 120.0;
-// Pairs below are for levels that take what has just been made, and for levels a plane apart (`Handover::lag`).
+// Pairs below are for levels that take what has just been made, and for levels a plane apart
+// (`Handover::lag`).
 
 /// Registers of a thread beside what it carries, and for each cell at work.
 const OTHER_REGISTERS: [f64; 2] = [52.0, 36.0];
 const CELL_REGISTERS: f64 = 2.0;
-/// From so many registers per thread on compilers spill some, and with so many more a plane takes twice as long. By some 90 kernels
-/// over Vulkan on an H200, as the next.
+/// From so many registers per thread on compilers spill some, and with so many more a plane takes twice as
+/// long. By some 90 kernels over Vulkan on an H200, as the next.
 const SPILLING: [[f64; 2]; 2] = [[256.0, 40.0], [210.0, 20.0]];
-/// How much of a round follows when its first workgroups have ended: of a subgroup each, those of a multiprocessor end one by one.
+/// How much of a round follows when its first workgroups have ended: of a subgroup each, those of a
+/// multiprocessor end one by one.
 const LAST: [f64; 2] = [0.7, 0.0];
 /// What kernels take of what is counted here.
 const COUNTED: [f64; 2] = [0.85, 1.25];
@@ -29,7 +32,8 @@ const COUNTED: [f64; 2] = [0.85, 1.25];
 /// What a thread does while a plane passes.
 pub(super) struct Cost {
     instructions: f64,
-    /// 32-bit accesses of workgroup memory, or shuffles, and lines of device memory that a warp touches, for each of its threads.
+    /// 32-bit accesses of workgroup memory, or shuffles, and lines of device memory that a warp touches, for
+    /// each of its threads.
     accesses: f64,
     barriers: f64,
     pub registers: f64,
@@ -54,7 +58,8 @@ impl Cost {
         });
         let accesses = depth * accesses.sum::<usize>() as f64;
         // Accesses of device memory: whole vectors, but of cells that lie as far apart as a thread's.
-        let written = (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
+        let written =
+            (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
         let moves = volume / lanes as f64 * (fields + written as f64);
         let lines = moves * configuration.cells[1] as f64 * words;
         Cost {
@@ -72,7 +77,12 @@ impl Cost {
 }
 
 /// Seconds a step.
-pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &PortableStreaming, cost: &Cost) -> f64 {
+pub(super) fn step_seconds(
+    demand: &Demand<'_>,
+    device: &DeviceSpec,
+    planes: &PortableStreaming,
+    cost: &Cost,
+) -> f64 {
     let threads = planes.threads_per_block() as f64;
     let resident = rates::resident(device, planes.threads_per_block(), cost.registers, planes.shared_bytes);
     if resident < 1.0 {
@@ -95,7 +105,9 @@ pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, planes: &Po
     let bytes = demand.problem.dtype.bytes() as f64;
     let fields = demand.program.fields().len();
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
-    let moved = demand.problem.shape.cells() as f64 * bytes * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
+    let moved = demand.problem.shape.cells() as f64
+        * bytes
+        * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
     let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
     let [spilling, twice] = SPILLING[apart];
     let compute = compute * (1.0 + (cost.registers - spilling).max(0.0) / twice);

@@ -1,11 +1,13 @@
-//! 2.5-D streaming with temporal blocking, the portable form: for devices without a barrier of all workgroups (Nguyen et al., SC'10).
+//! 2.5-D streaming with temporal blocking, the portable form: for devices without a barrier of all workgroups
+//! (Nguyen et al., SC'10).
 //!
-//! A workgroup owns a *window* across the swept axis, each of its threads a block of a plane's cells, and sweeps a *share* of the planes.
-//! The stages of `depth` steps are *levels*, one behind another: each turns the plane that arrives into a plane of its result and carries
-//! partial sums ([`Carry`]), so that it reads only neighbours in the newest plane. Levels work a plane apart, from the last to the first,
-//! and one barrier per plane serves all; where a window is one subgroup whose threads can shuffle, they work from the first to the last
-//! without a barrier. Windows overlap by the reach of all steps along the two axes of a plane only. The warp form for CUDA is
-//! [`WarpStreaming`](super::warp::WarpStreaming).
+//! A workgroup owns a *window* across the swept axis, each of its threads a block of a plane's cells, and
+//! sweeps a *share* of the planes. The stages of `depth` steps are *levels*, one behind another: each turns
+//! the plane that arrives into a plane of its result and carries partial sums ([`Carry`]), so that it reads
+//! only neighbours in the newest plane. Levels work a plane apart, from the last to the first, and one
+//! barrier per plane serves all; where a window is one subgroup whose threads can shuffle, they work from the
+//! first to the last without a barrier. Windows overlap by the reach of all steps along the two axes of a
+//! plane only. The warp form for CUDA is [`WarpStreaming`](super::warp::WarpStreaming).
 
 mod candidates;
 mod description;
@@ -22,7 +24,9 @@ use crate::expr::{Node, Tap};
 use crate::grid::Boundary;
 use crate::plan::overlapped::Exchange;
 use crate::plan::perks::Traffic;
-use crate::plan::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
+use crate::plan::portable::{
+    Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room,
+};
 use crate::plan::{Axes, Execution, Options, Plan, Schedule, base};
 use crate::program::{Problem, Stage};
 
@@ -53,8 +57,8 @@ pub enum Handover {
     Slots,
     /// Through two places of workgroup memory, of which one is read while the other is written.
     DoubleSlots,
-    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone. With no barrier to save,
-    /// a level takes what the one before it has just made.
+    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone. With no
+    /// barrier to save, a level takes what the one before it has just made.
     Shuffles,
 }
 
@@ -86,8 +90,8 @@ impl Handover {
     }
 }
 
-/// Planes that stream through several steps per dispatch. Pairs are (slower, faster) axis of a plane, triples begin with the
-/// swept axis.
+/// Planes that stream through several steps per dispatch. Pairs are (slower, faster) axis of a plane, triples
+/// begin with the swept axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortableStreaming {
     /// What was chosen freely.
@@ -110,7 +114,8 @@ pub struct PortableStreaming {
     pub carried: usize,
     /// Bytes of workgroup memory of a window.
     pub shared_bytes: usize,
-    /// The share of the computed cells that are kept, for windows and shares overlap: the valid portion V of EBISU (eq. 9).
+    /// The share of the computed cells that are kept, for windows and shares overlap: the valid portion V of
+    /// EBISU (eq. 9).
     pub valid: f64,
 }
 
@@ -143,12 +148,14 @@ impl PortableStreaming {
     }
 }
 
-/// A stage as a level sees it: cut by plane of arrival, and what its threads give each other of the plane that arrives.
+/// A stage as a level sees it: cut by plane of arrival, and what its threads give each other of the plane
+/// that arrives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
     /// The parts, and what is carried between them.
     pub carry: Carry,
-    /// Cells of the arriving plane that the stage looks at, from a cell: a plane's offsets, 0 along the swept axis.
+    /// Cells of the arriving plane that the stage looks at, from a cell: a plane's offsets, 0 along the swept
+    /// axis.
     pub taps: Vec<Tap>,
     /// Which cells threads give each other.
     pub exchange: Exchange,
@@ -156,7 +163,13 @@ pub struct Arrival {
 
 impl Arrival {
     /// The simplified stages of a step of a program of `fields` fields, for threads and cells of a plane.
-    pub fn all(stages: &[Stage], fields: usize, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Vec<Arrival> {
+    pub fn all(
+        stages: &[Stage],
+        fields: usize,
+        axes: Axes,
+        threads: [usize; 2],
+        cells: [usize; 2],
+    ) -> Vec<Arrival> {
         stages.iter().map(|stage| Arrival::of(Carry::of(stage, fields, axes), axes, threads, cells)).collect()
     }
 
@@ -208,7 +221,11 @@ pub fn plan_portable_streaming(problem: &Problem, device: &DeviceSpec, options: 
 }
 
 /// All plans of planes that fit a device, the one that the model finds fastest first.
-pub fn portable_streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
+pub fn portable_streaming_plans(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+) -> Result<Vec<Plan>> {
     check_several_steps(problem, device, options)?;
     check_problem(problem)?;
     let demand = Demand::of(problem);
@@ -219,7 +236,11 @@ pub fn portable_streaming_plans(problem: &Problem, device: &DeviceSpec, options:
 }
 
 /// The plan of a configuration, where it fits.
-pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration: &Configuration) -> Option<Plan> {
+pub fn plan_configuration(
+    problem: &Problem,
+    device: &DeviceSpec,
+    configuration: &Configuration,
+) -> Option<Plan> {
     crate::plan::stepwise::check_buffer(problem, device).ok()?;
     check_problem(problem).ok()?;
     let demand = Demand::of(problem);
@@ -237,7 +258,12 @@ pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration:
 fn check_problem(problem: &Problem) -> Result<()> {
     let change = "leave --execution at auto, or use --execution overlapped";
     if problem.shape.dimensions() < 2 {
-        return Err(Error::limit("axes of a domain whose planes stream", problem.shape.dimensions(), "2 or 3", change));
+        return Err(Error::limit(
+            "axes of a domain whose planes stream",
+            problem.shape.dimensions(),
+            "2 or 3",
+            change,
+        ));
     }
     let radius = problem.program.radius();
     // A cell that a mirror shows is another thread's, or of a plane that has gone.

@@ -30,9 +30,15 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
     for device in adapters() {
         for problem in problems() {
             let plans = portable_streaming_plans(&problem, &device, &Options::default()).unwrap();
-            assert!(!plans.is_empty(), "{} on {} bytes", problem.program.name(), device.shared_bytes_per_block);
+            assert!(
+                !plans.is_empty(),
+                "{} on {} bytes",
+                problem.program.name(),
+                device.shared_bytes_per_block
+            );
             let axes = Axes::of(problem.shape.dimensions());
-            let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(problem.program.radius()));
+            let (extents, radius) =
+                (axes.order(problem.shape.padded()), axes.order(problem.program.radius()));
             let sides = axes.order(problem.boundaries.0);
             for plan in &plans {
                 let planes = plan.portable_streaming().unwrap();
@@ -48,14 +54,20 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
                     let first = -(planes.lead[axis][0] as isize);
                     let end = first + ((count - 1) * tile + window) as isize;
                     assert!(count == 1 || tile > 0, "{what}");
-                    // The last window holds the domain's end, and what is tapped beyond it; the one before it does not.
+                    // The last window holds the domain's end, and what is tapped beyond it; the one before it
+                    // does not.
                     let needed = (extents[axis] + planes.lead[axis][1]) as isize;
                     assert!(end >= needed && (count == 1 || end - tile as isize <= needed), "{what}");
-                    // Each step spoils a radius at most on either side, unless cells there are given their values.
+                    // Each step spoils a radius at most on either side, unless cells there are given their
+                    // values.
                     let lanes = if axis == 2 { planes.lanes } else { 1 };
-                    assert!([window, below, above].into_iter().all(|cells| cells.is_multiple_of(lanes)), "{what}");
+                    assert!(
+                        [window, below, above].into_iter().all(|cells| cells.is_multiple_of(lanes)),
+                        "{what}"
+                    );
                     for (side, margin) in [below, above].into_iter().enumerate() {
-                        let spoiled = planes.configuration.depth * problem.program.stages().len() * radius[axis];
+                        let spoiled =
+                            planes.configuration.depth * problem.program.stages().len() * radius[axis];
                         assert!(margin <= spoiled.next_multiple_of(lanes));
                         let lead = match sides[axis][side] {
                             Boundary::Periodic => margin,
@@ -72,10 +84,12 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
     }
 }
 
-/// What arrives is asked of neighbours in its own plane alone: a star of radius r of 2r cells along each axis of it.
+/// What arrives is asked of neighbours in its own plane alone: a star of radius r of 2r cells along each axis
+/// of it.
 #[test]
 fn a_star_asks_for_its_plane_alone() {
-    for (name, dimensions, radius) in [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("3d7pt", 3, 1), ("3d13pt", 3, 2)] {
+    for (name, dimensions, radius) in [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("3d7pt", 3, 1), ("3d13pt", 3, 2)]
+    {
         let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
         let arrivals = Arrival::all(program.stages(), 1, Axes::of(dimensions), [8, 32], [2, 2]);
         let arrival = &arrivals[0];
@@ -86,13 +100,15 @@ fn a_star_asks_for_its_plane_alone() {
     }
 }
 
-/// The result is behind what arrives by a radius a step, and a plane a level but the first, unless threads shuffle.
+/// The result is behind what arrives by a radius a step, and a plane a level but the first, unless threads
+/// shuffle.
 #[test]
 fn levels_are_a_plane_apart_unless_threads_shuffle() {
     let device = &adapters()[3];
     let behind = |name: &str, extents: &[usize], depth, handover| {
         let options = Options { depth: Depth::Steps(depth), ..Options::default() };
-        let plans = portable_streaming_plans(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap();
+        let plans =
+            portable_streaming_plans(&problem(name, extents, DType::F32, "fixed"), device, &options).unwrap();
         plans
             .iter()
             .filter_map(Plan::portable_streaming)
@@ -120,11 +136,16 @@ fn what_planes_cannot_do_is_said() {
     assert!(refused("1d3pt", &[99], "fixed").contains("axes of a domain whose planes stream"));
     assert!(refused("2d5pt", &[99, 99], "x-=mirror").contains("mirror"));
     let deep = Options { depth: Depth::Steps(400), ..Options::default() };
-    let error =
-        plan_portable_streaming(&problem("2d5pt", &[999, 999], DType::F32, "fixed"), device, &deep).unwrap_err();
+    let error = plan_portable_streaming(&problem("2d5pt", &[999, 999], DType::F32, "fixed"), device, &deep)
+        .unwrap_err();
     assert!(error.to_string().contains("400 steps deep"), "{error}");
     // An axis without taps has nothing to mirror.
-    plan_portable_streaming(&problem("2d5pt", &[99, 99], DType::F32, "z=mirror"), device, &Options::default()).unwrap();
+    plan_portable_streaming(
+        &problem("2d5pt", &[99, 99], DType::F32, "z=mirror"),
+        device,
+        &Options::default(),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -161,7 +182,11 @@ fn threads_shuffle_where_they_can() {
     let unable = DeviceSpec { warp: 1, ..able.clone() };
     let ways = |problem: &Problem, device: &DeviceSpec| -> Vec<Handover> {
         let plans = portable_streaming_plans(problem, device, &Options::default()).unwrap();
-        plans.iter().filter_map(Plan::portable_streaming).map(|planes| planes.configuration.handover).collect()
+        plans
+            .iter()
+            .filter_map(Plan::portable_streaming)
+            .map(|planes| planes.configuration.handover)
+            .collect()
     };
     let large = problem("2d5pt", &[8192, 8192], DType::F32, "fixed");
     assert_eq!(ways(&large, able)[0], Handover::Shuffles);

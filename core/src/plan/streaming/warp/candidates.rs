@@ -9,8 +9,8 @@ use crate::grid::Boundary;
 use crate::plan::Depth;
 use crate::program::{Problem, Stage};
 
-/// What a plane costs in windows that meet no boundary across, and in those that do: for planes of one row, and of several.
-/// After the instructions of both; measured on an H200.
+/// What a plane costs in windows that meet no boundary across, and in those that do: for planes of one row,
+/// and of several. After the instructions of both; measured on an H200.
 const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [4, 5]];
 
 /// Windows are cut each by itself where there are so many shares to each.
@@ -45,8 +45,8 @@ pub(super) struct Demand {
     fixed: [[bool; 2]; 3],
     pub periodic: [bool; 3],
     mirror_swept: bool,
-    /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes too, and the
-    /// most fields that it taps so.
+    /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes
+    /// too, and the most fields that it taps so.
     pub edge_rows: usize,
     pub reach_x: usize,
     pub boxed: bool,
@@ -67,7 +67,8 @@ impl Demand {
         let axes = Axes::of(problem.shape.dimensions());
         let carries = carries(problem);
         let sides = axes.order(problem.boundaries.0);
-        let sum = |axis: usize| problem.program.stages().iter().map(|s| axes.order(s.footprint.radius)[axis]).sum();
+        let sum =
+            |axis: usize| problem.program.stages().iter().map(|s| axes.order(s.footprint.radius)[axis]).sum();
         let most = |of: &dyn Fn(&Stage) -> usize| problem.program.stages().iter().map(of).max().unwrap_or(0);
         Demand {
             extents: axes.order(problem.shape.padded()),
@@ -98,7 +99,11 @@ impl Demand {
 }
 
 /// The stream of a configuration, where it fits the device and the domain.
-pub(super) fn stream(demand: &Demand, device: &DeviceSpec, configuration: &Configuration) -> Option<WarpStreaming> {
+pub(super) fn stream(
+    demand: &Demand,
+    device: &DeviceSpec,
+    configuration: &Configuration,
+) -> Option<WarpStreaming> {
     let Configuration {
         depth,
         warps,
@@ -176,8 +181,9 @@ pub(super) fn stream(demand: &Demand, device: &DeviceSpec, configuration: &Confi
 /// Windows across, and how many of them meet a boundary there.
 fn windows(demand: &Demand, tiles: [usize; 2]) -> [usize; 2] {
     let [rows, columns] = tiles;
-    let sides =
-        |axis: usize| if demand.periodic[axis] || demand.extents[axis] == 1 { 0 } else { tiles[axis - 1].min(2) };
+    let sides = |axis: usize| {
+        if demand.periodic[axis] || demand.extents[axis] == 1 { 0 } else { tiles[axis - 1].min(2) }
+    };
     let all = rows * columns;
     [all, all - (rows - sides(1)) * (columns - sides(2))]
 }
@@ -206,7 +212,8 @@ fn divide(demand: &Demand, tiles: [usize; 2], most: usize, fill: usize) -> Divis
     Division { shares: most.min(all * planes), window_costs, fill }
 }
 
-/// The planes that a block goes through, those that it does not store among them, in planes of windows that meet no boundary.
+/// The planes that a block goes through, those that it does not store among them, in planes of windows that
+/// meet no boundary.
 pub(super) fn planes_of_share(demand: &Demand, stream: &WarpStreaming) -> f64 {
     let [all, sides] = windows(demand, stream.tiles);
     let [middle, side] = stream.window_costs.map(|cost| cost as f64);
@@ -215,11 +222,13 @@ pub(super) fn planes_of_share(demand: &Demand, stream: &WarpStreaming) -> f64 {
     weighted * (demand.extents[0] + stream.fill) as f64 / stream.shares as f64 + begin as f64
 }
 
-/// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on its way out.
+/// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on
+/// its way out.
 fn shared_bytes(demand: &Demand, stream: &WarpStreaming) -> usize {
     let [height, width] = stream.window();
     let levels = stream.depth * demand.stages;
-    let kept = if demand.fixed.as_flattened().contains(&true) { demand.behind(stream.depth, stream.lag) } else { 0 };
+    let kept =
+        if demand.fixed.as_flattened().contains(&true) { demand.behind(stream.depth, stream.lag) } else { 0 };
     let ring = (stream.ahead + kept) * demand.fields * (height + 2 * demand.edge_rows) * width;
     let edges = (1 + usize::from(stream.lag))
         * (levels - 1)
@@ -253,8 +262,8 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
     };
     let flat = demand.extents[1] == 1;
     let lanes = 16 / demand.bytes;
-    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has it alone, or
-    // with one other.
+    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has
+    // it alone, or with one other.
     let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 5, 6] };
     let warps: &[usize] = if flat { &[1] } else { &[4, 8, 12, 16] };
     let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1, 2] };
@@ -267,7 +276,8 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             for &row in rows {
                 for column in [lanes, 2 * lanes] {
                     for &blocks_per_multiprocessor in blocks {
-                        // Stages a plane apart hide what few warps leave exposed, and take registers that many warps need.
+                        // Stages a plane apart hide what few warps leave exposed, and take registers that
+                        // many warps need.
                         let lags: &[bool] =
                             if flat && blocks_per_multiprocessor > 8 { &[false] } else { &[false, true] };
                         let kinds = (0..=shared).flat_map(|n| lags.iter().map(move |&lag| (lag, n)));
@@ -284,7 +294,9 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
                                 blocks_per_multiprocessor,
                                 waves,
                             };
-                            all.extend((1..=2).filter_map(|waves| stream(demand, device, &configuration(waves))));
+                            all.extend(
+                                (1..=2).filter_map(|waves| stream(demand, device, &configuration(waves))),
+                            );
                         }
                     }
                 }

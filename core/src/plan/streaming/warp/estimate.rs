@@ -11,47 +11,54 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &WarpStrea
     Traffic::in_passes(problem, device, stream.depth)
 }
 
-/// How much of a warp's plane a scheduler waits in vain, times the warps it has to turn to: fitted, as all numbers below, to
-/// two hundred kernels of nine stencils measured on an H200. Stages that follow each other wait for each other.
+/// How much of a warp's plane a scheduler waits in vain, times the warps it has to turn to: fitted, as all
+/// numbers below, to two hundred kernels of nine stencils measured on an H200. Stages that follow each other
+/// wait for each other.
 const EXPOSED: [f64; 2] = [0.75, 0.35];
 
 /// What kernels take of what is counted here, of planes of one row and of several.
 const COUNTED: [f64; 2] = [1.05, 0.85];
 
-/// For how many values, of its registers, a compiler finds room, and what a plane of several rows takes longer for each part
-/// beyond: values spill.
+/// For how many values, of its registers, a compiler finds room, and what a plane of several rows takes
+/// longer for each part beyond: values spill.
 const FOUND_ROOM: f64 = 0.9875;
 const SPILLING: f64 = 1.7;
 
-/// How many times as long a plane takes in a window of many warps that has both sides of the domain: it asks of every cell whether
-/// it is held; and where lanes have more than four columns. By five kernels, and by three.
+/// How many times as long a plane takes in a window of many warps that has both sides of the domain: it asks
+/// of every cell whether it is held; and where lanes have more than four columns. By five kernels, and by
+/// three.
 const BOTH_SIDES: f64 = 1.6;
 const WIDE_LANES: f64 = 1.2;
 
 /// Clocks between a barrier of the block and work at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
 
-/// How much of the shorter of computing and moving is not hidden behind the longer in a block of warps, which wait for their
-/// planes together, where one is on its way alone.
+/// How much of the shorter of computing and moving is not hidden behind the longer in a block of warps, which
+/// wait for their planes together, where one is on its way alone.
 const UNHIDDEN: f64 = 0.65;
 
 /// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
-/// Seconds of a pass beside its planes: until the first have come, and from the first block's end to the last's. By passes over
-/// domains that the last-level cache holds, of 17 to 50 µs.
+/// Seconds of a pass beside its planes: until the first have come, and from the first block's end to the
+/// last's. By passes over domains that the last-level cache holds, of 17 to 50 µs.
 const PASS_SECONDS: f64 = 5e-6;
 
-/// The share of device memory's bandwidth that streams reach, of planes of one row and of several: by kernels of two to six steps
-/// that take as long whatever their depth.
+/// The share of device memory's bandwidth that streams reach, of planes of one row and of several: by kernels
+/// of two to six steps that take as long whatever their depth.
 const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 
 /// The planner's own estimate of a pass, in seconds.
 ///
-/// A scheduler issues an instruction a clock; arithmetic takes it for as long as its pipe needs. Warps hide each other's
-/// latency but for a rest. Memory works beside it. Blocks come in rounds.
-pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Demand, stream: &WarpStreaming) -> f64 {
+/// A scheduler issues an instruction a clock; arithmetic takes it for as long as its pipe needs. Warps hide
+/// each other's latency but for a rest. Memory works beside it. Blocks come in rounds.
+pub(super) fn pass_seconds(
+    problem: &Problem,
+    device: &DeviceSpec,
+    demand: &Demand,
+    stream: &WarpStreaming,
+) -> f64 {
     let traffic = traffic(problem, device, stream);
     let schedulers = 4.0;
     let clock = device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64;
@@ -66,12 +73,14 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     let wide_rows = if demand.boxed { rows + 2.0 * demand.edge_rows as f64 } else { rows };
     let shuffles = 2.0 * words * demand.reach_x as f64 * wide_rows * demand.lateral_fields as f64;
     let words_16 = columns * demand.bytes as f64 / 16.0;
-    let edges = if stream.warps > 1 { 4.0 * (demand.edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
+    let edges =
+        if stream.warps > 1 { 4.0 * (demand.edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
     let far = 2.0 * stream.carried_shared as f64 * rows * words_16;
     let moves = own * demand.fields as f64 * if stream.lag { 2.0 } else { 1.2 };
     let other = levels * (shuffles + edges + far + moves)
         + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
-    // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes per thread.
+    // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes per
+    // thread.
     let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
     let slots = device.multiprocessors * stream.blocks_per_multiprocessor;
     let rounds = stream.shares.div_ceil(slots);
@@ -82,7 +91,8 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
         (true, true) => 1.0,
         (true, false) => levels,
     };
-    let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps)).max(1.3 * shared * warps)
+    let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps))
+        .max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
     let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
@@ -97,11 +107,13 @@ pub(super) fn pass_seconds(problem: &Problem, device: &DeviceSpec, demand: &Dema
     };
     let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
     let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
-    let memory = traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
+    let memory =
+        traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
     let both = match (stream.warps > 1, stream.ahead > 2) {
         // Windows of one row are many and out of step.
         (false, _) => compute.max(memory),
-        // Planes on their way hide some of it, less where both take as long: by two dozen kernels of every stencil.
+        // Planes on their way hide some of it, less where both take as long: by two dozen kernels of every
+        // stencil.
         (true, true) => compute.hypot(memory),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };

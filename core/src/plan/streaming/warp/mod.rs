@@ -1,10 +1,10 @@
-//! 2.5-D streaming with temporal blocking, the warp form for CUDA: each launch advances several steps while every plane of the domain
-//! passes through the chip once.
+//! 2.5-D streaming with temporal blocking, the warp form for CUDA: each launch advances several steps while
+//! every plane of the domain passes through the chip once.
 //!
-//! A block owns a window across the swept axis and streams along it. The stages of `depth` steps stand behind one another; each turns the
-//! plane that arrives into a plane of its result and keeps partial sums ([`carry`](super::carry)). Windows overlap because cells near
-//! their sides go wrong by a radius per stage (the SM tiling of EBISU, Zhang et al., ICS'23). Along the fastest axis a window is as wide
-//! as a warp.
+//! A block owns a window across the swept axis and streams along it. The stages of `depth` steps stand behind
+//! one another; each turns the plane that arrives into a plane of its result and keeps partial sums
+//! ([`carry`](super::carry)). Windows overlap because cells near their sides go wrong by a radius per stage
+//! (the SM tiling of EBISU, Zhang et al., ICS'23). Along the fastest axis a window is as wide as a warp.
 
 mod candidates;
 mod description;
@@ -43,12 +43,14 @@ pub struct WarpStreaming {
     pub tiles: [usize; 2],
     /// Blocks of a launch: the planes of all windows are cut into so many shares of equal cost.
     pub shares: usize,
-    /// What all planes of a window cost that meets no boundary across, and of one that does, in shares or to each other.
+    /// What all planes of a window cost that meets no boundary across, and of one that does, in shares or to
+    /// each other.
     pub window_costs: [usize; 2],
-    /// What beginning with a window costs beside, in planes, where a share may have planes of several windows.
+    /// What beginning with a window costs beside, in planes, where a share may have planes of several
+    /// windows.
     pub fill: usize,
-    /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a plane serves
-    /// all stages, and they do not wait for each other.
+    /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a
+    /// plane serves all stages, and they do not wait for each other.
     pub lag: bool,
     /// Planes of the input in shared memory: one in use, the others on their way.
     pub ahead: usize,
@@ -64,9 +66,11 @@ pub struct WarpStreaming {
     pub shared_bytes: usize,
     /// Registers a thread may use.
     pub registers: usize,
-    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq. 9).
+    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq.
+    /// 9).
     pub valid: f64,
-    /// The depth beyond which device memory would no longer be the bottleneck, were all else at its peak (EBISU, eq. 17).
+    /// The depth beyond which device memory would no longer be the bottleneck, were all else at its peak
+    /// (EBISU, eq. 17).
     pub sufficient_depth: f64,
 }
 
@@ -161,12 +165,17 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
     // Of two as fast by the estimate, the one whose levels do not wait for each other.
     streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
     let depth_asked = options.depth != Depth::Auto;
-    let plan = |(estimate, stream)| plan_of(problem, device, WarpStreaming { depth_asked, ..stream }, estimate);
+    let plan =
+        |(estimate, stream)| plan_of(problem, device, WarpStreaming { depth_asked, ..stream }, estimate);
     Ok(streams.into_iter().map(plan).collect())
 }
 
 /// The plan of a configuration, where it fits.
-pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration: &Configuration) -> Option<Plan> {
+pub fn plan_configuration(
+    problem: &Problem,
+    device: &DeviceSpec,
+    configuration: &Configuration,
+) -> Option<Plan> {
     let demand = Demand::of(problem);
     let stream = stream(&demand, device, configuration)?;
     let estimate = pass_seconds(problem, device, &demand, &stream) / stream.depth as f64;
@@ -174,7 +183,8 @@ pub fn plan_configuration(problem: &Problem, device: &DeviceSpec, configuration:
 }
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, estimate: f64) -> Plan {
-    let costs = Costs::of(&problem.program, problem.dtype, Reuse::Registers { rows: stream.cells_per_thread[0] });
+    let costs =
+        Costs::of(&problem.program, problem.dtype, Reuse::Registers { rows: stream.cells_per_thread[0] });
     // A device without a rate of shared memory or arithmetic has no such depth.
     stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
     let traffic = traffic(problem, device, &stream);
@@ -185,7 +195,8 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, es
     plan
 }
 
-/// The stages of a problem's program, cut for streaming; of the simplified program, as kernels are made of it.
+/// The stages of a problem's program, cut for streaming; of the simplified program, as kernels are made of
+/// it.
 pub fn carries(problem: &Problem) -> Vec<Carry> {
     let program = problem.program.simplified(problem.dtype);
     let axes = Axes::of(problem.shape.dimensions());
