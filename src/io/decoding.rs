@@ -50,7 +50,7 @@ fn frame_bytes(bytes: &[u8]) -> Option<u64> {
     let (header, components) = bytes.split_first_chunk::<10>()?;
     let &[0xff, kind, _, length, _, height @ .., count] = header else { return None };
     let [height_high, height_low, width_high, width_low] = height;
-    if kind & 0xf0 != 0xc0 || length.checked_sub(8)? != count.checked_mul(3)? {
+    if kind & 0xf0 != 0xc0 || count > 4 || length != 8 + 3 * count {
         return None;
     }
     let blocks = components.as_chunks::<3>().0.iter().take(count.into());
