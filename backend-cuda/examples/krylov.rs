@@ -1,4 +1,4 @@
-//! Conjugate gradients on the systems of the target table: µs an iteration for every form of the method and
+//! Conjugate gradients on the systems of the target table: µs an iteration for every configuration of the method and
 //! cache policy, and for every layout that the planner considers.
 //!
 //! `krylov [SYSTEM [ITERATIONS [METHOD]]]`: systems whose name contains `SYSTEM`, by default all; another
@@ -62,7 +62,7 @@ const SYSTEMS: [System; 10] = [
     ("laplacian-100-cubed", || Ok(laplacian_3d(100, 100, 100, DType::F64)?.into()), Some([55.0, 35.0])),
     ("hpcg-104", || Ok(hpcg(104, 104, 104, DType::F64)?.into()), Some([130.0, 105.0])),
     ("matrix-free-1000x999", || matrix_free(&[1000, 999]), Some([20.0, 10.0])),
-    // A dense row: kept whole by some forms, spread by others.
+    // A dense row: kept whole by some configurations, spread by others.
     ("arrow-1000000", || Ok(arrow(1_000_000, DType::F64)?.into()), None),
 ];
 
@@ -168,7 +168,7 @@ fn main() -> Result<()> {
         for configuration in configurations(&matrix, &device) {
             let options = SolveOptions::with_method(method.unwrap_or(Method::SingleReductionCg));
             line(
-                &format!("{} form", options.method),
+                &format!("{} configuration", options.method),
                 plan_krylov_configuration(&matrix, &device, &options, &configuration),
                 &options,
             );

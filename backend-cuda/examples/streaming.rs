@@ -1,7 +1,7 @@
 //! Compiles streaming kernels of given configurations, and times them where there is a device.
 //!
-//! `streams STENCIL SIZE DTYPE FORM…`, a configuration as
-//! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g. `streams 2d5pt 8352x8352 f64
+//! `streaming STENCIL SIZE DTYPE CONFIGURATION…`, a configuration as
+//! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g. `streaming 2d5pt 8352x8352 f64
 //! 8,1,1,4,0,5,0,8,2`. Without configurations: those that the planner finds best. `BOUNDARY` names another
 //! boundary than the stencil's own, `MANY` how many of the planner's; with `QUICK` nothing is compared.
 
@@ -54,7 +54,7 @@ fn words(f: &Configuration) -> String {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stencil, size, dtype, configurations @ ..] = arguments.as_slice() else {
-        println!("usage: streams STENCIL SIZE DTYPE FORM…");
+        println!("usage: streaming STENCIL SIZE DTYPE CONFIGURATION…");
         return Ok(());
     };
     let shape: Shape = size.parse()?;

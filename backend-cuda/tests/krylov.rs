@@ -207,7 +207,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
             }
             Err(error) => return run(&preconditioner, Err(error.to_string())),
         };
-        // One form of the plan: products, one block, clusters, the grid.
+        // One configuration of the plan: products, one block, clusters, the grid.
         if let Some(configuration) = configuration {
             if let Ok(plan) = plan_krylov_configuration(matrix, backend.device(), &options, configuration) {
                 run(&format_args!("{configuration:?}"), check(&backend, matrix, &options, &plan, &expected));

@@ -1,6 +1,6 @@
 //! Times kernels of several steps of given configurations, and holds their results to a launch per stage.
 //!
-//! `configurations STENCIL SIZE DTYPE FORM…`. A configuration of windows is `windows:depth,threads
+//! `configurations STENCIL SIZE DTYPE CONFIGURATION…`. A configuration of windows is `windows:depth,threads
 //! z,y,x,cells z,y,x,double`, as in `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads
 //! y,x,cells y,x,ahead,barriers,shares`, as in `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without
 //! configurations: the best of both by their estimates. `BOUNDARY` names another boundary than the stencil's
@@ -91,7 +91,7 @@ fn difference(a: &[Array], b: &[Array], magnitude: f64) -> f64 {
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [stencil, size, dtype, configurations @ ..] = arguments.as_slice() else {
-        println!("usage: configurations STENCIL SIZE DTYPE FORM…");
+        println!("usage: configurations STENCIL SIZE DTYPE CONFIGURATION…");
         return Ok(());
     };
     let shape: Shape = size.parse()?;

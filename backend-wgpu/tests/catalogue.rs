@@ -30,8 +30,8 @@ fn run(dtype: DType) {
             for (number, (extents, boundary)) in cases.enumerate() {
                 match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {
                     Ok(problem) => {
-                        // The backend's own choice and a launch per stage take turns; `blocks.rs` varies the
-                        // former.
+                        // The backend's own choice and a launch per stage take turns; `overlapped.rs` varies
+                        // the former.
                         let execution = [Execution::Auto, Execution::Stepwise][number % 2];
                         let options = Options { execution, tune: Tune::Off, ..Options::default() };
                         let plan = backend.plan(&problem, &options).unwrap();

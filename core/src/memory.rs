@@ -20,6 +20,13 @@ pub fn filled<T: Clone>(value: T, len: usize, what: &str, change: &str) -> Resul
     Ok(values)
 }
 
+/// A copy, or an error as of [`reserved`].
+pub fn copied<T: Copy>(values: &[T], what: &str, change: &str) -> Result<Vec<T>> {
+    let mut copy = reserved(values.len(), what, change)?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
 /// The error for room for `len` values that the machine does not have: what it is for, and what to change.
 pub fn refused<T>(len: usize, what: &str, change: &str) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;

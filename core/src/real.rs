@@ -240,9 +240,7 @@ impl Array {
     /// A copy, or an error where the machine has no memory for it.
     pub fn try_clone(&self) -> Result<Array> {
         fn copied<T: Real>(values: &[T]) -> Result<Array> {
-            let mut copy = reserved(values.len())?;
-            copy.extend_from_slice(values);
-            Ok(T::into_array(copy))
+            memory::copied(values, WHAT, CHANGE).map(T::into_array)
         }
         with_array!(self, v => copied(v))
     }
@@ -270,9 +268,7 @@ impl Array {
     /// `len` zeros, or an error where the machine has not that much memory.
     pub fn zeros(dtype: DType, len: usize) -> Result<Array> {
         fn zeros<T: Real>(len: usize) -> Result<Array> {
-            let mut values = reserved(len)?;
-            values.resize(len, T::ZERO);
-            Ok(T::into_array(values))
+            memory::filled(T::ZERO, len, WHAT, CHANGE).map(T::into_array)
         }
         match dtype {
             DType::F32 => zeros::<f32>(len),
@@ -361,9 +357,13 @@ impl Array {
     }
 }
 
+/// What memory is asked for, and what to change where there is none.
+const WHAT: &str = "an array";
+const CHANGE: &str = "choose a smaller size or f32";
+
 /// An empty vector with room for `len` values, or an error where the machine has not that much memory.
 fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
-    memory::reserved(len, "an array", "choose a smaller size or f32")
+    memory::reserved(len, WHAT, CHANGE)
 }
 
 #[cfg(test)]

@@ -131,24 +131,18 @@ impl Plan {
     /// boundary.
     pub fn check(&self, problem: &Problem) -> Result<()> {
         problem.check()?;
-        let boundaries = |all: &Boundaries| all.describe(3);
-        let [own, other] = [
-            (&*self.program, self.shape, self.dtype, &self.boundaries),
-            (problem.program.name(), problem.shape, problem.dtype, &problem.boundaries),
-        ]
-        .map(|(program, shape, dtype, all)| {
-            format!("{program} on {shape} {dtype}, boundary {}", boundaries(all))
-        });
+        let own = (&*self.program, self.shape, self.dtype, self.boundaries);
+        let other = (problem.program.name(), problem.shape, problem.dtype, problem.boundaries);
         // Programs of one name may still differ in their stages.
         let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
             return Ok(());
         }
-        Err(Error::invalid(
-            "plan",
-            format!("it is for {own}, the problem is {other}"),
-            "make a plan for this problem",
-        ))
+        let [own, other] = [own, other].map(|(program, shape, dtype, boundaries)| {
+            format!("{program} on {shape} {dtype}, boundary {}", boundaries.describe(3))
+        });
+        let reason = format!("it is for {own}, the problem is {other}");
+        Err(Error::invalid("plan", reason, "make a plan for this problem"))
     }
 
     /// Returns the tiles of a persistent plan.

@@ -35,41 +35,56 @@ const FAR: f64 = 3.0;
 /// two are the same; where the options leave no choice there is one.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let own = plan(problem, device, options)?;
-    let full = options.tune == Tune::Full;
-    let most = if full { FULL } else { QUICK };
-    let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
+    let (full, most) = (options.tune == Tune::Full, most(options));
     let mut plans = vec![own];
-    if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
+    if is_asked(options, Execution::Stepwise) && options.cache == CachePolicy::Auto {
         plans.extend(plan_stepwise(problem, device, options));
     }
-    // Where an execution cannot be, the planner's own choice is another, and says why.
-    let others = |execution, of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>| {
-        if asked(execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
-    };
-    let persistents = others(Execution::Persistent, persistent_plans);
-    let streamings = others(Execution::Streaming, streaming_plans);
+    let persistent = family(problem, device, options, Execution::Persistent, persistent_plans);
+    let streaming = family(problem, device, options, Execution::Streaming, streaming_plans);
     // The planner's own choice is one of them: a place more for it.
     let places = most + 1 - plans.len();
     let best = |plans: &[Plan]| plans.first().map_or(f64::INFINITY, |plan| plan.estimated_seconds);
-    let (persistent, streaming) = (best(&persistents), best(&streamings));
-    let share = if persistents.is_empty() {
+    let share = if persistent.is_empty() {
         places
-    } else if streaming > FAR * persistent {
+    } else if best(&streaming) > FAR * best(&persistent) {
         places.div_ceil(8)
-    } else if persistent > FAR * streaming {
+    } else if best(&persistent) > FAR * best(&streaming) {
         places - places.div_ceil(8)
     } else {
         places.div_ceil(2)
     };
-    let mut streamings = spread(streamings, share, full);
-    let mut rest = spread(persistents, places.saturating_sub(streamings.len()), full);
-    rest.append(&mut streamings);
+    let mut streaming = spread(streaming, share, full);
+    let mut rest = spread(persistent, places.saturating_sub(streaming.len()), full);
+    rest.append(&mut streaming);
     rest.sort_by(|a, b| a.estimated_seconds.total_cmp(&b.estimated_seconds));
     plans.append(&mut rest);
     let mut seen = HashSet::new();
     plans.retain(|plan| seen.insert(kernel(plan)));
     plans.truncate(most);
     Ok(plans)
+}
+
+/// Returns how many plans a list holds.
+pub(super) fn most(options: &Options) -> usize {
+    if options.tune == Tune::Full { FULL } else { QUICK }
+}
+
+/// Returns whether the options leave an execution open, or ask for it.
+pub(super) fn is_asked(options: &Options, execution: Execution) -> bool {
+    matches!(options.execution, Execution::Auto) || options.execution == execution
+}
+
+/// Returns the plans of an execution that the options leave open; none where it cannot be, because the
+/// planner's own choice then is another and says why.
+pub(super) fn family(
+    problem: &Problem,
+    device: &DeviceSpec,
+    options: &Options,
+    execution: Execution,
+    of: fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>,
+) -> Vec<Plan> {
+    if is_asked(options, execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
 }
 
 /// As many of `plans`, the best first, from coarse differences to fine; where the list is not full no two are
@@ -108,7 +123,10 @@ fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => persistent.cells_per_thread.to_vec(),
         Schedule::WarpStreaming(streaming) => vec![streaming.depth],
-        _ => Vec::new(),
+        Schedule::Cpu(_)
+        | Schedule::Stepwise(_)
+        | Schedule::Overlapped(_)
+        | Schedule::PortableStreaming(_) => Vec::new(),
     }
 }
 
@@ -120,7 +138,10 @@ fn form(plan: &Plan) -> Vec<usize> {
             [&[streaming.depth, streaming.warps, usize::from(streaming.lag)][..], &streaming.cells_per_thread]
                 .concat()
         }
-        _ => Vec::new(),
+        Schedule::Cpu(_)
+        | Schedule::Stepwise(_)
+        | Schedule::Overlapped(_)
+        | Schedule::PortableStreaming(_) => Vec::new(),
     }
 }
 

@@ -89,9 +89,7 @@ pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
 
 /// A copy, or an error where the machine has no memory for it.
 pub(super) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
-    let mut copy = reserved(values.len())?;
-    copy.extend_from_slice(values);
-    Ok(copy)
+    memory::copied(values, WHAT, CHANGE)
 }
 
 /// The error for memory that the machine does not have.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use abide_core::expr::{Binary, Node, Unary};
 use abide_core::plan::{overlapped_plans, plan_stepwise, portable_streaming_plans};
 use abide_core::{Boundaries, DeviceSpec, Expr, Options, Scope, Shape, Stencil, catalogue};
 use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
@@ -283,10 +284,16 @@ fn every_operator_is_valid_text() {
         ];
         s.set("u", s.sum(0..terms.len(), |i| terms[i]));
     }
+    let problem = line(all, DType::F32);
+    let nodes = &problem.program.stages()[0].dag.nodes;
+    for op in Unary::ALL {
+        assert!(nodes.iter().any(|node| matches!(node, Node::Unary(own, _) if own == op)), "{op:?}");
+    }
+    for op in Binary::ALL {
+        assert!(nodes.iter().any(|node| matches!(node, Node::Binary(own, ..) if own == op)), "{op:?}");
+    }
     for shared_bytes in [16 << 10, 0] {
-        kernels_on(&line(all, DType::F32), shared_bytes)
-            .iter()
-            .for_each(|kernel| drop(validate(&kernel.text)));
+        kernels_on(&problem, shared_bytes).iter().for_each(|kernel| drop(validate(&kernel.text)));
     }
 }
 

@@ -16,9 +16,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::perks::Traffic;
 use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
-use super::{Execution, Options, Plan, Schedule, base};
+use super::{Execution, Options, Plan, Schedule, portable};
 use crate::device::DeviceSpec;
 use crate::error::Result;
 use crate::program::{Problem, Program};
@@ -130,9 +129,5 @@ pub fn plan_configuration(
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, blocks: Overlapped, estimate: f64) -> Plan {
     let depth = blocks.configuration.depth;
-    let traffic = Traffic::in_passes(problem, device, depth);
-    let mut plan = base(problem, device, Execution::Overlapped, Schedule::Overlapped(blocks), traffic);
-    plan.depth = depth as u32;
-    plan.estimated_seconds = estimate;
-    plan
+    portable::plan_of(problem, device, (Execution::Overlapped, Schedule::Overlapped(blocks)), depth, estimate)
 }

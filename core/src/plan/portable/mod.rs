@@ -10,9 +10,11 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
+use super::perks::Traffic;
 use super::stepwise::check_buffer;
 use super::{
-    CachePolicy, Depth, Execution, Options, Plan, plan_overlapped, plan_portable_streaming, plan_stepwise,
+    CachePolicy, Depth, Execution, Options, Plan, Schedule, base, plan_overlapped, plan_portable_streaming,
+    plan_stepwise,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -64,6 +66,21 @@ fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options)
         // Of two reasons, that of overlapped tiling: it can do more.
         (Err(why), Err(_)) => Err(why),
     }
+}
+
+/// Returns the plan of a schedule that takes `depth` steps per launch; `estimate` is in seconds per step.
+pub(super) fn plan_of(
+    problem: &Problem,
+    device: &DeviceSpec,
+    (execution, schedule): (Execution, Schedule),
+    depth: usize,
+    estimate: f64,
+) -> Plan {
+    let traffic = Traffic::in_passes(problem, device, depth);
+    let mut plan = base(problem, device, execution, schedule, traffic);
+    plan.depth = depth as u32;
+    plan.estimated_seconds = estimate;
+    plan
 }
 
 /// A device has no room for kernels of several steps of a kind; `room` says what there is.

@@ -5,15 +5,12 @@ use std::collections::HashSet;
 use super::plan_portable;
 use crate::device::DeviceSpec;
 use crate::error::Result;
+use crate::plan::neighbours::{family, is_asked, most};
 use crate::plan::{
-    CachePolicy, Execution, Options, Plan, Schedule, Tune, overlapped_plans, plan_stepwise,
+    CachePolicy, Execution, Options, Plan, Schedule, overlapped_plans, plan_stepwise,
     portable_streaming_plans,
 };
 use crate::program::Problem;
-
-/// Plans of a quick and of a full list.
-const QUICK: usize = 8;
-const FULL: usize = 40;
 
 /// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a
 /// launch a stage, then windows and planes, half of each, from coarse differences to fine, each by their
@@ -21,20 +18,14 @@ const FULL: usize = 40;
 /// with other threads.
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];
-    let most = if options.tune == Tune::Full { FULL } else { QUICK };
-    let asked = |execution| matches!(options.execution, Execution::Auto) || options.execution == execution;
-    if asked(Execution::Stepwise) && options.cache == CachePolicy::Auto {
+    let most = most(options);
+    if is_asked(options, Execution::Stepwise) && options.cache == CachePolicy::Auto {
         let stepwise =
             plan_stepwise(problem, device, options).ok().filter(|plan| plan.execution != plans[0].execution);
         plans.extend(stepwise);
     }
-    type Family = fn(&Problem, &DeviceSpec, &Options) -> Result<Vec<Plan>>;
-    let family = |execution, of: Family| match asked(execution) {
-        true => of(problem, device, options).unwrap_or_default(),
-        false => Vec::new(),
-    };
-    let streaming = family(Execution::Streaming, portable_streaming_plans);
-    let overlapped = family(Execution::Overlapped, overlapped_plans);
+    let streaming = family(problem, device, options, Execution::Streaming, portable_streaming_plans);
+    let overlapped = family(problem, device, options, Execution::Overlapped, overlapped_plans);
     let room = most - plans.len();
     take(&mut plans, &streaming, if overlapped.is_empty() { room } else { room / 2 });
     let room = most - plans.len();

@@ -23,11 +23,10 @@ use crate::error::{Error, Result};
 use crate::expr::{Node, Tap};
 use crate::grid::Boundary;
 use crate::plan::overlapped::Exchange;
-use crate::plan::perks::Traffic;
 use crate::plan::portable::{
-    Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room,
+    self, Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room,
 };
-use crate::plan::{Axes, Execution, Options, Plan, Schedule, base};
+use crate::plan::{Axes, Execution, Options, Plan, Schedule};
 use crate::program::{Problem, Stage};
 
 /// The most words of registers for what a thread's cells carry from plane to plane, all levels together.
@@ -277,9 +276,11 @@ fn check_problem(problem: &Problem) -> Result<()> {
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, planes: PortableStreaming, estimate: f64) -> Plan {
     let depth = planes.configuration.depth;
-    let traffic = Traffic::in_passes(problem, device, depth);
-    let mut plan = base(problem, device, Execution::Streaming, Schedule::PortableStreaming(planes), traffic);
-    plan.depth = depth as u32;
-    plan.estimated_seconds = estimate;
-    plan
+    portable::plan_of(
+        problem,
+        device,
+        (Execution::Streaming, Schedule::PortableStreaming(planes)),
+        depth,
+        estimate,
+    )
 }
