@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use abide_core::grid::Source as Found;
+use abide_core::domain::Source as Found;
 use abide_core::{Real, Result};
 
 use crate::lanes::{self, Source};

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use abide_core::backend::{check_field, check_fields, window_of};
+use abide_core::domain::Source;
 use abide_core::expr::Tap;
-use abide_core::grid::Source;
 use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
 /// Advances the fields of a problem by `steps` steps.

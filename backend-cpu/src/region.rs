@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use abide_core::grid::{Boundary, Source};
+use abide_core::domain::{Boundary, Source};
 use abide_core::{Boundaries, Problem, Shape};
 
 /// Bands for each thread, so that a thread that falls behind leaves its last bands to others, and the fewest

@@ -10,9 +10,6 @@ use abide_core::{
 };
 use abide_cpu::{CpuBackend, reference};
 
-const EVERYWHERE: [Boundary; 4] =
-    [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
-
 fn boundaries() -> Vec<Boundaries> {
     let mixed = [
         "z=periodic,y=mirror,x=constant=-1.5",
@@ -20,7 +17,7 @@ fn boundaries() -> Vec<Boundaries> {
         "z=mirror,y-=constant=0.1,y+=mirror,x=periodic",
     ];
     let mixed = mixed.iter().map(|text| Boundaries::parse(text, Boundary::Fixed).unwrap());
-    EVERYWHERE.into_iter().map(Boundaries::all).chain(mixed).collect()
+    Boundary::each(0.375).into_iter().map(Boundaries::all).chain(mixed).collect()
 }
 
 fn fields(problem: &Problem) -> Vec<Array> {

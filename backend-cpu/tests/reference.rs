@@ -21,7 +21,7 @@ macro_rules! five_points {
         #[test]
         fn $name() {
             let (height, width) = (13usize, 29usize);
-            for boundary in [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)] {
+            for boundary in Boundary::each(0.5) {
                 let problem = problem("2d5pt", &[height, width], DType::$tag, boundary);
                 let mut fields = vec![start(&problem)];
                 let Array::$tag(mut old) = fields[0].clone() else { panic!() };

@@ -96,9 +96,11 @@ fn sizes(dimensions: usize) -> Vec<Vec<usize>> {
 
 fn boundaries() -> Vec<Boundaries> {
     let mixed = "z-=mirror,z+=constant=0.25,y-=fixed,y+=mirror,x-=constant=0.5,x+=fixed";
-    let all =
-        [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.3)].map(Boundaries::all);
-    all.into_iter().chain(Boundaries::parse(mixed, Boundary::Fixed)).collect()
+    Boundary::each(0.3)
+        .into_iter()
+        .map(Boundaries::all)
+        .chain(Boundaries::parse(mixed, Boundary::Fixed))
+        .collect()
 }
 
 /// Compares all problems and fails where any differs.

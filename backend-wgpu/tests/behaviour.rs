@@ -8,8 +8,8 @@ use std::sync::Arc;
 use abide_core::backend::{Backend, window_of};
 use abide_core::plan::Schedule;
 use abide_core::{
-    Array, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program,
-    Scope, Session, Shape, Stencil, catalogue,
+    Array, Boundary, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem,
+    Program, Scope, Session, Shape, Stencil, catalogue,
 };
 use abide_wgpu::{WgpuBackend, adapters, device_descriptor, ulp_bound_per_step, wgpu};
 use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
@@ -49,8 +49,8 @@ fn any_tile_gives_the_same_bits() {
         ("3d27pt", &[9, 14, 35], &[[2, 4, 8], [1, 1, 32], [3, 3, 3]]),
     ];
     for (name, extents, tiles) in cases {
-        for boundary in ["fixed", "periodic", "mirror", "constant=-2.5"] {
-            let problem = problem(entry(name, extents.len()), extents, DType::F32, boundary).unwrap();
+        for boundary in Boundary::each(-2.5).map(|kind| kind.to_string()) {
+            let problem = problem(entry(name, extents.len()), extents, DType::F32, &boundary).unwrap();
             let fields = values(&problem, 9);
             let run = |plan: &Plan| {
                 let mut session = backend.open(&problem, plan, fields.clone()).unwrap();
@@ -100,10 +100,10 @@ fn taps_beyond_any_tile_read_device_memory() {
     let cube =
         LinearStencil::new("cube", &[([-9, 9, 8], 0.25), ([0, 0, 0], 0.5), ([9, -9, 9], 0.25)]).unwrap();
     for dtype in [DType::F32, DType::F64] {
-        for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
-            let line = problem(Program::new(&line).unwrap(), &[3001], dtype, boundary).unwrap();
+        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+            let line = problem(Program::new(&line).unwrap(), &[3001], dtype, &boundary).unwrap();
             check(&backend, &line, &values(&line, 3), 2);
-            let cube = problem(Program::new(&cube).unwrap(), &[19, 23, 21], dtype, boundary).unwrap();
+            let cube = problem(Program::new(&cube).unwrap(), &[19, 23, 21], dtype, &boundary).unwrap();
             check(&backend, &cube, &values(&cube, 3), 2);
         }
     }

@@ -3,11 +3,13 @@
 mod common;
 
 use abide_core::backend::Backend;
-use abide_core::{DType, Error, Execution, Options, Tune, catalogue};
+use abide_core::{Boundary, DType, Error, Execution, Options, Tune, catalogue};
 use common::{backend, check_plan, problem, values};
 
-const BOUNDARIES: [&str; 5] =
-    ["fixed", "periodic", "mirror", "constant=0.5", "z=mirror,y-=fixed,y+=constant=0.25,x=periodic"];
+fn boundaries() -> Vec<String> {
+    let mixed = "z=mirror,y-=fixed,y+=constant=0.25,x=periodic".to_owned();
+    Boundary::each(0.5).into_iter().map(|kind| kind.to_string()).chain([mixed]).collect()
+}
 
 fn extents(dimensions: usize) -> (&'static [usize], [&'static [usize]; 5]) {
     match dimensions {
@@ -19,13 +21,17 @@ fn extents(dimensions: usize) -> (&'static [usize], [&'static [usize]; 5]) {
 
 fn run(dtype: DType) {
     let Some(backend) = backend() else { return };
-    let mut refused = 0;
+    let (boundaries, mut refused) = (boundaries(), 0);
     for entry in catalogue::entries() {
         for dimensions in entry.dimensions.clone() {
             let (main, small) = extents(dimensions);
-            let rotated = small.iter().enumerate().map(|(i, &extents)| (extents, BOUNDARIES[i % 5]));
-            let shifted = small.iter().enumerate().map(|(i, &extents)| (extents, BOUNDARIES[(i + 2) % 5]));
-            let cases = BOUNDARIES.iter().map(|&boundary| (main, boundary)).chain(rotated).chain(shifted);
+            let rotated =
+                small.iter().enumerate().map(|(i, &extents)| (extents, &boundaries[i % boundaries.len()]));
+            let shifted = small
+                .iter()
+                .enumerate()
+                .map(|(i, &extents)| (extents, &boundaries[(i + 2) % boundaries.len()]));
+            let cases = boundaries.iter().map(|boundary| (main, boundary)).chain(rotated).chain(shifted);
             let mut most = [0.0f64; 2];
             for (number, (extents, boundary)) in cases.enumerate() {
                 match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {

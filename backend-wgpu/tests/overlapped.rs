@@ -5,7 +5,7 @@ mod common;
 
 use abide_core::backend::Backend;
 use abide_core::plan::overlapped_plans;
-use abide_core::{DType, Depth, Error, Execution, LinearStencil, Options, Program, catalogue};
+use abide_core::{Boundary, DType, Depth, Error, Execution, LinearStencil, Options, Program, catalogue};
 use common::random::{boundary, check_cuts, in_parts, overlapped, pick, program};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
@@ -26,7 +26,7 @@ fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
         let most = [0, 700, 90, 24][program.dimensions()];
         let extents: Vec<usize> = (0..program.dimensions()).map(|_| rng.usize(1..=most)).collect();
         let dtype = if rng.bool() { DType::F32 } else { DType::F64 };
-        let boundary = boundary(&mut rng, &["fixed", "mirror", "constant=0.5"]);
+        let boundary = boundary(&mut rng, |_| true);
         let Ok(problem) = problem(program, &extents, dtype, &boundary) else { continue };
         let depth = rng.u32(1..=9);
         let Some(plan) = pick(&backend, &problem, overlapped_plans, depth, &mut rng) else { continue };
@@ -46,8 +46,8 @@ fn a_small_domain_stays_in_one_window() {
     for (name, extents) in
         [("1d3pt", vec![777]), ("2d9pt", vec![29, 31]), ("fdtd-tm", vec![17, 19]), ("3d7pt", vec![7, 6, 9])]
     {
-        for boundary in ["fixed", "periodic", "mirror", "constant=0.5"] {
-            let problem = problem(entry(name, extents.len()), &extents, DType::F32, boundary).unwrap();
+        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+            let problem = problem(entry(name, extents.len()), &extents, DType::F32, &boundary).unwrap();
             let plan = backend.plan(&problem, &overlapped(Depth::Auto)).unwrap();
             let blocks = plan.overlapped().unwrap();
             assert!(blocks.blocks == [1; 3] && plan.depth > 100, "{}", plan.summary());

@@ -29,7 +29,7 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
             *columns = columns.next_multiple_of(4);
         }
         let dtype = if rng.bool() { DType::F32 } else { DType::F64 };
-        let boundary = boundary(&mut rng, &["fixed", "constant=0.5"]);
+        let boundary = boundary(&mut rng, |side| !side.shows_this_side());
         let Ok(problem) = problem(program, &extents, dtype, &boundary) else { continue };
         let depth = rng.u32(1..=5);
         let Some(plan) = pick(&backend, &problem, portable_streaming_plans, depth, &mut rng) else {

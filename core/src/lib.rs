@@ -13,10 +13,10 @@
 pub mod backend;
 pub mod catalogue;
 pub mod device;
+pub mod domain;
 pub mod error;
 pub mod expr;
 pub mod footprint;
-pub mod grid;
 mod kind;
 pub mod memory;
 pub mod plan;
@@ -29,10 +29,10 @@ pub mod stencil;
 
 pub use backend::{Backend, Progress, RunReport, Session, Tuner};
 pub use device::DeviceSpec;
+pub use domain::{Boundaries, Boundary, Shape};
 pub use error::{Error, Result};
 pub use expr::Expr;
 pub use footprint::{Footprint, Neighbourhood};
-pub use grid::{Boundaries, Boundary, Shape};
 pub use kind::ErrorKind;
 pub use plan::{CachePolicy, Depth, Execution, Measured, Options, Plan, Tune};
 pub use program::{Problem, Program, Stage};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::domain::{Boundaries, Boundary, Shape};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Graph};
 use crate::footprint::Footprint;
-use crate::grid::{Boundaries, Boundary, Shape};
 use crate::real::DType;
 use crate::start::Start;
 use crate::stencil::{Parameter, Scope, Stencil};

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::domain::Shape;
 use crate::error::{Error, Result};
-use crate::grid::Shape;
 use crate::real::{Array, DType};
 
 /// An initial state of one field.

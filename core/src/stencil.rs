@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
+use crate::domain::Boundary;
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Graph, Node, Tap};
-use crate::grid::Boundary;
 use crate::start::Start;
 
 /// A parameter of a stencil: constant in space, settable between steps.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use abide_core::expr::{Binary, Expr, Node, Unary};
 use abide_core::{Boundaries, Boundary, DType, Parameter, Problem, Program, Result, Scope, Shape, Stencil};
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 /// An expression before it has a graph.
 #[derive(Debug, Clone)]
@@ -172,11 +173,10 @@ impl Case {
 
 fn boundaries() -> impl Strategy<Value = Boundaries> {
     let side = || {
-        prop_oneof![
-            Just(Boundary::Fixed),
-            Just(Boundary::Mirror),
-            (-1.0..1.0f64).prop_map(Boundary::Constant)
-        ]
+        let kinds = (-1.0..1.0f64).prop_map(|value| {
+            Boundary::each(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect::<Vec<_>>()
+        });
+        (kinds, any::<Index>()).prop_map(|(kinds, index)| *index.get(&kinds))
     };
     let axis = || prop_oneof![1 => Just([Boundary::Periodic; 2]), 3 => [side(), side()]];
     [axis(), axis(), axis()].prop_map(Boundaries)

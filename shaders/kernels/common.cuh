@@ -1,7 +1,6 @@
-// What both kernels share: where a neighbour's value is found once the boundary has been asked. The generated
-// constants above name the axes S (swept, the slowest there is), Y and X (across, X the fastest).
-
-enum Boundary { FIXED, PERIODIC, MIRROR, CONSTANT };
+// Where a neighbour's value is found once the boundary has been asked, for all kernels. The generated text
+// above numbers the boundary kinds, says which cell a ghost cell shows (`below`, `above`), and names the axes S
+// (swept, the slowest there is), Y and X (across, X the fastest).
 
 struct Source {
     Offset index;    // along the axis
@@ -9,22 +8,17 @@ struct Source {
     real value;      // ... this one
 };
 
-// `i` is at most one extent outside 0..n. Under `fixed` no computed cell reaches outside; the nearest cell
-// stands there.
+// `i` is at most one extent outside 0..n.
 template <int LOW, int HIGH>
 __device__ __forceinline__ Source source(Offset i, Offset n, real low, real high)
 {
     Source s = {i, false, real(0)};
     if (i < 0) {
-        if (LOW == CONSTANT) { s.constant = true; s.value = low; s.index = 0; }
-        else if (LOW == PERIODIC) s.index = i + n;
-        else if (LOW == MIRROR) s.index = -1 - i;
-        else s.index = 0;
+        if (LOW == CONSTANT) { s.constant = true; s.value = low; }
+        s.index = below(LOW, i, n);
     } else if (i >= n) {
-        if (HIGH == CONSTANT) { s.constant = true; s.value = high; s.index = 0; }
-        else if (HIGH == PERIODIC) s.index = i - n;
-        else if (HIGH == MIRROR) s.index = 2 * n - 1 - i;
-        else s.index = n - 1;
+        if (HIGH == CONSTANT) { s.constant = true; s.value = high; }
+        s.index = above(HIGH, i, n);
     }
     // Far outside a thin domain only cells that are never used are asked for: any cell will do.
     s.index = s.index < 0 ? 0 : s.index >= n ? n - 1 : s.index;

@@ -1,23 +1,15 @@
-// What lies beyond a side of the domain.
-const FIXED: i32 = 0;
-const PERIODIC: i32 = 1;
-const MIRROR: i32 = 2;
-const CONSTANT: i32 = 3;
-
-// Where along an axis the value at `index` is found; -1 where a constant stands. Beyond a mirror, for an
-// index at most one extent outside: farther out lie only cells that no computed cell taps. They are clamped,
-// so that every access stays inside its array.
+// Where along an axis the value at `index` is found; -1 where a constant stands. A periodic axis repeats; of
+// others, cells farther out than one extent are tapped by no computed cell, and are clamped, so that every
+// access stays inside its array. The generated text above says which cell a ghost cell shows (`below`, `above`).
 fn source(index: i32, extent: i32, low: i32, high: i32) -> i32 {
     var at = index;
     if index < 0 {
         if low == CONSTANT { return -1; }
-        if low == PERIODIC { at = extent - 1 - (-1 - index) % extent; }
-        if low == MIRROR { at = -1 - index; }
+        at = below(low, select(index, -1 - (-1 - index) % extent, low == PERIODIC), extent);
     }
     if index >= extent {
         if high == CONSTANT { return -1; }
-        if high == PERIODIC { at = index % extent; }
-        if high == MIRROR { at = extent - 1 - index + extent; }
+        at = above(high, select(index, extent + index % extent, high == PERIODIC), extent);
     }
     return clamp(at, 0, extent - 1);
 }

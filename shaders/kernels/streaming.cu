@@ -81,13 +81,13 @@ struct Stream : Window {
             }
             each<OWN_X>([&](auto c) { wide[R + RY][c.value + RX] = cells[c.value]; });
         });
-        if constexpr (EDGE && MIRRORS_Y) {
-            // One ghost row mirrors the row at the edge; the planner admits no larger radius.
+        if constexpr (EDGE && SHOWS_Y) {
+            // One ghost row shows the row at the edge; the planner admits no larger radius.
             each<OWN_Y + 2 * RY>([&](auto r) {
                 const Offset at = y(r.value - RY);
-                if constexpr (RY > 0 && LOW_Y == MIRROR && r.value + 1 < OWN_Y + 2 * RY)
+                if constexpr (RY > 0 && shows_this_side(LOW_Y) && r.value + 1 < OWN_Y + 2 * RY)
                     if (at == -1) each<OWN_X>([&](auto c) { wide[r.value][c.value + RX] = wide[r.value + 1][c.value + RX]; });
-                if constexpr (RY > 0 && HIGH_Y == MIRROR && r.value > 0)
+                if constexpr (RY > 0 && shows_this_side(HIGH_Y) && r.value > 0)
                     if (at == EXTENT_Y) each<OWN_X>([&](auto c) { wide[r.value][c.value + RX] = wide[r.value - 1][c.value + RX]; });
             });
         }
@@ -107,12 +107,12 @@ struct Stream : Window {
             constexpr int K = i.value, STEP = K / OWN_X + 1, FROM = K % OWN_X;
             wide[R][RX + OWN_X + K] = __shfl_down_sync(~0u, wide[R][RX + FROM], STEP);
         });
-        if constexpr (EDGE && MIRRORS_X) {
+        if constexpr (EDGE && SHOWS_X) {
             each<OWN_X + 2 * RX>([&](auto c) {
                 const Offset at = x(c.value - RX);
-                if constexpr (RX > 0 && LOW_X == MIRROR && c.value + 1 < OWN_X + 2 * RX)
+                if constexpr (RX > 0 && shows_this_side(LOW_X) && c.value + 1 < OWN_X + 2 * RX)
                     if (at == -1) wide[R][c.value] = wide[R][c.value + 1];
-                if constexpr (RX > 0 && HIGH_X == MIRROR && c.value > 0)
+                if constexpr (RX > 0 && shows_this_side(HIGH_X) && c.value > 0)
                     if (at == EXTENT_X) wide[R][c.value] = wide[R][c.value - 1];
             });
         }
@@ -135,8 +135,8 @@ struct Stream : Window {
                 });
             });
         };
-        if constexpr (EDGE && LOW_S == MIRROR && S::BACK > 0) {
-            // The plane before the first mirrors it: the first arrives twice.
+        if constexpr (EDGE && shows_this_side(LOW_S) && S::BACK > 0) {
+            // The plane before the first shows it: the first arrives twice.
             #pragma unroll 1
             for (int times = p == 0 ? 2 : 1; times > 0; --times) arrive();
         } else arrive();
@@ -152,7 +152,7 @@ struct Stream : Window {
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
-        constexpr bool EARLY = !(EDGE && MIRRORS_Y);     // whether own rows have all they need before those beside arrive
+        constexpr bool EARLY = !(EDGE && SHOWS_Y);     // whether own rows have all they need before those beside arrive
         real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
@@ -192,8 +192,8 @@ struct Stream : Window {
     template <int LEVEL, bool EDGE>
     __device__ __forceinline__ void hand_on(const Cells (&made)[FIELDS], Offset q)
     {
-        // Beyond the last plane, a mirror shows the last.
-        if (EDGE && HIGH_S == MIRROR && q >= EXTENT_S) return;
+        // The plane behind the last shows it.
+        if (EDGE && shows_this_side(HIGH_S) && q >= EXTENT_S) return;
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { arriving[LEVEL][f.value][r.value][c.value] = made[f.value][r.value][c.value]; }); });
         });

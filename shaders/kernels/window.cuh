@@ -12,7 +12,7 @@ constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;
 constexpr int BEHIND_ROW = ALIGNED ? int((LANES - EXTENT_X % LANES) % LANES) : 0; // cells of a row's last word that are none of the domain's
 constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
-constexpr bool MIRRORS_Y = LOW_Y == MIRROR || HIGH_Y == MIRROR, MIRRORS_X = LOW_X == MIRROR || HIGH_X == MIRROR;
+constexpr bool SHOWS_Y = shows_this_side(LOW_Y) || shows_this_side(HIGH_Y), SHOWS_X = shows_this_side(LOW_X) || shows_this_side(HIGH_X);
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
 // Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and
 // warps, at a side; of a block of warps, whose lanes have few columns, in two lanes.

@@ -4,12 +4,14 @@ mod krylov;
 mod pitch;
 mod streaming;
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
+use abide_core::domain::Axes;
 use abide_core::expr::Tap;
-use abide_core::plan::{Axes, Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
+use abide_core::plan::{Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
+use crate::boundary;
 use crate::emit::{Language, formula};
 
 pub use krylov::{KRYLOV_ENTRY, QUANTITIES, krylov};
@@ -168,7 +170,7 @@ fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     text
 }
 
-fn constant(text: &mut String, name: &str, value: usize) {
+fn constant(text: &mut String, name: &str, value: impl Display) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "constexpr int {name} = {value};");
 }
@@ -192,6 +194,7 @@ fn constants(problem: &Problem, program: &Program) -> String {
         problem.dtype,
         problem.boundaries.describe(problem.shape.dimensions()),
     );
+    text.push_str(&boundary::c());
     let mut line = |what: String| {
         let _ = writeln!(text, "constexpr {what};");
     };
@@ -204,14 +207,8 @@ fn constants(problem: &Problem, program: &Program) -> String {
         line(format!("Offset STRIDE_{letter} = {}", strides[axis]));
         line(format!("int FIX_{letter} = {}", radius[axis]));
         for (side, name) in fixed[axis].iter().zip(["LOW", "HIGH"]) {
-            let (number, value) = match side {
-                Boundary::Fixed => (0, 0.0),
-                Boundary::Periodic => (1, 0.0),
-                Boundary::Mirror => (2, 0.0),
-                Boundary::Constant(value) => (3, *value),
-            };
-            line(format!("int {name}_{letter} = {number}"));
-            line(format!("real {name}_VALUE_{letter} = real({value:?})"));
+            line(format!("int {name}_{letter} = {}", side.constant()));
+            line(format!("real {name}_VALUE_{letter} = real({:?})", side.value()));
         }
     }
     let sides = || axes.0.iter().filter(|&&axis| radius[axis] > 0).flat_map(|&axis| fixed[axis]);

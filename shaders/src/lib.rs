@@ -2,6 +2,7 @@
 //! languages.
 #![deny(missing_docs)]
 
+mod boundary;
 pub mod cuda;
 pub mod emit;
 pub mod wgsl;

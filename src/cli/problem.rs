@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use abide::catalogue::{self, Entry};
-use abide::grid::BoundaryText;
+use abide::domain::BoundaryText;
 use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
-use abide::{Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
+use abide::{Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
 use abide::{CachePolicy, Depth, Execution, Options, Tune};
 use clap::Args;
 
@@ -26,9 +26,10 @@ pub struct Domain {
     #[arg(long)]
     pub dtype: Option<DType>,
 
-    /// fixed, periodic, mirror or constant=C; per axis as in y=periodic,x=fixed; per side as in
-    /// x-=mirror,x+=fixed [default: the model's own]
-    #[arg(long)]
+    #[arg(long, help = format!(
+        "{}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed [default: the model's own]",
+        Boundary::names(),
+    ))]
     pub boundary: Option<String>,
 
     /// A parameter of the model; may be given several times

@@ -212,7 +212,7 @@ impl Setup {
 /// Boundaries as [`Boundaries::parse`] reads them.
 fn boundary_argument(boundaries: &Boundaries, axes: usize) -> String {
     let sides = (3 - axes..3).flat_map(|axis| {
-        let name = abide::grid::axis_name(axis);
+        let name = abide::domain::axis_name(axis);
         let [low, high] = boundaries.0[axis];
         [format!("{name}-={low}"), format!("{name}+={high}")]
     });

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use abide_core::Real;
-use abide_core::grid::Source;
+use abide_core::domain::Source;
 use abide_core::solver::{GridOperator, Operator};
 use multiversion::multiversion;
 

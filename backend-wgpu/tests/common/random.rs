@@ -2,8 +2,8 @@
 
 use abide_core::backend::Backend;
 use abide_core::{
-    Array, Depth, DeviceSpec, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program, Result,
-    Scope, Stencil,
+    Array, Boundary, Depth, DeviceSpec, Execution, LinearStencil, Options, Parameter, Plan, Problem, Program,
+    Result, Scope, Stencil,
 };
 use abide_wgpu::WgpuBackend;
 use fastrand::Rng;
@@ -131,9 +131,12 @@ pub fn in_parts(
     read_all(session.as_mut(), problem)
 }
 
-/// Any of the boundaries at any side, or periodic axes.
-pub fn boundary(rng: &mut Rng, sides: &[&str]) -> String {
-    let side = |rng: &mut Rng| sides[rng.usize(..sides.len())];
+/// Any of the boundaries that are allowed at any side, or periodic axes.
+pub fn boundary(rng: &mut Rng, is_allowed: fn(Boundary) -> bool) -> String {
+    let sides =
+        Boundary::each(0.5).into_iter().filter(|&side| side != Boundary::Periodic && is_allowed(side));
+    let sides: Vec<Boundary> = sides.collect();
+    let side = |rng: &mut Rng| sides[rng.usize(..sides.len())].to_string();
     let axis = |rng: &mut Rng, letter: &str| match rng.u8(..=sides.len() as u8) {
         0 => format!("{letter}=periodic"),
         _ => format!("{letter}-={},{letter}+={}", side(rng), side(rng)),

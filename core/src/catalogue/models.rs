@@ -1,8 +1,8 @@
 //! Models people know: one stencil a step, with parameters.
 
 use super::Entry;
+use crate::domain::Boundary;
 use crate::expr::Expr;
-use crate::grid::Boundary;
 use crate::start::Start;
 use crate::stencil::{Parameter, Scope, Stencil};
 

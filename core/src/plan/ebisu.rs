@@ -16,9 +16,9 @@ mod tests;
 
 use serde::Serialize;
 
-use super::Axes;
 use super::perks::Bound;
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::footprint::Neighbourhood;
 use crate::program::{Program, Stage};

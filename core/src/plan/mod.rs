@@ -26,8 +26,8 @@ pub mod streaming;
 use serde::Serialize;
 
 use crate::device::DeviceSpec;
+use crate::domain::{Boundaries, Shape};
 use crate::error::{Error, Result};
-use crate::grid::{Boundaries, Shape};
 use crate::program::Problem;
 use crate::real::DType;
 
@@ -40,9 +40,7 @@ pub use neighbours::neighbours;
 pub(crate) use options::named;
 pub use options::{CachePolicy, Depth, Execution, Options, Tune};
 pub use overlapped::{Overlapped, overlapped_plans, plan_overlapped};
-pub use persistent::{
-    Axes, MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent,
-};
+pub use persistent::{MAX_PERSISTENT_RADIUS, Persistent, Synchronisation, persistent_plans, plan_persistent};
 pub use portable::{plan_portable, portable_neighbours};
 pub use recipe::Recipe;
 pub use stepwise::{Stepwise, plan_stepwise, staged_fields};
@@ -259,7 +257,7 @@ mod tests {
 
     use super::*;
     use crate::catalogue;
-    use crate::grid::Boundary;
+    use crate::domain::Boundary;
 
     fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
         let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();

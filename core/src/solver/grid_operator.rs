@@ -1,8 +1,8 @@
 //! A linear stencil on a grid as an operator that is never stored.
 
 use super::Operator;
+use crate::domain::{Boundaries, Boundary, Shape, Source};
 use crate::error::{Error, Result};
-use crate::grid::{Boundaries, Boundary, Shape, Source};
 use crate::real::{DType, Real};
 use crate::sparse::{Affine, Csr};
 use crate::stencil::{LinearStencil, Stencil};

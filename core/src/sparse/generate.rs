@@ -6,8 +6,8 @@ use super::csr::Csr;
 use super::rows::{Rows, check_extents};
 use super::stencil::Affine;
 use super::triplets::Triplets;
+use crate::domain::{Boundaries, Boundary, Shape};
 use crate::error::{Error, Result};
-use crate::grid::{Boundaries, Boundary, Shape};
 use crate::real::{DType, Real};
 use crate::stencil::LinearStencil;
 

@@ -2,8 +2,8 @@
 
 use super::csr::Csr;
 use super::rows::Rows;
+use crate::domain::{Boundaries, Shape, Source};
 use crate::error::{Error, Result};
-use crate::grid::{Boundaries, Shape, Source};
 use crate::real::{Array, DType, Real};
 use crate::stencil::{LinearStencil, Stencil};
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::grid::{Boundaries, Boundary, Shape, Source};
+use crate::domain::{Boundaries, Boundary, Shape, Source};
 use crate::program::Program;
 use crate::real::{Array, DType, Real};
 use crate::start::Start;

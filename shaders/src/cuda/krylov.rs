@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
-use abide_core::{Boundary, DType, Result};
+use abide_core::{DType, Result};
 
 use super::{COMMON, constant, literal};
+use crate::boundary;
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -197,6 +198,7 @@ fn taps(text: &mut String, operator: &GridOperator) {
     // Halos reach beyond the domain; leave room below the limit of 32 bits.
     let offset = if operator.shape().cells() < (1 << 30) { "int" } else { "long long" };
     let _ = writeln!(text, "typedef {offset} Offset;");
+    text.push_str(&boundary::c());
     let boundaries = operator.boundaries();
     for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
         let _ = writeln!(
@@ -206,13 +208,7 @@ fn taps(text: &mut String, operator: &GridOperator) {
         );
         constant(text, &format!("FIX_{letter}"), radius[axis]);
         for (side, name) in boundaries.0[axis].iter().zip(["LOW", "HIGH"]) {
-            let number = match side {
-                Boundary::Fixed => 0,
-                Boundary::Periodic => 1,
-                Boundary::Mirror => 2,
-                Boundary::Constant(_) => 3,
-            };
-            constant(text, &format!("{name}_{letter}"), number);
+            constant(text, &format!("{name}_{letter}"), side.constant());
             let _ = writeln!(text, "constexpr real {name}_VALUE_{letter} = 0;");
         }
     }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use abide_core::domain::Axes;
 use abide_core::expr::{Id, Node, Tap};
+use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
-use abide_core::plan::{Axes, WarpStreaming};
 use abide_core::{Problem, Program, Stage};
 
 use super::{COMMON, Cuda, constant, constants, list};

@@ -18,6 +18,7 @@ use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
+use crate::boundary;
 use crate::emit::{Formula, formula};
 use fold::folded;
 use language::Wgsl;
@@ -203,7 +204,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     text.push_str(&filled(
         template,
         &[
-            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("domain", domain_lines()),
             ("taps", tap_functions(staged_fields(stage), |field| pieces.load(field, "at"))),
             (
                 "load",
@@ -345,15 +346,9 @@ fn domain_constants(
             let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
         }
         for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(boundaries.0[axis]) {
-            let (kind, value) = match boundary {
-                Boundary::Fixed => ("FIXED", 0.0),
-                Boundary::Periodic => ("PERIODIC", 0.0),
-                Boundary::Mirror => ("MIRROR", 0.0),
-                Boundary::Constant(value) => ("CONSTANT", value),
-            };
-            let _ = writeln!(text, "const {side}_{letter}: i32 = {kind};");
-            let _ =
-                writeln!(text, "const {side}_VALUE_{letter}: real = {};", language::literal(dtype, value));
+            let value = language::literal(dtype, boundary.value());
+            let _ = writeln!(text, "const {side}_{letter}: i32 = {};", boundary.constant());
+            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {value};");
         }
     }
     text
@@ -379,6 +374,11 @@ fn constants(stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: us
     }
     text.push('\n');
     text
+}
+
+/// How a kernel finds the cell that a tap means: the boundary kinds, and `domain.wgsl`.
+fn domain_lines() -> Vec<String> {
+    format!("{}\n{}", boundary::wgsl(), DOMAIN.trim_end()).lines().map(str::to_owned).collect()
 }
 
 /// The formula with its taps: from the tile, from the cell's own place, or through the boundary.

@@ -13,8 +13,8 @@ use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
 use super::{
-    AXES, Binding, COUNTS, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, uniform_struct,
-    uses_parameters,
+    AXES, Binding, COUNTS, Kernel, binding_lines, domain_constants, domain_lines, filled, header,
+    uniform_struct, uses_parameters,
 };
 use crate::emit::formula;
 
@@ -43,7 +43,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Overlapped) -
     text.push_str(&filled(
         OVERLAPPED,
         &[
-            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("domain", domain_lines()),
             ("functions", writer.functions()),
             ("load", writer.load()),
             ("steps", writer.steps()),

@@ -34,9 +34,10 @@ pub struct Source {
     #[arg(long, value_name = "NxN", conflicts_with_all = ["file", "matrix"])]
     size: Option<Shape>,
 
-    /// An operator's boundary: constant=0 (values 0 beyond the domain), periodic, mirror or fixed; per axis
-    /// as in y=periodic,x=mirror [default: constant=0]
-    #[arg(long, conflicts_with_all = ["file", "matrix"])]
+    #[arg(long, conflicts_with_all = ["file", "matrix"], help = format!(
+        "An operator's boundary: {}, where C is 0; per axis as in y=periodic,x=mirror [default: constant=0]",
+        Boundary::names(),
+    ))]
     boundary: Option<String>,
 }
 

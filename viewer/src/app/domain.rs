@@ -139,12 +139,12 @@ fn cell(state: &State, axis: usize, [row, column]: [usize; 2]) -> [usize; 3] {
 
 fn caption(state: &State, axis: usize) -> String {
     let Some(problem) = state.problem() else { return String::new() };
-    let [rows, columns] = plane_axes(axis).map(abide::grid::axis_name);
+    let [rows, columns] = plane_axes(axis).map(abide::domain::axis_name);
     let name = problem.program.fields().get(state.show.field).map_or("", String::as_str);
     if problem.shape.dimensions() < 3 {
         return name.to_owned();
     }
-    let across = abide::grid::axis_name(axis);
+    let across = abide::domain::axis_name(axis);
     match state.show.slicing {
         Slicing::Maximum => {
             format!("{name}: the largest along {across}; {rows} down, {columns} to the right")

@@ -1,15 +1,13 @@
 //! What is computed: parameters by slider while it runs; model, size, type, boundary, backend and policy by a
 //! restart.
 
-use abide::{CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue};
+use abide::{Boundary, CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue};
 use egui::{Button, RichText, Slider, SliderClamping, TextEdit, Ui};
 
 use super::{choose, heading, rows};
 use crate::app::state::State;
 use crate::engine::Order;
 use crate::setup::{Setup, Source};
-
-const BOUNDARIES: [&str; 5] = ["", "fixed", "periodic", "mirror", "constant=0"];
 
 /// Shows the page.
 pub fn show(ui: &mut Ui, state: &mut State) {
@@ -126,10 +124,11 @@ fn boundary(ui: &mut Ui, draft: &mut Setup) {
         ui.add(line).labelled_by(label.id).on_hover_text("As in periodic, or y=periodic,x=fixed");
         ui.name_inputs("Usual boundaries", |ui| {
             egui::ComboBox::from_id_salt("boundaries").width(38.0).selected_text("").show_ui(ui, |ui| {
-                for name in BOUNDARIES {
-                    let text = if name.is_empty() { "the model's own" } else { name };
+                let kinds = Boundary::each(0.0).map(|kind| kind.to_string());
+                for name in [String::new()].into_iter().chain(kinds) {
+                    let text = if name.is_empty() { "the model's own" } else { &name };
                     if ui.selectable_label(draft.boundary == name, text).clicked() {
-                        draft.boundary = name.to_owned();
+                        draft.boundary = name;
                     }
                 }
             });

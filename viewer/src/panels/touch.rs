@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use abide::grid::axis_name;
+use abide::domain::axis_name;
 use egui::{DragValue, RichText, Slider, SliderClamping, TextEdit, Ui};
 
 use super::{heading, rows};

@@ -1,6 +1,6 @@
 //! How the field is shown: which one, which part, and its colours.
 
-use abide::grid::axis_name;
+use abide::domain::axis_name;
 use egui::{DragValue, RichText, Slider, Ui};
 
 use super::{choose, heading, rows};

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::{CHUNK, Cpu, Levels, across};
 use crate::device::DeviceSpec;
+use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::grid::Boundary;
 use crate::plan::perks::Traffic;
 use crate::plan::{Depth, Execution, Plan, Schedule, base};
 use crate::program::Problem;

@@ -5,7 +5,7 @@ use super::{
     Configuration, Demand, Exchange, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_STEPS, MOST_WORDS, Overlapped,
 };
 use crate::device::DeviceSpec;
-use crate::grid::Boundary;
+use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::portable::{most_words, product};
 

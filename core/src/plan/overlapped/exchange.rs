@@ -7,8 +7,8 @@
 
 use std::collections::HashSet;
 
+use crate::domain::Boundary;
 use crate::expr::Tap;
-use crate::grid::Boundary;
 use crate::plan::staged_fields;
 use crate::program::{Problem, Program};
 
@@ -169,9 +169,10 @@ impl Exchange {
     }
 }
 
-/// Whether ghost cells along an axis are refreshed every step from the cells that they show: behind a mirror,
-/// and at a periodic side where a window holds the axis whole.
+/// Whether ghost cells along an axis are refreshed every step from the cells that they show: those of this
+/// side, and at a periodic side where a window holds the axis whole.
 pub fn refreshes(problem: &Problem, axis: usize, whole: bool, radius: usize) -> bool {
     let sides = problem.boundaries.0[axis];
-    radius > 0 && (sides.contains(&Boundary::Mirror) || (whole && sides[0] == Boundary::Periodic))
+    radius > 0
+        && (sides.iter().any(|side| side.shows_this_side()) || (whole && sides[0] == Boundary::Periodic))
 }

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::room::{planes_shared, shared_bytes, working_registers};
-use super::{Axes, Persistent, Synchronisation};
+use super::{Persistent, Synchronisation};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::plan::CachePolicy;
 use crate::program::Problem;
 

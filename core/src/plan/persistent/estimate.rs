@@ -1,7 +1,8 @@
 //! What a step of a sweep moves, and how long it is likely to take.
 
-use super::{Axes, Persistent, Synchronisation};
+use super::{Persistent, Synchronisation};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::plan::perks::Traffic;
 use crate::program::Problem;
 

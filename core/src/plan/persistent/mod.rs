@@ -19,6 +19,7 @@ use serde::Serialize;
 use super::cpu::check_depth;
 use super::{CachePolicy, Execution, Options, Plan, Schedule, base};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::program::Problem;
 
@@ -29,32 +30,6 @@ use self::room::{planes_shared, ring_bytes, shared_bytes};
 
 /// The largest radius that a persistent kernel's register window takes.
 pub const MAX_PERSISTENT_RADIUS: usize = 12;
-
-/// Which of the three padded axes is swept, and which two lie in a plane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Axes(pub [usize; 3]);
-
-impl Axes {
-    /// The axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and a square
-    /// have a plane of one row; a line is a single plane.
-    pub fn of(dimensions: usize) -> Axes {
-        if dimensions == 3 { Axes([0, 1, 2]) } else { Axes([1, 0, 2]) }
-    }
-
-    /// `values` of the padded axes in the order swept, slower, faster.
-    pub fn order<T: Copy>(self, values: [T; 3]) -> [T; 3] {
-        self.0.map(|axis| values[axis])
-    }
-
-    /// Values in the order swept, slower, faster as those of the padded axes.
-    pub fn padded<T: Clone>(self, values: [T; 3]) -> [T; 3] {
-        let mut all = values.clone();
-        for (value, axis) in values.into_iter().zip(self.0) {
-            all[axis] = value;
-        }
-        all
-    }
-}
 
 /// How blocks wait for each other between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -1,7 +1,8 @@
 //! What a sweep takes of a multiprocessor: shared memory and registers.
 
-use super::{Axes, Persistent};
+use super::Persistent;
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::footprint::Neighbourhood;
 use crate::plan::stepwise::staged_fields;
 use crate::program::{Problem, Stage};

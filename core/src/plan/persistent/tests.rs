@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::catalogue;
-use crate::grid::Shape;
+use crate::domain::Shape;
 use crate::real::DType;
 
 fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {

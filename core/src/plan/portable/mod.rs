@@ -18,7 +18,6 @@ use super::{
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::grid::Boundary;
 use crate::program::{Problem, Program};
 
 pub use self::neighbours::neighbours as portable_neighbours;
@@ -142,8 +141,8 @@ impl Demand<'_> {
                 let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
                 let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
                 let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
-                // What lies beyond a mirror is a cell on this side of it.
-                if problem.boundaries.0[axis].contains(&Boundary::Mirror) {
+                // A ghost cell may show a cell as far on this side of the edge.
+                if problem.boundaries.0[axis].iter().any(|side| side.shows_this_side()) {
                     sides = [sides[0].max(sides[1]); 2];
                 }
                 (0..2).for_each(|side| reach[axis][side] += sides[side]);

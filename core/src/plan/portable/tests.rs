@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::domain::Boundary;
 use crate::plan::{Recipe, Tune};
 use crate::{Boundaries, DType, Shape, catalogue};
 

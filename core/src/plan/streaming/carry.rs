@@ -6,7 +6,7 @@
 //! cell twice; a slot of a *raw* value holds a cell of an earlier plane itself, shared by all outputs that
 //! still need it.
 
-use super::super::Axes;
+use crate::domain::Axes;
 use crate::expr::{Id, Node, Tap};
 use crate::program::Stage;
 

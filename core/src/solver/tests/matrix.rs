@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::grid::{Boundaries, Boundary, Shape};
+use crate::domain::{Boundaries, Boundary, Shape};
 use crate::real::{Array, DType};
 use crate::sparse::{Csr, Triplets, laplacian, laplacian_2d, laplacian_3d, random_spd, trefethen};
 use crate::stencil::LinearStencil;

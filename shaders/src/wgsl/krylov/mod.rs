@@ -16,7 +16,7 @@ use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning,
 use abide_core::{DType, Error, Result};
 
 use super::language::literal;
-use super::{AXES, DOMAIN, MAX_CELLS, domain_constants, filled, moved};
+use super::{AXES, MAX_CELLS, domain_constants, domain_lines, filled, moved};
 
 pub use script::{Fixed, Phase, Role, Script, Status, Use, Work, script};
 
@@ -327,7 +327,7 @@ fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
     let [_, rows, columns] = extents.map(|extent| extent as isize);
     let inside = each(&|[z, y, x]| format!("gathered[at{}]", moved((z * rows + y) * columns + x)));
     let outside = each(&|[z, y, x]| format!("tap(z{}, y{}, x{})", moved(z), moved(y), moved(x)));
-    let domain = DOMAIN.trim_end().lines().map(str::to_owned).collect();
+    let domain = domain_lines();
     text.push_str(&filled(TAPS, &[("domain", domain), ("inside", inside), ("outside", outside)]));
     Ok(())
 }

@@ -12,15 +12,16 @@ mod which;
 
 use std::fmt::Write as _;
 
+use abide_core::domain::Axes;
+use abide_core::plan::overlapped::Source;
 use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
-use abide_core::plan::{Axes, overlapped::Source};
 use abide_core::{Boundary, Problem, Stage};
 
 use self::memory::held;
 use super::overlapped::coordinates;
 use super::{
-    AXES, Binding, DOMAIN, Kernel, binding_lines, domain_constants, filled, header, moved, tap_functions,
-    uniform_struct, uses_parameters,
+    AXES, Binding, Kernel, binding_lines, domain_constants, domain_lines, filled, header, moved,
+    tap_functions, uniform_struct, uses_parameters,
 };
 
 const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
@@ -58,7 +59,7 @@ pub(super) fn kernel(
         STREAMING,
         &[
             ("thread", writer.thread()),
-            ("domain", DOMAIN.trim_end().lines().map(str::to_owned).collect()),
+            ("domain", domain_lines()),
             ("functions", writer.functions()),
             ("which", writer.which()),
             ("begin", writer.begin()),

@@ -6,7 +6,7 @@ use super::{
     PortableStreaming,
 };
 use crate::device::DeviceSpec;
-use crate::grid::Boundary;
+use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::portable::{most_words, product, rates};
 use crate::real::DType;
@@ -178,9 +178,7 @@ pub(super) fn layout(
         std::array::from_fn(|side| match sides[axis][side] {
             Boundary::Fixed => 0,
             Boundary::Periodic => margin[axis][side],
-            Boundary::Constant(_) | Boundary::Mirror => {
-                radius[axis].next_multiple_of(if axis == 2 { lanes } else { 1 }).min(margin[axis][side])
-            }
+            _ => radius[axis].next_multiple_of(if axis == 2 { lanes } else { 1 }).min(margin[axis][side]),
         })
     });
     let mut tiles = [1; 2];

@@ -1,7 +1,8 @@
 //! How long a step of streaming planes is likely to take: an estimate to choose by.
 
-use super::{Arrival, Axes, Configuration, Demand, Handover, PortableStreaming};
+use super::{Arrival, Configuration, Demand, Handover, PortableStreaming};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::plan::portable::rates;
 
 /// Instructions of a level and thread beside cells and slots, and of a plane and thread beside levels.

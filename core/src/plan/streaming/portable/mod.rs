@@ -19,14 +19,14 @@ use serde::{Deserialize, Serialize};
 
 use super::carry::{Carry, Slot};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::expr::{Node, Tap};
-use crate::grid::Boundary;
 use crate::plan::overlapped::Exchange;
 use crate::plan::portable::{
     self, Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room,
 };
-use crate::plan::{Axes, Execution, Options, Plan, Schedule};
+use crate::plan::{Execution, Options, Plan, Schedule};
 use crate::program::{Problem, Stage};
 
 /// The most words of registers for what a thread's cells carry from plane to plane, all levels together.
@@ -265,10 +265,9 @@ fn check_problem(problem: &Problem) -> Result<()> {
         ));
     }
     let radius = problem.program.radius();
-    // A cell that a mirror shows is another thread's, or of a plane that has gone.
-    let mirrored = |axis: usize| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Mirror);
-    if let Some(axis) = (0..3).find(|&axis| mirrored(axis)) {
-        let what = "radius along an axis with a mirror boundary in a portable streaming kernel";
+    // A cell that a ghost cell shows is another thread's, or of a plane that has gone.
+    if let Some((axis, side)) = problem.boundaries.showing_this_side(|axis| radius[axis] > 0) {
+        let what = format!("radius along an axis with a {side} boundary in a portable streaming kernel");
         return Err(Error::limit(what, radius[axis], 0, change));
     }
     Ok(())

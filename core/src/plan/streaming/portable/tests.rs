@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::Boundary;
 use crate::plan::Depth;
 use crate::plan::Recipe;
 use crate::plan::portable::tests::{adapters, problem};

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Axes, WarpStreaming, carries};
+use super::{WarpStreaming, carries};
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
+use crate::domain::Boundary;
 use crate::footprint::Neighbourhood;
-use crate::grid::Boundary;
 use crate::plan::Depth;
 use crate::program::{Problem, Stage};
 
@@ -44,7 +45,7 @@ pub(super) struct Demand {
     pub radius: [usize; 3],
     fixed: [[bool; 2]; 3],
     pub periodic: [bool; 3],
-    mirror_swept: bool,
+    shown_swept: bool,
     /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes
     /// too, and the most fields that it taps so.
     pub edge_rows: usize,
@@ -82,7 +83,7 @@ impl Demand {
                 let radii = s.footprint.field_radius.iter().flatten();
                 radii.filter(|radius| axes.order(**radius)[2] > 0).count()
             }),
-            mirror_swept: sides[0].contains(&Boundary::Mirror),
+            shown_swept: sides[0].iter().any(|side| side.shows_this_side()),
             carried: carries.iter().map(|carry| carry.slots.len()).max().unwrap_or(0),
             stages: carries.len(),
             delay: carries.iter().map(|carry| carry.planes[1] as usize).sum(),
@@ -125,7 +126,7 @@ pub(super) fn stream(
         || resident_threads > device.threads
         || ahead < 2
         || carried_shared > demand.carried
-        || (demand.mirror_swept && !lag)
+        || (demand.shown_swept && !lag)
         || own[0] * own[1] > 32
         || own[0] < demand.edge_rows
         || (own[1] > 1 && own[1] % lanes != 0)

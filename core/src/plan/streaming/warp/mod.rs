@@ -15,10 +15,10 @@ mod tests;
 use serde::Serialize;
 
 use crate::device::DeviceSpec;
+use crate::domain::Axes;
 use crate::error::{Error, Result};
-use crate::grid::Boundary;
 use crate::plan::ebisu::{Costs, Reuse, sufficient_depth};
-use crate::plan::{Axes, CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
+use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 
 pub use self::candidates::Configuration;
@@ -100,8 +100,8 @@ impl WarpStreaming {
     }
 }
 
-/// The largest radius of a stencil under `mirror` boundaries: one ghost cell mirrors one cell.
-const MIRROR_RADIUS: usize = 1;
+/// The largest radius where ghost cells show cells of their side: one ghost cell shows the cell beside it.
+const SHOWN_RADIUS: usize = 1;
 
 /// Plans streaming for a device: the first of [`streaming_plans`].
 pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
@@ -148,12 +148,11 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
         ));
     }
     let radius = problem.program.radius();
-    let mirrored = |axis: usize| problem.boundaries.0[axis].contains(&Boundary::Mirror);
-    if let Some(axis) = (0..3).find(|&axis| radius[axis] > MIRROR_RADIUS && mirrored(axis)) {
+    if let Some((axis, side)) = problem.boundaries.showing_this_side(|axis| radius[axis] > SHOWN_RADIUS) {
         return Err(Error::limit(
-            "radius along an axis with a mirror boundary in a streaming kernel",
+            format!("radius along an axis with a {side} boundary in a streaming kernel"),
             radius[axis],
-            MIRROR_RADIUS,
+            SHOWN_RADIUS,
             "use --execution persistent or stepwise",
         ));
     }

@@ -1,148 +1,128 @@
-//! Domains and their boundaries.
+//! The boundary kinds, each a row of a table, and the boundary at each side of a domain.
 
 use std::fmt::{self, Display};
+use std::ops::Range;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::axes::axis_name;
+use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::real::DType;
 
-/// The extents of a domain of one to three axes, slowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Shape {
-    dimensions: usize,
-    extents: [usize; 3],
+/// Where a kernel finds the cell that a ghost cell shows: expressions of its index `i` along an axis of `n`
+/// cells, which mean the same in C and WGSL.
+#[derive(Debug, Clone, Copy)]
+pub struct KindText {
+    /// The constant's name; its value is the number of the row.
+    pub constant: &'static str,
+    /// For `-n <= i < 0`.
+    pub below: &'static str,
+    /// For `n <= i < 2 * n`.
+    pub above: &'static str,
+    /// Whether it is a cell of this side.
+    pub shows_this_side: bool,
 }
 
-impl Shape {
-    /// A shape from its extents, slowest first; an error unless there are one to three, none is zero and the
-    /// cells can be counted.
-    pub fn new(extents: &[usize]) -> Result<Self> {
-        let dimensions = extents.len();
-        if !(1..=3).contains(&dimensions) {
-            return Err(Error::limit(
-                "axes of a domain",
-                dimensions,
-                "1 to 3",
-                "give as many extents as the stencil has axes",
-            ));
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident $(($value:ty))?, $name:literal, $constant:literal, $near:literal, $apart:literal, |$i:ident, $n:ident| $below:expr, $above:expr;)*) => {
+        /// What lies beyond one side of the domain.
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+        #[serde(rename_all = "lowercase")]
+        pub enum Boundary {
+            $($(#[$meta])* $kind $(($value))?),*
         }
-        if extents.contains(&0) {
-            return Err(Error::invalid(
-                format!("size {}", join(extents)),
-                "an extent is zero",
-                "give each axis one cell or more",
-            ));
+
+        impl Boundary {
+            /// How each kind is written.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// The text of each kind in kernels.
+            pub const TEXTS: &'static [KindText] = &[
+                $(KindText {
+                    constant: $constant,
+                    below: stringify!($below),
+                    above: stringify!($above),
+                    shows_this_side: $near,
+                }),*
+            ];
+
+            /// Returns one boundary of each kind, with this value where it takes one.
+            pub fn each(value: f64) -> [Boundary; Boundary::NAMES.len()] {
+                [$(Boundary::$kind $((value as $value))?),*]
+            }
+
+            /// Returns how it is written, a value as C.
+            pub fn name(self) -> &'static str {
+                match self { $(Boundary::$kind { .. } => $name),* }
+            }
+
+            /// Returns the name of its constant in kernels.
+            pub fn constant(self) -> &'static str {
+                match self { $(Boundary::$kind { .. } => $constant),* }
+            }
+
+            /// Returns whether ghost cells show cells of this side, whose values change from stage to stage.
+            pub fn shows_this_side(self) -> bool {
+                match self { $(Boundary::$kind { .. } => $near),* }
+            }
+
+            /// Returns whether each ghost cell shows a cell of its own, of which there must be as many as the
+            /// radius.
+            fn shows_different_cells(self) -> bool {
+                match self { $(Boundary::$kind { .. } => $apart),* }
+            }
+
+            /// Returns the index of the cell that the ghost cell at `i` shows on an axis of `n` cells.
+            #[inline(always)]
+            fn shown(self, i: isize, n: isize) -> isize {
+                match self {
+                    $(Boundary::$kind { .. } => {
+                        let ($i, $n) = (i, n);
+                        if $i < 0 { $below } else { $above }
+                    })*
+                }
+            }
         }
-        let mut padded = [1; 3];
-        padded[3 - dimensions..].copy_from_slice(extents);
-        let shape = Shape { dimensions, extents: padded };
-        let bytes = extents.iter().try_fold(16usize, |product, &n| product.checked_mul(n));
-        match bytes {
-            Some(bytes) if bytes <= isize::MAX as usize => Ok(shape),
-            _ => Err(Error::limit(
-                "cells of a domain",
-                join(extents),
-                format!("{} bytes a field", isize::MAX),
-                "choose a smaller size",
-            )),
-        }
-    }
-
-    /// The number of axes.
-    pub fn dimensions(&self) -> usize {
-        self.dimensions
-    }
-
-    /// The extents of the axes there are, slowest first.
-    pub fn extents(&self) -> &[usize] {
-        &self.extents[3 - self.dimensions..]
-    }
-
-    /// The extents of three axes, slowest first; the axes that are not there have extent 1.
-    pub fn padded(&self) -> [usize; 3] {
-        self.extents
-    }
-
-    /// The number of cells.
-    pub fn cells(&self) -> usize {
-        self.extents.iter().product()
-    }
-
-    /// The index of a cell in an array of the whole domain.
-    pub fn index(&self, at: [usize; 3]) -> usize {
-        (at[0] * self.extents[1] + at[1]) * self.extents[2] + at[2]
-    }
-
-    /// The cell at an index of an array of the whole domain.
-    pub fn cell(&self, index: usize) -> [usize; 3] {
-        let [_, y, x] = self.extents;
-        [index / (y * x), index / x % y, index % x]
-    }
-
-    /// Bytes of one field.
-    pub fn bytes(&self, dtype: DType) -> usize {
-        self.cells() * dtype.bytes()
-    }
+    };
 }
 
-fn join(extents: &[usize]) -> String {
-    extents.iter().map(usize::to_string).collect::<Vec<_>>().join("x")
-}
-
-impl Display for Shape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&join(self.extents()))
-    }
-}
-
-impl Serialize for Shape {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        self.extents().serialize(serializer)
-    }
-}
-
-impl FromStr for Shape {
-    type Err = Error;
-
-    /// Reads `512`, `512x1024` or `64x64x64`, slowest axis first.
-    fn from_str(text: &str) -> Result<Self> {
-        let extents: Option<Vec<usize>> =
-            text.split(['x', 'X', '×']).map(|part| part.trim().parse().ok()).collect();
-        match extents {
-            Some(extents) => Shape::new(&extents),
-            None => Err(Error::invalid(
-                format!("size `{text}`"),
-                "not a list of whole numbers",
-                "write it like 512x1024, slowest axis first",
-            )),
-        }
-    }
-}
-
-/// What lies beyond one side of the domain.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub enum Boundary {
-    /// The outermost cells, as many as the program's radius on the axis, keep their initial values.
+// Kind: how it is written, its constant in kernels, whether ghost cells show cells of this side, whether they
+// show different cells, and the index that each shows below the first and above the last cell.
+kinds! {
+    /// The outermost cells, as many as the program's radius on the axis, keep their initial values. No computed
+    /// cell reaches outside; the nearest cell stands there.
     #[default]
-    Fixed,
+    Fixed, "fixed", "FIXED", false, false, |i, n| 0, n - 1;
     /// The domain continues at its other side.
-    Periodic,
-    /// Ghost cells mirror the edge, `u[-1] = u[0]`: no flux.
-    Mirror,
+    Periodic, "periodic", "PERIODIC", false, true, |i, n| i + n, i - n;
+    /// Ghost cells mirror the edge, `u[-1] = u[0]`, `u[-2] = u[1]`: no flux.
+    Mirror, "mirror", "MIRROR", true, true, |i, n| -1 - i, n - 1 - i + n;
     /// Ghost cells hold this value, in every field.
-    Constant(f64),
+    Constant(f64), "constant=C", "CONSTANT", false, false, |i, n| 0, n - 1;
+}
+
+impl Boundary {
+    /// Returns the value that ghost cells hold; 0 where they show cells.
+    pub fn value(self) -> f64 {
+        if let Boundary::Constant(value) = self { value } else { 0.0 }
+    }
+
+    /// Returns the names in a sentence, as in `fixed, periodic or constant=C`.
+    pub fn names() -> String {
+        match Boundary::NAMES.split_last() {
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
 }
 
 impl Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Boundary::Fixed => f.write_str("fixed"),
-            Boundary::Periodic => f.write_str("periodic"),
-            Boundary::Mirror => f.write_str("mirror"),
             Boundary::Constant(value) => write!(f, "constant={value}"),
+            other => f.write_str(other.name()),
         }
     }
 }
@@ -150,27 +130,18 @@ impl Display for Boundary {
 impl FromStr for Boundary {
     type Err = Error;
 
-    /// Reads `fixed`, `periodic`, `mirror`, `constant=C` or `constant(C)`.
+    /// Reads one of [`Boundary::NAMES`], where C is a finite number; `constant(C)` too.
     fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "fixed" => return Ok(Boundary::Fixed),
-            "periodic" => return Ok(Boundary::Periodic),
-            "mirror" => return Ok(Boundary::Mirror),
-            _ => {}
-        }
         let value = text
             .strip_prefix("constant=")
             .or_else(|| text.strip_prefix("constant(").and_then(|rest| rest.strip_suffix(')')))
             .and_then(|value| value.parse::<f64>().ok())
             .filter(|value| value.is_finite());
-        match value {
-            Some(value) => Ok(Boundary::Constant(value)),
-            None => Err(Error::unknown(
-                "boundary",
-                text,
-                ["fixed", "periodic", "mirror", "constant=C (C finite)"],
-            )),
-        }
+        let plain = || Boundary::each(0.0).into_iter().find(|kind| kind.name() == text);
+        value
+            .map(Boundary::Constant)
+            .or_else(plain)
+            .ok_or_else(|| Error::unknown("boundary", text, Boundary::NAMES.iter().copied()))
     }
 }
 
@@ -223,11 +194,13 @@ impl Boundaries {
                     ));
                 }
             }
-            let reflects = |b: Boundary| matches!(b, Boundary::Periodic | Boundary::Mirror);
             let extent = shape.padded()[axis];
-            if (reflects(low) || reflects(high)) && extent < radius[axis] {
+            let needy = [low, high].into_iter().find(|side| side.shows_different_cells());
+            if let Some(side) = needy
+                && extent < radius[axis]
+            {
                 return Err(Error::limit(
-                    format!("extent of axis {name} under a periodic or mirror boundary"),
+                    format!("extent of axis {name} under a {side} boundary"),
                     extent,
                     format!("at least the radius, {}", radius[axis]),
                     "choose a larger size or another boundary",
@@ -237,9 +210,8 @@ impl Boundaries {
         Ok(())
     }
 
-    /// Where the value at `index` along `axis` is found, for an index at most one extent outside `0..extent`.
-    ///
-    /// Under `fixed` no computed cell reaches outside; the nearest cell stands there.
+    /// Returns where the value at `index` along `axis` is found: at most one extent outside `0..extent`, or
+    /// anywhere where the axis is periodic.
     pub fn source(&self, axis: usize, index: isize, extent: usize) -> Source {
         let n = extent as isize;
         let side = match index {
@@ -248,18 +220,25 @@ impl Boundaries {
             _ => return Source::Cell(index as usize),
         };
         match self.0[axis][side] {
-            Boundary::Fixed => Source::Cell(index.clamp(0, n - 1) as usize),
-            Boundary::Periodic => Source::Cell(index.rem_euclid(n) as usize),
-            Boundary::Mirror => {
-                let mirrored = if side == 0 { -1 - index } else { 2 * n - 1 - index };
-                Source::Cell(mirrored.clamp(0, n - 1) as usize)
-            }
             Boundary::Constant(value) => Source::Value(value),
+            kind => {
+                // A periodic axis repeats; of others, farther out lie only cells that no computed cell taps.
+                let repeated = if index < 0 { index.rem_euclid(n) - n } else { index % n + n };
+                let near = if kind == Boundary::Periodic { repeated } else { index };
+                Source::Cell(kind.shown(near, n).clamp(0, n - 1) as usize)
+            }
         }
     }
 
+    /// Returns the first of some axes with a side whose ghost cells show cells of that side, and its boundary.
+    pub fn showing_this_side(&self, is_meant: impl Fn(usize) -> bool) -> Option<(usize, Boundary)> {
+        let sides =
+            (0..3).filter(|&axis| is_meant(axis)).flat_map(|axis| self.0[axis].map(|side| (axis, side)));
+        sides.into_iter().find(|(_, side)| side.shows_this_side())
+    }
+
     /// The indices along `axis` that are computed; the rest of `0..extent` keep their values.
-    pub fn computed(&self, axis: usize, extent: usize, radius: usize) -> std::ops::Range<usize> {
+    pub fn computed(&self, axis: usize, extent: usize, radius: usize) -> Range<usize> {
         let width = |side: usize| if self.0[axis][side] == Boundary::Fixed { radius } else { 0 };
         let start = width(0).min(extent);
         start..extent.saturating_sub(width(1)).max(start)
@@ -277,11 +256,6 @@ impl Boundaries {
         };
         axes.iter().enumerate().map(axis).collect::<Vec<_>>().join(",")
     }
-}
-
-/// The letter of an axis of the padded three: z, y, x from the slowest.
-pub fn axis_name(axis: usize) -> &'static str {
-    ["z", "y", "x"][axis]
 }
 
 /// Boundaries as somebody wrote them: one for all sides, or one for each side that is named.
@@ -350,7 +324,7 @@ impl FromStr for BoundaryText {
     }
 }
 
-fn split_axis(part: &str) -> Option<(usize, std::ops::Range<usize>, &str)> {
+fn split_axis(part: &str) -> Option<(usize, Range<usize>, &str)> {
     let (name, boundary) = part.split_once('=')?;
     let (letter, sides) = match name.trim() {
         n if n.ends_with('-') => (&n[..n.len() - 1], 0..1),
@@ -379,23 +353,6 @@ mod tests {
         assert!(named.resolve(Boundary::Fixed, 2).is_err());
         let all: BoundaryText = "mirror".parse().unwrap();
         assert_eq!(all.resolve(Boundary::Fixed, 1), Ok(Boundaries::all(Boundary::Mirror)));
-    }
-
-    #[test]
-    fn shapes_parse_and_refuse() {
-        assert_eq!("3x5x7".parse::<Shape>().unwrap().padded(), [3, 5, 7]);
-        assert_eq!("9".parse::<Shape>().unwrap().padded(), [1, 1, 9]);
-        for bad in ["", "3x", "0x4", "-1x4", "1x2x3x4", "1.5x2", "4294967296x4294967296"] {
-            assert!(bad.parse::<Shape>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn index_and_cell_are_inverse() {
-        let shape = Shape::new(&[3, 5, 7]).unwrap();
-        for i in 0..shape.cells() {
-            assert_eq!(shape.index(shape.cell(i)), i);
-        }
     }
 
     #[test]
