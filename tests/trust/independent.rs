@@ -161,6 +161,8 @@ impl<T: Real> Padded<T> {
             let source = match (boundary, side) {
                 (Boundary::Mirror, 0) => radius + depth,
                 (Boundary::Mirror, _) => radius + inner - 1 - depth,
+                (Boundary::Clamp, 0) => radius,
+                (Boundary::Clamp, _) => radius + inner - 1,
                 (Boundary::Periodic, 0) => radius + inner - 1 - depth,
                 (Boundary::Periodic, _) => radius + depth,
                 // Nothing may read a ghost beyond a fixed edge: NaN would show.
@@ -221,15 +223,17 @@ fn by_padding<T: Real>(stencil: &Stencil, problem: &Problem, input: &[T], steps:
 }
 
 pub fn all_boundaries_equal_padded_arrays(subject: &Subject) -> Result<()> {
-    use Boundary::{Constant, Fixed, Mirror, Periodic};
+    use Boundary::{Clamp, Constant, Fixed, Mirror, Periodic};
     let mixtures = [
         Boundaries::all(Fixed),
         Boundaries::all(Periodic),
         Boundaries::all(Mirror),
+        Boundaries::all(Clamp),
         Boundaries::all(Constant(1.5)),
         Boundaries([[Constant(2.0), Mirror], [Constant(-1.0), Constant(0.5)], [Mirror, Constant(3.0)]]),
         Boundaries([[Fixed, Constant(2.0)], [Periodic, Periodic], [Mirror, Fixed]]),
         Boundaries([[Periodic, Periodic], [Fixed, Mirror], [Constant(0.25), Fixed]]),
+        Boundaries([[Clamp, Fixed], [Mirror, Clamp], [Clamp, Constant(0.25)]]),
     ];
     for (number, stencil) in table().iter().enumerate() {
         for (turn, boundaries) in mixtures.iter().enumerate() {

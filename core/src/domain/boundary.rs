@@ -99,6 +99,8 @@ kinds! {
     Periodic, "periodic", "PERIODIC", false, true, |i, n| i + n, i - n;
     /// Ghost cells mirror the edge, `u[-1] = u[0]`, `u[-2] = u[1]`: no flux.
     Mirror, "mirror", "MIRROR", true, true, |i, n| -1 - i, n - 1 - i + n;
+    /// Ghost cells hold the value of the cell at the edge, `u[-k] = u[0]`: no gradient.
+    Clamp, "clamp", "CLAMP", true, false, |i, n| 0, n - 1;
     /// Ghost cells hold this value, in every field.
     Constant(f64), "constant=C", "CONSTANT", false, false, |i, n| 0, n - 1;
 }
@@ -364,6 +366,10 @@ mod tests {
         assert_eq!(source(Boundary::Mirror, -5), Source::Cell(4));
         assert_eq!(source(Boundary::Mirror, 5), Source::Cell(4));
         assert_eq!(source(Boundary::Mirror, 9), Source::Cell(0));
+        for ghost in [-3, -2, -1, 5, 6, 7] {
+            let edge = if ghost < 0 { 0 } else { 4 };
+            assert_eq!(source(Boundary::Clamp, ghost), Source::Cell(edge));
+        }
         assert_eq!(source(Boundary::Constant(2.5), 5), Source::Value(2.5));
     }
 
@@ -408,6 +414,7 @@ mod tests {
         let shape = Shape::new(&[1, 9]).unwrap();
         let check = |boundaries: Boundaries, radius| boundaries.check(&shape, radius, DType::F64);
         assert!(check(Boundaries::all(Boundary::Mirror), [0, 2, 2]).is_err());
+        assert!(check(Boundaries::all(Boundary::Clamp), [0, 2, 2]).is_ok());
         assert!(check(Boundaries::all(Boundary::Constant(0.0)), [0, 2, 2]).is_ok());
         assert!(check(Boundaries::parse("x-=periodic", Boundary::Fixed).unwrap(), [0, 0, 1]).is_err());
     }
