@@ -263,7 +263,7 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
 /// the backend has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
     let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
-        backend: opened.backend.name(),
+        who: format!("backend {}", opened.backend.name()),
         reason: "it chooses by its model alone, there are no plans to measure against each other".to_owned(),
         change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
     })?;
@@ -294,7 +294,7 @@ fn affordable_plan(
 fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     if options.pin && opened.kind != Kind::Cpu {
         return Err(Error::Unsupported {
-            backend: opened.backend.name(),
+            who: format!("backend {}", opened.backend.name()),
             reason: "pinned threads were asked for, and its threads are the device's own".to_owned(),
             change: "leave --pin out".to_owned(),
         });
@@ -387,7 +387,7 @@ fn first_able(
         }
     }
     Err(Error::Unsupported {
-        backend: "auto",
+        who: "backend auto".to_owned(),
         reason: format!("none of them can ({})", refusals.join("; ")),
         change: "make one of them able".to_owned(),
     })
@@ -413,7 +413,7 @@ mod tests {
         }
         fn plan(&self, _: &Problem, _: &Options) -> Result<Plan> {
             Err(Error::Unsupported {
-                backend: "refusing",
+                who: "backend refusing".to_owned(),
                 reason: "on principle".to_owned(),
                 change: "ask another".to_owned(),
             })

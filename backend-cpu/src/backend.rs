@@ -161,7 +161,7 @@ impl Backend for CpuBackend {
         if self.path == Path::Reference {
             if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
                 return Err(Error::Unsupported {
-                    backend: "cpu",
+                    who: "backend cpu".to_owned(),
                     reason: "the reference takes one step after another, on the thread that asks".to_owned(),
                     change: "leave the execution and the depth at auto, and pin out".to_owned(),
                 });
@@ -197,7 +197,7 @@ impl Backend for CpuBackend {
         check_fields(problem, &fields)?;
         let Schedule::Cpu(rows) = &plan.schedule else {
             return Err(Error::Unsupported {
-                backend: "cpu",
+                who: "backend cpu".to_owned(),
                 reason: format!("the plan is for {}, in tiles", plan.device.name),
                 change: "open it with a plan that this backend made".to_owned(),
             });

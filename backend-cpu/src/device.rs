@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use abide_cache::rates::Rates;
 use abide_core::DeviceSpec;
+use abide_core::device::Caches;
 
 use crate::memory;
 
@@ -19,14 +20,15 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
         name: name(),
         compute_capability: None,
         multiprocessors: threads,
-        registers: 0,
-        registers_per_thread: 0,
-        shared_bytes: cache_bytes(2).unwrap_or(0),
-        shared_bytes_per_block: cache_bytes(1).unwrap_or(0),
+        registers: None,
+        registers_per_thread: None,
+        shared_bytes: 0,
+        shared_bytes_per_block: 0,
+        caches: Some(Caches { level1_bytes: cache_bytes(1), level2_bytes: cache_bytes(2) }),
         shared_bytes_reserved: 0,
         threads: 1,
         threads_per_block: 1,
-        warp: 1,
+        warp: None,
         l2_bytes: last_level_cache(),
         memory_bytes,
         buffer_bytes: memory_bytes,

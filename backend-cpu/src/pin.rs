@@ -18,7 +18,7 @@ use crate::threads::refused;
 /// are fewer than the threads.
 pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
     let mut cores = core_affinity::get_core_ids().ok_or_else(|| Error::Unsupported {
-        backend: "cpu",
+        who: "backend cpu".to_owned(),
         reason: "pinned threads were asked for, and this system does not tell which cores they may run on"
             .to_owned(),
         change: "leave --pin out".to_owned(),

@@ -30,9 +30,9 @@ pub struct Adapter {
     pub f64: bool,
     /// Whether it tells the time at which work began and ended.
     pub timestamps: bool,
-    /// Threads of a subgroup, which can shuffle values; 0 where there is no such thing, or their number is
+    /// Threads of a subgroup, which can shuffle values; `None` where there is no such thing, or their number is
     /// not always the same.
-    pub subgroup: usize,
+    pub subgroup: Option<usize>,
     /// Bytes of workgroup memory of a workgroup.
     pub workgroup_bytes: usize,
     /// The most threads of a workgroup.
@@ -66,13 +66,9 @@ impl Adapter {
             driver: driver.join(" ").trim().to_owned(),
             f64: features.contains(wgpu::Features::SHADER_F64),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-            subgroup: if features.contains(wgpu::Features::SUBGROUP)
-                && info.subgroup_min_size == info.subgroup_max_size
-            {
-                info.subgroup_max_size as usize
-            } else {
-                0
-            },
+            subgroup: (features.contains(wgpu::Features::SUBGROUP)
+                && info.subgroup_min_size == info.subgroup_max_size)
+                .then_some(info.subgroup_max_size as usize),
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
             workgroup_threads: limits
                 .max_compute_invocations_per_workgroup
@@ -188,7 +184,7 @@ mod tests {
             kind,
             f64: true,
             timestamps: true,
-            subgroup: 32,
+            subgroup: Some(32),
             workgroup_bytes: 32 << 10,
             workgroup_threads: 256,
             buffer_bytes: 1 << 27,

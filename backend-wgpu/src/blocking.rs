@@ -12,7 +12,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> 
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn block_on<T>(_: impl Future<Output = Result<T>>) -> Result<T> {
     Err(abide_core::Error::Unsupported {
-        backend: crate::NAME,
+        who: format!("backend {}", crate::NAME),
         reason: "a browser's thread may not wait for the device".to_owned(),
         change: "await the function of the same name with _async".to_owned(),
     })

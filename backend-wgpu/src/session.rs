@@ -270,7 +270,7 @@ pub(crate) fn check_type(gpu: &Gpu, dtype: DType) -> Result<()> {
         return Ok(());
     }
     Err(Error::Unsupported {
-        backend: NAME,
+        who: format!("backend {}", NAME),
         reason: format!("{} does not compute in f64 through {}", gpu.adapter.name, gpu.adapter.interface),
         change: "use --dtype f32, another adapter or another backend".to_owned(),
     })

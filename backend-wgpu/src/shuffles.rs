@@ -60,7 +60,7 @@ fn shuffles_hand_over_what_slots_do() {
         Ok(backend) => backend,
         Err(reason) => return println!("skipped: wgpu: {reason}"),
     };
-    let device = DeviceSpec { warp: SUBGROUP, registers_per_thread: 255, ..backend.spec.clone() };
+    let device = DeviceSpec { warp: Some(SUBGROUP), registers_per_thread: Some(255), ..backend.spec.clone() };
     let mut tried = 0;
     for (name, extents, depth, columns) in [
         ("2d5pt", [61, 140], 3, 2),

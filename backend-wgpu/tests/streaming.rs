@@ -60,7 +60,7 @@ fn every_entry_streams() {
                     let program = entry.program(dimensions).unwrap();
                     let extents = &[13, 29, [67, 68][rng.usize(..2)]][3 - dimensions..];
                     let problem = problem(program, extents, dtype, boundary).unwrap();
-                    let device = DeviceSpec { registers_per_thread: 128, ..backend.device().clone() };
+                    let device = DeviceSpec { registers_per_thread: Some(128), ..backend.device().clone() };
                     let plans = match portable_streaming_plans(&problem, &device, &streaming(Depth::Steps(2)))
                     {
                         Ok(plans) if !plans.is_empty() => plans,
@@ -87,7 +87,7 @@ fn shares_and_windows_leave_the_bits_as_they_are() {
     let program = || Program::new(&LinearStencil::new("star", &star).unwrap()).unwrap();
     for boundary in ["fixed", "periodic", "constant=0.5"] {
         let problem = problem(program(), &[97, 60], DType::F32, boundary).unwrap();
-        let device = DeviceSpec { registers_per_thread: 64, ..backend.device().clone() };
+        let device = DeviceSpec { registers_per_thread: Some(64), ..backend.device().clone() };
         let plans = portable_streaming_plans(&problem, &device, &streaming(Depth::Steps(2))).unwrap();
         let by = |windows: usize, shares: usize| {
             let fits = |plan: &&Plan| {

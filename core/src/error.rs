@@ -50,11 +50,11 @@ pub enum Error {
         /// Why it is unavailable.
         reason: String,
     },
-    /// A backend is there but cannot run this problem.
-    #[error("backend {backend} cannot run this: {reason}; {change}")]
+    /// A backend or a device is there but cannot run this problem.
+    #[error("{who} cannot run this: {reason}; {change}")]
     Unsupported {
-        /// The backend.
-        backend: &'static str,
+        /// As in `backend cpu`, or a device's name.
+        who: String,
         /// The feature or operation that is missing.
         reason: String,
         /// What to change.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::backend::{self, Kind, Opened};
+use abide::device::Caches;
 use abide::{DeviceSpec, Result};
 use clap::Args;
 use serde_json::json;
@@ -78,9 +79,9 @@ fn numbers(d: &DeviceSpec) -> String {
     number(d.memory_bandwidth, format!("{:.0} GB/s", d.memory_bandwidth / 1e9));
     number(
         d.multiprocessors as f64,
-        format!("{} {}", d.multiprocessors, if d.registers > 0 { "multiprocessors" } else { "cores" }),
+        format!("{} {}", d.multiprocessors, if d.caches.is_some() { "cores" } else { "multiprocessors" }),
     );
-    if d.registers > 0 {
+    if d.registers.is_some() {
         number(
             d.on_chip_bytes() as f64,
             format!("{} in registers and shared memory", bytes(d.on_chip_bytes() as f64)),
@@ -88,6 +89,12 @@ fn numbers(d: &DeviceSpec) -> String {
     } else {
         let block = d.shared_bytes_per_block as f64;
         number(block, format!("{} of workgroup memory", bytes(block)));
+    }
+    if let Some(Caches { level1_bytes, level2_bytes }) = d.caches {
+        for (level, cache) in [("first", level1_bytes), ("second", level2_bytes)] {
+            let cache = cache.unwrap_or(0) as f64;
+            number(cache, format!("{} of {level}-level cache per core", bytes(cache)));
+        }
     }
     number(d.l2_bytes as f64, format!("{} of last-level cache", bytes(d.l2_bytes as f64)));
     number(d.f32_flops, format!("{:.2} TFlop/s in f32", d.f32_flops / 1e12));

@@ -70,7 +70,12 @@ pub(super) fn begin(
         }
     }
     let reason = format!("none of them can ({})", refusals.join("; "));
-    Err(Error::Unsupported { backend: "auto", reason, change: "make one of them able".to_owned() }.into())
+    Err(Error::Unsupported {
+        who: "backend auto".to_owned(),
+        reason,
+        change: "make one of them able".to_owned(),
+    }
+    .into())
 }
 
 fn begin_on(
@@ -82,7 +87,7 @@ fn begin_on(
 ) -> Result<Begun, SolverError> {
     let name = opened.backend.name();
     let linear = opened.backend.linear().ok_or_else(|| Error::Unsupported {
-        backend: name,
+        who: format!("backend {}", name),
         reason: "it has no linear solvers".to_owned(),
         change: "use --backend cpu".to_owned(),
     })?;

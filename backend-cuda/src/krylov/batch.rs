@@ -29,7 +29,7 @@ const THREADS: usize = 256;
 /// The plan of one system of a batch, a block's: the form of the least estimate that fits.
 pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
     let refused = |what: &str| Error::Unsupported {
-        backend: "cuda",
+        who: "backend cuda".to_owned(),
         reason: format!("its batches do not include {what}"),
         change: "take cg or bicgstab with none, jacobi or block-jacobi, or solve one by one".to_owned(),
     };

@@ -37,7 +37,7 @@ pub fn pick(
     depth: u32,
     rng: &mut Rng,
 ) -> Option<Plan> {
-    let device = DeviceSpec { registers_per_thread: 64, ..backend.device().clone() };
+    let device = DeviceSpec { registers_per_thread: Some(64), ..backend.device().clone() };
     let mut plans = family(problem, &device, &streaming(Depth::Steps(depth))).unwrap();
     (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(..plans.len())))
 }

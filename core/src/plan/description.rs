@@ -65,12 +65,12 @@ impl Plan {
             rate if rate > 0.0 => format!("{}: {:.0} GB/s", d.name, rate / 1e9),
             _ => format!("{}: the bandwidth of memory was not needed", d.name),
         };
-        if d.on_chip_bytes() > 0 && d.registers > 0 {
+        if let Some(registers) = d.registers {
             let _ = write!(
                 words,
                 ", {} SMs with {} KiB of registers and {} KiB of shared memory each ({:.1} MB on the chip), {:.0} MB L2",
                 d.multiprocessors,
-                d.registers / 256,
+                registers / 256,
                 d.shared_bytes / 1024,
                 d.on_chip_bytes() as f64 / 1e6,
                 d.l2_bytes as f64 / 1e6,

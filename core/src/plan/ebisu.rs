@@ -458,6 +458,7 @@ impl Concurrency {
 /// The fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread more
 /// registers (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
 pub fn fewest_threads(device: &DeviceSpec) -> usize {
-    let warp = device.warp.max(1);
-    device.registers.checked_div(device.registers_per_thread).unwrap_or(0) / warp * warp
+    let warp = device.warp.unwrap_or(1);
+    let threads = device.registers.zip(device.registers_per_thread).map_or(0, |(all, each)| all / each);
+    threads / warp * warp
 }

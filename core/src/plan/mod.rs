@@ -192,9 +192,9 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
         Execution::Persistent => plan_persistent(problem, device, options),
         Execution::Streaming => plan_streaming(problem, device, options),
         Execution::Overlapped => Err(Error::Unsupported {
-            backend: "cuda",
-            reason: "overlapped tiling is a schedule of wgpu; warps stream instead".to_owned(),
-            change: "use --execution streaming, or --backend wgpu".to_owned(),
+            who: device.name.clone(),
+            reason: "overlapped tiling is for devices whose warps and registers cannot be planned".to_owned(),
+            change: "use --execution streaming".to_owned(),
         }),
         Execution::Auto => fastest(problem, device, options),
     }

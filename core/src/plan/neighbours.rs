@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_device_without_registers_to_plan_with_has_one_plan() {
-        let device = DeviceSpec { registers: 0, warp: 0, ..DeviceSpec::preset("h200").unwrap() };
+        let device = DeviceSpec { registers: None, warp: None, ..DeviceSpec::preset("h200").unwrap() };
         let plans = neighbours(&problem("2d5pt", &[64, 64]), &device, &Options::default()).unwrap();
         assert_eq!(plans.iter().map(|plan| plan.execution).collect::<Vec<_>>(), [Execution::Stepwise]);
     }

@@ -159,7 +159,7 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
                 _ => continue,
             };
             return Err(Error::Unsupported {
-                backend: "wgpu",
+                who: "backend wgpu".to_owned(),
                 reason: format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
                 change: "use --dtype f32, or --backend cuda or cpu".to_owned(),
             });

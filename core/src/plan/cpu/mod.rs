@@ -64,12 +64,12 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
             return Err(Error::Unsupported {
-                backend: "cpu",
+                who: device.name.clone(),
                 reason: format!(
                     "cache {} was asked for, and what a core's cache keeps is its own choice",
                     options.cache
                 ),
-                change: "leave --cache at auto, or choose --backend cuda".to_owned(),
+                change: "leave --cache at auto, or choose a GPU".to_owned(),
             });
         }
         tiling::plan(problem, device, options.depth, Execution::Persistent)
@@ -81,9 +81,9 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(stepwise(problem, device))
         }
         (Execution::Overlapped, _) => Err(Error::Unsupported {
-            backend: "cpu",
-            reason: "overlapped tiling is a schedule of wgpu; a CPU's threads stream instead".to_owned(),
-            change: "use --execution streaming, or --backend wgpu".to_owned(),
+            who: device.name.clone(),
+            reason: "overlapped tiling is for GPUs whose warps and registers cannot be planned".to_owned(),
+            change: "use --execution streaming".to_owned(),
         }),
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),

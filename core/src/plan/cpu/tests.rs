@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::device::Caches;
 use crate::{DType, Shape, catalogue};
 
 fn problem(name: &str, extents: &[usize]) -> Problem {
@@ -14,8 +15,8 @@ fn problem(name: &str, extents: &[usize]) -> Problem {
 fn machine() -> DeviceSpec {
     DeviceSpec {
         multiprocessors: 2,
-        registers: 0,
-        shared_bytes: 2 << 20,
+        registers: None,
+        caches: Some(Caches { level1_bytes: None, level2_bytes: Some(2 << 20) }),
         l2_bytes: 64 << 20,
         memory_bandwidth: 40e9,
         f64_flops: 166e9,
@@ -137,7 +138,8 @@ fn slower_memory_asks_for_deeper_passes_and_smaller_caches_for_smaller_tiles() {
     assert!(plan(slow, Depth::Auto).depth >= plan(machine(), Depth::Auto).depth);
     let fast = DeviceSpec { memory_bandwidth: 1e13, ..machine() };
     assert!(plan(fast, Depth::Auto).depth < plan(machine(), Depth::Auto).depth);
-    let small = plan(DeviceSpec { shared_bytes: 256 << 10, ..machine() }, Depth::Steps(8));
+    let caches = Some(Caches { level1_bytes: None, level2_bytes: Some(256 << 10) });
+    let small = plan(DeviceSpec { caches, ..machine() }, Depth::Steps(8));
     let large = plan(machine(), Depth::Steps(8));
     assert!(tiling(&small).tile[2] < tiling(&large).tile[2]);
 }

@@ -113,7 +113,7 @@ impl<'p> Model<'p> {
         let threads = device.multiprocessors.max(1) as f64;
         let traffic = Traffic::uncached(problem, device);
         let (extents, radius) = (problem.shape.padded(), problem.program.radius());
-        let own_cache = if device.shared_bytes > 0 { device.shared_bytes } else { OWN_CACHE } as f64;
+        let own_cache = device.caches.and_then(|caches| caches.level2_bytes).unwrap_or(OWN_CACHE) as f64;
         // A written line is read first.
         let bytes = traffic.load_bytes + 2.0 * traffic.store_bytes;
         // The domain may stay in the cores' own caches altogether, which are several times as fast as what

@@ -272,7 +272,7 @@ pub fn applied(options: &SolveOptions) -> Preconditioning {
 }
 
 fn unsupported(reason: String, change: &str) -> Error {
-    Error::Unsupported { backend: "cuda", reason, change: change.to_owned() }
+    Error::Unsupported { who: "a persistent solver".to_owned(), reason, change: change.to_owned() }
 }
 
 /// What a persistent solver needs of system and device; an error that says what it cannot do.

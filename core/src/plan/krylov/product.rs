@@ -2,7 +2,7 @@
 
 use super::spread::{self, Parts};
 use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space};
-use crate::device::DeviceSpec;
+use crate::device::{Capability, DeviceSpec};
 use crate::solver::Matrix;
 use crate::sparse::RowLengths;
 
@@ -31,11 +31,7 @@ impl Lengths {
 /// enough.
 pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration> {
     let multiprocessors = device.multiprocessors.max(1);
-    let clusters: &[usize] = if device.compute_capability.is_some_and(|(major, _)| major >= 9) {
-        &[2, 4, 8, CLUSTER]
-    } else {
-        &[]
-    };
+    let clusters: &[usize] = if device.has(Capability::Clusters) { &[2, 4, 8, CLUSTER] } else { &[] };
     let spaces = std::iter::once((Space::Block, 1))
         .chain(clusters.iter().map(|&blocks| (Space::Cluster, blocks)))
         .chain(std::iter::once((Space::Grid, multiprocessors)));

@@ -61,7 +61,7 @@ fn candidate(
     if per_block > device.threads_per_block
         || resident_threads > device.threads.min(1024)
         || resident_threads < 192
-        || !per_block.is_multiple_of(device.warp)
+        || !per_block.is_multiple_of(device.warp.unwrap_or(1))
     {
         return None;
     }

@@ -58,7 +58,7 @@ pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &
     // Issue slots per cell: the arithmetic; and for each field some selects and moves, a share of the row's
     // exchange between threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt,
     // 2d25pt and gray-scott on an H200, where the pipe of f64 works beside nothing else.
-    let barrier = if persistent.threads_per_block() <= device.warp { 20.0 } else { 80.0 };
+    let barrier = if persistent.threads_per_block() <= device.warp.unwrap_or(1) { 20.0 } else { 80.0 };
     let fields = problem.program.fields().len() as f64;
     let instructions =
         traffic.flops / 2.0 + fields * (10.0 + 40.0 / own + barrier / (own * persistent.chunk as f64));

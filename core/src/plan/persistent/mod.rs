@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::cpu::check_depth;
 use super::{CachePolicy, Execution, Options, Plan, Schedule, base};
-use crate::device::DeviceSpec;
+use crate::device::{Capability, DeviceSpec};
 use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::program::Problem;
@@ -174,14 +174,7 @@ pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options
 pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
     check_depth(options.depth)?;
-    if device.registers == 0 || device.multiprocessors == 0 {
-        return Err(Error::Unsupported {
-            backend: "wgpu",
-            reason: "a persistent kernel needs a device-wide barrier, which only CUDA devices offer"
-                .to_owned(),
-            change: "use --execution stepwise, or --backend cuda".to_owned(),
-        });
-    }
+    device.require(Capability::Barrier, "a persistent kernel")?;
     if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_PERSISTENT_RADIUS) {
         return Err(Error::limit(
             "radius of a stencil in a persistent kernel",

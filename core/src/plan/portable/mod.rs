@@ -116,7 +116,7 @@ pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, option
     Err(Error::invalid(
         format!("--cache {} with several steps per launch", options.cache),
         "such a kernel keeps no cell from launch to launch",
-        "leave --cache at auto, or use --backend cuda --execution persistent",
+        "leave --cache at auto, or choose a device that runs persistent kernels",
     ))
 }
 
@@ -156,7 +156,7 @@ impl Demand<'_> {
 /// The most words of registers that a thread may take for cells, of `most` on a GPU: half of them all where a
 /// device tells.
 pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
-    if device.registers_per_thread > 0 { most.min(device.registers_per_thread / 2) } else { most }
+    device.registers_per_thread.map_or(most, |registers| most.min(registers / 2))
 }
 
 /// All pairs.

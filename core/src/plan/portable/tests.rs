@@ -11,14 +11,15 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
         name: "adapter".to_owned(),
         compute_capability: None,
         multiprocessors: 0,
-        registers: 0,
-        registers_per_thread: 0,
+        registers: None,
+        registers_per_thread: None,
         shared_bytes: shared_bytes_per_block,
         shared_bytes_per_block,
+        caches: None,
         shared_bytes_reserved: 0,
         threads: threads_per_block,
         threads_per_block,
-        warp: 1,
+        warp: None,
         l2_bytes: 0,
         memory_bytes: 0,
         buffer_bytes: 1 << 31,
@@ -37,8 +38,8 @@ pub fn adapters() -> [DeviceSpec; 4] {
     [
         adapter(16 << 10, 256, 20e9),
         adapter(32 << 10, 512, 60e9),
-        DeviceSpec { warp: 64, ..adapter(32 << 10, 1024, 500e9) },
-        DeviceSpec { warp: 32, ..adapter(48 << 10, 1024, 4.2e12) },
+        DeviceSpec { warp: Some(64), ..adapter(32 << 10, 1024, 500e9) },
+        DeviceSpec { warp: Some(32), ..adapter(48 << 10, 1024, 4.2e12) },
     ]
 }
 

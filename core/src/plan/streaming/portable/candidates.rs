@@ -147,7 +147,9 @@ pub(super) fn layout(
     if slots == 0 && handover != Handover::DoubleSlots {
         return None;
     }
-    if handover == Handover::Shuffles && (threads != [1, device.warp] || problem.dtype != DType::F32) {
+    if handover == Handover::Shuffles
+        && (device.warp.is_none_or(|warp| threads != [1, warp]) || problem.dtype != DType::F32)
+    {
         return None;
     }
     let pad = arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);

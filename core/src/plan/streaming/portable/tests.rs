@@ -180,7 +180,7 @@ fn recipes_make_plans_again_and_wrong_numbers_none() {
 #[test]
 fn threads_shuffle_where_they_can() {
     let able = &adapters()[3];
-    let unable = DeviceSpec { warp: 1, ..able.clone() };
+    let unable = DeviceSpec { warp: None, ..able.clone() };
     let ways = |problem: &Problem, device: &DeviceSpec| -> Vec<Handover> {
         let plans = portable_streaming_plans(problem, device, &Options::default()).unwrap();
         plans

@@ -14,7 +14,7 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::device::DeviceSpec;
+use crate::device::{Capability, DeviceSpec};
 use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::plan::ebisu::{Costs, Reuse, sufficient_depth};
@@ -121,7 +121,8 @@ pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options)
             ),
             format!(
                 "windows of {} registers and {} bytes a multiprocessor, whose margins no periodic axis is shorter than",
-                device.registers, device.shared_bytes
+                device.registers.unwrap_or(0),
+                device.shared_bytes
             ),
             "use a smaller --depth, or --execution stepwise",
         )
@@ -131,15 +132,7 @@ pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options)
 /// All plans of streaming kernels that fit a device, the one that the model finds fastest first.
 pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
-    if device.registers == 0 || device.multiprocessors == 0 || device.warp != 32 {
-        return Err(Error::Unsupported {
-            backend: "wgpu",
-            reason:
-                "a streaming kernel needs warps of 32 threads and registers to plan with, which only CUDA devices offer"
-                    .to_owned(),
-            change: "use --execution stepwise, or --backend cuda".to_owned(),
-        });
-    }
+    device.require(Capability::Warps, "a streaming kernel")?;
     if !matches!(options.cache, CachePolicy::Auto) {
         return Err(Error::invalid(
             format!("--cache {} with --execution streaming", options.cache),

@@ -1,60 +1,7 @@
-//! What a device has: asked of it at run time, or a preset, so that a plan for it can be made anywhere.
+//! Devices by name, so that a plan for one can be made anywhere.
 
-use serde::Serialize;
-
+use super::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::real::DType;
-
-/// The resources and rates that a plan needs. Rates are peaks: datasheet values in presets and for CUDA
-/// devices, measured copies where a device does not tell (wgpu adapters and CPUs).
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DeviceSpec {
-    /// The device's own name.
-    pub name: String,
-    /// Compute capability of a CUDA device, as in (9, 0).
-    pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors; cores of a CPU; 0 where the device does not tell.
-    pub multiprocessors: usize,
-    /// 32-bit registers of one multiprocessor; 0 where they cannot be planned.
-    pub registers: usize,
-    /// The most registers a thread can use.
-    pub registers_per_thread: usize,
-    /// Bytes of shared memory of one multiprocessor; of a CPU's core, of the second-level cache that it has
-    /// to itself.
-    pub shared_bytes: usize,
-    /// The most bytes of shared (workgroup) memory of one block; of a CPU's core, of its first-level data
-    /// cache.
-    pub shared_bytes_per_block: usize,
-    /// Bytes of shared memory that the system takes from each block.
-    pub shared_bytes_reserved: usize,
-    /// The most resident threads of one multiprocessor.
-    pub threads: usize,
-    /// The most threads of one block.
-    pub threads_per_block: usize,
-    /// Threads of a warp (subgroup); 1 where their number is not known, or they cannot shuffle values.
-    pub warp: usize,
-    /// Bytes of the last-level cache on the chip.
-    pub l2_bytes: usize,
-    /// Bytes of device memory.
-    pub memory_bytes: u64,
-    /// The most bytes of one buffer that a kernel can address.
-    pub buffer_bytes: u64,
-    /// Bytes per second between device memory and the chip; 0 where it is not known, or was not needed.
-    pub memory_bandwidth: f64,
-    /// Bytes per second from the last-level cache.
-    pub l2_bandwidth: f64,
-    /// Bytes per second of all multiprocessors' shared memory together.
-    pub shared_bandwidth: f64,
-    /// Floating-point operations per second in f32, a fused multiply-add counted twice.
-    pub f32_flops: f64,
-    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 where there is no
-    /// f64.
-    pub f64_flops: f64,
-    /// Seconds from one kernel to the next in a graph or submission.
-    pub launch_seconds: f64,
-    /// Seconds of a barrier among all resident blocks.
-    pub barrier_seconds: f64,
-}
 
 /// The presets' names.
 pub const PRESETS: [&str; 4] = ["v100", "a100", "h100", "h200"];
@@ -154,14 +101,15 @@ impl DeviceSpec {
             name: p.name.to_owned(),
             compute_capability: Some(p.capability),
             multiprocessors: p.multiprocessors,
-            registers: 65536,
-            registers_per_thread: 255,
+            registers: Some(65536),
+            registers_per_thread: Some(255),
             shared_bytes: p.shared_kib << 10,
             shared_bytes_per_block: p.shared_block_kib << 10,
+            caches: None,
             shared_bytes_reserved: if p.capability.0 >= 8 { 1024 } else { 0 },
             threads: 2048,
             threads_per_block: 1024,
-            warp: 32,
+            warp: Some(32),
             l2_bytes: p.l2_mib << 20,
             memory_bytes,
             buffer_bytes: memory_bytes,
@@ -173,31 +121,6 @@ impl DeviceSpec {
             launch_seconds: 0.54e-6,
             barrier_seconds: p.barrier_us * 1e-6,
         })
-    }
-
-    /// Operations per second in a type.
-    pub fn flops(&self, dtype: DType) -> f64 {
-        match dtype {
-            DType::F32 => self.f32_flops,
-            DType::F64 => self.f64_flops,
-        }
-    }
-
-    /// Registers that each of `threads` threads resident on a multiprocessor may use.
-    pub fn registers_for(&self, threads: usize) -> usize {
-        let registers = (self.registers / threads).min(self.registers_per_thread) / 8 * 8;
-        if registers >= 248 { self.registers_per_thread } else { registers }
-    }
-
-    /// Bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
-    pub fn shared_bytes_for(&self, blocks: usize) -> usize {
-        self.shared_bytes_per_block
-            .min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
-    }
-
-    /// Bytes of registers and shared memory on the whole chip: the most a persistent kernel could keep.
-    pub fn on_chip_bytes(&self) -> usize {
-        self.multiprocessors * (4 * self.registers + self.shared_bytes)
     }
 }
 

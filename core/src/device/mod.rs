@@ -1,0 +1,100 @@
+//! What a device has: asked of it at run time, or a preset, so that a plan for it can be made anywhere.
+
+mod capabilities;
+mod presets;
+
+use serde::Serialize;
+
+use crate::real::DType;
+
+pub use self::capabilities::Capability;
+pub use self::presets::PRESETS;
+
+/// The resources and rates that a plan needs; `None` where the device has not the resource or does not tell.
+/// Rates are peaks, 0 where they are not known: a datasheet's where the device or a preset tells them, else
+/// measured by copies.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceSpec {
+    /// The device's own name.
+    pub name: String,
+    /// Compute capability of a CUDA device, as in (9, 0).
+    pub compute_capability: Option<(u32, u32)>,
+    /// Multiprocessors, or cores of a CPU; 0 where the device does not tell.
+    pub multiprocessors: usize,
+    /// 32-bit registers of one multiprocessor.
+    pub registers: Option<usize>,
+    /// The most registers a thread can use.
+    pub registers_per_thread: Option<usize>,
+    /// Bytes of shared memory of one multiprocessor.
+    pub shared_bytes: usize,
+    /// The most bytes of shared (workgroup) memory of one block.
+    pub shared_bytes_per_block: usize,
+    /// The caches that a CPU's core has to itself.
+    pub caches: Option<Caches>,
+    /// Bytes of shared memory that the system takes from each block.
+    pub shared_bytes_reserved: usize,
+    /// The most resident threads of one multiprocessor.
+    pub threads: usize,
+    /// The most threads of one block.
+    pub threads_per_block: usize,
+    /// Threads of a warp (subgroup) that can shuffle values.
+    pub warp: Option<usize>,
+    /// Bytes of the last-level cache on the chip.
+    pub l2_bytes: usize,
+    /// Bytes of device memory.
+    pub memory_bytes: u64,
+    /// The most bytes of one buffer that a kernel can address.
+    pub buffer_bytes: u64,
+    /// Bytes per second between device memory and the chip; 0, too, where nobody needed to measure it.
+    pub memory_bandwidth: f64,
+    /// Bytes per second from the last-level cache.
+    pub l2_bandwidth: f64,
+    /// Bytes per second of all multiprocessors' shared memory together.
+    pub shared_bandwidth: f64,
+    /// Floating-point operations per second in f32, a fused multiply-add counted twice.
+    pub f32_flops: f64,
+    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 where there is no
+    /// f64.
+    pub f64_flops: f64,
+    /// Seconds from one kernel to the next in a graph or submission.
+    pub launch_seconds: f64,
+    /// Seconds of a barrier among all resident blocks.
+    pub barrier_seconds: f64,
+}
+
+/// The caches of a CPU's core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Caches {
+    /// Bytes of the first level, for data.
+    pub level1_bytes: Option<usize>,
+    /// Bytes of the second level.
+    pub level2_bytes: Option<usize>,
+}
+
+impl DeviceSpec {
+    /// Operations per second in a type.
+    pub fn flops(&self, dtype: DType) -> f64 {
+        match dtype {
+            DType::F32 => self.f32_flops,
+            DType::F64 => self.f64_flops,
+        }
+    }
+
+    /// Registers that each of `threads` threads resident on a multiprocessor may use.
+    pub fn registers_for(&self, threads: usize) -> usize {
+        let [all, most] = [self.registers, self.registers_per_thread].map(Option::unwrap_or_default);
+        let registers = (all / threads).min(most) / 8 * 8;
+        if registers >= 248 { most } else { registers }
+    }
+
+    /// Bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
+    pub fn shared_bytes_for(&self, blocks: usize) -> usize {
+        self.shared_bytes_per_block
+            .min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
+    }
+
+    /// Bytes of registers and shared memory on the whole chip: the most a persistent kernel could keep.
+    pub fn on_chip_bytes(&self) -> usize {
+        self.multiprocessors * (4 * self.registers.unwrap_or(0) + self.shared_bytes)
+    }
+}
