@@ -43,11 +43,11 @@ pub use solve::{Solution, Solve, System};
 /// All that most programs need.
 pub mod prelude {
     pub use crate::backend::{Choice, Pace};
+    pub use crate::program::Scope;
     pub use crate::solve::{
         GridOperator, Matrix, Method, Parameters, Precision, Preconditioning, Solution, Solve, SolveCache,
         SolverError, System,
     };
-    pub use crate::stencil::Scope;
     pub use crate::{
         Array, Boundaries, Boundary, CachePolicy, DType, Depth, DeviceSpec, Error, Execution, Expr,
         LinearStencil, Options, Parameter, Plan, Program, Progress, Result, RunReport, Running, Shape,

@@ -16,7 +16,6 @@ pub mod device;
 pub mod domain;
 pub mod error;
 pub mod expr;
-pub mod footprint;
 mod kind;
 pub mod memory;
 pub mod plan;
@@ -24,18 +23,15 @@ pub mod program;
 pub mod real;
 pub mod solver;
 pub mod sparse;
-pub mod start;
-pub mod stencil;
 
 pub use backend::{Backend, Progress, RunReport, Session, Tuner};
 pub use device::DeviceSpec;
 pub use domain::{Boundaries, Boundary, Shape};
 pub use error::{Error, Result};
 pub use expr::Expr;
-pub use footprint::{Footprint, Neighbourhood};
 pub use kind::ErrorKind;
 pub use plan::{CachePolicy, Depth, Execution, Measured, Options, Plan, Tune};
-pub use program::{Problem, Program, Stage};
+pub use program::{
+    Field, Footprint, LinearStencil, Neighbourhood, Parameter, Problem, Program, Scope, Stage, Start, Stencil,
+};
 pub use real::{Array, DType, Real};
-pub use start::Start;
-pub use stencil::{Field, LinearStencil, Parameter, Scope, Stencil};

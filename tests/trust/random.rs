@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use abide::expr::Expr;
-use abide::stencil::Scope;
+use abide::program::Scope;
 use abide::{Array, Boundaries, Boundary, DType, Error, Options, Program, Result, Stencil};
 use abide_random::formulas::cases;
 use proptest::prelude::*;

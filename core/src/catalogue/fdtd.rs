@@ -3,8 +3,8 @@
 use super::Entry;
 use crate::error::Result;
 use crate::program::Program;
-use crate::start::Start;
-use crate::stencil::{Parameter, Scope, Stencil};
+use crate::program::Start;
+use crate::program::{Parameter, Scope, Stencil};
 
 /// First half of a step: the magnetic field, half a cell beside the electric one, from its curl.
 ///

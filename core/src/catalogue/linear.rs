@@ -5,7 +5,7 @@
 
 use super::Entry;
 use crate::error::{Error, Result};
-use crate::stencil::LinearStencil;
+use crate::program::LinearStencil;
 
 type Taps<const D: usize> = &'static [([i32; D], f64)];
 

@@ -4,8 +4,8 @@ use super::Entry;
 use super::fdtd::{Magnetic, courant};
 use crate::error::Result;
 use crate::program::Program;
-use crate::start::Start;
-use crate::stencil::{Parameter, Scope, Stencil};
+use crate::program::Start;
+use crate::program::{Parameter, Scope, Stencil};
 
 /// The wave equation where each cell has a speed of its own: `u' = 2u − w + (courant·c)²·lap(u)`, where `w`
 /// is the level before `u`, and `c` the speed relative to that of `courant`.

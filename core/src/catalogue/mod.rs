@@ -13,7 +13,7 @@ pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
 
 use crate::error::{Error, Result};
 use crate::program::Program;
-use crate::stencil::{LinearStencil, Stencil};
+use crate::program::{LinearStencil, Stencil};
 
 /// One stencil or model of the catalogue.
 pub struct Entry {
@@ -82,7 +82,7 @@ pub fn linear(name: &str) -> Result<LinearStencil> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::footprint::Neighbourhood;
+    use crate::program::Neighbourhood;
 
     #[test]
     fn every_entry_makes_a_program_of_its_name_for_all_its_dimensions() {

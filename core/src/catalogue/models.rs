@@ -3,8 +3,8 @@
 use super::Entry;
 use crate::domain::Boundary;
 use crate::expr::Expr;
-use crate::start::Start;
-use crate::stencil::{Parameter, Scope, Stencil};
+use crate::program::Start;
+use crate::program::{Parameter, Scope, Stencil};
 
 /// Heat conduction, explicit Euler in time, second order in space, in units of the cell's width and the step:
 /// `u' = u + kappa·lap(u)`, or with a conductivity field `kappa` in flux form,

@@ -20,7 +20,7 @@ use super::perks::Bound;
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
 use crate::error::{Error, Result};
-use crate::footprint::Neighbourhood;
+use crate::program::Neighbourhood;
 use crate::program::{Program, Stage};
 use crate::real::DType;
 

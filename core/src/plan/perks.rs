@@ -45,7 +45,7 @@ impl Traffic {
         let program = &problem.program;
         let bytes = problem.dtype.bytes();
         let written = (0..program.fields().len()).filter(|&f| program.is_written(f)).count();
-        let sum = |of: fn(&crate::footprint::Footprint) -> usize| -> usize {
+        let sum = |of: fn(&crate::program::Footprint) -> usize| -> usize {
             program.stages().iter().map(|s| of(&s.footprint)).sum()
         };
         Traffic {

@@ -3,9 +3,9 @@
 use super::Operator;
 use crate::domain::{Boundaries, Boundary, Shape, Source};
 use crate::error::{Error, Result};
+use crate::program::{LinearStencil, Stencil};
 use crate::real::{DType, Real};
 use crate::sparse::{Affine, Csr};
-use crate::stencil::{LinearStencil, Stencil};
 
 /// `A x` is one step of a linear stencil on `x`, boundary and all: the matrix of [`Affine`], not stored.
 ///

@@ -8,8 +8,8 @@ use super::stencil::Affine;
 use super::triplets::Triplets;
 use crate::domain::{Boundaries, Boundary, Shape};
 use crate::error::{Error, Result};
+use crate::program::LinearStencil;
 use crate::real::{DType, Real};
-use crate::stencil::LinearStencil;
 
 /// The negative Laplacian on a grid of unit width as a stencil: twice the number of axes here, −1 for each
 /// neighbour. Times the inverse square of the cells' width it is the operator −Δ.

@@ -4,8 +4,8 @@ use super::csr::Csr;
 use super::rows::Rows;
 use crate::domain::{Boundaries, Shape, Source};
 use crate::error::{Error, Result};
+use crate::program::{LinearStencil, Stencil};
 use crate::real::{Array, DType, Real};
-use crate::stencil::{LinearStencil, Stencil};
 
 /// One step of a linear stencil, boundary and all: the new values are `matrix · old + constant`, cells
 /// counted as in an array of the whole domain.

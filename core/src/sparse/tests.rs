@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::{Boundaries, Boundary, Shape, Source};
+use crate::program::LinearStencil;
 use crate::program::Program;
+use crate::program::Start;
 use crate::real::{Array, DType, Real};
-use crate::start::Start;
-use crate::stencil::LinearStencil;
 use crate::{Error, Result};
 
 const BOTH: [DType; 2] = [DType::F32, DType::F64];

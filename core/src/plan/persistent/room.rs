@@ -3,8 +3,8 @@
 use super::Persistent;
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
-use crate::footprint::Neighbourhood;
 use crate::plan::stepwise::staged_fields;
+use crate::program::Neighbourhood;
 use crate::program::{Problem, Stage};
 
 pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> usize {

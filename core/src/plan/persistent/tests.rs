@@ -123,7 +123,7 @@ fn giving_up_registers_moves_planes_to_shared_memory() {
 
 #[test]
 fn far_taps_are_refused_in_words() {
-    let far = crate::stencil::LinearStencil::new("far", &[([-40], 0.5), ([40], 0.5)]).unwrap();
+    let far = crate::program::LinearStencil::new("far", &[([-40], 0.5), ([40], 0.5)]).unwrap();
     let program = crate::program::Program::new(&far).unwrap();
     let problem = Problem::new(Arc::new(program), Shape::new(&[1000]).unwrap(), DType::F32).unwrap();
     let device = DeviceSpec::preset("a100").unwrap();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::*;
 use crate::domain::{Boundaries, Boundary, Shape};
+use crate::program::LinearStencil;
 use crate::real::{Array, DType};
 use crate::sparse::{Csr, Triplets, laplacian, laplacian_2d, laplacian_3d, random_spd, trefethen};
-use crate::stencil::LinearStencil;
 
 fn operator(taps: &[([i32; 2], f64)], extents: &[usize], boundaries: Boundaries) -> GridOperator {
     let stencil = LinearStencil::new("taps", taps).unwrap();

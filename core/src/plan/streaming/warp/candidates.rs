@@ -6,8 +6,8 @@ use super::{WarpStreaming, carries};
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
 use crate::domain::Boundary;
-use crate::footprint::Neighbourhood;
 use crate::plan::Depth;
+use crate::program::Neighbourhood;
 use crate::program::{Problem, Stage};
 
 /// What a plane costs in windows that meet no boundary across, and in those that do: for planes of one row,

@@ -1,27 +1,25 @@
-//! Programs: one or more stencils in order per step, over shared fields.
+//! Programs: one or more stencils in order per step, over shared fields; what a stage reads and costs, how the
+//! fields start, and a program on a domain.
 
-use std::sync::Arc;
+mod footprint;
+mod linear;
+mod problem;
+mod stage;
+mod start;
+mod stencil;
 
-use crate::domain::{Boundaries, Boundary, Shape};
+use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Graph};
-use crate::footprint::Footprint;
 use crate::real::DType;
-use crate::start::Start;
-use crate::stencil::{Parameter, Scope, Stencil};
 
-/// One stage of a program: all its outputs are computed from the values before the stage.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stage {
-    /// The stencil's name.
-    pub name: String,
-    /// The formula; output `i` is the new value of field `writes[i]`.
-    pub dag: Dag,
-    /// The numbers of the fields written, in the order of the formula's outputs.
-    pub writes: Vec<usize>,
-    /// What the formula reads and costs.
-    pub footprint: Footprint,
-}
+pub use self::footprint::{Footprint, Neighbourhood};
+pub use self::linear::LinearStencil;
+pub use self::problem::Problem;
+pub use self::stage::Stage;
+pub use self::start::Start;
+pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
+
+use self::stage::stage;
 
 /// A computation: fields, parameters and the stages of one step.
 #[derive(Debug, Clone)]
@@ -219,80 +217,3 @@ impl Program {
 
 /// The most fields a program may have.
 pub const MAX_FIELDS: usize = 64;
-
-fn stage(
-    stencil: &dyn Stencil,
-    dimensions: usize,
-    fields: &[String],
-    parameters: &[Parameter],
-) -> Result<Stage> {
-    let graph = Graph::new();
-    let scope = Scope::new(&graph, dimensions, fields, parameters);
-    stencil.define(&scope);
-    let updates = scope.finish()?;
-    if updates.is_empty() {
-        return Err(Error::invalid(
-            format!("stencil {}", stencil.name()),
-            "it sets no field",
-            "call Scope::set for each field that changes",
-        ));
-    }
-    let values: Vec<_> = updates.iter().map(|(_, value)| *value).collect();
-    if values.iter().any(|value| !std::ptr::eq(value.graph(), &graph)) {
-        return Err(Error::invalid(
-            format!("stencil {}", stencil.name()),
-            "a value was made in another scope",
-            "build formulas from the scope given",
-        ));
-    }
-    let dag = graph.dag(&values);
-    let footprint = Footprint::of(&dag, fields.len());
-    let writes = updates.iter().map(|(field, _)| *field as usize).collect();
-    Ok(Stage { name: stencil.name().to_owned(), dag, writes, footprint })
-}
-
-/// A program on a domain: all that a backend needs besides the initial fields.
-#[derive(Debug, Clone)]
-pub struct Problem {
-    /// The computation.
-    pub program: Arc<Program>,
-    /// The domain.
-    pub shape: Shape,
-    /// The type of all fields.
-    pub dtype: DType,
-    /// The boundary at each axis and side.
-    pub boundaries: Boundaries,
-    /// The parameters' values, in the program's order.
-    pub parameters: Vec<f64>,
-}
-
-impl Problem {
-    /// A problem with the program's own boundary and parameters, checked by [`Problem::check`].
-    pub fn new(program: Arc<Program>, shape: Shape, dtype: DType) -> Result<Self> {
-        let boundaries = Boundaries::all(program.boundary());
-        let parameters = program.parameters().iter().map(|p| p.default).collect();
-        let problem = Problem { program, shape, dtype, boundaries, parameters };
-        problem.check()?;
-        Ok(problem)
-    }
-
-    /// Checks that domain, boundaries and parameters fit the program.
-    pub fn check(&self) -> Result<()> {
-        if self.shape.dimensions() != self.program.dimensions() {
-            return Err(Error::invalid(
-                format!("size {}", self.shape),
-                format!("{} has {} axes", self.program.name(), self.program.dimensions()),
-                format!("give {} extents, slowest axis first", self.program.dimensions()),
-            ));
-        }
-        if self.parameters.len() != self.program.parameters().len() {
-            return Err(Error::limit(
-                "parameters",
-                self.parameters.len(),
-                self.program.parameters().len(),
-                "give one value each",
-            ));
-        }
-        self.boundaries.check(&self.shape, self.program.radius(), self.dtype)
-    }
-}
