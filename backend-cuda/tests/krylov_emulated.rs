@@ -17,7 +17,7 @@ mod solver;
 #[path = "emulated/systems.rs"]
 mod systems;
 
-use abide_core::plan::krylov::{Division, Space};
+use abide_core::solver::plan::krylov::{Division, Space};
 use abide_core::solver::{Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError};
 use abide_core::sparse::{Csr, Triplets, laplacian_2d};
 use abide_core::{Array, DType};

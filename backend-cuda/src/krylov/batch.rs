@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{
+use abide_core::solver::plan::krylov::{
     Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration,
 };
 use abide_core::solver::{

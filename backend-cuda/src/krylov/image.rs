@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::krylov::{Columns, Krylov, Share, Vector, applied, pack};
+use abide_core::solver::plan::krylov::{Columns, Krylov, Share, Vector, applied, pack};
 use abide_core::solver::{
     BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
     SolverError, polynomial_bounds, polynomial_factors,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Krylov, Space, Vector};
+use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::reduce;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,

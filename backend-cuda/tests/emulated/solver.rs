@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Configuration, Krylov, Vector, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::{Configuration, Krylov, Vector, plan_krylov_configuration};
 use abide_core::solver::{Matrix, Parameters, Report, Serial, SolveOptions, SolverError, reduce};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;

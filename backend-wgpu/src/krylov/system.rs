@@ -1,8 +1,8 @@
 //! A system on the device: its buffers, and its phases ready to be recorded.
 
-use abide_core::plan::Dispatches;
-use abide_core::plan::krylov::Vector;
 use abide_core::solver::Matrix;
+use abide_core::solver::plan::Dispatches;
+use abide_core::solver::plan::krylov::Vector;
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
     CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,

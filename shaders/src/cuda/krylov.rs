@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
+use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{Boundary, DType, Result};
 

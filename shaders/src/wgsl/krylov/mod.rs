@@ -10,8 +10,8 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use abide_core::plan::Dispatches;
-use abide_core::plan::krylov::{VECTOR_NAMES, Vector, applied};
+use abide_core::solver::plan::Dispatches;
+use abide_core::solver::plan::krylov::{VECTOR_NAMES, Vector, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Error, Result};
 

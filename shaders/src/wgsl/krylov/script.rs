@@ -1,7 +1,7 @@
 //! Which phases make an iteration of each method, and which vectors each of them binds.
 
-use abide_core::plan::Effort;
-use abide_core::plan::krylov::{Vector, applied, is_pointwise};
+use abide_core::solver::plan::Effort;
+use abide_core::solver::plan::krylov::{Vector, applied, is_pointwise};
 use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions};
 use abide_core::{Error, Result};
 

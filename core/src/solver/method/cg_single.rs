@@ -1,14 +1,16 @@
 //! Conjugate gradients with one reduction per iteration.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+};
 
 /// Conjugate gradients after Chronopoulos and Gear: all dot products of an iteration in one reduction.
 ///
 /// Source: Chronopoulos and Gear, J. Comput. Appl. Math. 25 (1989), 153–168; preconditioned as in Ghysels and
 /// Vanroose, Parallel Computing 40 (2014), algorithm 2. In exact arithmetic the iterates are those of
-/// [`Cg`](super::Cg). Memory: 5 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`,
+/// [`Cg`](crate::solver::Cg). Memory: 5 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`,
 /// 1 reduction (of 3 dot products).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SingleReductionCg;

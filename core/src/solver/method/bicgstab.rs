@@ -1,8 +1,10 @@
 //! The stabilised bi-conjugate gradient method.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+};
 
 /// BiCGStab with right preconditioning, for any invertible matrix.
 ///
