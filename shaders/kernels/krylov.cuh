@@ -23,23 +23,6 @@ struct Share {
     unsigned spread_first, spread_rows;              // which of the spread rows are its own
 };
 
-// What passes between launches, and back to the host.
-struct State {
-    double least, scalars[6];                        // the least residual so far (BY_ENERGY: the last start's); the method's own
-    double value;                                    // of the quantity that ended the run
-    double true_square;                              // |b - A x|^2, computed afresh
-    double stretch, before;                          // BY_ENERGY: taken off since iteration `since`, and before it
-    unsigned length;                                 // entries of the history
-    unsigned since;                                  // the iteration of the least residual; BY_ENERGY: the stretch's first
-    int status, quantity;
-};
-
-enum Status { RUNNING, CONVERGED, ITERATIONS, STAGNATION, NOT_FINITE, NOT_POSITIVE, VANISHED, LOST };
-enum Quantity {
-    OF_RESIDUAL, OF_RHO, OF_CURVATURE, OF_PRODUCT, OF_SHADOW, OF_SHADOW_PRODUCT, OF_TT, OF_OMEGA,
-    OF_BASIS, OF_DETERMINANT, OF_TRUE_RESIDUAL, OF_NEXT
-};
-
 struct Arguments {
     const Share* shares;
     const unsigned* offsets;
@@ -477,7 +460,7 @@ struct Course {
         return status == RUNNING;
     }
 
-    __device__ __forceinline__ void leave(const double (&scalars)[6], double true_square) const
+    __device__ __forceinline__ void leave(const double (&scalars)[SCALARS], double true_square) const
     {
         if (!tells()) return;
         State& s = *a.state;
@@ -490,7 +473,7 @@ struct Course {
         s.since = since;
         s.quantity = quantity;
         s.status = status;
-        for (int n = 0; n < 6; ++n) s.scalars[n] = scalars[n];
+        for (int n = 0; n < SCALARS; ++n) s.scalars[n] = scalars[n];
     }
 
     template <class T>

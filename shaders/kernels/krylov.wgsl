@@ -3,19 +3,6 @@
 // the stopping tests. That dispatches follow each other is all the synchronisation there is. A phase whose
 // turn it is not, for the run has ended, returns at once.
 
-// How a run stands.
-const RUNNING: u32 = 0u;
-const CONVERGED: u32 = 1u;
-const ENDED: u32 = 2u; // as the history tells
-const NOT_FINITE: u32 = 3u;
-const NOT_POSITIVE: u32 = 4u;
-const VANISHED: u32 = 5u;
-const SUSPECT: u32 = 6u; // a recurred product is to be computed afresh
-const RESTART: u32 = 7u; // all of them are
-const CONFIRM: u32 = 8u; // a recurred residual is small enough: is the true one?
-const CLOSING: u32 = 9u; // GMRES's cycle is at its end
-const STAGNANT: u32 = 10u; // no progress, other than the history tells
-
 // What does not change in a solve.
 struct Task {
     rows: u32,
@@ -37,26 +24,6 @@ struct Call {
     unused: u32,
     keep: real, // the polynomial's factor of the old direction
     add: real, // and of the residual
-}
-
-// What phases of one workgroup tell the others, and in the end the host.
-struct State {
-    status: u32,
-    quantity: u32, // that ended the run
-    length: u32, // of the history
-    since: u32, // the iteration of the least residual; BY_ENERGY: the stretch's first
-    flag: u32, // what the method remembers
-    outcome: u32, // how the run would stand but for the cycle's end
-    value: real, // of the quantity
-    true_square: real, // |b - A x|², computed afresh
-    least: real, // the least entry of the history; BY_ENERGY: the square that the last start left
-    rho: real,
-    delta: real,
-    alpha: real,
-    beta: real,
-    omega: real,
-    stretch: real, // BY_ENERGY: taken off since iteration `since`
-    before: real, // and before it
 }
 
 // What threads add up, sum after sum.

@@ -12,7 +12,7 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 
 use crate::emit::{Language, formula};
 
-pub use krylov::{KRYLOV_ENTRY, QUANTITIES, krylov};
+pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{pitched_cells, row_pitch};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");

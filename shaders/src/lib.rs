@@ -4,4 +4,8 @@
 
 pub mod cuda;
 pub mod emit;
+mod record;
+pub mod state;
 pub mod wgsl;
+
+pub use record::numbers;

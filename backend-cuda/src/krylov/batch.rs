@@ -9,7 +9,7 @@ use abide_core::solver::plan::krylov::{
 };
 use abide_core::solver::{
     BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan,
-    SolverError, check_batch, reduce,
+    SolverError, Status, check_batch, reduce,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
 use abide_shaders::cuda::KRYLOV_ENTRY;
@@ -17,7 +17,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::fit_solver;
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
+use super::outcome::{fresh, left, state_bytes};
 use super::session::{Arguments, EPOCH_SECONDS, FIRST_EPOCH, Room};
 use crate::driver::during;
 use crate::kernels::Kernels;
@@ -214,7 +214,7 @@ impl Launch<'_> {
         let grid = grid.ok_or_else(|| {
             Error::limit("systems of a batch", count, i32::MAX, "solve them in several batches")
         })?;
-        let mut bytes = vec![0; count * STATE_BYTES];
+        let mut bytes = vec![0; count * state_bytes()];
         let (mut seconds, mut epoch) = (0.0, FIRST_EPOCH);
         loop {
             arguments.until = arguments.until.saturating_add(epoch).min(most + 1);
@@ -240,8 +240,8 @@ impl Launch<'_> {
             let took = begun.elapsed().as_secs_f64();
             seconds += took;
             let running =
-                |state: &[u8]| State::read(state).is_some_and(|state| state.status == Status::Running);
-            if arguments.until > most || !bytes.chunks(STATE_BYTES).any(running) {
+                |state: &[u8]| left(state).is_ok_and(|(_, outcome)| outcome.status == Status::Running);
+            if arguments.until > most || !bytes.chunks(state_bytes()).any(running) {
                 break;
             }
             epoch =
@@ -252,8 +252,7 @@ impl Launch<'_> {
         stream.synchronize().map_err(during("reading x"))?;
         let mut ended = Vec::with_capacity(count);
         for (place, mut one) in live.into_iter().enumerate() {
-            let state = State::read(&bytes[place * STATE_BYTES..])
-                .ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
+            let (state, outcome) = left(&bytes[place * state_bytes()..])?;
             let length = (state.length as usize).min(histories);
             let mut residuals = vec![0; length * 8];
             if length > 0 {
@@ -264,7 +263,7 @@ impl Launch<'_> {
             let residuals: Vec<f64> =
                 residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             one.run.timed(seconds);
-            let told = state.told::<T>(&mut one.run, &residuals);
+            let told = outcome.told::<T>("cuda", &mut one.run, &residuals);
             let result = told.and_then(|told| match told {
                 ControlFlow::Break(()) => one.run.conclude(state.true_square.sqrt()),
                 ControlFlow::Continue(()) => {

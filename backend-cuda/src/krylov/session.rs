@@ -8,16 +8,17 @@ use std::time::Instant;
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::reduce;
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
-    vectors_of,
+    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
+    SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::KRYLOV_ENTRY;
+use abide_shaders::state::State;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
+use super::outcome::{fresh, left, state_bytes};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
@@ -165,7 +166,7 @@ impl KrylovSession {
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,
             arrived: room.zeros(128)?,
-            state: room.zeros(STATE_BYTES)?,
+            state: room.zeros(state_bytes())?,
         };
         if let Some((number, diagonal)) = &image.diagonal {
             let mut part = buffers.homes.slice_mut(number * vector..);
@@ -206,7 +207,7 @@ impl KrylovSession {
         (history, base): (&CudaSlice<u8>, u32),
         parameters: &Parameters,
         until: u32,
-    ) -> Result<(State, f64)> {
+    ) -> Result<(State, Outcome, f64)> {
         let stream = &self.stream;
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(stream).0;
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
@@ -274,14 +275,13 @@ impl KrylovSession {
         launched.map_err(during("launching a solver"))?;
         stream.synchronize().map_err(during("running a solver"))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let mut bytes = vec![0; STATE_BYTES];
+        let mut bytes = vec![0; state_bytes()];
         stream
-            .memcpy_dtoh(&self.buffers.state.slice(..STATE_BYTES), &mut bytes)
+            .memcpy_dtoh(&self.buffers.state.slice(..bytes.len()), &mut bytes)
             .map_err(during("reading a solver's state"))?;
         stream.synchronize().map_err(during("reading a solver's state"))?;
-        let state = State::read(&bytes)
-            .ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
-        Ok((state, seconds))
+        let (state, outcome) = left(&bytes)?;
+        Ok((state, outcome, seconds))
     }
 
     /// The loop of launches, from loaded vectors to the end of the run.
@@ -296,10 +296,10 @@ impl KrylovSession {
         loop {
             let epoch = (EPOCH_SECONDS * self.rate).clamp(f64::from(FIRST_EPOCH), f64::from(HISTORY)) as u32;
             let (until, base) = (known.saturating_add(epoch).min(most + 1), known.saturating_sub(1));
-            let (state, took) = self.launch(&run, (&history, base), parameters, until)?;
+            let (state, outcome, took) = self.launch(&run, (&history, base), parameters, until)?;
             seconds += took;
             let new = (state.length.min(until) as usize).saturating_sub(known as usize);
-            if new == 0 && state.status == Status::Running {
+            if new == 0 && outcome.status == Status::Running {
                 let message = "a launch ended without an iteration";
                 return Err(Error::device("cuda", "running a persistent solver", message).into());
             }
@@ -315,7 +315,7 @@ impl KrylovSession {
             known = state.length;
             run.timed(seconds);
             self.rate = new as f64 / took.max(1e-6);
-            let told = state.told::<T>(&mut run, &residuals)?;
+            let told = outcome.told::<T>("cuda", &mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

@@ -1,11 +1,11 @@
 //! A system on the device: its buffers, and its phases ready to be recorded.
 
-use abide_core::solver::Matrix;
 use abide_core::solver::plan::Dispatches;
 use abide_core::solver::plan::krylov::Vector;
+use abide_core::solver::{Matrix, Status};
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
-    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,
+    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, TASK_NUMBERS, TASK_WORDS, Work,
     triangle_numbers,
 };
 

@@ -26,6 +26,7 @@ mod matrix;
 mod method;
 mod operator;
 mod options;
+mod outcome;
 pub mod plan;
 mod precondition;
 mod progress;
@@ -48,6 +49,7 @@ pub use method::{
 };
 pub use operator::Operator;
 pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
+pub use outcome::{Outcome, Quantity, Status};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
 pub use precondition::{
     BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, MAX_BLOCK, MAX_DEGREE, Preconditioner,

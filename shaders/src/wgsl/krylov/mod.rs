@@ -4,6 +4,7 @@
 //! whatever phase binds them. Of a stored matrix the text holds no extent, so that systems of one layout
 //! share their pipelines.
 
+mod records;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,10 @@ use abide_core::{DType, Error, Result};
 
 use super::language::literal;
 use super::{AXES, DOMAIN, MAX_CELLS, domain_constants, filled, moved};
+use crate::state::constants;
 
-pub use script::{Fixed, Phase, Role, Script, Status, Use, Work, script};
+pub use records::OwnState;
+pub use script::{Fixed, Phase, Role, Script, Use, Work, script};
 
 const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
 const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
@@ -49,33 +52,10 @@ pub const SUMS: usize = 3;
 /// Entries of the history that the device keeps; iteration `k` is at `k % RING`.
 pub const RING: usize = 4096;
 
-/// The quantities that may end a run, as the kernels number them and the reference names them.
-pub const QUANTITIES: [(&str, &str); 12] = [
-    ("OF_RESIDUAL", "|r|"),
-    ("OF_RHO", "(r, M^-1 r)"),
-    ("OF_CURVATURE", "(p, A p)"),
-    ("OF_FORM", "(u, A u)"),
-    ("OF_SHADOW", "rho = (r~, r)"),
-    ("OF_PROJECTION", "(r~, A M^-1 p)"),
-    ("OF_PRODUCT", "(t, t)"),
-    ("OF_OMEGA", "omega = (t, s) / (t, t)"),
-    ("OF_BASIS", "A M^-1 v"),
-    ("OF_DETERMINANT", "the Hessenberg matrix's determinant"),
-    ("OF_NEXT", "the next basis vector"),
-    ("OF_TRUE", "|b - A x|"),
-];
-
 /// Numbers of GMRES's least-squares problem for cycles of `restart` iterations.
 pub fn triangle_numbers(restart: usize) -> usize {
     restart.saturating_mul(restart.saturating_add(5)).saturating_add(1)
 }
-
-/// Words of the kernels' `State` before its numbers.
-pub const STATE_WORDS: usize = 6;
-
-/// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least
-/// square.
-pub const STATE_NUMBERS: usize = 10;
 
 /// Words of the kernels' `Task` before its numbers.
 pub const TASK_WORDS: usize = 8;
@@ -204,10 +184,9 @@ pub fn module(
     for (name, value) in [("ZERO", 0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))] {
         let _ = writeln!(text, "const {name}: real = {};", literal(dtype, value));
     }
-    for (number, (name, quantity)) in QUANTITIES.iter().enumerate() {
-        let _ = writeln!(text, "const {name}: u32 = {number}u; // {quantity}");
-    }
+    constants(&mut text, ["const ", ": u32 = ", "u;"]);
     text.push('\n');
+    records::declarations(&mut text);
     declarations(&mut text, script);
     text.push_str(finite(dtype));
     functions(&mut text, options.method, applied, is_pointwise);

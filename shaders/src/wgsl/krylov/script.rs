@@ -2,58 +2,8 @@
 
 use abide_core::solver::plan::Effort;
 use abide_core::solver::plan::krylov::{Vector, applied, is_pointwise};
-use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions, Status};
 use abide_core::{Error, Result};
-
-/// How a run stands, as the kernels number it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Status {
-    /// Phases do their work.
-    Running,
-    /// The residual is small enough.
-    Converged,
-    /// Any other end that the history alone explains.
-    Ended,
-    /// A quantity is not finite,
-    NotFinite,
-    /// not positive,
-    NotPositive,
-    /// or 0 where it is divided by.
-    Vanished,
-    /// A recurred product is to be computed afresh.
-    Suspect,
-    /// All of them are.
-    Restart,
-    /// A recurred residual is small enough: is the true one?
-    Confirm,
-    /// GMRES's cycle is at its end.
-    Closing,
-    /// No progress, other than the history tells.
-    Stagnant,
-}
-
-impl Status {
-    /// The status of this number.
-    pub fn of(number: u32) -> Option<Status> {
-        use Status::{Closing, Confirm, Converged, Ended, NotFinite, NotPositive};
-        use Status::{Restart, Running, Stagnant, Suspect, Vanished};
-        let all = [
-            Running,
-            Converged,
-            Ended,
-            NotFinite,
-            NotPositive,
-            Vanished,
-            Suspect,
-            Restart,
-            Confirm,
-            Closing,
-            Stagnant,
-        ];
-        all.get(number as usize).copied()
-    }
-}
 
 /// What a dispatch covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -411,7 +361,7 @@ impl Writer {
         });
         let mut mend = vec![when(Status::Confirm, self.residual(R)), self.scalars("confirm")];
         mend.extend(self.suspect(U));
-        mend.extend(afresh().into_iter().map(|phase| when(Status::Restart, phase)));
+        mend.extend(afresh().into_iter().map(|phase| when(Status::Renew, phase)));
         mend.push(self.scalars("restart"));
         let mut refresh = Vec::new();
         if replacement > 0 {
