@@ -2,29 +2,9 @@
 // of the sums; or of one workgroup alone, which adds the shares up, computes the method's scalars and makes
 // the stopping tests. That dispatches follow each other is all the synchronisation there is. A phase whose
 // turn it is not, for the run has ended, returns at once.
-
-// What does not change in a solve.
-struct Task {
-    rows: u32,
-    groups: u32, // workgroups of a phase over vectors
-    product_groups: u32, // and of one with a product
-    size: u32, // rows of a block of block-Jacobi
-    most: u32, // iterations
-    patience: u32, // iterations without progress; ~0 for any number
-    factors: u32, // pairs of Chebyshev iteration's factors
-    restart: u32, // iterations of GMRES's cycle
-    limit: real, // what the history holds, the square of a residual's norm or the norm, that is small enough
-    near: real, // and of a true one, where the recurred one's is
-    weight: real, // of Jacobi's method
-}
-
-// What differs from phase to phase.
-struct Call {
-    when: u32, // the phase runs while the run stands like this
-    unused: u32,
-    keep: real, // the polynomial's factor of the old direction
-    add: real, // and of the residual
-}
+//
+// `State`, `Task` and `Call`, and the buffers, stand before this text: they are made of the tables in
+// shaders/src/state.rs and shaders/src/wgsl/krylov, and so are the host's.
 
 // What threads add up, sum after sum.
 var<workgroup> parts: array<real, SUMS * THREADS>;

@@ -12,13 +12,13 @@ use abide_core::solver::{
     SolverError, Status, check_batch, reduce,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
-use abide_shaders::cuda::KRYLOV_ENTRY;
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::fit_solver;
 use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
-use super::session::{Arguments, EPOCH_SECONDS, FIRST_EPOCH, Room};
+use super::session::{EPOCH_SECONDS, FIRST_EPOCH, Room};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::{CudaBackend, target};
@@ -190,7 +190,7 @@ impl Launch<'_> {
         let (thresholds, states_there) = (room.load(&thresholds)?, room.load(&states)?);
         let history = room.zeros(count * histories * 8)?;
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(&stream).0;
-        let mut arguments = Arguments {
+        let arrays = KrylovArrays {
             shares: at(&shares),
             offsets: at(&offsets),
             searches: at(&searches),
@@ -201,15 +201,19 @@ impl Launch<'_> {
             homes: at(&homes_there),
             state: at(&states_there),
             history: at(&history),
-            stride: stride as u64,
             thresholds: at(&thresholds),
+            ..KrylovArrays::default()
+        };
+        let numbers = KrylovNumbers {
+            stride: stride as u64,
             entries: (values.len() / count / real) as u64,
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
             patience: self.parameters.patience(),
-            ..Arguments::default()
+            ..KrylovNumbers::default()
         };
+        let mut arguments = KrylovArguments { arrays, numbers };
         let grid = u32::try_from(count).ok().filter(|&count| count <= i32::MAX as u32);
         let grid = grid.ok_or_else(|| {
             Error::limit("systems of a batch", count, i32::MAX, "solve them in several batches")
@@ -217,7 +221,8 @@ impl Launch<'_> {
         let mut bytes = vec![0; count * state_bytes()];
         let (mut seconds, mut epoch) = (0.0, FIRST_EPOCH);
         loop {
-            arguments.until = arguments.until.saturating_add(epoch).min(most + 1);
+            let until = &mut arguments.numbers.until;
+            *until = until.saturating_add(epoch).min(most + 1);
             let begun = Instant::now();
             let mut passed: [*mut c_void; 1] = [(&raw mut arguments).cast()];
             // SAFETY: the kernel takes one `Arguments` by value, which the call copies; every buffer holds as
@@ -241,7 +246,7 @@ impl Launch<'_> {
             seconds += took;
             let running =
                 |state: &[u8]| left(state).is_ok_and(|(_, outcome)| outcome.status == Status::Running);
-            if arguments.until > most || !bytes.chunks(state_bytes()).any(running) {
+            if arguments.numbers.until > most || !bytes.chunks(state_bytes()).any(running) {
                 break;
             }
             epoch =

@@ -6,13 +6,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::solver::plan::krylov::{Configuration, Krylov, Vector, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::{Configuration, Krylov, Space, Vector, plan_krylov_configuration};
 use abide_core::solver::{
     Matrix, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status, reduce,
 };
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
-use abide_shaders::cuda;
+use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
 use abide_shaders::state::State;
 
 use super::rig;
@@ -311,8 +311,10 @@ impl Program {
         let text =
             cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
         let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
+        let names: String =
+            KrylovArrays::<()>::default().all().iter().map(|(name, _)| format!("ARRAY({name})\n")).collect();
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
+        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str()), ("arrays.h", &names)]) {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
         let blocks = systems.unwrap_or(layout.blocks);
@@ -380,37 +382,52 @@ impl Program {
             last = Some(image);
         }
         let image = last.ok_or("no system")?;
-        let doubles: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
-        let mut bytes = Vec::new();
-        let arrays: [&[u8]; 11] = [
-            &image.shares,
-            &image.offsets,
-            &image.searches,
-            &image.spread,
-            &image.columns,
-            &values,
-            &rights,
-            &inverse,
-            &image.factors,
-            &homes,
-            &doubles,
-        ];
-        for array in arrays {
+        let (count, layout) = (systems.len(), &self.layout);
+        let histories = parameters.iterations + 2;
+        let fresh = |numbers: usize, bytes: usize| vec![0xff_u8; numbers * bytes];
+        let exchanged = if layout.space == Space::Grid { layout.turns * self.stride } else { 0 };
+        let numbers = KrylovNumbers {
+            stride: self.stride as u64,
+            entries: (values.len() / count / real) as u64,
+            inverses: (inverse.len() / count / real) as u64,
+            histories: histories as u64,
+            threshold: thresholds[0],
+            near: thresholds[0] * parameters.drift.max(1.0),
+            weight: image.weight,
+            centre: image.interval[0],
+            half: image.interval[1],
+            until: 0,
+            most: parameters.iterations as u32,
+            patience: parameters.patience(),
+            replacement: image.replacement,
+        };
+        let arrays = KrylovArrays {
+            shares: image.shares,
+            offsets: image.offsets,
+            searches: image.searches,
+            spread: image.spread,
+            columns: image.columns,
+            values,
+            b: rights,
+            inverse,
+            factors: image.factors,
+            homes,
+            exchanged: fresh(exchanged, real),
+            partials: fresh(layout.partials(), real),
+            pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
+            basis: fresh(layout.basis() * self.stride, real),
+            triangle: fresh(layout.triangle(), real),
+            arrived: fresh(1, 4),
+            state: State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count),
+            history: fresh(count * histories, 8),
+            thresholds: thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect(),
+        };
+        // No addresses yet.
+        let mut bytes = vec![0; 8 * arrays.all().len()];
+        bytes.extend(numbers.bytes());
+        for (_, array) in arrays.all() {
             bytes.extend((array.len() as u64).to_ne_bytes());
-            bytes.extend_from_slice(array);
-        }
-        let strides =
-            [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride];
-        let rooms = [self.layout.partials(), self.layout.basis(), self.layout.triangle()];
-        for number in strides.into_iter().chain(rooms) {
-            bytes.extend((number as u64).to_ne_bytes());
-        }
-        let near = thresholds[0] * parameters.drift.max(1.0);
-        for number in [thresholds[0], near, image.weight, image.interval[0], image.interval[1]] {
-            bytes.extend(number.to_ne_bytes());
-        }
-        for number in [parameters.iterations as u32, parameters.patience(), image.replacement] {
-            bytes.extend(number.to_ne_bytes());
+            bytes.extend(array);
         }
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
     }

@@ -10,14 +10,14 @@ use abide_core::solver::{
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::state::State;
-use abide_shaders::wgsl::krylov::{RING, Script, module, script};
+use abide_shaders::wgsl::krylov::{RING, Script, Task, module, script};
 use futures_channel::oneshot;
 use web_time::Instant;
 
 use super::image::Image;
 use super::modules::Modules;
 use super::outcome::{entries, norm_limit, square_limit, state_bytes};
-use super::system::{Step, System, Task};
+use super::system::{Step, System};
 use crate::NAME;
 use crate::blocking::block_on;
 use crate::gpu::{Gpu, Submission};
@@ -227,6 +227,8 @@ impl KrylovSession {
             limit: limit(run.threshold()),
             near: limit(run.threshold() * parameters.drift.max(1.0)),
             weight: self.weight,
+            // How the phases are cut is the system's.
+            ..Task::default()
         };
         self.system.load(&self.gpu, b, x, &task).await?;
         let mut running = VecDeque::new();

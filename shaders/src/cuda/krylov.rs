@@ -6,7 +6,7 @@ use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAM
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{Boundary, DType, Result};
 
-use super::{COMMON, constant, literal};
+use super::{COMMON, arguments, constant, literal};
 use crate::record::c_fields;
 use crate::state::{State, constants};
 
@@ -69,6 +69,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     );
     constants(&mut text, ["constexpr int ", " = ", ";"]);
     state(&mut text);
+    arguments::declarations(&mut text);
     let clustered = if layout.space == Space::Cluster {
         format!(" __cluster_dims__({}, 1, 1)", layout.blocks)
     } else {

@@ -13,7 +13,7 @@ use crate::solver::{
 /// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every
 /// [`replacement`](PipelinedCg::replacement) iterations r, u, w, s, q and z are computed from x and p afresh,
 /// which Cools, Yetkin, Agullo, Giraud and Vanroose (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where
-/// an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](crate::solver::Cg); its longer
+/// an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer
 /// recurrences lose accuracy, which replacement restores. Memory: 9 vectors besides `b` and `x`. An
 /// iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside them; a replacement:
 /// 4 products with `A` and 2 with `M^-1` more.

@@ -10,7 +10,7 @@ use crate::solver::{
 ///
 /// Source: Chronopoulos and Gear, J. Comput. Appl. Math. 25 (1989), 153–168; preconditioned as in Ghysels and
 /// Vanroose, Parallel Computing 40 (2014), algorithm 2. In exact arithmetic the iterates are those of
-/// [`Cg`](crate::solver::Cg). Memory: 5 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`,
+/// [`Cg`](super::Cg). Memory: 5 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`,
 /// 1 reduction (of 3 dot products).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SingleReductionCg;

@@ -4,6 +4,7 @@
 //! whatever phase binds them. Of a stored matrix the text holds no extent, so that systems of one layout
 //! share their pipelines.
 
+mod fixed;
 mod records;
 mod script;
 #[cfg(test)]
@@ -20,8 +21,9 @@ use super::language::literal;
 use super::{AXES, DOMAIN, MAX_CELLS, domain_constants, filled, moved};
 use crate::state::constants;
 
-pub use records::OwnState;
-pub use script::{Fixed, Phase, Role, Script, Use, Work, script};
+pub use fixed::Fixed;
+pub use records::{Call, OwnState, Task};
+pub use script::{Phase, Role, Script, Use, Work, script};
 
 const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
 const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
@@ -55,71 +57,6 @@ pub const RING: usize = 4096;
 /// Numbers of GMRES's least-squares problem for cycles of `restart` iterations.
 pub fn triangle_numbers(restart: usize) -> usize {
     restart.saturating_mul(restart.saturating_add(5)).saturating_add(1)
-}
-
-/// Words of the kernels' `Task` before its numbers.
-pub const TASK_WORDS: usize = 8;
-
-/// Numbers of the kernels' `Task`.
-pub const TASK_NUMBERS: usize = 3;
-
-/// Words of the kernels' `Call` before its two numbers.
-pub const CALL_WORDS: usize = 2;
-
-impl Fixed {
-    /// Every one, in the order of their binding numbers.
-    const ALL: [Fixed; 15] = [
-        Fixed::Task,
-        Fixed::Call,
-        Fixed::State,
-        Fixed::Course,
-        Fixed::Partials,
-        Fixed::History,
-        Fixed::Factors,
-        Fixed::Offsets,
-        Fixed::Columns,
-        Fixed::Values,
-        Fixed::Inverses,
-        Fixed::RightHandSide,
-        Fixed::Basis,
-        Fixed::Triangle,
-        Fixed::Coefficients,
-    ];
-
-    /// The number of its binding.
-    pub fn binding(self) -> u32 {
-        Fixed::ALL.iter().position(|&other| other == self).unwrap_or_default() as u32
-    }
-
-    /// Whether it is a uniform buffer.
-    pub fn is_uniform(self) -> bool {
-        matches!(self, Fixed::Task | Fixed::Call)
-    }
-
-    /// Whether kernels write to it.
-    pub fn is_written(self) -> bool {
-        matches!(self, Fixed::Course | Fixed::Partials | Fixed::History | Fixed::Basis | Fixed::Triangle)
-    }
-
-    fn declaration(self) -> &'static str {
-        match self {
-            Fixed::Task => "var<uniform> task: Task;",
-            Fixed::Call => "var<uniform> call: Call;",
-            Fixed::State => "var<storage, read> state: State;",
-            Fixed::Course => "var<storage, read_write> course: State;",
-            Fixed::Partials => "var<storage, read_write> partials: array<real>;",
-            Fixed::History => "var<storage, read_write> history: array<real>;",
-            Fixed::Factors => "var<storage, read> factors: array<real>;",
-            Fixed::Offsets => "var<storage, read> offsets: array<u32>;",
-            Fixed::Columns => "var<storage, read> columns: array<u32>;",
-            Fixed::Values => "var<storage, read> values: array<real>;",
-            Fixed::Inverses => "var<storage, read> inverses: array<real>;",
-            Fixed::RightHandSide => "var<storage, read> b: array<real>;",
-            Fixed::Basis => "var<storage, read_write> basis: array<real>;",
-            Fixed::Triangle => "var<storage, read_write> triangle: array<real>;",
-            Fixed::Coefficients => "var<storage, read> coefficients: array<real>;",
-        }
-    }
 }
 
 impl Role {
@@ -226,8 +163,8 @@ pub fn module(
 /// The buffers that any phase binds.
 fn declarations(text: &mut String, script: &Script) {
     for fixed in Fixed::ALL {
-        if script.phases().any(|phase| phase.fixed.contains(&fixed)) {
-            let _ = writeln!(text, "@group(0) @binding({}) {}", fixed.binding(), fixed.declaration());
+        if script.phases().any(|phase| phase.fixed.contains(fixed)) {
+            let _ = writeln!(text, "{}", fixed.declaration());
         }
     }
     let mut roles: Vec<Role> = script.phases().flat_map(|phase| &phase.uses).map(|used| used.role).collect();

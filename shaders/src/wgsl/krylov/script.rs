@@ -5,6 +5,8 @@ use abide_core::solver::plan::krylov::{Vector, applied, is_pointwise};
 use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions, Status};
 use abide_core::{Error, Result};
 
+use super::fixed::Fixed;
+
 /// What a dispatch covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
@@ -40,41 +42,6 @@ pub struct Use {
     pub vector: Vector,
     /// Whether it is read, and whether it is written.
     pub access: [bool; 2],
-}
-
-/// A buffer that is no vector of the method's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fixed {
-    /// What does not change in a solve: a uniform buffer.
-    Task,
-    /// What differs from phase to phase: a uniform buffer.
-    Call,
-    /// The state, to read.
-    State,
-    /// The state, to change.
-    Course,
-    /// Shares of sums.
-    Partials,
-    /// The last entries of the history.
-    History,
-    /// Chebyshev iteration's factors.
-    Factors,
-    /// Where rows begin, and the list of long ones.
-    Offsets,
-    /// The column of each entry.
-    Columns,
-    /// The values.
-    Values,
-    /// The inverse blocks of block-Jacobi.
-    Inverses,
-    /// The vectors of GMRES's basis, one after the other.
-    Basis,
-    /// GMRES's least-squares problem, to change.
-    Triangle,
-    /// The same, to read.
-    Coefficients,
-    /// The right-hand side.
-    RightHandSide,
 }
 
 /// A dispatch.
