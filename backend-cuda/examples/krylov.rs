@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_core::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::{configurations, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
     GridOperator, LinearBackend, Matrix, Method, Parameters, PipelinedCg, SolveCache, SolveOptions,
     SolvePlan, SolverError,

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::plan::krylov::{configurations, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::{configurations, plan_krylov_configuration};
 use abide_core::solver::{
     BatchSystem, Gmres, GridOperator, LinearBackend, Matrix, Method, Parameters, Preconditioning, Report,
     Serial, SolveCache, SolveOptions, SolverError,

@@ -17,8 +17,10 @@ mod solver;
 #[path = "emulated/systems.rs"]
 mod systems;
 
-use abide_core::plan::krylov::{Division, Space};
-use abide_core::solver::{Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError};
+use abide_core::solver::plan::krylov::{Division, Space};
+use abide_core::solver::{
+    Matrix, Method, Parameters, PipelinedCg, Preconditioning, SolveCache, SolverError, Status,
+};
 use abide_core::sparse::{Csr, Triplets, laplacian_2d};
 use abide_core::{Array, DType};
 
@@ -56,9 +58,9 @@ fn recurrences_that_lose_the_residual_start_anew() {
     solver::all(&cases, |case| {
         let bound = case.reference()?.0.threshold * case.parameters().drift;
         let outcome = case.compile(&compiler, &[])?.run(1, 0)?;
-        if outcome.status != 1 || outcome.true_residual > bound {
+        if outcome.status != Status::Converged || outcome.true_residual > bound {
             return Err(format!(
-                "status {}, {:e} where {bound:e} is wanted",
+                "status {:?}, {:e} where {bound:e} is wanted",
                 outcome.status, outcome.true_residual
             ));
         }

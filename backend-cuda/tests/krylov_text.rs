@@ -6,7 +6,7 @@ mod parallel;
 
 use std::sync::Mutex;
 
-use abide_core::plan::krylov::plan_krylov;
+use abide_core::solver::plan::krylov::plan_krylov;
 use abide_core::solver::{Gmres, GridOperator, Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use abide_core::sparse::{arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use abide_core::{Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Shape};

@@ -3,74 +3,15 @@
 //
 // A block owns consecutive rows; a thread those that are THREADS apart, for elementwise work. Every decision
 // is taken from sums that all threads of all blocks hold with the same bits, so that all go the same way.
+//
+// `State`, `Share` and `Arguments` stand before this text: they are made of the tables in
+// shaders/src/state.rs and shaders/src/cuda/arguments.rs, and so are the host's.
 
 constexpr int WARPS = THREADS / 32;
 constexpr int REDUCED = 4;                           // sums of one reduction, at most
 constexpr int DERIVED = 4;                           // what is made of them, at most
 constexpr long long PATIENCE = 1ll << 35;            // clocks that a wait may take: some 20 s
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
-
-// The rows of a block, and where its part of the matrix begins.
-struct Share {
-    unsigned long long entries;                      // the first of its values and columns; after its rows' come those of spread rows
-    unsigned long long offsets;                      // the first of its row (SLICED: slice) offsets, which count from `entries`;
-                                                     // before them stand those of its pieces of spread rows
-    unsigned first, rows;
-    unsigned cached;                                 // of these rows the entries stay in shared memory
-    unsigned cached_entries;
-    unsigned base;                                   // columns count from here
-    unsigned searches;                               // MERGED: the first of its merge-path coordinates
-    unsigned spread_first, spread_rows;              // which of the spread rows are its own
-};
-
-// What passes between launches, and back to the host.
-struct State {
-    double least, scalars[6];                        // the least residual so far (BY_ENERGY: the last start's); the method's own
-    double value;                                    // of the quantity that ended the run
-    double true_square;                              // |b - A x|^2, computed afresh
-    double stretch, before;                          // BY_ENERGY: taken off since iteration `since`, and before it
-    unsigned length;                                 // entries of the history
-    unsigned since;                                  // the iteration of the least residual; BY_ENERGY: the stretch's first
-    int status, quantity;
-};
-
-enum Status { RUNNING, CONVERGED, ITERATIONS, STAGNATION, NOT_FINITE, NOT_POSITIVE, VANISHED, LOST };
-enum Quantity {
-    OF_RESIDUAL, OF_RHO, OF_CURVATURE, OF_PRODUCT, OF_SHADOW, OF_SHADOW_PRODUCT, OF_TT, OF_OMEGA,
-    OF_BASIS, OF_DETERMINANT, OF_TRUE_RESIDUAL, OF_NEXT
-};
-
-struct Arguments {
-    const Share* shares;
-    const unsigned* offsets;
-    const unsigned* searches;
-    const unsigned* spread;                          // the rows that are spread over all blocks, ascending
-    const Column* columns;
-    const real* values;
-    const real* b;
-    const real* inverse;                             // JACOBI: of the diagonal; BLOCK_JACOBI: of its blocks, row by row
-    const double* factors;                           // of a Chebyshev recurrence
-    real* homes;                                     // the vectors in device memory, `stride` apart
-    real* exchanged;                                 // GRID: the vector that all blocks read, TURNS of them
-    real* partials;                                  // GRID: [2][REDUCED][BLOCKS]; GMRES: then [2][RESTART + 1][BLOCKS]
-    real* pieces;                                    // of spread rows: [TURNS][SPREAD][BLOCKS]
-    real* basis;                                     // GMRES: RESTART + 1 vectors, `stride` apart
-    real* triangle;                                  // GMRES: its least-squares problem
-    unsigned* arrived;                               // GRID: counts the blocks at barriers
-    State* state;
-    double* history;
-    unsigned long long stride;
-    const double* thresholds;                        // BATCHED: of each system
-    unsigned long long entries, inverses, histories; // BATCHED: values from one system to the next in these arrays
-    double threshold;
-    double near;                                     // the threshold of a true residual whose recurred one is small enough
-    double weight;                                   // of Jacobi's method: its damping
-    double centre, half;                             // of Chebyshev iteration: its interval
-    unsigned until;                                  // the length of the history at which this launch ends
-    unsigned most;                                   // iterations at most
-    unsigned patience;                               // iterations without progress at most; ~0 for any number
-    unsigned replacement;                            // pipelined: iterations from one replacement to the next, or 0
-};
 
 template <class T>
 __device__ __forceinline__ T* shared_at(unsigned bytes)
@@ -477,7 +418,7 @@ struct Course {
         return status == RUNNING;
     }
 
-    __device__ __forceinline__ void leave(const double (&scalars)[6], double true_square) const
+    __device__ __forceinline__ void leave(const double (&scalars)[SCALARS], double true_square) const
     {
         if (!tells()) return;
         State& s = *a.state;
@@ -490,7 +431,7 @@ struct Course {
         s.since = since;
         s.quantity = quantity;
         s.status = status;
-        for (int n = 0; n < 6; ++n) s.scalars[n] = scalars[n];
+        for (int n = 0; n < SCALARS; ++n) s.scalars[n] = scalars[n];
     }
 
     template <class T>

@@ -2,62 +2,9 @@
 // of the sums; or of one workgroup alone, which adds the shares up, computes the method's scalars and makes
 // the stopping tests. That dispatches follow each other is all the synchronisation there is. A phase whose
 // turn it is not, for the run has ended, returns at once.
-
-// How a run stands.
-const RUNNING: u32 = 0u;
-const CONVERGED: u32 = 1u;
-const ENDED: u32 = 2u; // as the history tells
-const NOT_FINITE: u32 = 3u;
-const NOT_POSITIVE: u32 = 4u;
-const VANISHED: u32 = 5u;
-const SUSPECT: u32 = 6u; // a recurred product is to be computed afresh
-const RESTART: u32 = 7u; // all of them are
-const CONFIRM: u32 = 8u; // a recurred residual is small enough: is the true one?
-const CLOSING: u32 = 9u; // GMRES's cycle is at its end
-const STAGNANT: u32 = 10u; // no progress, other than the history tells
-
-// What does not change in a solve.
-struct Task {
-    rows: u32,
-    groups: u32, // workgroups of a phase over vectors
-    product_groups: u32, // and of one with a product
-    size: u32, // rows of a block of block-Jacobi
-    most: u32, // iterations
-    patience: u32, // iterations without progress; ~0 for any number
-    factors: u32, // pairs of Chebyshev iteration's factors
-    restart: u32, // iterations of GMRES's cycle
-    limit: real, // what the history holds, the square of a residual's norm or the norm, that is small enough
-    near: real, // and of a true one, where the recurred one's is
-    weight: real, // of Jacobi's method
-}
-
-// What differs from phase to phase.
-struct Call {
-    when: u32, // the phase runs while the run stands like this
-    unused: u32,
-    keep: real, // the polynomial's factor of the old direction
-    add: real, // and of the residual
-}
-
-// What phases of one workgroup tell the others, and in the end the host.
-struct State {
-    status: u32,
-    quantity: u32, // that ended the run
-    length: u32, // of the history
-    since: u32, // the iteration of the least residual; BY_ENERGY: the stretch's first
-    flag: u32, // what the method remembers
-    outcome: u32, // how the run would stand but for the cycle's end
-    value: real, // of the quantity
-    true_square: real, // |b - A x|², computed afresh
-    least: real, // the least entry of the history; BY_ENERGY: the square that the last start left
-    rho: real,
-    delta: real,
-    alpha: real,
-    beta: real,
-    omega: real,
-    stretch: real, // BY_ENERGY: taken off since iteration `since`
-    before: real, // and before it
-}
+//
+// `State`, `Task` and `Call`, and the buffers, stand before this text: they are made of the tables in
+// shaders/src/state.rs and shaders/src/wgsl/krylov, and so are the host's.
 
 // What threads add up, sum after sum.
 var<workgroup> parts: array<real, SUMS * THREADS>;

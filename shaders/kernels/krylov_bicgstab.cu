@@ -80,7 +80,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             course.converged(made[0]);
             break;
         }
-        if (!course.nonzero(OF_TT, half[1])) break;
+        if (!course.nonzero(OF_SQUARE, half[1])) break;
         const real omega = real(made[1]);
         real sums[2] = {real(0), real(0)};
         team.rows([&](int k, unsigned i) {
@@ -106,6 +106,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(p);
     team.leave(v);
     const double true_square = checked(team, course, x, t);
-    const double scalars[6] = {rho, 0, 0, 0, 0, 0};
+    const double scalars[SCALARS] = {rho, 0, 0, 0, 0, 0};
     course.leave(scalars, true_square);
 }

@@ -41,7 +41,7 @@ fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 fn first(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
     if thread != 0u || course.status != RUNNING { return; }
-    if nonzero(OF_PROJECTION, total(0u)) { course.alpha = course.rho / total(0u); }
+    if nonzero(OF_SHADOW_PRODUCT, total(0u)) { course.alpha = course.rho / total(0u); }
 }
 
 // r -= alpha v.
@@ -84,7 +84,7 @@ fn second(@builtin(local_invocation_index) thread: u32) {
     if thread != 0u || course.status != RUNNING { return; }
     course.delta = total(2u);
     course.flag = select(0u, 1u, course.delta <= task.limit);
-    if course.flag == 0u && nonzero(OF_PRODUCT, total(1u)) { course.omega = total(0u) / total(1u); }
+    if course.flag == 0u && nonzero(OF_SQUARE, total(1u)) { course.omega = total(0u) / total(1u); }
 }
 
 // x += alpha p_hat + omega s_hat, r -= omega t, and (shadow, r), (r, r).

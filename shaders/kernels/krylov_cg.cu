@@ -83,6 +83,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(p);
     if constexpr (!POINTWISE) team.leave(z);
     const double true_square = checked(team, course, x, q);
-    const double scalars[6] = {rz, 0, 0, 0, 0, 0};
+    const double scalars[SCALARS] = {rz, 0, 0, 0, 0, 0};
     course.leave(scalars, true_square);
 }

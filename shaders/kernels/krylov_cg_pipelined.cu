@@ -164,6 +164,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         team.leave(u);
         team.leave(q);
     }
-    const double scalars[6] = {last_gamma, last_alpha, double(iteration), fresh ? 1.0 : 0.0, 0, 0};
+    const double scalars[SCALARS] = {last_gamma, last_alpha, double(iteration), fresh ? 1.0 : 0.0, 0, 0};
     course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
 }

@@ -75,13 +75,13 @@ fn confirm(@builtin(local_invocation_index) thread: u32) {
     course.status = RUNNING;
     if !goes_on(select(square, course.omega, square <= task.near)) { return; }
     // A start that has not halved the true residual was the last.
-    course.status = select(RESTART, STAGNANT, square > 0.25 * course.least);
+    course.status = select(RENEW, STAGNATION, square > 0.25 * course.least);
     course.least = square;
 }
 
 @compute @workgroup_size(THREADS)
 fn restart(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || course.status != RESTART { return; }
+    if thread != 0u || course.status != RENEW { return; }
     course.status = RUNNING;
     course.flag = 0u;
 }

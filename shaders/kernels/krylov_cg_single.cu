@@ -69,7 +69,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         course.converged(residual);
     }
     while (course.goes_on()) {
-        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_PRODUCT, delta)) break;
+        if (!course.positive(OF_RHO, gamma) || !course.positive(OF_FORM, delta)) break;
         if (delta - real(correction) <= real(0)) {
             // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then
             // start anew.
@@ -106,6 +106,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(s);
     if constexpr (!POINTWISE) team.leave(u);
     const double true_square = checked(team, course, x, w);
-    const double scalars[6] = {beta, correction, gamma, delta, alpha, 0};
+    const double scalars[SCALARS] = {beta, correction, gamma, delta, alpha, 0};
     course.leave(scalars, true_square);
 }

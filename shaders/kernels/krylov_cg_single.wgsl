@@ -63,7 +63,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
 // The suspicion was rounding: on from a new first direction.
 @compute @workgroup_size(THREADS)
 fn resume(@builtin(local_invocation_index) thread: u32) {
-    if thread != 0u || course.status != RESTART { return; }
+    if thread != 0u || course.status != RENEW { return; }
     course.status = RUNNING;
     course.beta = ZERO;
     course.alpha = course.rho / course.delta;

@@ -58,6 +58,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(r);
     team.leave(d);
     const double true_square = checked(team, course, x, q);
-    const double scalars[6] = {rho, old, fresh, 0, 0, 0};
+    const double scalars[SCALARS] = {rho, old, fresh, 0, 0, 0};
     course.leave(scalars, true_square);
 }

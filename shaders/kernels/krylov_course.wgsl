@@ -27,7 +27,7 @@ fn goes_on(residual: real) -> bool {
         return false;
     }
     if is_over {
-        course.status = select(ENDED, STAGNANT, BY_ENERGY);
+        course.status = select(ENDED, STAGNATION, BY_ENERGY);
         return false;
     }
     return true;

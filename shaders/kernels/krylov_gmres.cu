@@ -119,6 +119,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     }
     triangle.leave();
     team.leave(x);
-    const double scalars[6] = {norm, double(steps), 0, 0, 0, 0};
+    const double scalars[SCALARS] = {norm, double(steps), 0, 0, 0, 0};
     course.leave(scalars, course.status == CONVERGED ? true_square : 0.0);
 }

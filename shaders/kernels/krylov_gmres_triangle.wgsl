@@ -133,14 +133,14 @@ fn close(@builtin(local_invocation_index) thread: u32) {
     let is_met = course.outcome == CONVERGED;
     let last = (course.length - 1u) % RING;
     if !finite(norm) {
-        ends(NOT_FINITE, OF_TRUE, norm);
+        ends(NOT_FINITE, OF_TRUE_RESIDUAL, norm);
     } else if norm <= select(task.limit, task.near, is_met) {
         history[last] = min(history[last], norm);
         course.status = CONVERGED;
     } else if course.beta == ZERO && !is_met {
         ends(VANISHED, OF_NEXT, ZERO);
     } else if norm >= course.rho {
-        course.status = STAGNANT;
+        course.status = STAGNATION;
     } else {
         course.status = RUNNING;
         starts(norm);

@@ -36,6 +36,6 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     team.leave(x);
     team.leave(r);
     const double true_square = checked(team, course, x, q);
-    const double scalars[6] = {0, 0, 0, 0, 0, 0};
+    const double scalars[SCALARS] = {0, 0, 0, 0, 0, 0};
     course.leave(scalars, true_square);
 }

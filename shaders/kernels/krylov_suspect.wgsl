@@ -28,5 +28,5 @@ fn afresh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
 fn verdict(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
     if thread != 0u || course.status != SUSPECT { return; }
-    if positive(OF_CURVATURE, total(0u)) { course.status = RESTART; }
+    if positive(OF_CURVATURE, total(0u)) { course.status = RENEW; }
 }

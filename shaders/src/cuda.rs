@@ -1,5 +1,6 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
+mod arguments;
 mod krylov;
 mod pitch;
 mod streaming;
@@ -14,7 +15,8 @@ use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, 
 use crate::boundary;
 use crate::emit::{Language, formula};
 
-pub use krylov::{KRYLOV_ENTRY, QUANTITIES, krylov};
+pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
+pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{pitched_cells, row_pitch};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");

@@ -5,4 +5,8 @@
 mod boundary;
 pub mod cuda;
 pub mod emit;
+mod record;
+pub mod state;
 pub mod wgsl;
+
+pub use record::numbers;

@@ -4,21 +4,21 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{
+use abide_core::solver::plan::krylov::{
     Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration,
 };
 use abide_core::solver::{
     BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan,
-    SolverError, check_batch, reduce,
+    SolverError, Status, check_batch, reduce,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
-use abide_shaders::cuda::KRYLOV_ENTRY;
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
 use super::fit_solver;
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
-use super::session::{Arguments, EPOCH_SECONDS, FIRST_EPOCH, Room};
+use super::outcome::{fresh, left, state_bytes};
+use super::session::{EPOCH_SECONDS, FIRST_EPOCH, Room};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::{CudaBackend, target};
@@ -190,7 +190,7 @@ impl Launch<'_> {
         let (thresholds, states_there) = (room.load(&thresholds)?, room.load(&states)?);
         let history = room.zeros(count * histories * 8)?;
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(&stream).0;
-        let mut arguments = Arguments {
+        let arrays = KrylovArrays {
             shares: at(&shares),
             offsets: at(&offsets),
             searches: at(&searches),
@@ -201,23 +201,28 @@ impl Launch<'_> {
             homes: at(&homes_there),
             state: at(&states_there),
             history: at(&history),
-            stride: stride as u64,
             thresholds: at(&thresholds),
+            ..KrylovArrays::default()
+        };
+        let numbers = KrylovNumbers {
+            stride: stride as u64,
             entries: (values.len() / count / real) as u64,
             inverses: (inverse.len() / count / real) as u64,
             histories: histories as u64,
             most,
             patience: self.parameters.patience(),
-            ..Arguments::default()
+            ..KrylovNumbers::default()
         };
+        let mut arguments = KrylovArguments { arrays, numbers };
         let grid = u32::try_from(count).ok().filter(|&count| count <= i32::MAX as u32);
         let grid = grid.ok_or_else(|| {
             Error::limit("systems of a batch", count, i32::MAX, "solve them in several batches")
         })?;
-        let mut bytes = vec![0; count * STATE_BYTES];
+        let mut bytes = vec![0; count * state_bytes()];
         let (mut seconds, mut epoch) = (0.0, FIRST_EPOCH);
         loop {
-            arguments.until = arguments.until.saturating_add(epoch).min(most + 1);
+            let until = &mut arguments.numbers.until;
+            *until = until.saturating_add(epoch).min(most + 1);
             let begun = Instant::now();
             let mut passed: [*mut c_void; 1] = [(&raw mut arguments).cast()];
             // SAFETY: the kernel takes one `Arguments` by value, which the call copies; every buffer holds as
@@ -240,8 +245,8 @@ impl Launch<'_> {
             let took = begun.elapsed().as_secs_f64();
             seconds += took;
             let running =
-                |state: &[u8]| State::read(state).is_some_and(|state| state.status == Status::Running);
-            if arguments.until > most || !bytes.chunks(STATE_BYTES).any(running) {
+                |state: &[u8]| left(state).is_ok_and(|(_, outcome)| outcome.status == Status::Running);
+            if arguments.numbers.until > most || !bytes.chunks(state_bytes()).any(running) {
                 break;
             }
             epoch =
@@ -252,8 +257,7 @@ impl Launch<'_> {
         stream.synchronize().map_err(during("reading x"))?;
         let mut ended = Vec::with_capacity(count);
         for (place, mut one) in live.into_iter().enumerate() {
-            let state = State::read(&bytes[place * STATE_BYTES..])
-                .ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
+            let (state, outcome) = left(&bytes[place * state_bytes()..])?;
             let length = (state.length as usize).min(histories);
             let mut residuals = vec![0; length * 8];
             if length > 0 {
@@ -264,7 +268,7 @@ impl Launch<'_> {
             let residuals: Vec<f64> =
                 residuals.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect();
             one.run.timed(seconds);
-            let told = state.told::<T>(&mut one.run, &residuals);
+            let told = outcome.told::<T>("cuda", &mut one.run, &residuals);
             let result = told.and_then(|told| match told {
                 ControlFlow::Break(()) => one.run.conclude(state.true_square.sqrt()),
                 ControlFlow::Continue(()) => {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::krylov::{Columns, Krylov, Share, Vector, applied, pack};
+use abide_core::solver::plan::krylov::{Columns, Krylov, Vector, applied, pack};
 use abide_core::solver::{
     BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
     SolverError, polynomial_bounds, polynomial_factors,
 };
 use abide_core::{Array, DType, Error, Real, Result};
+use abide_shaders::cuda::KrylovShare;
 
 /// What is uploaded once a session; the fields are named as in the kernels' `Arguments`.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,16 +63,22 @@ impl Image {
         let mut shares = Vec::new();
         for (number, share) in layout.shares.iter().enumerate() {
             let [entries, offsets, searches] = packed.as_ref().map_or([0; 3], |packed| packed.firsts[number]);
-            for wide in [entries, offsets] {
-                shares.extend((wide as u64).to_ne_bytes());
-            }
             let spread_before = |row: usize| layout.spread_rows.partition_point(|&spread| spread < row);
             let spread_first = spread_before(share.first);
             let spread_rows = spread_before(share.first + share.rows) - spread_first;
-            let Share { first, rows, cached, cached_entries, base, .. } = *share;
-            for narrow in [first, rows, cached, cached_entries, base, searches, spread_first, spread_rows] {
-                shares.extend(narrow_number(narrow)?.to_ne_bytes());
-            }
+            let own = KrylovShare {
+                entries: entries as u64,
+                offsets: offsets as u64,
+                first: narrow_number(share.first)?,
+                rows: narrow_number(share.rows)?,
+                cached: narrow_number(share.cached)?,
+                cached_entries: narrow_number(share.cached_entries)?,
+                base: narrow_number(share.base)?,
+                searches: narrow_number(searches)?,
+                spread_first: narrow_number(spread_first)?,
+                spread_rows: narrow_number(spread_rows)?,
+            };
+            shares.extend(own.bytes());
         }
         let mut image = Image {
             shares,

@@ -10,7 +10,7 @@ mod image;
 mod outcome;
 mod session;
 
-use abide_core::plan::krylov::{Home, Space, plan_krylov, plan_krylov_configuration};
+use abide_core::solver::plan::krylov::{Home, Space, plan_krylov, plan_krylov_configuration};
 use abide_core::solver::{
     BatchSystem, LinearBackend, LinearSession, Matrix, Parameters, Report, SolveOptions, SolvePlan,
     SolverError,

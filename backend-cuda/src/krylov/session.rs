@@ -5,19 +5,20 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Krylov, Space, Vector};
+use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
 use abide_core::solver::reduce;
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
-    vectors_of,
+    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
+    SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::cuda::KRYLOV_ENTRY;
+use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
+use abide_shaders::state::State;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::image::Image;
-use super::outcome::{STATE_BYTES, State, Status, fresh};
+use super::outcome::{fresh, left, state_bytes};
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::nvrtc::Cubin;
@@ -35,65 +36,6 @@ const HISTORY: u32 = 1 << 20;
 /// Blocks of a cluster that every device with clusters has.
 const PORTABLE_CLUSTER: usize = 8;
 
-/// The kernels' `Arguments`: addresses, then numbers.
-#[repr(C)]
-#[derive(Default)]
-pub(super) struct Arguments {
-    pub shares: u64,
-    pub offsets: u64,
-    pub searches: u64,
-    pub spread: u64,
-    pub columns: u64,
-    pub values: u64,
-    pub b: u64,
-    pub inverse: u64,
-    pub factors: u64,
-    pub homes: u64,
-    pub exchanged: u64,
-    pub partials: u64,
-    pub pieces: u64,
-    pub basis: u64,
-    pub triangle: u64,
-    pub arrived: u64,
-    pub state: u64,
-    pub history: u64,
-    pub stride: u64,
-    pub thresholds: u64,
-    pub entries: u64,
-    pub inverses: u64,
-    pub histories: u64,
-    pub threshold: f64,
-    pub near: f64,
-    pub weight: f64,
-    pub centre: f64,
-    pub half: f64,
-    pub until: u32,
-    pub most: u32,
-    pub patience: u32,
-    pub replacement: u32,
-}
-
-/// Device memory of a session.
-struct Buffers {
-    shares: CudaSlice<u8>,
-    offsets: CudaSlice<u8>,
-    searches: CudaSlice<u8>,
-    spread: CudaSlice<u8>,
-    columns: CudaSlice<u8>,
-    values: CudaSlice<u8>,
-    inverse: CudaSlice<u8>,
-    factors: CudaSlice<u8>,
-    b: CudaSlice<u8>,
-    homes: CudaSlice<u8>,
-    exchanged: CudaSlice<u8>,
-    partials: CudaSlice<u8>,
-    pieces: CudaSlice<u8>,
-    basis: CudaSlice<u8>,
-    triangle: CudaSlice<u8>,
-    arrived: CudaSlice<u8>,
-    state: CudaSlice<u8>,
-}
-
 /// A matrix on a CUDA device, and the kernel that solves with it.
 pub struct KrylovSession {
     plan: SolvePlan,
@@ -103,7 +45,7 @@ pub struct KrylovSession {
     stream: Arc<CudaStream>,
     function: CudaFunction,
     image: Image,
-    buffers: Buffers,
+    buffers: KrylovArrays<CudaSlice<u8>>,
     /// The number of the iterate's vector.
     x: usize,
     /// Iterations a second of the last launch; 0 before the first.
@@ -148,7 +90,7 @@ impl KrylovSession {
         room.check(
             loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector,
         )?;
-        let mut buffers = Buffers {
+        let mut buffers = KrylovArrays {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
             searches: room.load(&image.searches)?,
@@ -165,7 +107,10 @@ impl KrylovSession {
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,
             arrived: room.zeros(128)?,
-            state: room.zeros(STATE_BYTES)?,
+            state: room.zeros(state_bytes())?,
+            // Made for a run, and for a batch.
+            history: room.zeros(0)?,
+            thresholds: room.zeros(0)?,
         };
         if let Some((number, diagonal)) = &image.diagonal {
             let mut part = buffers.homes.slice_mut(number * vector..);
@@ -198,43 +143,22 @@ impl KrylovSession {
         })
     }
 
-    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer's
-    /// entries begin with that of iteration `base`.
+    /// Launches the kernel until the history is `until` long, and returns its state and seconds. The buffer
+    /// of the history begins with iteration `base`.
     fn launch(
         &mut self,
         run: &Run<'_>,
-        (history, base): (&CudaSlice<u8>, u32),
+        base: u32,
         parameters: &Parameters,
         until: u32,
-    ) -> Result<(State, f64)> {
+    ) -> Result<(State, Outcome, f64)> {
         let stream = &self.stream;
         let at = |buffer: &CudaSlice<u8>| buffer.device_ptr(stream).0;
         let narrow = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-        let buffers = &self.buffers;
-        let mut arguments = Arguments {
-            shares: at(&buffers.shares),
-            offsets: at(&buffers.offsets),
-            searches: at(&buffers.searches),
-            spread: at(&buffers.spread),
-            columns: at(&buffers.columns),
-            values: at(&buffers.values),
-            b: at(&buffers.b),
-            inverse: at(&buffers.inverse),
-            factors: at(&buffers.factors),
-            homes: at(&buffers.homes),
-            exchanged: at(&buffers.exchanged),
-            partials: at(&buffers.partials),
-            pieces: at(&buffers.pieces),
-            basis: at(&buffers.basis),
-            triangle: at(&buffers.triangle),
-            arrived: at(&buffers.arrived),
-            state: at(&buffers.state),
-            history: at(history).wrapping_sub(8 * u64::from(base)),
+        let mut arrays = self.buffers.map(at);
+        arrays.history = arrays.history.wrapping_sub(8 * u64::from(base));
+        let numbers = KrylovNumbers {
             stride: self.image.stride as u64,
-            thresholds: 0,
-            entries: 0,
-            inverses: 0,
-            histories: 0,
             threshold: run.threshold(),
             near: run.threshold() * parameters.drift.max(1.0),
             weight: self.image.weight,
@@ -244,16 +168,18 @@ impl KrylovSession {
             most: narrow(parameters.iterations),
             patience: parameters.patience(),
             replacement: self.image.replacement,
+            ..KrylovNumbers::default()
         };
+        let mut arguments = KrylovArguments { arrays, numbers };
         // SAFETY: the counter is a buffer of 128 bytes; the stream orders this before the launch.
-        unsafe { result::memset_d8_async(arguments.arrived, 0, 128, stream.cu_stream()) }
+        unsafe { result::memset_d8_async(arguments.arrays.arrived, 0, 128, stream.cu_stream()) }
             .map_err(during("clearing a counter"))?;
         let grid = (self.layout.blocks as u32, 1, 1);
         let block = (self.layout.threads as u32, 1, 1);
         let (shared, entry) = (self.layout.regions.total as u32, self.function.cu_function());
         let mut parameters: [*mut c_void; 1] = [(&raw mut arguments).cast()];
         let begun = Instant::now();
-        // SAFETY: the kernel takes one `Arguments` by value, whose layout is that of the struct here, and the
+        // SAFETY: the kernel takes one `Arguments` by value, whose text is made of the struct here, and the
         // call copies it; every buffer is as long as the layout says, for the session made them. Co-residency
         // was checked.
         let launched = unsafe {
@@ -274,14 +200,13 @@ impl KrylovSession {
         launched.map_err(during("launching a solver"))?;
         stream.synchronize().map_err(during("running a solver"))?;
         let seconds = begun.elapsed().as_secs_f64();
-        let mut bytes = vec![0; STATE_BYTES];
+        let mut bytes = vec![0; state_bytes()];
         stream
-            .memcpy_dtoh(&self.buffers.state.slice(..STATE_BYTES), &mut bytes)
+            .memcpy_dtoh(&self.buffers.state.slice(..bytes.len()), &mut bytes)
             .map_err(during("reading a solver's state"))?;
         stream.synchronize().map_err(during("reading a solver's state"))?;
-        let state = State::read(&bytes)
-            .ok_or_else(|| Error::device("cuda", "reading a solver's state", "it is too short"))?;
-        Ok((state, seconds))
+        let (state, outcome) = left(&bytes)?;
+        Ok((state, outcome, seconds))
     }
 
     /// The loop of launches, from loaded vectors to the end of the run.
@@ -291,22 +216,22 @@ impl KrylovSession {
         // Beside a launch's entries the one before them, which GMRES may still lower, and one beyond.
         let bytes = (most.min(HISTORY) as usize + 2) * 8;
         room.check(bytes)?;
-        let history = room.zeros(bytes)?;
+        self.buffers.history = room.zeros(bytes)?;
         let (mut known, mut seconds) = (0_u32, 0.0);
         loop {
             let epoch = (EPOCH_SECONDS * self.rate).clamp(f64::from(FIRST_EPOCH), f64::from(HISTORY)) as u32;
             let (until, base) = (known.saturating_add(epoch).min(most + 1), known.saturating_sub(1));
-            let (state, took) = self.launch(&run, (&history, base), parameters, until)?;
+            let (state, outcome, took) = self.launch(&run, base, parameters, until)?;
             seconds += took;
             let new = (state.length.min(until) as usize).saturating_sub(known as usize);
-            if new == 0 && state.status == Status::Running {
+            if new == 0 && outcome.status == Status::Running {
                 let message = "a launch ended without an iteration";
                 return Err(Error::device("cuda", "running a persistent solver", message).into());
             }
             let mut bytes = vec![0; new * 8];
             if new > 0 {
                 let first = (known - base) as usize;
-                let part = history.slice(first * 8..(first + new) * 8);
+                let part = self.buffers.history.slice(first * 8..(first + new) * 8);
                 self.stream.memcpy_dtoh(&part, &mut bytes).map_err(during("reading the history"))?;
                 self.stream.synchronize().map_err(during("reading the history"))?;
             }
@@ -315,7 +240,7 @@ impl KrylovSession {
             known = state.length;
             run.timed(seconds);
             self.rate = new as f64 / took.max(1e-6);
-            let told = state.told::<T>(&mut run, &residuals)?;
+            let told = outcome.told::<T>("cuda", &mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }

@@ -1,7 +1,7 @@
 //! What is emulated of the solvers: every method, product, space and policy, and rows that are spread.
 
 use abide_core::DType;
-use abide_core::plan::krylov::{Configuration, Division, Space};
+use abide_core::solver::plan::krylov::{Configuration, Division, Space};
 use abide_core::solver::{
     Gmres, Jacobi, Matrix, Method, PipelinedCg, Preconditioning, SolveCache, SolveOptions,
 };

@@ -1,12 +1,14 @@
 // Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations a launch, or for so many launches: solver
 // FOLDER SEED CHUNK LAUNCHES.
 //
-// FOLDER/arrays holds the arrays of `Arguments` one after another, each after its length in bytes. The vectors and the history
-// go to FOLDER/homes and FOLDER/history, the state to FOLDER/state.
+// FOLDER/arrays holds `Arguments` and its arrays one after another, each after its length in bytes; arrays.h
+// names them in their order. The vectors and the history go to FOLDER/homes and FOLDER/history, the state to
+// FOLDER/state.
 
 #include "lanes.h"
 
 #include <climits>
+#include <type_traits>
 
 #include "cuda.h"
 #include "more.h"
@@ -48,21 +50,6 @@ T* next(FILE* file)
     return reinterpret_cast<T*>(arrays.back().first());
 }
 
-template <class T>
-T number(FILE* file)
-{
-    T value;
-    if (fread(&value, sizeof value, 1, file) != 1) emulated::fail("cannot read a number");
-    return value;
-}
-
-template <class T>
-T* fresh(size_t count)
-{
-    arrays.emplace_back(count * sizeof(T));
-    return reinterpret_cast<T*>(arrays.back().first());
-}
-
 void write(const std::string& path, const void* from, size_t bytes)
 {
     FILE* file = fopen(path.c_str(), "wb");
@@ -81,42 +68,11 @@ int main(int, char** words)
     if (!file) emulated::fail("cannot read the arrays");
     arrays.reserve(32);
     Arguments& a = arguments;
-    a.shares = next<Share>(file);
-    a.offsets = next<unsigned>(file);
-    a.searches = next<unsigned>(file);
-    a.spread = next<unsigned>(file);
-    a.columns = next<Column>(file);
-    a.values = next<real>(file);
-    a.b = next<real>(file);
-    a.inverse = next<real>(file);
-    a.factors = next<double>(file);
-    a.homes = next<real>(file);
-    a.thresholds = next<double>(file);
-    a.entries = number<unsigned long long>(file);
-    a.inverses = number<unsigned long long>(file);
-    a.stride = number<unsigned long long>(file);
-    a.partials = fresh<real>(number<unsigned long long>(file));
-    a.basis = fresh<real>(number<unsigned long long>(file) * a.stride);
-    a.triangle = fresh<real>(number<unsigned long long>(file));
-    a.threshold = number<double>(file);
-    a.near = number<double>(file);
-    a.weight = number<double>(file);
-    a.centre = number<double>(file);
-    a.half = number<double>(file);
-    a.most = number<unsigned>(file);
-    a.patience = number<unsigned>(file);
-    a.replacement = number<unsigned>(file);
-    a.exchanged = fresh<real>(SPACE == GRID ? TURNS * a.stride : 0);
-    a.pieces = fresh<real>(TURNS * SPREAD * BLOCKS_LAUNCHED);
-    a.arrived = fresh<unsigned>(1);
-    a.state = fresh<State>(SYSTEMS);
-    a.histories = a.most + 2;
-    a.history = fresh<double>(SYSTEMS * a.histories);
-    for (int n = 0; n < SYSTEMS; ++n) {
-        a.state[n] = State{};
-        a.state[n].least = HUGE_VAL;
-    }
-    a.until = 0;
+    // The host's struct, byte by byte; then what its addresses stand for.
+    if (fread(&a, sizeof a, 1, file) != 1) emulated::fail("cannot read the arguments");
+#define ARRAY(name) a.name = next<std::remove_pointer_t<decltype(a.name)>>(file);
+#include "arrays.h"
+    if (fgetc(file) != EOF) emulated::fail("there are more arrays than arguments");
     const auto running = [&] { return std::any_of(a.state, a.state + SYSTEMS, [](const State& s) { return s.status == RUNNING; }); };
     while (running() && launches-- > 0) {
         if (a.until > a.most) emulated::fail("a launch left a system running at its last iteration");

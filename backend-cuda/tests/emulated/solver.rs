@@ -6,11 +6,14 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::plan::krylov::{Configuration, Krylov, Vector, plan_krylov_configuration};
-use abide_core::solver::{Matrix, Parameters, Report, Serial, SolveOptions, SolverError, reduce};
+use abide_core::solver::plan::krylov::{Configuration, Krylov, Space, Vector, plan_krylov_configuration};
+use abide_core::solver::{
+    Matrix, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status, reduce,
+};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
-use abide_shaders::cuda;
+use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
+use abide_shaders::state::State;
 
 use super::rig;
 
@@ -78,9 +81,8 @@ pub struct Outcome {
     pub x: Vec<f64>,
     pub history: Vec<f64>,
     pub true_residual: f64,
-    /// The kernels' `Status`, and `Quantity`.
-    pub status: i32,
-    pub quantity: i32,
+    pub status: Status,
+    pub quantity: Quantity,
 }
 
 impl Case {
@@ -125,9 +127,9 @@ impl Case {
         }
         let outcome = program.run(1, 0)?;
         let iterations = outcome.history.len().saturating_sub(1);
-        if outcome.status != 1 {
+        if outcome.status != Status::Converged {
             return Err(format!(
-                "status {}, quantity {}, {iterations} iterations",
+                "status {:?}, quantity {:?}, {iterations} iterations",
                 outcome.status, outcome.quantity
             ));
         }
@@ -236,21 +238,20 @@ impl End {
     pub fn check(&self, compiler: &[String]) -> Result<(), String> {
         let (ended, x) = reference(&self.case.matrix, &self.case.options, &self.right, &self.parameters)?;
         let (status, quantity) = match &ended {
-            Ok(_) => (1, None),
-            Err(SolverError::NotConverged { .. }) => (2, None),
-            Err(SolverError::Stagnation { .. }) => (3, None),
-            Err(SolverError::NotFinite { quantity, .. }) => (4, Some(*quantity)),
-            Err(SolverError::Breakdown { quantity, .. }) => (6, Some(*quantity)),
+            Ok(_) => (Status::Converged, None),
+            Err(SolverError::NotConverged { .. }) => (Status::Limited, None),
+            Err(SolverError::Stagnation { .. }) => (Status::Stagnant, None),
+            Err(SolverError::NotFinite { quantity, .. }) => (Status::NotFinite, Some(*quantity)),
+            Err(SolverError::Breakdown { quantity, .. }) => (Status::Vanished, Some(*quantity)),
             Err(error) => return Err(format!("the reference: {error}")),
         };
         let history = ended.as_ref().map_or_else(SolverError::history, |report| &report.history);
         let program = self.compile(compiler)?;
         let outcome = program.run(1, 0)?;
-        let named =
-            usize::try_from(outcome.quantity).ok().and_then(|number| cuda::QUANTITIES.get(number)).copied();
-        if outcome.status != status || (quantity.is_some() && named != quantity) {
+        let named = outcome.quantity.words();
+        if outcome.status != status || quantity.is_some_and(|quantity| quantity != named) {
             return Err(format!(
-                "status {}, {named:?}; the reference has {status}, {quantity:?}",
+                "status {:?}, {named}; the reference has {status:?}, {quantity:?}",
                 outcome.status
             ));
         }
@@ -261,13 +262,14 @@ impl End {
             return Err(format!("history {:?}, the reference's is {history:?}", outcome.history));
         }
         // After a breakdown x is nobody's concern.
-        if status < 4 && !alike(&outcome.x, &x) {
+        let is_ended = matches!(status, Status::Converged | Status::Limited | Status::Stagnant);
+        if is_ended && !alike(&outcome.x, &x) {
             return Err(format!("x is {:?}, the reference's is {x:?}", outcome.x));
         }
         if program.run(2, 4)? != outcome {
             return Err("other bits in launches of 4 iterations".to_owned());
         }
-        println!("{}: status {status}, {named:?}, {} iterations", self.case.name, history.len() - 1);
+        println!("{}: status {status:?}, {named}, {} iterations", self.case.name, history.len() - 1);
         Ok(())
     }
 
@@ -281,10 +283,13 @@ impl End {
         let rest: Vec<f64> = self.right.to_f64().iter().zip(&product).map(|(b, ax)| b - ax).collect();
         let (norm, told) =
             (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
-        if outcome.status != 0 || outcome.history.len() != iterations || (norm - told).abs() > 1e-9 * told {
+        if outcome.status != Status::Running
+            || outcome.history.len() != iterations
+            || (norm - told).abs() > 1e-9 * told
+        {
             let length = outcome.history.len();
             return Err(format!(
-                "status {}, {length} residuals, {norm:e} where {told:e} is told",
+                "status {:?}, {length} residuals, {norm:e} where {told:e} is told",
                 outcome.status
             ));
         }
@@ -306,8 +311,10 @@ impl Program {
         let text =
             cuda::krylov(matrix, options, &layout, systems.is_some()).map_err(|error| error.to_string())?;
         let text = rig::replaced(&rig::rewritten(&text, WORDS)?, changes)?;
+        let names: String =
+            KrylovArrays::<()>::default().all().iter().map(|(name, _)| format!("ARRAY({name})\n")).collect();
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str())]) {
+        for (name, content) in FILES.into_iter().chain([("kernel.h", text.as_str()), ("arrays.h", &names)]) {
             std::fs::write(folder.path().join(name), content).map_err(|error| format!("{name}: {error}"))?;
         }
         let blocks = systems.unwrap_or(layout.blocks);
@@ -375,37 +382,52 @@ impl Program {
             last = Some(image);
         }
         let image = last.ok_or("no system")?;
-        let doubles: Vec<u8> = thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect();
-        let mut bytes = Vec::new();
-        let arrays: [&[u8]; 11] = [
-            &image.shares,
-            &image.offsets,
-            &image.searches,
-            &image.spread,
-            &image.columns,
-            &values,
-            &rights,
-            &inverse,
-            &image.factors,
-            &homes,
-            &doubles,
-        ];
-        for array in arrays {
+        let (count, layout) = (systems.len(), &self.layout);
+        let histories = parameters.iterations + 2;
+        let fresh = |numbers: usize, bytes: usize| vec![0xff_u8; numbers * bytes];
+        let exchanged = if layout.space == Space::Grid { layout.turns * self.stride } else { 0 };
+        let numbers = KrylovNumbers {
+            stride: self.stride as u64,
+            entries: (values.len() / count / real) as u64,
+            inverses: (inverse.len() / count / real) as u64,
+            histories: histories as u64,
+            threshold: thresholds[0],
+            near: thresholds[0] * parameters.drift.max(1.0),
+            weight: image.weight,
+            centre: image.interval[0],
+            half: image.interval[1],
+            until: 0,
+            most: parameters.iterations as u32,
+            patience: parameters.patience(),
+            replacement: image.replacement,
+        };
+        let arrays = KrylovArrays {
+            shares: image.shares,
+            offsets: image.offsets,
+            searches: image.searches,
+            spread: image.spread,
+            columns: image.columns,
+            values,
+            b: rights,
+            inverse,
+            factors: image.factors,
+            homes,
+            exchanged: fresh(exchanged, real),
+            partials: fresh(layout.partials(), real),
+            pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
+            basis: fresh(layout.basis() * self.stride, real),
+            triangle: fresh(layout.triangle(), real),
+            arrived: fresh(1, 4),
+            state: State::fresh(DType::F64, cuda::KRYLOV_STATE_OWN).repeat(count),
+            history: fresh(count * histories, 8),
+            thresholds: thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect(),
+        };
+        // No addresses yet.
+        let mut bytes = vec![0; 8 * arrays.all().len()];
+        bytes.extend(numbers.bytes());
+        for (_, array) in arrays.all() {
             bytes.extend((array.len() as u64).to_ne_bytes());
-            bytes.extend_from_slice(array);
-        }
-        let strides =
-            [values.len() / systems.len() / real, inverse.len() / systems.len() / real, self.stride];
-        let rooms = [self.layout.partials(), self.layout.basis(), self.layout.triangle()];
-        for number in strides.into_iter().chain(rooms) {
-            bytes.extend((number as u64).to_ne_bytes());
-        }
-        let near = thresholds[0] * parameters.drift.max(1.0);
-        for number in [thresholds[0], near, image.weight, image.interval[0], image.interval[1]] {
-            bytes.extend(number.to_ne_bytes());
-        }
-        for number in [parameters.iterations as u32, parameters.patience(), image.replacement] {
-            bytes.extend(number.to_ne_bytes());
+            bytes.extend(array);
         }
         std::fs::write(self.folder.path().join("arrays"), bytes).map_err(|error| error.to_string())
     }
@@ -443,12 +465,11 @@ impl Program {
                 }
                 DType::F64 => doubles(x),
             };
-            let word = |at: usize| {
-                state.get(at..).and_then(<[u8]>::first_chunk).map_or(-1, |b| i32::from_ne_bytes(*b))
-            };
-            let true_residual = doubles(&state).get(8).copied().unwrap_or(f64::NAN).sqrt();
-            let history = doubles(&history[..8 * word(88).max(0) as usize]);
-            all.push(Outcome { x, history, true_residual, status: word(96), quantity: word(100) });
+            let (state, told) =
+                State::left("emulation", DType::F64, &state).map_err(|error| error.to_string())?;
+            let history = doubles(&history[..8 * state.length as usize]);
+            let true_residual = state.true_square.sqrt();
+            all.push(Outcome { x, history, true_residual, status: told.status, quantity: told.quantity });
         }
         Ok(all)
     }
@@ -470,7 +491,7 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
         program.write(&[(matrix, right(number))], options, &parameters)?;
         alone.push(program.run(1, 0)?);
     }
-    if alone.iter().any(|outcome| outcome.status != 1) {
+    if alone.iter().any(|outcome| outcome.status != Status::Converged) {
         return Err("a system does not converge alone".to_owned());
     }
     let program = Program::compile(compiler, &matrices[0], options, layout, Some(matrices.len()), &[])?;

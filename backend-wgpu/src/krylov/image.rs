@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_core::plan::Dispatches;
-use abide_core::plan::krylov::applied;
+use abide_core::solver::plan::Dispatches;
+use abide_core::solver::plan::krylov::applied;
 use abide_core::solver::{
     BlockDiagonal, Bounds, Diagonal, Matrix, Method, Operator, Preconditioning, Serial, SolveOptions,
     SolverError, polynomial_bounds, polynomial_factors,

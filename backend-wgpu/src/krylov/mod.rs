@@ -11,7 +11,7 @@ mod outcome;
 mod session;
 mod system;
 
-use abide_core::plan::plan_dispatches;
+use abide_core::solver::plan::plan_dispatches;
 use abide_core::solver::{LinearBackend, LinearSession, Matrix, SolveOptions, SolvePlan, SolverError};
 use abide_core::{Backend, Result};
 use abide_shaders::wgsl::krylov::script;

@@ -5,18 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use abide_core::solver::{
-    Begin, LinearSession, Matrix, Observe, Parameters, Report, Run, SolveOptions, SolvePlan, SolverError,
-    reduce, vectors_of,
+    Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
+    SolverError, Status, reduce, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
-use abide_shaders::wgsl::krylov::{RING, Script, Status, module, script};
+use abide_shaders::state::State;
+use abide_shaders::wgsl::krylov::{RING, Script, Task, module, script};
 use futures_channel::oneshot;
 use web_time::Instant;
 
 use super::image::Image;
 use super::modules::Modules;
-use super::outcome::{State, norm_limit, square_limit, state_bytes};
-use super::system::{Step, System, Task};
+use super::outcome::{entries, norm_limit, square_limit, state_bytes};
+use super::system::{Step, System};
 use crate::NAME;
 use crate::blocking::block_on;
 use crate::gpu::{Gpu, Submission};
@@ -132,7 +133,7 @@ impl KrylovSession {
     }
 
     /// Waits for a submission: the state that it left, and the history from entry `known` on.
-    async fn read(&self, sent: Sent, known: u32) -> Result<(State, Vec<f64>)> {
+    async fn read(&self, sent: Sent, known: u32) -> Result<(State, Outcome, Vec<f64>)> {
         self.gpu.finished(RUNNING, sent.submission).await?;
         let mapped = self.gpu.told(RUNNING, sent.mapped).await?;
         mapped.map_err(|error| Error::device(NAME, RUNNING, error))?;
@@ -140,10 +141,10 @@ impl KrylovSession {
         let read = match buffer.slice(..self.system.told_bytes()).get_mapped_range() {
             Ok(view) => {
                 let (state, history) = view.split_at(state_bytes(self.dtype));
-                State::read(self.dtype, state).map(|state| {
-                    let entries = state.entries(self.dtype, history, known);
+                State::left(NAME, self.dtype, state).map(|(state, outcome)| {
+                    let entries = entries(self.dtype, history, [known, state.length]);
                     let norm = |entry: f64| if self.cycle > 0 { entry } else { entry.sqrt() };
-                    (state, entries.map(norm).collect())
+                    (state, outcome, entries.into_iter().map(norm).collect())
                 })
             }
             Err(error) => Err(Error::device(NAME, RUNNING, error)),
@@ -176,16 +177,16 @@ impl KrylovSession {
             }
             let Some(sent) = running.pop_front() else { continue };
             let (count, begun) = (sent.turns, sent.begun);
-            let (state, residuals) = self.read(sent, known).await?;
+            let (state, outcome, residuals) = self.read(sent, known).await?;
             let taken = done.max(begun).elapsed().as_secs_f64();
             done = Instant::now();
-            if residuals.is_empty() && state.status == Status::Running {
+            if residuals.is_empty() && outcome.status == Status::Running {
                 let message = "a submission ended without an iteration";
                 return Err(Error::device(NAME, RUNNING, message).into());
             }
             known = state.length;
             run.timed(started.elapsed().as_secs_f64());
-            let told = state.told::<T>(&mut run, &residuals)?;
+            let told = outcome.told::<T>(NAME, &mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }
@@ -226,6 +227,8 @@ impl KrylovSession {
             limit: limit(run.threshold()),
             near: limit(run.threshold() * parameters.drift.max(1.0)),
             weight: self.weight,
+            // How the phases are cut is the system's.
+            ..Task::default()
         };
         self.system.load(&self.gpu, b, x, &task).await?;
         let mut running = VecDeque::new();

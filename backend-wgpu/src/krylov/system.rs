@@ -1,12 +1,11 @@
 //! A system on the device: its buffers, and its phases ready to be recorded.
 
-use abide_core::plan::Dispatches;
-use abide_core::plan::krylov::Vector;
-use abide_core::solver::Matrix;
+use abide_core::solver::plan::Dispatches;
+use abide_core::solver::plan::krylov::Vector;
+use abide_core::solver::{Matrix, Status};
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::wgsl::krylov::{
-    CALL_WORDS, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Status, TASK_NUMBERS, TASK_WORDS, Work,
-    triangle_numbers,
+    Call, Fixed, MOST_GROUPS, Phase, RING, SUMS, Script, Task, Work, triangle_numbers,
 };
 
 use super::image::Image;
@@ -32,19 +31,6 @@ pub(super) struct Steps {
     pub mend: Vec<Step>,
     pub refresh: Vec<Step>,
     pub check: Vec<Step>,
-}
-
-/// What does not change in a solve, as the kernels' `Task` has it.
-pub(super) struct Task {
-    pub rows: u32,
-    pub size: u32,
-    pub most: u32,
-    pub patience: u32,
-    pub factors: u32,
-    pub restart: u32,
-    pub limit: f64,
-    pub near: f64,
-    pub weight: f64,
 }
 
 /// The buffers and phases of a system.
@@ -79,7 +65,7 @@ impl System {
         // The same, for phases that only read them.
         system.fixed.extend([(Fixed::State, state), (Fixed::Coefficients, triangle)]);
         for (part, label, bytes) in [
-            (Fixed::Task, "a solver's task", 4 * TASK_WORDS + TASK_NUMBERS * real),
+            (Fixed::Task, "a solver's task", Task::size(dtype)),
             (Fixed::Partials, "a solver's sums", SUMS.max(script.basis) * MOST_GROUPS * real),
             (Fixed::Basis, "GMRES's basis", script.basis * matrix.rows() * real),
             (Fixed::History, "a solver's history", RING * real),
@@ -198,19 +184,8 @@ impl System {
 
     /// Loads a system's vectors, its task and its first state.
     pub async fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task) -> Result<()> {
-        let numbers = Array::from_fn(self.dtype, TASK_NUMBERS, |k| [task.limit, task.near, task.weight][k]);
         let (groups, product_groups) = (self.layout.groups as u32, self.layout.product_groups as u32);
-        let words = [
-            task.rows,
-            groups,
-            product_groups,
-            task.size,
-            task.most,
-            task.patience,
-            task.factors,
-            task.restart,
-        ];
-        let bytes = [bytemuck::cast_slice::<u32, u8>(&words), numbers.as_bytes()].concat();
+        let bytes = Task { groups, product_groups, ..*task }.bytes(self.dtype);
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [
             (self.fixed(Fixed::Task), &bytes[..]),
@@ -275,15 +250,13 @@ impl Calls {
                 kinds.push((phase.when, phase.step));
             }
         }
-        let size = (4 * CALL_WORDS + 2 * dtype.bytes()).next_multiple_of(16);
+        let size = Call::size(dtype).next_multiple_of(16);
         let stride = size.max(gpu.limits.min_uniform_buffer_offset_alignment as usize);
         let mut bytes = vec![0; kinds.len() * stride];
         for (&(when, step), place) in kinds.iter().zip(bytes.chunks_mut(stride)) {
-            let factors = image.steps.get(step).copied().unwrap_or_default();
-            place[..4].copy_from_slice(&(when as u32).to_ne_bytes());
-            let numbers = Array::from_fn(dtype, 2, |k| factors[k]);
-            let end = 4 * CALL_WORDS + numbers.as_bytes().len();
-            place[4 * CALL_WORDS..end].copy_from_slice(numbers.as_bytes());
+            let [keep, add] = image.steps.get(step).copied().unwrap_or_default();
+            let call = Call { when: when as u32, unused: 0, keep, add };
+            place[..Call::size(dtype)].copy_from_slice(&call.bytes(dtype));
         }
         Calls { kinds, stride, size: size as u64, bytes }
     }

@@ -9,9 +9,7 @@
 
 mod cpu;
 mod description;
-mod dispatches;
 pub mod ebisu;
-pub mod krylov;
 mod measured;
 mod neighbours;
 mod options;
@@ -34,7 +32,6 @@ use crate::real::DType;
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
-pub use dispatches::{Dispatches, Effort, plan_dispatches};
 pub use measured::Measured;
 pub use neighbours::neighbours;
 pub(crate) use options::named;

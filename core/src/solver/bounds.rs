@@ -1,7 +1,7 @@
 //! Bounds of eigenvalues, given or estimated.
 
 use super::run::{Run, zeros};
-use super::{Engine, Operator, Preconditioner, SolverError};
+use super::{Engine, Operator, Preconditioner, Quantity, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -73,10 +73,10 @@ impl Bounds {
         let (mut diagonal, mut beside) = (Vec::with_capacity(steps), Vec::with_capacity(steps));
         let (mut alpha_before, mut beta) = (1.0, 0.0);
         while diagonal.len() < steps {
-            run.positive("(r, M^-1 r)", rz)?;
+            run.positive(Quantity::Rho, rz)?;
             a.apply(&p, &mut q);
             let pq = engine.dot(&p, &q);
-            run.positive("(p, A p)", pq)?;
+            run.positive(Quantity::Curvature, pq)?;
             let alpha = rz / pq;
             diagonal.push(1.0 / alpha.to_f64() + beta / alpha_before);
             engine.update([&mut r], [&q], |[r], [q]| [r - alpha * q]);

@@ -19,25 +19,19 @@
 //! [`ChebyshevPolynomial`]; none has a reduction.
 
 mod backend;
-mod bicgstab;
 mod bounds;
-mod cg;
-mod cg_pipelined;
-mod cg_single;
-mod chebyshev;
 mod engine;
-mod gmres;
 mod grid_operator;
-mod jacobi;
 mod matrix;
+mod method;
 mod operator;
 mod options;
-mod plan;
+mod outcome;
+pub mod plan;
 mod precondition;
 mod progress;
 pub mod reduce;
 mod refine;
-mod registry;
 mod report;
 mod run;
 mod session;
@@ -45,19 +39,17 @@ mod session;
 mod tests;
 
 pub use backend::{BatchSystem, LinearBackend, LinearSession, Observe, check_batch, solve_alone};
-pub use bicgstab::BiCgStab;
 pub use bounds::Bounds;
-pub use cg::Cg;
-pub use cg_pipelined::PipelinedCg;
-pub use cg_single::SingleReductionCg;
-pub use chebyshev::{Chebyshev, polynomial_factors};
 pub use engine::{Engine, Serial};
-pub use gmres::Gmres;
 pub use grid_operator::GridOperator;
-pub use jacobi::Jacobi;
 pub use matrix::Matrix;
+pub use method::{
+    BiCgStab, Cg, Chebyshev, Gmres, Jacobi, METHODS, PRECONDITIONERS, PipelinedCg, Profile,
+    SingleReductionCg, method, polynomial_factors, preconditioner,
+};
 pub use operator::Operator;
 pub use options::{Method, Preconditioning, SolveCache, SolveOptions, polynomial_bounds};
+pub use outcome::{Outcome, Quantity, Status};
 pub use plan::{Bands, Place, Product, Resident, SolvePlan, SolveSchedule, SolveSync, SolveTraffic};
 pub use precondition::{
     BlockDiagonal, ChebyshevPolynomial, Diagonal, Identity, MAX_BLOCK, MAX_DEGREE, Preconditioner,
@@ -65,7 +57,6 @@ pub use precondition::{
 pub(crate) use precondition::{check_block_size, check_degree};
 pub use progress::Measure;
 pub use refine::Refinement;
-pub use registry::{METHODS, PRECONDITIONERS, Profile, method, preconditioner};
 pub use report::{Exhausted, Parameters, Report, SolverError};
 pub use run::{Begin, Run};
 pub use session::{EngineSession, vectors_of};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::run::{Begin, Run, residual, zeros};
 use super::{
-    Engine, LinearSession, Observe, Operator, Parameters, Report, SolvePlan, SolverError, vectors_of,
+    Engine, LinearSession, Observe, Operator, Parameters, Quantity, Report, SolvePlan, SolverError,
+    vectors_of,
 };
 use crate::error::{Error, Result};
 use crate::real::{Array, DType};
@@ -104,7 +105,7 @@ impl<E: Engine<f64>> Refinement<E> {
             let before = norm;
             norm = engine.dot(&r, &r).sqrt();
             if !norm.is_finite() {
-                return Err(run.not_finite("|b - A x|"));
+                return Err(run.not_finite(Quantity::TrueResidual));
             }
             run.measured(norm);
             done = norm <= run.threshold();

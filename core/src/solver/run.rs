@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use super::progress::{Measure, Progress};
-use super::{Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Profile, Report, SolverError};
+use super::{
+    Engine, Exhausted, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, SolverError,
+};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::real::{DType, Real};
@@ -103,7 +105,7 @@ impl<'p> Run<'p> {
         };
         let square = square(b).to_f64();
         if !square.is_finite() {
-            return Err(run.not_finite("|b|"));
+            return Err(run.not_finite(Quantity::RightHandSide));
         }
         if square == 0.0 {
             if b.iter().any(|&value| value != T::ZERO) {
@@ -205,7 +207,7 @@ impl<'p> Run<'p> {
         }
         self.report.history.push(residual);
         if !residual.is_finite() {
-            return Err(self.not_finite("|r|"));
+            return Err(self.not_finite(Quantity::Residual));
         }
         let now = Instant::now();
         if let Clock::Own(first) = &mut self.clock {
@@ -249,7 +251,7 @@ impl<'p> Run<'p> {
     pub fn conclude(mut self, norm: f64) -> Result<Report, SolverError> {
         self.report.true_residual = Some(norm);
         if !norm.is_finite() {
-            return Err(self.not_finite("|b - A x|"));
+            return Err(self.not_finite(Quantity::TrueResidual));
         }
         if !self.is_met(norm, true) {
             return Err(self.stagnation());
@@ -284,16 +286,16 @@ impl<'p> Run<'p> {
     }
 
     /// [`SolverError::Breakdown`] of `quantity`, or `NotFinite` where it is not a number.
-    pub fn breakdown<T: Real>(&mut self, quantity: &'static str, value: T) -> SolverError {
+    pub fn breakdown<T: Real>(&mut self, quantity: Quantity, value: T) -> SolverError {
         if !value.is_finite() {
             return self.not_finite(quantity);
         }
-        SolverError::Breakdown { quantity, report: self.boxed() }
+        SolverError::Breakdown { quantity: quantity.words(), report: self.boxed() }
     }
 
     /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no
     /// such value.
-    pub fn positive<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+    pub fn positive<T: Real>(&mut self, quantity: Quantity, value: T) -> Result<(), SolverError> {
         if value > T::ZERO && value.is_finite() {
             return Ok(());
         }
@@ -306,11 +308,15 @@ impl<'p> Run<'p> {
         if value == T::ZERO && residual * residual < tiny {
             return Err(self.breakdown(quantity, value));
         }
-        Err(SolverError::Indefinite { quantity, value: value.to_f64(), report: self.boxed() })
+        Err(SolverError::Indefinite {
+            quantity: quantity.words(),
+            value: value.to_f64(),
+            report: self.boxed(),
+        })
     }
 
     /// `Ok` for a finite value that is not 0; else a breakdown.
-    pub fn nonzero<T: Real>(&mut self, quantity: &'static str, value: T) -> Result<(), SolverError> {
+    pub fn nonzero<T: Real>(&mut self, quantity: Quantity, value: T) -> Result<(), SolverError> {
         if value != T::ZERO && value.is_finite() {
             return Ok(());
         }
@@ -318,8 +324,8 @@ impl<'p> Run<'p> {
     }
 
     /// [`SolverError::NotFinite`] of `quantity`.
-    pub fn not_finite(&mut self, quantity: &'static str) -> SolverError {
-        SolverError::NotFinite { quantity, report: self.boxed() }
+    pub fn not_finite(&mut self, quantity: Quantity) -> SolverError {
+        SolverError::NotFinite { quantity: quantity.words(), report: self.boxed() }
     }
 
     /// [`SolverError::Stagnation`].

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use abide_core::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
+use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, constant, literal};
+use super::{COMMON, arguments, constant, literal};
 use crate::boundary;
+use crate::record::c_fields;
+use crate::state::{State, constants};
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -28,21 +30,11 @@ const KERNEL: &str = include_str!("../../kernels/krylov.cu");
 /// The name of a solver's kernel.
 pub const KRYLOV_ENTRY: &str = "krylov";
 
-/// The quantities that may end a run, as the kernels number them and the reference names them.
-pub const QUANTITIES: [&str; 12] = [
-    "|r|",
-    "(r, M^-1 r)",
-    "(p, A p)",
-    "(u, A u)",
-    "rho = (r~, r)",
-    "(r~, A M^-1 p)",
-    "(t, t)",
-    "omega = (t, s) / (t, t)",
-    "A M^-1 v",
-    "the Hessenberg matrix's determinant",
-    "|b - A x|",
-    "the next basis vector",
-];
+/// Numbers at the end of the kernels' `State` that are the method's own.
+const SCALARS: usize = 6;
+
+/// Bytes of them.
+pub const KRYLOV_STATE_OWN: usize = 8 * SCALARS;
 
 /// The words that the constants use.
 const NAMES: &str = "\
@@ -76,6 +68,9 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         "// {}, preconditioner {applied}\ntypedef {real} real;\ntypedef {column} Column;\n{NAMES}",
         options.method
     );
+    constants(&mut text, ["constexpr int ", " = ", ";"]);
+    state(&mut text);
+    arguments::declarations(&mut text);
     let clustered = if layout.space == Space::Cluster {
         format!(" __cluster_dims__({}, 1, 1)", layout.blocks)
     } else {
@@ -167,6 +162,15 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         text.push_str(part);
     }
     Ok(text)
+}
+
+/// The kernels' `State`.
+fn state(text: &mut String) {
+    constant(text, "SCALARS", SCALARS);
+    text.push_str("struct State {\n");
+    c_fields(text, State::WORDS, "unsigned");
+    c_fields(text, State::NUMBERS, "double");
+    text.push_str("    double scalars[SCALARS];  // the method's own\n};\n");
 }
 
 /// The vectors' numbers and places. Those that the method has not are numbered as the first, and never

@@ -3,7 +3,7 @@
 use super::{Diagonal, Preconditioner};
 use crate::error::{Error, Result};
 use crate::real::Real;
-use crate::solver::chebyshev::Recurrence;
+use crate::solver::method::Recurrence;
 use crate::solver::run::zeros;
 use crate::solver::{Bounds, Engine, Operator};
 

@@ -4,21 +4,26 @@
 //! whatever phase binds them. Of a stored matrix the text holds no extent, so that systems of one layout
 //! share their pipelines.
 
+mod fixed;
+mod records;
 mod script;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
 
-use abide_core::plan::Dispatches;
-use abide_core::plan::krylov::{VECTOR_NAMES, Vector, applied};
+use abide_core::solver::plan::Dispatches;
+use abide_core::solver::plan::krylov::{VECTOR_NAMES, Vector, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Error, Result};
 
 use super::language::literal;
 use super::{AXES, MAX_CELLS, domain_constants, domain_lines, filled, moved};
+use crate::state::constants;
 
-pub use script::{Fixed, Phase, Role, Script, Status, Use, Work, script};
+pub use fixed::Fixed;
+pub use records::{Call, OwnState, Task};
+pub use script::{Phase, Role, Script, Use, Work, script};
 
 const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
 const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
@@ -49,97 +54,9 @@ pub const SUMS: usize = 3;
 /// Entries of the history that the device keeps; iteration `k` is at `k % RING`.
 pub const RING: usize = 4096;
 
-/// The quantities that may end a run, as the kernels number them and the reference names them.
-pub const QUANTITIES: [(&str, &str); 12] = [
-    ("OF_RESIDUAL", "|r|"),
-    ("OF_RHO", "(r, M^-1 r)"),
-    ("OF_CURVATURE", "(p, A p)"),
-    ("OF_FORM", "(u, A u)"),
-    ("OF_SHADOW", "rho = (r~, r)"),
-    ("OF_PROJECTION", "(r~, A M^-1 p)"),
-    ("OF_PRODUCT", "(t, t)"),
-    ("OF_OMEGA", "omega = (t, s) / (t, t)"),
-    ("OF_BASIS", "A M^-1 v"),
-    ("OF_DETERMINANT", "the Hessenberg matrix's determinant"),
-    ("OF_NEXT", "the next basis vector"),
-    ("OF_TRUE", "|b - A x|"),
-];
-
 /// Numbers of GMRES's least-squares problem for cycles of `restart` iterations.
 pub fn triangle_numbers(restart: usize) -> usize {
     restart.saturating_mul(restart.saturating_add(5)).saturating_add(1)
-}
-
-/// Words of the kernels' `State` before its numbers.
-pub const STATE_WORDS: usize = 6;
-
-/// Numbers of the kernels' `State`: first a quantity's value, the true residual's square, and the least
-/// square.
-pub const STATE_NUMBERS: usize = 10;
-
-/// Words of the kernels' `Task` before its numbers.
-pub const TASK_WORDS: usize = 8;
-
-/// Numbers of the kernels' `Task`.
-pub const TASK_NUMBERS: usize = 3;
-
-/// Words of the kernels' `Call` before its two numbers.
-pub const CALL_WORDS: usize = 2;
-
-impl Fixed {
-    /// Every one, in the order of their binding numbers.
-    const ALL: [Fixed; 15] = [
-        Fixed::Task,
-        Fixed::Call,
-        Fixed::State,
-        Fixed::Course,
-        Fixed::Partials,
-        Fixed::History,
-        Fixed::Factors,
-        Fixed::Offsets,
-        Fixed::Columns,
-        Fixed::Values,
-        Fixed::Inverses,
-        Fixed::RightHandSide,
-        Fixed::Basis,
-        Fixed::Triangle,
-        Fixed::Coefficients,
-    ];
-
-    /// The number of its binding.
-    pub fn binding(self) -> u32 {
-        Fixed::ALL.iter().position(|&other| other == self).unwrap_or_default() as u32
-    }
-
-    /// Whether it is a uniform buffer.
-    pub fn is_uniform(self) -> bool {
-        matches!(self, Fixed::Task | Fixed::Call)
-    }
-
-    /// Whether kernels write to it.
-    pub fn is_written(self) -> bool {
-        matches!(self, Fixed::Course | Fixed::Partials | Fixed::History | Fixed::Basis | Fixed::Triangle)
-    }
-
-    fn declaration(self) -> &'static str {
-        match self {
-            Fixed::Task => "var<uniform> task: Task;",
-            Fixed::Call => "var<uniform> call: Call;",
-            Fixed::State => "var<storage, read> state: State;",
-            Fixed::Course => "var<storage, read_write> course: State;",
-            Fixed::Partials => "var<storage, read_write> partials: array<real>;",
-            Fixed::History => "var<storage, read_write> history: array<real>;",
-            Fixed::Factors => "var<storage, read> factors: array<real>;",
-            Fixed::Offsets => "var<storage, read> offsets: array<u32>;",
-            Fixed::Columns => "var<storage, read> columns: array<u32>;",
-            Fixed::Values => "var<storage, read> values: array<real>;",
-            Fixed::Inverses => "var<storage, read> inverses: array<real>;",
-            Fixed::RightHandSide => "var<storage, read> b: array<real>;",
-            Fixed::Basis => "var<storage, read_write> basis: array<real>;",
-            Fixed::Triangle => "var<storage, read_write> triangle: array<real>;",
-            Fixed::Coefficients => "var<storage, read> coefficients: array<real>;",
-        }
-    }
 }
 
 impl Role {
@@ -204,10 +121,9 @@ pub fn module(
     for (name, value) in [("ZERO", 0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))] {
         let _ = writeln!(text, "const {name}: real = {};", literal(dtype, value));
     }
-    for (number, (name, quantity)) in QUANTITIES.iter().enumerate() {
-        let _ = writeln!(text, "const {name}: u32 = {number}u; // {quantity}");
-    }
+    constants(&mut text, ["const ", ": u32 = ", "u;"]);
     text.push('\n');
+    records::declarations(&mut text);
     declarations(&mut text, script);
     text.push_str(finite(dtype));
     functions(&mut text, options.method, applied, is_pointwise);
@@ -247,8 +163,8 @@ pub fn module(
 /// The buffers that any phase binds.
 fn declarations(text: &mut String, script: &Script) {
     for fixed in Fixed::ALL {
-        if script.phases().any(|phase| phase.fixed.contains(&fixed)) {
-            let _ = writeln!(text, "@group(0) @binding({}) {}", fixed.binding(), fixed.declaration());
+        if script.phases().any(|phase| phase.fixed.contains(fixed)) {
+            let _ = writeln!(text, "{}", fixed.declaration());
         }
     }
     let mut roles: Vec<Role> = script.phases().flat_map(|phase| &phase.uses).map(|used| used.role).collect();

@@ -1,59 +1,11 @@
 //! Which phases make an iteration of each method, and which vectors each of them binds.
 
-use abide_core::plan::Effort;
-use abide_core::plan::krylov::{Vector, applied, is_pointwise};
-use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions};
+use abide_core::solver::plan::Effort;
+use abide_core::solver::plan::krylov::{Vector, applied, is_pointwise};
+use abide_core::solver::{Matrix, Method, Preconditioning, SolveOptions, Status};
 use abide_core::{Error, Result};
 
-/// How a run stands, as the kernels number it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Status {
-    /// Phases do their work.
-    Running,
-    /// The residual is small enough.
-    Converged,
-    /// Any other end that the history alone explains.
-    Ended,
-    /// A quantity is not finite,
-    NotFinite,
-    /// not positive,
-    NotPositive,
-    /// or 0 where it is divided by.
-    Vanished,
-    /// A recurred product is to be computed afresh.
-    Suspect,
-    /// All of them are.
-    Restart,
-    /// A recurred residual is small enough: is the true one?
-    Confirm,
-    /// GMRES's cycle is at its end.
-    Closing,
-    /// No progress, other than the history tells.
-    Stagnant,
-}
-
-impl Status {
-    /// The status of this number.
-    pub fn of(number: u32) -> Option<Status> {
-        use Status::{Closing, Confirm, Converged, Ended, NotFinite, NotPositive};
-        use Status::{Restart, Running, Stagnant, Suspect, Vanished};
-        let all = [
-            Running,
-            Converged,
-            Ended,
-            NotFinite,
-            NotPositive,
-            Vanished,
-            Suspect,
-            Restart,
-            Confirm,
-            Closing,
-            Stagnant,
-        ];
-        all.get(number as usize).copied()
-    }
-}
+use super::fixed::Fixed;
 
 /// What a dispatch covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,41 +42,6 @@ pub struct Use {
     pub vector: Vector,
     /// Whether it is read, and whether it is written.
     pub access: [bool; 2],
-}
-
-/// A buffer that is no vector of the method's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fixed {
-    /// What does not change in a solve: a uniform buffer.
-    Task,
-    /// What differs from phase to phase: a uniform buffer.
-    Call,
-    /// The state, to read.
-    State,
-    /// The state, to change.
-    Course,
-    /// Shares of sums.
-    Partials,
-    /// The last entries of the history.
-    History,
-    /// Chebyshev iteration's factors.
-    Factors,
-    /// Where rows begin, and the list of long ones.
-    Offsets,
-    /// The column of each entry.
-    Columns,
-    /// The values.
-    Values,
-    /// The inverse blocks of block-Jacobi.
-    Inverses,
-    /// The vectors of GMRES's basis, one after the other.
-    Basis,
-    /// GMRES's least-squares problem, to change.
-    Triangle,
-    /// The same, to read.
-    Coefficients,
-    /// The right-hand side.
-    RightHandSide,
 }
 
 /// A dispatch.
@@ -411,7 +328,7 @@ impl Writer {
         });
         let mut mend = vec![when(Status::Confirm, self.residual(R)), self.scalars("confirm")];
         mend.extend(self.suspect(U));
-        mend.extend(afresh().into_iter().map(|phase| when(Status::Restart, phase)));
+        mend.extend(afresh().into_iter().map(|phase| when(Status::Renew, phase)));
         mend.push(self.scalars("restart"));
         let mut refresh = Vec::new();
         if replacement > 0 {

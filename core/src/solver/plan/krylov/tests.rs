@@ -1,5 +1,4 @@
 use super::*;
-use crate::plan::krylov::product::configurations;
 use crate::solver::{Gmres, GridOperator, Jacobi, PipelinedCg, Place};
 use crate::sparse::{Csr, Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, trefethen};
 use crate::{Array, Boundaries, Boundary, LinearStencil, Shape};

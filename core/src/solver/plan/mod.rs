@@ -1,5 +1,8 @@
 //! How a backend will solve, decided before anything is allocated.
 
+mod dispatches;
+pub mod krylov;
+
 use std::fmt::{self, Display, Write as _};
 use std::str::FromStr;
 
@@ -8,9 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::plan::krylov::Krylov;
-use crate::plan::{Compiled, Dispatches, named};
+use crate::plan::{Compiled, named};
 use crate::real::DType;
+
+pub use dispatches::{Dispatches, Effort, plan_dispatches};
+use krylov::Krylov;
 
 named! {
     /// How a product with the matrix is divided among threads.

@@ -1,9 +1,11 @@
 //! Pipelined conjugate gradients with residual replacement.
 
 use super::cg_single::suspect;
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+};
 
 /// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that
 /// the products with `M^-1` and `A` compute, so that a parallel machine can do both at once.
@@ -91,8 +93,8 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
                 fresh = true;
                 continue;
             }
-            run.positive("(r, M^-1 r)", gamma)?;
-            run.positive("(p, A p)", curvature)?;
+            run.positive(Quantity::Rho, gamma)?;
+            run.positive(Quantity::Curvature, curvature)?;
             fresh = false;
             let alpha = gamma / curvature;
             engine.update(

@@ -1,9 +1,11 @@
 //! The restarted generalised minimal residual method.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::error::{Error, Result};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+};
 
 /// GMRES(m) with right preconditioning, for any invertible matrix.
 ///
@@ -157,7 +159,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
                 }
                 let below = engine.dot(&w, &w).sqrt();
                 if !below.is_finite() {
-                    return Err(run.not_finite("A M^-1 v"));
+                    return Err(run.not_finite(Quantity::Basis));
                 }
                 outcome = run.converged_norm(triangle.add(j, below).to_f64());
                 steps += 1;
@@ -170,7 +172,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
             }
             // Also after a limit: x is then the best of the cycle so far.
             let Some(y) = triangle.solve(steps) else {
-                return Err(run.breakdown("the Hessenberg matrix's determinant", T::ZERO));
+                return Err(run.breakdown(Quantity::Determinant, T::ZERO));
             };
             w.fill(T::ZERO);
             engine.combine(&mut w, &basis[..steps], y);
@@ -180,7 +182,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
             residual(engine, a, b, x, &mut w);
             let fresh = engine.dot(&w, &w).sqrt();
             if !fresh.is_finite() {
-                return Err(run.not_finite("|b - A x|"));
+                return Err(run.not_finite(Quantity::TrueResidual));
             }
             // Where the basis was not quite orthogonal, the recurred norm was met too early: another cycle
             // refines x.
@@ -188,7 +190,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
                 run.correct(fresh.to_f64());
                 done = true;
             } else if singular && !met {
-                return Err(run.breakdown("the next basis vector", T::ZERO));
+                return Err(run.breakdown(Quantity::Next, T::ZERO));
             } else if fresh >= norm {
                 return Err(run.stagnation());
             }

@@ -1,11 +1,11 @@
 //! Jacobi's method.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{
-    Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
-};
 use crate::error::{Error, Result};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+};
 
 /// Jacobi's method, damped: `x += weight M^-1 (b - A x)`.
 ///

@@ -1,8 +1,10 @@
 //! Methods and preconditioners by name, with their default parameters.
 
-use super::{Engine, Measure, Method, Operator, Preconditioner, Preconditioning, Solver, SolverError};
 use crate::error::Result;
 use crate::real::Real;
+use crate::solver::{
+    Engine, Measure, Method, Operator, Preconditioner, Preconditioning, Solver, SolverError,
+};
 
 /// What a run has to know of its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +20,13 @@ impl Profile {
         Profile { name, measure }
     }
 
-    pub(super) const CG: Profile = Profile::new("cg", Measure::Energy);
-    pub(super) const CG_SINGLE: Profile = Profile::new("cg-single", Measure::Energy);
-    pub(super) const CG_PIPELINED: Profile = Profile::new("cg-pipelined", Measure::Energy);
-    pub(super) const BICGSTAB: Profile = Profile::new("bicgstab", Measure::Residual);
-    pub(super) const GMRES: Profile = Profile::new("gmres", Measure::Residual);
-    pub(super) const CHEBYSHEV: Profile = Profile::new("chebyshev", Measure::Residual);
-    pub(super) const JACOBI: Profile = Profile::new("jacobi", Measure::Residual);
+    pub(in crate::solver) const CG: Profile = Profile::new("cg", Measure::Energy);
+    pub(in crate::solver) const CG_SINGLE: Profile = Profile::new("cg-single", Measure::Energy);
+    pub(in crate::solver) const CG_PIPELINED: Profile = Profile::new("cg-pipelined", Measure::Energy);
+    pub(in crate::solver) const BICGSTAB: Profile = Profile::new("bicgstab", Measure::Residual);
+    pub(in crate::solver) const GMRES: Profile = Profile::new("gmres", Measure::Residual);
+    pub(in crate::solver) const CHEBYSHEV: Profile = Profile::new("chebyshev", Measure::Residual);
+    pub(in crate::solver) const JACOBI: Profile = Profile::new("jacobi", Measure::Residual);
 
     const ALL: [Profile; 7] = [
         Profile::CG,

@@ -1,33 +1,33 @@
 //! Chebyshev iteration, and the recurrence that it shares with the polynomial preconditioner.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{
+use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
     Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
 };
-use crate::real::Real;
 
 /// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded
 /// once.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recurrence {
+pub(in crate::solver) struct Recurrence {
     centre: f64,
     half: f64,
     rho: f64,
 }
 
 impl Recurrence {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(in crate::solver) fn new(bounds: Bounds) -> Self {
         let (centre, half) = ((bounds.high() + bounds.low()) / 2.0, (bounds.high() - bounds.low()) / 2.0);
         Recurrence { centre, half, rho: half / centre }
     }
 
     /// The factor of the first residual.
-    pub(super) fn first<T: Real>(&self) -> T {
+    pub(in crate::solver) fn first<T: Real>(&self) -> T {
         T::from_f64(1.0 / self.centre)
     }
 
     /// The factors of the old direction and of the residual in the next step.
-    pub(super) fn step<T: Real>(&mut self) -> (T, T) {
+    pub(in crate::solver) fn step<T: Real>(&mut self) -> (T, T) {
         // rho / half = 1 / (2 centre - half rho_before) has a limit where the interval is a point; 1 / half
         // has not.
         let over_half = 1.0 / (2.0 * self.centre - self.half * self.rho);
@@ -40,7 +40,7 @@ impl Recurrence {
 
 /// The factors of the polynomial preconditioner of a degree: that of the first residual, then those of the
 /// old direction and of the residual in each step. Computed in f64;
-/// [`ChebyshevPolynomial`](super::ChebyshevPolynomial) rounds each once.
+/// [`ChebyshevPolynomial`](crate::solver::ChebyshevPolynomial) rounds each once.
 pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
     let mut recurrence = Recurrence::new(bounds);
     let first = recurrence.first();

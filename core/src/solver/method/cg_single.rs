@@ -1,8 +1,10 @@
 //! Conjugate gradients with one reduction per iteration.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+};
 
 /// Conjugate gradients after Chronopoulos and Gear: all dot products of an iteration in one reduction.
 ///
@@ -29,7 +31,7 @@ pub(super) fn suspect<T: Real, E: Engine<T>>(
 ) -> Result<(), SolverError> {
     engine.update([&mut *p], [u], |[p], [u]| [u + beta * p]);
     a.apply(p, product);
-    run.positive("(p, A p)", engine.dot(p, product))
+    run.positive(Quantity::Curvature, engine.dot(p, product))
 }
 
 impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
@@ -72,8 +74,8 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
         let (mut beta, mut correction) = (T::ZERO, T::ZERO);
         let mut done = run.converged(rr)?;
         while !done {
-            run.positive("(r, M^-1 r)", gamma)?;
-            run.positive("(u, A u)", delta)?;
+            run.positive(Quantity::Rho, gamma)?;
+            run.positive(Quantity::Form, delta)?;
             let mut curvature = delta - correction;
             if curvature <= T::ZERO {
                 let direction = (if plain { &r[..] } else { &u[..] }, beta);

@@ -1,8 +1,10 @@
 //! The stabilised bi-conjugate gradient method.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+};
 
 /// BiCGStab with right preconditioning, for any invertible matrix.
 ///
@@ -42,11 +44,11 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
         let mut rho = engine.dot(&r, &r);
         let mut done = run.converged(rho)?;
         while !done {
-            run.nonzero("rho = (r~, r)", rho)?;
+            run.nonzero(Quantity::Shadow, rho)?;
             m.apply(engine, &p, &mut p_hat);
             a.apply(&p_hat, &mut v);
             let shadow_v = engine.dot(&shadow, &v);
-            run.nonzero("(r~, A M^-1 p)", shadow_v)?;
+            run.nonzero(Quantity::ShadowProduct, shadow_v)?;
             let alpha = rho / shadow_v;
             // From here to the end of the iteration r is the paper's s.
             engine.update([&mut r], [&v], |[r], [v]| [r - alpha * v]);
@@ -58,7 +60,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
                 run.converged(ss)?;
                 break;
             }
-            run.nonzero("(t, t)", tt)?;
+            run.nonzero(Quantity::Square, tt)?;
             let omega = ts / tt;
             engine.update([x, &mut r], [&p_hat, &s_hat, &t], |[x, r], [p, s, t]| {
                 [x + (alpha * p + omega * s), r - omega * t]
@@ -66,7 +68,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for BiCgStab {
             let [next, rr] = engine.dots([(&shadow, &r), (&r, &r)]);
             done = run.converged(rr)?;
             if !done {
-                run.nonzero("omega = (t, s) / (t, t)", omega)?;
+                run.nonzero(Quantity::Omega, omega)?;
                 let beta = (next / rho) * (alpha / omega);
                 rho = next;
                 engine.update([&mut p], [&r, &v], |[p], [r, v]| [r + beta * (p - omega * v)]);

@@ -1,8 +1,10 @@
 //! The conjugate gradient method.
 
-use super::run::{Begin, Run, residual, zeros};
-use super::{Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError};
 use crate::real::Real;
+use crate::solver::run::{Begin, Run, residual, zeros};
+use crate::solver::{
+    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+};
 
 /// Preconditioned conjugate gradients, for symmetric positive definite systems.
 ///
@@ -48,10 +50,10 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
         p.copy_from_slice(if plain { &r } else { &z });
         let mut done = run.converged(rr)?;
         while !done {
-            run.positive("(r, M^-1 r)", rz)?;
+            run.positive(Quantity::Rho, rz)?;
             a.apply(&p, &mut q);
             let pq = engine.dot(&p, &q);
-            run.positive("(p, A p)", pq)?;
+            run.positive(Quantity::Curvature, pq)?;
             let alpha = rz / pq;
             engine.update([x, &mut r], [&p, &q], |[x, r], [p, q]| [x + alpha * p, r - alpha * q]);
             run.gained(alpha, rz);

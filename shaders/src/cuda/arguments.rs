@@ -1,0 +1,166 @@
+//! What a persistent solver's kernel is handed: one table a struct, from which the kernel's text, the host's
+//! launch and the emulation have fields and order.
+
+use std::fmt::Write as _;
+
+use crate::record::{Field, c_fields};
+
+/// The C++ type of a number.
+macro_rules! c_type {
+    (u32) => {
+        "unsigned"
+    };
+    (u64) => {
+        "unsigned long long"
+    };
+    (f64) => {
+        "double"
+    };
+}
+
+/// A struct of numbers, laid out as C++ has it: wide ones first, so that there are no gaps.
+macro_rules! numbers {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $kind:tt $is:literal,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq)]
+        pub struct $name {
+            $(#[doc = $is] pub $field: $kind,)*
+        }
+
+        impl $name {
+            const FIELDS: &'static [(&'static str, Field)] =
+                &[$((c_type!($kind), (stringify!($field), $is))),*];
+
+            /// Returns its bytes.
+            pub fn bytes(&self) -> Vec<u8> {
+                let mut bytes = Vec::with_capacity(size_of::<$name>());
+                $(bytes.extend(self.$field.to_ne_bytes());)*
+                bytes
+            }
+        }
+    };
+}
+
+/// A struct of arrays in device memory, whatever stands for each: its type in C++, and what it holds.
+macro_rules! arrays {
+    ($(#[$doc:meta])* $name:ident { $($field:ident $kind:literal $is:literal,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Debug, Clone, Copy, Default, PartialEq)]
+        pub struct $name<T> {
+            $(#[doc = $is] pub $field: T,)*
+        }
+
+        impl<T> $name<T> {
+            const FIELDS: &'static [(&'static str, Field)] = &[$(($kind, (stringify!($field), $is))),*];
+
+            /// Returns what `of` makes of each.
+            pub fn map<U>(&self, of: impl Fn(&T) -> U) -> $name<U> {
+                $name { $($field: of(&self.$field)),* }
+            }
+
+            /// Returns all of them with their names, in the kernel's order.
+            pub fn all(&self) -> Vec<(&'static str, &T)> {
+                vec![$((stringify!($field), &self.$field)),*]
+            }
+        }
+    };
+}
+
+numbers! {
+    /// The rows of a block, and where its part of the matrix begins: the kernels' `Share`.
+    KrylovShare {
+        entries: u64 "the first of its values and columns; after its rows' come those of spread rows",
+        offsets: u64 "the first of its row (SLICED: slice) offsets, which count from `entries`; before \
+                      them stand those of its pieces of spread rows",
+        first: u32 "the first row",
+        rows: u32 "how many",
+        cached: u32 "of these rows the entries stay in shared memory",
+        cached_entries: u32 "their entries",
+        base: u32 "columns count from here",
+        searches: u32 "MERGED: the first of its merge-path coordinates",
+        spread_first: u32 "the first of the spread rows that are its own",
+        spread_rows: u32 "how many are",
+    }
+}
+
+arrays! {
+    /// The arrays among the kernels' `Arguments`.
+    KrylovArrays {
+        shares "const Share*" "of each block",
+        offsets "const unsigned*" "of rows or slices",
+        searches "const unsigned*" "MERGED: merge-path coordinates",
+        spread "const unsigned*" "the rows that are spread over all blocks, ascending",
+        columns "const Column*" "of the entries",
+        values "const real*" "of the entries",
+        b "const real*" "the right-hand side",
+        inverse "const real*" "JACOBI: of the diagonal; BLOCK_JACOBI: of its blocks, row by row",
+        factors "const double*" "of a Chebyshev recurrence",
+        homes "real*" "the vectors in device memory, `stride` apart",
+        exchanged "real*" "GRID: the vector that all blocks read, TURNS of them",
+        partials "real*" "GRID: [2][REDUCED][BLOCKS]; GMRES: then [2][RESTART + 1][BLOCKS]",
+        pieces "real*" "of spread rows: [TURNS][SPREAD][BLOCKS]",
+        basis "real*" "GMRES: RESTART + 1 vectors, `stride` apart",
+        triangle "real*" "GMRES: its least-squares problem",
+        arrived "unsigned*" "GRID: counts the blocks at barriers",
+        state "State*" "of the run; BATCHED: of each",
+        history "double*" "the residuals' norms",
+        thresholds "const double*" "BATCHED: of each system",
+    }
+}
+
+numbers! {
+    /// The numbers among the kernels' `Arguments`.
+    KrylovNumbers {
+        stride: u64 "values from one vector to the next",
+        entries: u64 "BATCHED: values from one system to the next in `values`",
+        inverses: u64 "BATCHED: and in `inverse`",
+        histories: u64 "BATCHED: and in `history`",
+        threshold: f64 "the norm of a residual that is small enough",
+        near: f64 "the threshold of a true residual whose recurred one is small enough",
+        weight: f64 "of Jacobi's method: its damping",
+        centre: f64 "of Chebyshev iteration: its interval's centre",
+        half: f64 "and half its width",
+        until: u32 "the length of the history at which this launch ends",
+        most: u32 "iterations at most",
+        patience: u32 "iterations without progress at most; ~0 for any number",
+        replacement: u32 "pipelined: iterations from one replacement to the next, or 0",
+    }
+}
+
+/// The kernels' `Arguments`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct KrylovArguments {
+    /// The addresses of the arrays.
+    pub arrays: KrylovArrays<u64>,
+    /// The numbers behind them.
+    pub numbers: KrylovNumbers,
+}
+
+/// Writes the structs.
+pub(super) fn declarations(text: &mut String) {
+    let arguments = [KrylovArrays::<u64>::FIELDS, KrylovNumbers::FIELDS].concat();
+    for (name, fields) in [("Share", KrylovShare::FIELDS), ("Arguments", &arguments)] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "struct {name} {{");
+        fields.iter().for_each(|&(kind, field)| c_fields(text, &[field], kind));
+        text.push_str("};\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands behind a gap would be elsewhere in the bytes than in the struct.
+    #[test]
+    fn structs_have_no_gaps() {
+        assert_eq!(size_of::<KrylovShare>(), KrylovShare::default().bytes().len());
+        let numbers = KrylovNumbers::default();
+        assert_eq!(size_of::<KrylovNumbers>(), numbers.bytes().len());
+        let arrays = KrylovArrays::<u64>::default();
+        assert_eq!(size_of::<KrylovArguments>(), 8 * arrays.all().len() + numbers.bytes().len());
+    }
+}
