@@ -2,10 +2,10 @@
 //!
 //! A streaming run shares the tiles of each pass among the threads of a pool as they come free, and all meet
 //! when the pass is done. In a persistent run each thread keeps its tiles, and so the caches of its core keep
-//! their cells: it begins pass *n* once the threads whose tiles lie within its halo have finished the
-//! pass before. That suffices because a pass reads one array and writes another. Its halo then holds what they wrote; and
-//! they no longer read what it writes over, which only the pass before read. Halos are alike on all sides, so
-//! whoever waits for a thread is waited for by it.
+//! their cells: it begins pass *n* once the threads whose tiles lie within its halo have finished the pass
+//! before. That suffices because a pass reads one array and writes another. Its halo then holds what they
+//! wrote; and they no longer read what it writes over, which only the pass before read. Halos are alike on
+//! all sides, so whoever waits for a thread is waited for by it.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -18,10 +18,11 @@ use abide_core::{Real, Result};
 use core_affinity::CoreId;
 use rayon::prelude::*;
 
-use crate::pass::{Pass, Rings, Tile, advance};
+use crate::pass::{Rings, advance};
 use crate::pin::pin;
 use crate::region::Region;
 use crate::threads::refused;
+use crate::tile::{Pass, Tile};
 
 /// How often a thread looks for its neighbours' progress before it lets others run.
 const SPINS: u32 = 4000;

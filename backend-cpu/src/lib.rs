@@ -6,7 +6,7 @@
 //! The way through the fast path: `tape` turns a simplified formula into steps on lanes, and `chunk` carries
 //! it out on a row, chunk by chunk, with the loops of `lanes` and `sum`; `run` does rows side by side, a
 //! linear stencil's without looking at the tape again. Stepwise, `region` cuts the computed cells into bands
-//! of rows and `sweep` does a stage of them. Streaming and persistent, `pass` advances a tile by several
+//! of rows and `sweep` does a stage of them. Streaming and persistent, `pass` advances a `tile` by several
 //! steps while its planes stream past, and `crew` says which thread has which tile and waits for whom.
 //! `session` keeps two arrays for each field that changes. `pin` keeps threads on their cores where that is
 //! asked for. `threads` starts those that share the work, `memory` says how much the process may still take,
@@ -39,6 +39,7 @@ mod sum;
 mod tape;
 mod targets;
 mod threads;
+mod tile;
 
 pub use backend::{CpuBackend, variants};
 pub use solver::{Threads, threaded_operator};

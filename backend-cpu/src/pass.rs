@@ -2,52 +2,25 @@
 //! carried out.
 //!
 //! A tile reads the values from before the pass where its first levels need them, in the domain, and writes
-//! its own cells' values after the pass there. Everything between stays in rings. Levels meet the domain's
-//! edge as the definition does; under a periodic boundary a tile goes on beyond the edge instead and computes
-//! the other side's cells again, unless it has the whole axis to itself.
+//! its own cells' values after the pass there. Everything between stays in rings. `tile` says which cells a
+//! level computes.
 
 use std::ops::Range;
 
-use abide_core::plan::{Level, Levels, across};
+use abide_core::plan::{Levels, across};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 
 use crate::chunk::{Buffer, Memory, Row, Scratch, TapRow};
 use crate::prefetch::Prefetch;
 use crate::region::Region;
-use crate::rings::{Storage, Walk, Window, padded};
+use crate::rings::{LINE_BYTES, Storage, Walk, padded};
 use crate::shared::Shared;
 use crate::stretch::Stretch;
-use crate::sum::{Ahead, LINE_BYTES, Rows};
+use crate::sum::{Ahead, Rows};
 use crate::tape::{RowAt, Tape};
-use crate::targets::{Part, Targets};
-
-/// Cells of the domain that are advanced together; what it computes of them is its own to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tile {
-    /// The cells along the three axes, slowest first.
-    pub cells: [Range<usize>; 3],
-}
-
-/// What all tiles of a pass share.
-pub struct Pass<'a, T> {
-    /// The computed cells of the domain.
-    pub region: &'a Region,
-    /// The pipeline.
-    pub levels: &'a Levels,
-    /// Each stage's formula.
-    pub tapes: &'a [Tape],
-    /// The parameters' values.
-    pub parameters: &'a [T],
-    /// Cells of a chunk.
-    pub chunk: usize,
-    /// Axes along which there is more than one tile; the streamed one counts always.
-    pub divided: [bool; 3],
-    /// Each field before the pass.
-    pub now: &'a [Shared<'a, T>],
-    /// Each written field after the pass.
-    pub new: &'a [Shared<'a, T>],
-}
+use crate::targets::{Part, Targets, Turn};
+use crate::tile::{Pass, Tile};
 
 /// The rings and the scratch of one thread.
 pub struct Rings<T> {
@@ -157,11 +130,14 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
     let end = all.clone().map(|level| planes(&parts, level).end + lag(level)).max().unwrap_or(0);
     let mut front = begin;
     while front < end {
-        for level in all.clone() {
-            let (most, at) = (planes(&parts, level), front - lag(level));
+        for number in all.clone() {
+            let (most, at) = (planes(&parts, number), front - lag(number));
             let now = at.max(most.start)..(at + levels.block as isize).min(most.end);
             if !now.is_empty() {
-                pass.planes(work, &storages, tile, &window, level, &mut parts[level], now);
+                let level = &levels.levels[number];
+                let tape = &tapes[level.stage];
+                let turn = Turn { tile, window: &window, storages: &storages, number, level, tape };
+                pass.planes(work, &turn, &mut parts[number], now);
             }
         }
         front += levels.block as isize;
@@ -169,40 +145,6 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// Whether tiles go on beyond the domain's edge along an axis.
-    #[inline(always)]
-    fn wraps(&self, axis: usize) -> bool {
-        self.region.is_periodic(axis) && (self.divided[axis] || axis == self.levels.stream)
-    }
-
-    /// The cells along an axis that a level computes for a tile.
-    #[inline(always)]
-    fn range(&self, tile: &Tile, level: &Level, axis: usize) -> Range<isize> {
-        let beyond = level.beyond[axis] as isize;
-        let (low, high) = (tile.cells[axis].start as isize - beyond, tile.cells[axis].end as isize + beyond);
-        if self.wraps(axis) {
-            return low..high;
-        }
-        let computed = self.region.computed(axis);
-        low.max(computed.start as isize)..high.min(computed.end as isize)
-    }
-
-    /// The window of a tile: all that its levels compute or keep.
-    #[inline(always)]
-    fn window(&self, tile: &Tile) -> Window {
-        let beyond = self.levels.beyond();
-        let range = |axis: usize| {
-            let (low, high) = (tile.cells[axis].start as isize, tile.cells[axis].end as isize);
-            let (low, high) = (low - beyond[axis] as isize, high + beyond[axis] as isize);
-            if self.wraps(axis) { low..high } else { low.max(0)..high.min(self.region.extent(axis) as isize) }
-        };
-        let (rows, cells) = (range(across(self.levels.stream)), range(2));
-        let computed = (self.region.computed(2).start as isize - cells.start).max(0) as usize;
-        let lead = Window::lead::<T>(computed);
-        let (first, stride) = (range(self.levels.stream).start, padded::<T>(lead + cells.len()));
-        Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, lead, stride }
-    }
-
     /// What a level does in a tile.
     #[inline(always)]
     fn part(&self, tile: &Tile, number: usize) -> Part<T> {
@@ -216,18 +158,8 @@ impl<T: Real> Pass<'_, T> {
 
     /// Some planes of a level.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "a level's place in everything there is")]
-    fn planes(
-        &self,
-        work: &mut Work<T>,
-        storages: &[Shared<'_, T>],
-        tile: &Tile,
-        window: &Window,
-        number: usize,
-        part: &mut Part<T>,
-        planes: Range<isize>,
-    ) {
-        let level = &self.levels.levels[number];
+    fn planes(&self, work: &mut Work<T>, turn: &Turn<'_, T>, part: &mut Part<T>, planes: Range<isize>) {
+        let Turn { window, storages, number, level, tape, .. } = *turn;
         let (rows, cells) = (part.span[across(self.levels.stream)].clone(), part.span[2].clone());
         if rows.is_empty() || cells.is_empty() {
             return;
@@ -241,7 +173,6 @@ impl<T: Real> Pass<'_, T> {
         }
         let Work { scratch, scalars, lines, begin, prefetches } = work;
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
-        let tape = &self.tapes[level.stage];
         let memory = Sources { now: self.now, storages };
         let row = Row {
             region: self.region,
@@ -277,7 +208,7 @@ impl<T: Real> Pass<'_, T> {
                         |_| T::ZERO,
                     );
                 }
-                self.find(lines, scratch, tape, level, window, at, surrounded > 0);
+                self.find(lines, scratch, turn, at, surrounded > 0);
                 let domain = self.region.row_index(place);
                 begin.clear();
                 for output in &level.outputs {
@@ -289,18 +220,7 @@ impl<T: Real> Pass<'_, T> {
                         None => Walk::domain(domain, self.region.width()).shifted(cells.start as usize),
                     });
                 }
-                let mut targets = Targets {
-                    pass: self,
-                    tile,
-                    level,
-                    number,
-                    part,
-                    prefetches,
-                    storages,
-                    begin,
-                    row: at,
-                    domain,
-                };
+                let mut targets = Targets { pass: self, turn, part, prefetches, begin, row: at, domain };
                 let sums = if surrounded > 0 && !tape.varies_by_row && !copies {
                     row.sums(scratch, &mut targets, &cells, surrounded)
                 } else {
@@ -352,17 +272,15 @@ impl<T: Real> Pass<'_, T> {
     /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is
     /// `surrounded`.
     #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "one row's place in everything there is")]
     fn find(
         &self,
         lines: &mut Vec<LineAt>,
         scratch: &mut Scratch<T>,
-        tape: &Tape,
-        level: &Level,
-        window: &Window,
+        turn: &Turn<'_, T>,
         row: [isize; 2],
         surrounded: bool,
     ) {
+        let Turn { window, level, tape, .. } = *turn;
         // Plain loops here and below: adaptors stay calls where the instruction set is chosen at run time.
         let held = |source: usize, row: [isize; 2]| {
             let source = self.levels.rings[source];
@@ -437,14 +355,5 @@ impl<T: Real> Pass<'_, T> {
                 LineAt::Row { domain: self.region.row_index(place), ring, held }
             }
         }
-    }
-
-    /// The cells at the ends of rows that a level's readers need and that are never computed.
-    #[inline(always)]
-    fn kept(&self, tile: &Tile, level: &Level) -> [Range<usize>; 2] {
-        let (beyond, computed) = (level.beyond[2], self.region.computed(2));
-        let low = tile.cells[2].start.saturating_sub(beyond)..computed.start;
-        let high = computed.end..(tile.cells[2].end + beyond).min(self.region.width());
-        [low, high]
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use abide_core::Real;
 
-use crate::pass::{Pass, Tile};
+use crate::tile::{Pass, Tile};
 
 /// A field's planes in the domain, that arrive or leave as the front moves on.
 pub struct Prefetch {

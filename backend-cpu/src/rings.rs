@@ -6,7 +6,8 @@ use abide_core::plan::{Ring, across};
 use abide_core::{Real, Result, memory};
 use bytemuck::allocation::try_zeroed_vec;
 
-use crate::sum::LINE_BYTES;
+/// Bytes of a cache line, and of the widest vector of any machine that we know.
+pub const LINE_BYTES: usize = 64;
 
 /// Values whose first lies at the beginning of a cache line.
 pub struct Storage<T> {

@@ -13,11 +13,12 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::crew;
-use crate::pass::{Pass, Rings, Tile};
+use crate::pass::Rings;
 use crate::region::Region;
 use crate::shared::Shared;
 use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
+use crate::tile::{Pass, Tile};
 
 /// Who works for a session.
 #[derive(Default)]
@@ -48,18 +49,25 @@ struct Tiled<T> {
     cores: Vec<CoreId>,
 }
 
+/// A problem lowered to rows.
+struct Lowered<T> {
+    problem: Problem,
+    region: Region,
+    /// Cells of a chunk.
+    chunk: usize,
+    /// Each stage's tape.
+    tapes: Vec<Tape>,
+    parameters: Vec<T>,
+}
+
 /// A session on all threads of a pool.
 pub struct Threaded<T> {
-    problem: Problem,
+    lowered: Lowered<T>,
     plan: Plan,
     pool: Option<Arc<ThreadPool>>,
-    region: Region,
-    chunk: usize,
-    /// Each stage's tape, and the fields that it writes.
-    tapes: Vec<Tape>,
+    /// The fields that each stage writes.
     writes: Vec<Vec<usize>>,
     way: Way<T>,
-    parameters: Vec<T>,
     /// The current values of each field.
     now: Vec<Vec<T>>,
     /// Where a stage puts the new values; empty for a field that none writes. Cells that are not computed
@@ -116,25 +124,15 @@ impl<T: Real> Threaded<T> {
             )
             .collect::<Result<_>>()?;
         let parameters = problem.parameters.iter().map(|&value| T::from_f64(value)).collect();
-        Ok(Threaded {
-            problem: problem.clone(),
-            plan: plan.clone(),
-            pool,
-            region,
-            chunk,
-            tapes,
-            writes,
-            way,
-            parameters,
-            now: fields,
-            new,
-        })
+        let lowered = Lowered { problem: problem.clone(), region, chunk, tapes, parameters };
+        Ok(Threaded { lowered, plan: plan.clone(), pool, writes, way, now: fields, new })
     }
 
     fn steps(&mut self, steps: u64) -> Result<()> {
-        let Threaded { region, tapes, writes, parameters, chunk, now, new, .. } = self;
-        match &mut self.way {
+        let Threaded { lowered, writes, way, now, new, .. } = self;
+        match way {
             Way::Stepwise(bands) => {
+                let Lowered { region, chunk, tapes, parameters, .. } = lowered;
                 for _ in 0..steps {
                     for (tape, writes) in tapes.iter().zip(&*writes) {
                         let stage = Stage { region, tape, parameters, old: now, chunk: *chunk };
@@ -147,8 +145,7 @@ impl<T: Real> Threaded<T> {
                 Ok(())
             }
             Way::Tiled(tiled) => {
-                let done =
-                    tiled.advance(&self.problem, region, tapes, parameters, *chunk, [now, new], steps)?;
+                let done = tiled.advance(lowered, [now, new], steps)?;
                 if done % 2 == 1 {
                     for (now, new) in now.iter_mut().zip(new).filter(|(_, new)| !new.is_empty()) {
                         std::mem::swap(now, new);
@@ -160,7 +157,7 @@ impl<T: Real> Threaded<T> {
     }
 
     fn field(&self, field: usize) -> Result<&Vec<T>> {
-        let names = self.problem.program.fields();
+        let names = self.lowered.problem.program.fields();
         self.now.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))
     }
 }
@@ -168,17 +165,8 @@ impl<T: Real> Threaded<T> {
 impl<T: Real> Tiled<T> {
     /// Advances the fields by passes that read one of two arrays and write the other, the first pass the
     /// first; returns the number of passes.
-    #[allow(clippy::too_many_arguments, reason = "a session's parts, of which it borrows some to write")]
-    fn advance(
-        &mut self,
-        problem: &Problem,
-        region: &Region,
-        tapes: &[Tape],
-        parameters: &[T],
-        chunk: usize,
-        [now, new]: [&mut [Vec<T>]; 2],
-        steps: u64,
-    ) -> Result<u64> {
+    fn advance(&mut self, lowered: &Lowered<T>, [now, new]: [&mut [Vec<T>]; 2], steps: u64) -> Result<u64> {
+        let Lowered { problem, region, chunk, tapes, parameters } = lowered;
         let Tiled { levels, tiles, rings, persistent, cores } = self;
         if rings.is_empty() {
             return Ok(0);
@@ -202,7 +190,7 @@ impl<T: Real> Tiled<T> {
         let pass = |number: u64| {
             let levels = &levels[usize::from(number >= full)];
             let [now, new] = if number.is_multiple_of(2) { [&now, &new] } else { [&new, &now] };
-            Pass { region, levels, tapes, parameters, chunk, divided, now, new }
+            Pass { region, levels, tapes, parameters, chunk: *chunk, divided, now, new }
         };
         if *persistent {
             crew::persist(passes, pass, region, levels[0].halo, tiles, rings, cores)?;
@@ -256,12 +244,12 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let [_, _, width] = check_window(&self.problem, low, high)?;
+        let [_, _, width] = check_window(&self.lowered.problem, low, high)?;
         let values = self.field(field)?;
         let mut window = reserved([high[0] - low[0], high[1] - low[1], width].iter().product())?;
         for z in low[0]..high[0] {
             for y in low[1]..high[1] {
-                let start = self.problem.shape.index([z, y, low[2]]);
+                let start = self.lowered.problem.shape.index([z, y, low[2]]);
                 window.extend_from_slice(&values[start..start + width]);
             }
         }
@@ -270,7 +258,7 @@ impl<T: Real> Session for Threaded<T> {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.field(field)?;
-        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
+        check_field(&self.lowered.problem, &self.lowered.problem.program.fields()[field], values)?;
         if let Some(values) = T::slice(values) {
             self.now[field].copy_from_slice(values);
             if !self.new[field].is_empty() {
@@ -281,8 +269,8 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
-        let names = self.problem.program.parameters().iter().map(|p| p.name.as_str());
-        match self.parameters.get_mut(parameter) {
+        let names = self.lowered.problem.program.parameters().iter().map(|p| p.name.as_str());
+        match self.lowered.parameters.get_mut(parameter) {
             Some(known) => {
                 *known = T::from_f64(value);
                 Ok(())

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::ptr;
 
 #[cfg(target_arch = "x86_64")]
-use crate::sum::LINE_BYTES;
+use crate::rings::LINE_BYTES;
 
 /// A field's cells.
 pub struct Shared<'a, T> {

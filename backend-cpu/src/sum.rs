@@ -4,11 +4,8 @@ use abide_core::Real;
 use arrayvec::ArrayVec;
 use multiversion::multiversion;
 
-use crate::rings::Walk;
+use crate::rings::{LINE_BYTES, Walk};
 use crate::tape::MAX_TERMS;
-
-/// Bytes of a cache line, and of the widest vector of any machine that we know.
-pub const LINE_BYTES: usize = 64;
 
 /// What lies in memory and is asked for ahead of its use; what a cache close by holds needs no asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

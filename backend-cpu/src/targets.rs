@@ -6,11 +6,25 @@ use abide_core::Real;
 use abide_core::plan::Level;
 
 use crate::chunk::Sink;
-use crate::pass::{Pass, Tile};
 use crate::prefetch::Prefetch;
-use crate::rings::Walk;
+use crate::rings::{Walk, Window};
 use crate::shared::Shared;
 use crate::stretch::Stretch;
+use crate::tape::Tape;
+use crate::tile::{Pass, Tile};
+
+/// A level whose turn it is in a tile.
+pub struct Turn<'a, T> {
+    /// The tile, and the window that its rings hold.
+    pub tile: &'a Tile,
+    pub window: &'a Window,
+    /// The rings' storages.
+    pub storages: &'a [Shared<'a, T>],
+    /// The level's number, the level, and its stage's formula.
+    pub number: usize,
+    pub level: &'a Level,
+    pub tape: &'a Tape,
+}
 
 /// What a level does in a tile.
 pub struct Part<T> {
@@ -28,18 +42,13 @@ pub struct Part<T> {
 
 /// Where the outputs of rows go that lie side by side.
 pub struct Targets<'a, T> {
-    /// The pass, the tile, and the level that computes them.
+    /// The pass, and the level that computes them.
     pub pass: &'a Pass<'a, T>,
-    pub tile: &'a Tile,
-    pub level: &'a Level,
-    /// The level's number.
-    pub number: usize,
+    pub turn: &'a Turn<'a, T>,
     /// What the level does in the tile.
     pub part: &'a Part<T>,
     /// What memory is asked for with each row.
     pub prefetches: &'a [Prefetch],
-    /// The rings' storages.
-    pub storages: &'a [Shared<'a, T>],
     /// For each output, where its rows begin in its ring or in the domain.
     pub begin: &'a mut [Walk],
     /// The row, and where it begins in the domain.
@@ -66,7 +75,7 @@ unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
     #[inline(always)]
     fn done(&mut self, rows: usize) {
         for prefetch in self.prefetches {
-            self.pass.ask(prefetch, self.row, rows, self.number, &self.part.share);
+            self.pass.ask(prefetch, self.row, rows, self.turn.number, &self.part.share);
         }
         for output in 0..self.begin.len() {
             if self.part.keeps {
@@ -85,9 +94,9 @@ impl<'a, T: Real> Targets<'a, T> {
     /// Where an output goes.
     #[inline(always)]
     fn buffer(&self, output: usize) -> &Shared<'a, T> {
-        let output = self.level.outputs[output];
+        let output = self.turn.level.outputs[output];
         match output.ring {
-            Some(ring) => &self.storages[self.pass.levels.rings[ring].storage],
+            Some(ring) => &self.turn.storages[self.pass.levels.rings[ring].storage],
             None => &self.pass.new[output.field],
         }
     }
@@ -96,13 +105,13 @@ impl<'a, T: Real> Targets<'a, T> {
     /// the pass.
     #[inline(always)]
     fn keep(&mut self, output: usize, rows: usize) {
-        if self.level.outputs[output].ring.is_none() {
+        if self.turn.level.outputs[output].ring.is_none() {
             return;
         }
         let ring = *self.buffer(output);
-        let (Part { span, kept, .. }, Tile { cells: own }) = (self.part, self.tile);
+        let (Part { span, kept, .. }, Tile { cells: own }) = (self.part, self.turn.tile);
         let (cells, width, output, mut begin) =
-            (&span[2], self.pass.region.width(), self.level.outputs[output], self.begin[output]);
+            (&span[2], self.pass.region.width(), self.turn.level.outputs[output], self.begin[output]);
         let (now, new) = (&self.pass.now[output.field], &self.pass.new[output.field]);
         let mut domain = self.domain;
         for row in self.row[1]..self.row[1] + rows as isize {

@@ -8,7 +8,7 @@ use abide_core::domain::Source;
 use abide_core::solver::{GridOperator, Operator};
 use multiversion::multiversion;
 
-use super::WORK;
+use super::plan::WORK;
 
 /// Cells of a chunk of a line: one vector of them stays in the first-level cache from tap to tap.
 const CHUNK: usize = 512;

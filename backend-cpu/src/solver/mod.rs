@@ -24,10 +24,6 @@ pub use engine::Threads;
 use crate::backend::CpuBackend;
 use crate::threads;
 
-/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it
-/// out takes.
-const WORK: usize = 16 << 10;
-
 /// The product with a matrix on the threads of rayon's current pool; an error where `T` is not the matrix's
 /// type.
 ///

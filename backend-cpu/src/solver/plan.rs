@@ -6,7 +6,9 @@ use abide_core::solver::{
     SolveSchedule, SolveSync, SolveTraffic,
 };
 
-use super::WORK;
+/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it
+/// out takes.
+pub const WORK: usize = 16 << 10;
 
 /// The plan of `threads` threads, or of the reference's one.
 pub fn plan(matrix: &Matrix, options: &SolveOptions, device: &DeviceSpec, reference: bool) -> SolvePlan {

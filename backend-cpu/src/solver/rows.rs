@@ -7,7 +7,7 @@ use abide_core::solver::Operator;
 use abide_core::sparse::{Csr, Offsets};
 use multiversion::multiversion;
 
-use super::WORK;
+use super::plan::WORK;
 
 /// A matrix whose rows are shared among threads.
 pub struct Rows<T> {

@@ -3,7 +3,7 @@
 use abide_core::expr::{Binary, Constant, Dag, Id, Node};
 
 use super::slots::Draft;
-use super::{MAX_TERMS, Op, Operand, RowAt, TapAt, Term};
+use super::step::{MAX_TERMS, Op, Operand, RowAt, TapAt, Term};
 
 /// A formula while its steps are selected.
 pub struct Compiler<'d> {

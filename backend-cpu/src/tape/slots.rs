@@ -1,6 +1,6 @@
 //! Where each step leaves its values: slots, as few as the values that are alive at once.
 
-use super::{Op, Operand, Place, Step};
+use super::step::{Op, Operand, Place, Step};
 
 /// A step whose value still has a number of its own instead of a place.
 pub struct Draft {

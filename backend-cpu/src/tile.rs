@@ -1,0 +1,86 @@
+//! Tiles of a pass, and which cells the levels compute or keep for one.
+//!
+//! Levels meet the domain's edge as the definition does; under a periodic boundary a tile goes on beyond the
+//! edge instead and computes the other side's cells again, unless it has the whole axis to itself.
+
+use std::ops::Range;
+
+use abide_core::Real;
+use abide_core::plan::{Level, Levels, across};
+
+use crate::region::Region;
+use crate::rings::{Window, padded};
+use crate::shared::Shared;
+use crate::tape::Tape;
+
+/// Cells of the domain that are advanced together; what it computes of them is its own to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tile {
+    /// The cells along the three axes, slowest first.
+    pub cells: [Range<usize>; 3],
+}
+
+/// What all tiles of a pass share.
+pub struct Pass<'a, T> {
+    /// The computed cells of the domain.
+    pub region: &'a Region,
+    /// The pipeline.
+    pub levels: &'a Levels,
+    /// Each stage's formula.
+    pub tapes: &'a [Tape],
+    /// The parameters' values.
+    pub parameters: &'a [T],
+    /// Cells of a chunk.
+    pub chunk: usize,
+    /// Axes along which there is more than one tile; the streamed one counts always.
+    pub divided: [bool; 3],
+    /// Each field before the pass.
+    pub now: &'a [Shared<'a, T>],
+    /// Each written field after the pass.
+    pub new: &'a [Shared<'a, T>],
+}
+
+impl<T: Real> Pass<'_, T> {
+    /// Whether tiles go on beyond the domain's edge along an axis.
+    #[inline(always)]
+    pub fn wraps(&self, axis: usize) -> bool {
+        self.region.is_periodic(axis) && (self.divided[axis] || axis == self.levels.stream)
+    }
+
+    /// The cells along an axis that a level computes for a tile.
+    #[inline(always)]
+    pub fn range(&self, tile: &Tile, level: &Level, axis: usize) -> Range<isize> {
+        let beyond = level.beyond[axis] as isize;
+        let (low, high) = (tile.cells[axis].start as isize - beyond, tile.cells[axis].end as isize + beyond);
+        if self.wraps(axis) {
+            return low..high;
+        }
+        let computed = self.region.computed(axis);
+        low.max(computed.start as isize)..high.min(computed.end as isize)
+    }
+
+    /// The window of a tile: all that its levels compute or keep.
+    #[inline(always)]
+    pub fn window(&self, tile: &Tile) -> Window {
+        let beyond = self.levels.beyond();
+        let range = |axis: usize| {
+            let (low, high) = (tile.cells[axis].start as isize, tile.cells[axis].end as isize);
+            let (low, high) = (low - beyond[axis] as isize, high + beyond[axis] as isize);
+            if self.wraps(axis) { low..high } else { low.max(0)..high.min(self.region.extent(axis) as isize) }
+        };
+        let (rows, cells) = (range(across(self.levels.stream)), range(2));
+        let computed = (self.region.computed(2).start as isize - cells.start).max(0) as usize;
+        let lead = Window::lead::<T>(computed);
+        let (first, stride) = (range(self.levels.stream).start, padded::<T>(lead + cells.len()));
+        Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, lead, stride }
+    }
+
+    /// The cells at the ends of rows that a level's readers need and that are never computed.
+    #[inline(always)]
+    pub fn kept(&self, tile: &Tile, level: &Level) -> [Range<usize>; 2] {
+        let (beyond, computed) = (level.beyond[2], self.region.computed(2));
+        let low = tile.cells[2].start.saturating_sub(beyond)..computed.start;
+        let high = computed.end..(tile.cells[2].end + beyond).min(self.region.width());
+        [low, high]
+    }
+}
