@@ -2,7 +2,7 @@
 
 use super::{Axes, Persistent, Synchronisation};
 use crate::device::DeviceSpec;
-use crate::plan::perks::Traffic;
+use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
 /// What a step moves under a sweep, for the projection.

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::grid::Boundary;
-use crate::plan::ebisu::{Costs, Reuse, sufficient_depth};
+use crate::plan::papers::ebisu::{Costs, Reuse, sufficient_depth};
 use crate::plan::{Axes, CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 

@@ -16,11 +16,11 @@ mod tests;
 
 use serde::Serialize;
 
-use super::Axes;
 use super::perks::Bound;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::footprint::Neighbourhood;
+use crate::plan::Axes;
 use crate::program::{Program, Stage};
 use crate::real::DType;
 
