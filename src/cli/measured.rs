@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use abide::backend::Opened;
+use abide::plan::papers::Compared;
 use abide::program::Problem;
 use abide::{Measured, Options};
 use serde_json::{Value, json};
@@ -56,8 +57,14 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     text
 }
 
-/// The same for machines.
-pub fn as_json(rows: &[Measured], problem: &Problem, opened: &Opened, options: &Options) -> Value {
+/// The same for machines, with what the papers' models say where they were asked.
+pub fn as_json(
+    rows: &[Measured],
+    problem: &Problem,
+    opened: &Opened,
+    options: &Options,
+    papers: Option<&Compared>,
+) -> Value {
     let fastest = Measured::fastest(rows);
     let plans = rows.iter().enumerate().map(|(place, row)| {
         json!({
@@ -76,7 +83,7 @@ pub fn as_json(rows: &[Measured], problem: &Problem, opened: &Opened, options: &
             "fastest": Some(place) == fastest,
         })
     });
-    json!({
+    let mut told = json!({
         "program": problem.program.name(),
         "shape": problem.shape,
         "dtype": problem.dtype,
@@ -86,7 +93,11 @@ pub fn as_json(rows: &[Measured], problem: &Problem, opened: &Opened, options: &
         "tune": options.tune,
         "own_over_fastest": own_over_fastest(rows),
         "plans": plans.collect::<Vec<_>>(),
-    })
+    });
+    if let Some(papers) = papers {
+        told["papers"] = json!(papers);
+    }
+    told
 }
 
 fn or_dash(value: Option<impl ToString>) -> String {
@@ -102,6 +113,7 @@ fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use abide::plan::neighbours;
+    use abide::plan::papers::compare;
     use abide::{DType, DeviceSpec, backend, bench};
 
     use super::*;
@@ -142,13 +154,18 @@ mod tests {
     fn machines_are_told_the_same() {
         let (problem, mut rows) = measured();
         let opened = backend::open("cpu").unwrap();
-        let told = as_json(&rows, &problem, &opened, &Options::default());
+        let told = as_json(&rows, &problem, &opened, &Options::default(), None);
         assert_eq!(told["own_over_fastest"], 1.25);
         assert_eq!(told["plans"].as_array().unwrap().len(), rows.len());
         assert_eq!(told["plans"][0]["own"], true);
         assert_eq!(told["plans"][2]["fastest"], true);
         assert_eq!(told["plans"][1]["measured_seconds"], Value::Null);
-        assert_eq!(told["tune"], "kept");
+        assert_eq!((&told["tune"], &told["papers"]), (&json!("kept"), &Value::Null));
+        let papers = compare(&problem, &rows[0].plan, &rows).unwrap();
+        let told = as_json(&rows, &problem, &opened, &Options::default(), Some(&papers));
+        assert_eq!(told["papers"]["plan"]["measured_seconds"], 15e-6);
+        assert_eq!(told["papers"]["plan"]["reached"], 10e-6 / 15e-6);
+        assert!(told["papers"]["perks"]["projected"]["gcells_per_s"].as_f64().unwrap() > 0.0, "{told}");
         rows[0].seconds = None;
         assert_eq!(own_over_fastest(&rows), None);
         assert!(table(&rows, &problem, &opened).ends_with("The planner's own choice was not timed.\n"));

@@ -2,9 +2,11 @@
 
 use abide::backend;
 use abide::device::PRESETS;
+use abide::plan::papers::{Compared, compare};
 use abide::program::Problem;
 use abide::{Choice, DeviceSpec, Error, Options, Plan, Result};
 use clap::Args;
+use serde::Serialize;
 
 use super::problem::{Domain, Manner};
 use super::{Ended, measured, print, print_json};
@@ -14,6 +16,7 @@ Examples:
   abide plan 2d5pt --size 3072x3072 --device a100
   abide plan gray-scott --size 4096x4096 --device h200 --cache registers
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
+  abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
   abide plan 2d5pt --size 8352x8352 --measured --tune full";
 
 /// The device that is planned for where none is here.
@@ -42,9 +45,23 @@ pub struct PlanArgs {
     #[arg(long, conflicts_with = "device")]
     measured: bool,
 
+    /// Show beside the plan what the models of the PERKS and EBISU papers would choose for the device, and
+    /// project; with --measured also what the device reaches of that
+    #[arg(long)]
+    papers: bool,
+
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// A plan as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    papers: Option<Compared>,
 }
 
 impl PlanArgs {
@@ -82,10 +99,11 @@ impl PlanArgs {
             },
         };
         plan.notes.splice(0..0, notes);
+        let papers = if self.papers { Some(compare(&problem, &plan, &[])?) } else { None };
         if self.json {
-            print_json(&plan)?;
+            print_json(&Told { plan: &plan, papers })?;
         } else {
-            print(&plan.explain())?;
+            print(&(plan.explain() + &after(papers.as_ref())))?;
         }
         Ok(())
     }
@@ -97,11 +115,20 @@ impl PlanArgs {
             None | Some(Choice::Auto) => backend::open("cuda")?,
         };
         let rows = backend::measure(&opened, problem, options)?;
+        let papers = match rows.first() {
+            Some(own) if self.papers => Some(compare(problem, &own.plan, &rows)?),
+            _ => None,
+        };
         if self.json {
-            print_json(&measured::as_json(&rows, problem, &opened, options))?;
+            print_json(&measured::as_json(&rows, problem, &opened, options, papers.as_ref()))?;
         } else {
-            print(&measured::table(&rows, problem, &opened))?;
+            print(&(measured::table(&rows, problem, &opened) + &after(papers.as_ref())))?;
         }
         Ok(())
     }
+}
+
+/// What the papers' models say, after a blank line; nothing where they were not asked.
+fn after(papers: Option<&Compared>) -> String {
+    papers.map(|papers| format!("\n{papers}")).unwrap_or_default()
 }

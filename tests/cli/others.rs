@@ -65,6 +65,39 @@ fn plan_needs_no_device() {
 }
 
 #[test]
+fn plan_shows_the_papers_models_beside_it() {
+    let place = Place::new();
+    let a100 = "plan 2d5pt --size 8352x8352 --dtype f64 --device a100";
+    let plain = place.works(a100);
+    assert!(!plain.contains("EBISU   "), "{plain}");
+    let text = place.works(&format!("{a100} --papers"));
+    assert!(text.starts_with(&plain), "the plan comes first: {text}");
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("PERKS").contains("% of the cells in registers"), "{text}");
+    assert!(line("EBISU").contains("SM tiling, 7 steps per pass, tiles of 256 cells"), "{text}");
+    assert!(line("plan ").contains("2.5-D streaming"), "{text}");
+    assert!(!text.contains("reached"), "nothing was measured: {text}");
+
+    let told = json(&place.works(&format!("{a100} --papers --json")));
+    assert_eq!(told["device"]["name"], "A100");
+    let ebisu = &told["papers"]["ebisu"]["projected"];
+    assert_eq!(ebisu["details"]["sm"]["depth"], 7);
+    assert_eq!(ebisu["bound"], "shared");
+    assert_eq!(told["papers"]["ebisu"]["reached"], serde_json::Value::Null);
+    assert!(told["papers"]["perks"]["projected"]["details"]["in_registers"].as_f64().unwrap() > 0.0);
+    let own = told["papers"]["plan"]["projected"]["seconds"].as_f64().unwrap();
+    assert!((own / told["estimated_seconds"].as_f64().unwrap() - 1.0).abs() < 1e-12);
+    assert!(json(&place.works(&format!("{a100} --json"))).get("papers").is_none());
+
+    // A device of which the models' numbers are not known, and a line.
+    let text = place.works("plan heat --size 64x64 --backend cpu --papers");
+    assert_eq!(text.matches("not applicable: a model of a GPU for").count(), 2, "{text}");
+    let text = place.works("plan 1d3pt --size 4096 --device h200 --papers");
+    assert!(text.contains("not applicable: a domain of one axis: EBISU streams"), "{text}");
+    place.fails("plan heat --size 64x64 --backend cpu --papers --measured", &["its model alone"]);
+}
+
+#[test]
 fn plans_are_measured_only_where_there_are_several() {
     let place = Place::new();
     place.fails(

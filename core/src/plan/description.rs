@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Execution, Plan, Schedule, perks::Bound};
+use super::{Execution, Plan, Schedule};
 
 /// A line of an explanation: its name, and what it says.
 pub(super) type Line = (&'static str, String);
@@ -81,15 +81,11 @@ impl Plan {
 
     fn projection_line(&self) -> String {
         let p = self.project(1000);
-        let bound = match p.bound {
-            Bound::Memory => "device memory",
-            Bound::Shared => "shared memory",
-            Bound::Arithmetic => "arithmetic",
-        };
         format!(
-            "{:.2} µs per step, {:.0} GCells/s, bound by {bound} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
+            "{:.2} µs per step, {:.0} GCells/s, bound by {} (memory {:.2}, halo {:.2}, shared {:.2}, arithmetic {:.2} µs)",
             p.seconds * 1e3,
             p.gcells_per_s,
+            p.bound,
             p.memory_seconds * 1e3,
             p.halo_seconds * 1e3,
             p.shared_seconds * 1e3,

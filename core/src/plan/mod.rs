@@ -4,17 +4,16 @@
 //! Four schedules of a GPU: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each
 //! launch advances several steps and recomputes the halo; 2.5-D streaming with temporal blocking, in a form
 //! for warps ([`WarpStreaming`]) and a portable one ([`PortableStreaming`]); [`Persistent`], tiles that stay
-//! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. [`perks`] projects
-//! what the hardware allows at best for the last of the four, [`ebisu`] for streaming.
+//! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. The models of the
+//! papers behind the last two of a GPU's are in [`papers`].
 
 mod cpu;
 mod description;
-pub mod ebisu;
 mod measured;
 mod neighbours;
 mod options;
 pub mod overlapped;
-pub mod perks;
+pub mod papers;
 pub mod persistent;
 mod portable;
 mod recipe;
@@ -28,6 +27,7 @@ use crate::domain::{Boundaries, Shape};
 use crate::error::{Error, Result};
 use crate::program::Problem;
 use crate::real::DType;
+use papers::perks;
 
 pub use cpu::{
     Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,

@@ -6,7 +6,7 @@ use super::{CHUNK, Cpu, Levels, across};
 use crate::device::DeviceSpec;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
-use crate::plan::perks::Traffic;
+use crate::plan::papers::perks::Traffic;
 use crate::plan::{Depth, Execution, Plan, Schedule, base};
 use crate::program::Problem;
 

@@ -3,7 +3,7 @@
 use super::{Persistent, Synchronisation};
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
-use crate::plan::perks::Traffic;
+use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
 /// What a step moves under a sweep, for the projection.

@@ -3,7 +3,7 @@
 use super::WarpStreaming;
 use super::candidates::{Demand, planes_of_share, working_registers};
 use crate::device::DeviceSpec;
-use crate::plan::perks::Traffic;
+use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
 /// What a step moves under a stream: a depth-th of a pass.

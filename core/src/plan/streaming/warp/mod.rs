@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::device::{Capability, DeviceSpec};
 use crate::domain::Axes;
 use crate::error::{Error, Result};
-use crate::plan::ebisu::{Costs, Reuse, sufficient_depth};
+use crate::plan::papers::ebisu::{Costs, sufficient_depth};
 use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 
@@ -175,8 +175,7 @@ pub fn plan_configuration(
 }
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, estimate: f64) -> Plan {
-    let costs =
-        Costs::of(&problem.program, problem.dtype, Reuse::Registers { rows: stream.cells_per_thread[0] });
+    let costs = Costs::of(&problem.program, problem.dtype, stream.cells_per_thread[0]);
     // A device without a rate of shared memory or arithmetic has no such depth.
     stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
     let traffic = traffic(problem, device, &stream);

@@ -4,10 +4,16 @@
 //! Equation numbers are the paper's. Bytes are generalised from one field read and one written a step to as
 //! many as the program reads and writes.
 
+mod choice;
+
+use std::fmt::{self, Display};
+
 use serde::Serialize;
 
 use crate::device::DeviceSpec;
 use crate::program::Problem;
+
+pub use choice::{Cached, cache};
 
 /// What the cells of a problem move, and how many of them stay on the chip.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -95,6 +101,16 @@ pub enum Bound {
     Shared,
     /// Arithmetic.
     Arithmetic,
+}
+
+impl Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Bound::Memory => "device memory",
+            Bound::Shared => "shared memory",
+            Bound::Arithmetic => "arithmetic",
+        })
+    }
 }
 
 /// The projected peak of a run.

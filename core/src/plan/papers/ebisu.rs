@@ -1,5 +1,7 @@
-//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–23): how deep and how wide temporal
-//! blocking should be, and whether tiles should recompute their halos or exchange them.
+//! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–12 and 17–23): how deep and how
+//! wide temporal blocking should be, and whether tiles should recompute their halos or exchange them. Of eq.
+//! 13–16, Little's law, only the paper's answer is kept ([`fewest_threads`], [`CELLS_PER_THREAD`]) because no
+//! device tells the latencies that they take.
 //!
 //! A block a multiprocessor streams along the swept axis; behind each other stand the steps of one pass, the
 //! depth t. Under *SM tiling* tiles overlap and compute their halos redundantly; under *device tiling* all
@@ -8,8 +10,9 @@
 //! Equation numbers are the paper's. Generalised are: a radius for each axis, several fields and stages, and,
 //! wherever the paper takes shared memory for the bottleneck on the chip, the slower of shared memory and
 //! arithmetic. Triples are (swept, slower, faster) axis, pairs (slower, faster) axis of a plane, as in
-//! [`super::Axes`]; a line or square has planes of one row, so that one formula serves eq. 8 and eq. 9.
+//! [`Axes`]; a line or square has planes of one row, so that one formula serves eq. 8 and eq. 9.
 
+mod choice;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -24,26 +27,8 @@ use crate::program::Neighbourhood;
 use crate::program::{Program, Stage};
 use crate::real::DType;
 
-pub use queue::{Addressing, Queue};
-
-/// The share of its computation that an SM tile must at least keep for [`choose`], unless told otherwise. The
-/// paper goes as deep as the overhead is "acceptable" and stops at 77 % where the next step would leave 66 %
-/// (§6.3.2).
-pub const LEAST_VALID: f64 = 0.75;
-
-/// Where a kernel finds its neighbours' cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reuse {
-    /// Every tap is a load from shared memory.
-    Shared,
-    /// Redundant register streaming (§4.3.3): a thread keeps what it has of its own column of this many rows
-    /// of a plane in registers, and reads only its plane from shared memory.
-    Registers {
-        /// Rows of a plane that a thread owns, also its instruction-level parallelism.
-        rows: usize,
-    },
-}
+pub use choice::{CELLS_PER_THREAD, Choice, Design, LEAST_VALID, Rules, choose, design, fewest_threads};
+pub use queue::Queue;
 
 /// What a step costs at each cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,9 +48,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// The costs of a program whose stages follow each other on the chip: each field is loaded once a pass,
-    /// each field that changes is stored once.
-    pub fn of(program: &Program, dtype: DType, reuse: Reuse) -> Costs {
+    /// Returns the costs of a program whose stages follow each other on the chip: each field is loaded once
+    /// per pass, each field that changes is stored once. A thread streams `rows` rows of a plane.
+    pub fn of(program: &Program, dtype: DType, rows: usize) -> Costs {
         let axes = Axes::of(program.dimensions());
         let fields = program.fields().len();
         let changing = (0..fields).filter(|&field| program.is_written(field)).count();
@@ -79,9 +64,14 @@ impl Costs {
             dtype,
             fields,
             memory_accesses: (fields + changing) as f64,
-            shared_accesses: program.stages().iter().map(|stage| shared_accesses(stage, axes, reuse)).sum(),
+            shared_accesses: program.stages().iter().map(|stage| shared_accesses(stage, axes, rows)).sum(),
             flops: program.flops() as f64,
         }
+    }
+
+    /// Bytes of a pass through device memory, A_gm × S_Cell of eq. 2.
+    fn memory_bytes(&self, work: &Work) -> f64 {
+        work.memory_cells * self.memory_accesses * self.dtype.bytes() as f64
     }
 
     /// Seconds a cell and pass at device memory, of eq. 2.
@@ -113,29 +103,24 @@ impl Costs {
     }
 }
 
-/// a_sm of one stage, as in table 2: with rows in registers, a thread reads the columns beside its own and,
-/// of each column, the rows that its own rows' taps span. The field itself is stored once.
-fn shared_accesses(stage: &Stage, axes: Axes, reuse: Reuse) -> f64 {
+/// Returns a_sm of one stage under redundant register streaming (§4.3.3), as in table 2: a thread keeps what
+/// it has of its own column of `rows` rows in registers; of shared memory it reads the columns beside its own
+/// and, of each column, the rows that its own rows' taps span. The field itself is stored once.
+fn shared_accesses(stage: &Stage, axes: Axes, rows: usize) -> f64 {
     let footprint = &stage.footprint;
-    let loads = match reuse {
-        Reuse::Shared => footprint.taps as f64,
-        Reuse::Registers { rows } => {
-            let rows = rows.max(1) as f64;
-            let read = footprint.field_radius.iter().flatten().map(|radius| {
-                let [_, above, beside] = axes.order(*radius).map(|radius| radius as f64);
-                let spanned = rows + 2.0 * above;
-                if above + beside == 0.0 {
-                    0.0
-                } else if footprint.neighbourhood == Neighbourhood::Box {
-                    (2.0 * beside + 1.0) * spanned / rows
-                } else {
-                    spanned / rows + 2.0 * beside
-                }
-            });
-            read.sum()
+    let rows = rows.max(1) as f64;
+    let read = footprint.field_radius.iter().flatten().map(|radius| {
+        let [_, above, beside] = axes.order(*radius).map(|radius| radius as f64);
+        let spanned = rows + 2.0 * above;
+        if above + beside == 0.0 {
+            0.0
+        } else if footprint.neighbourhood == Neighbourhood::Box {
+            (2.0 * beside + 1.0) * spanned / rows
+        } else {
+            spanned / rows + 2.0 * beside
         }
-    };
-    loads + footprint.stores as f64
+    });
+    read.sum::<f64>() + footprint.stores as f64
 }
 
 /// `amount / rate`; 0 where the device does not tell its rate, as in [`super::perks`].
@@ -232,6 +217,9 @@ pub struct Practical {
     pub attainable: Attainable,
     /// The valid share V, 0 to 1: of the computation (eq. 8, 9) or of the time (eq. 11).
     pub valid: f64,
+    /// Bytes through device memory per cell and step that are kept: A_gm × S_Cell over D_all × t, under SM
+    /// tiling over the valid share of it.
+    pub memory_bytes: f64,
     /// PP = P × V (eq. 1), in 10⁹ cells and steps per second.
     pub gcells_per_s: f64,
 }
@@ -257,21 +245,24 @@ pub fn valid_device_tile(device: &DeviceSpec, seconds: f64, barriers: usize) -> 
     over(seconds, seconds + device.barrier_seconds * barriers as f64)
 }
 
-/// The practical attainable performance of SM tiling (eq. 10).
+/// Returns the practical attainable performance of SM tiling (eq. 10).
 pub fn sm_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Practical {
-    let attainable = attainable(costs, device, &Work::sm_tiling(device, tile), depth);
+    let work = Work::sm_tiling(device, tile);
     let valid = valid_sm_tile(costs, tile, depth);
+    let attainable = attainable(costs, device, &work, depth);
+    let kept = work.cells * valid;
     Practical {
         tiling: Tiling::Sm,
         tile,
         depth,
-        attainable,
         valid,
+        memory_bytes: over(costs.memory_bytes(&work), kept * depth as f64),
         gcells_per_s: attainable.gcells_per_s * valid,
+        attainable,
     }
 }
 
-/// The practical attainable performance of device tiling (eq. 12) with `barriers` a pass, n.
+/// Returns the practical attainable performance of device tiling (eq. 12) with `barriers` per pass, n.
 pub fn device_tiling(
     costs: &Costs,
     device: &DeviceSpec,
@@ -279,15 +270,17 @@ pub fn device_tiling(
     depth: usize,
     barriers: usize,
 ) -> Practical {
-    let attainable = attainable(costs, device, &Work::device_tiling(costs, device, tile, depth), depth);
+    let work = Work::device_tiling(costs, device, tile, depth);
+    let attainable = attainable(costs, device, &work, depth);
     let valid = valid_device_tile(device, attainable.seconds, barriers);
     Practical {
         tiling: Tiling::Device,
         tile,
         depth,
-        attainable,
         valid,
+        memory_bytes: over(costs.memory_bytes(&work), work.cells * depth as f64),
         gcells_per_s: attainable.gcells_per_s * valid,
+        attainable,
     }
 }
 
@@ -310,155 +303,18 @@ pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     ))
 }
 
-/// How deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19, solved for
-/// t).
-///
-/// An error for a tile that no depth helps, because its halo alone costs more than its cells (eq. 22 does not
-/// hold).
-pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [usize; 2]) -> Result<f64> {
-    let ratio = sufficient_depth(costs, device)?;
+/// Returns how deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19,
+/// solved for t); `None` for a tile that no depth helps, because its halo alone costs more than its cells
+/// (eq. 22 does not hold), and where a rate is not known.
+pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [usize; 2]) -> Option<f64> {
+    let ratio = sufficient_depth(costs, device).ok()?;
     // t × chip × D > memory × (D + t × halo): t (1 − ratio × halo / D) > ratio.
     let halo = ratio * costs.halo(tile) / costs.framed(tile, 0.0);
-    if halo < 1.0 {
-        return Ok(ratio / (1.0 - halo));
-    }
-    Err(Error::limit(
-        "halo of a device tile, as a share of what it may cost",
-        format!("{:.0} % for a tile of {} × {} cells", 100.0 * halo, tile[0], tile[1]),
-        "100 %",
-        format!("make the tile wider than {:.1} cells", sufficient_width(costs, device)?),
-    ))
+    (halo < 1.0).then(|| ratio / (1.0 - halo))
 }
 
 /// How wide a device tile must be along both axes of its plane (along the one axis of a line), so that the
 /// halos it exchanges cost less than the cells it computes (eq. 22 and 23), in cells.
 pub fn sufficient_width(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     Ok(2.0 * (costs.radius[1] + costs.radius[2]) as f64 * sufficient_depth(costs, device)?)
-}
-
-/// What [`choose`] keeps to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Rules {
-    /// How a block's planes are held.
-    pub queue: Queue,
-    /// Bytes of the chip for a block's planes.
-    pub capacity_bytes: usize,
-    /// The least valid share of an SM tile, 0 to 1.
-    pub least_valid: f64,
-    /// Barriers a pass of device tiling, n.
-    pub barriers: usize,
-    /// Steps of the run: no pass is deeper.
-    pub steps: usize,
-}
-
-impl Rules {
-    /// The paper's choices (table 1) for a domain of `dimensions` axes: addresses computed for lines and
-    /// squares, shifted for cubes; planes in the shared memory of one block; one barrier per pass.
-    pub fn of(device: &DeviceSpec, dimensions: usize, steps: usize) -> Rules {
-        let addressing = if dimensions == 3 { Addressing::Shifted } else { Addressing::Computed };
-        Rules {
-            queue: Queue { addressing, lazy: false },
-            capacity_bytes: device.shared_bytes_per_block,
-            least_valid: LEAST_VALID,
-            barriers: 1,
-            steps,
-        }
-    }
-}
-
-/// Both tilings at the depth that suits each.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Choice {
-    /// SM tiling, no deeper than suffices.
-    pub sm: Practical,
-    /// Device tiling, as deep as fits, so that more steps share the barrier.
-    pub device: Practical,
-}
-
-impl Choice {
-    /// The faster of the two.
-    pub fn faster(&self) -> &Practical {
-        if self.device.gcells_per_s > self.sm.gcells_per_s { &self.device } else { &self.sm }
-    }
-}
-
-/// Which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile` cells per
-/// block.
-///
-/// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share;
-/// device tiling goes as deep as there is room. An error where not even one step's planes fit, or a rate is
-/// not known.
-///
-/// In 2D the choice is clear. In 3D it hangs on the least valid share: the paper reports device tiling ahead
-/// for all its 3D stencils, which the model shows for 3d7pt only. For those of radius 1 and more points,
-/// which arithmetic binds, it has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for 3
-/// steps only, by half.
-pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rules) -> Result<Choice> {
-    rules.queue.fit(costs, tile, 1, rules.capacity_bytes)?;
-    let room = rules.queue.deepest(costs, tile, rules.capacity_bytes).min(rules.steps.max(1));
-    let enough = (sufficient_depth(costs, device)?.ceil() as usize).clamp(1, room);
-    let first = sm_tiling(costs, device, tile, 1);
-    let sm = (2..=enough)
-        .map(|depth| sm_tiling(costs, device, tile, depth))
-        .take_while(|deeper| deeper.valid >= rules.least_valid)
-        .fold(first, |best, deeper| if deeper.gcells_per_s > best.gcells_per_s { deeper } else { best });
-    Ok(Choice { sm, device: device_tiling(costs, device, tile, room, rules.barriers) })
-}
-
-/// Seconds from an operation's issue to its result.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Latencies {
-    /// A load from device memory.
-    pub memory: f64,
-    /// A load from shared memory.
-    pub shared: f64,
-    /// A fused multiply-add.
-    pub arithmetic: f64,
-}
-
-/// Operations that one multiprocessor must have in flight to be saturated, C (eq. 13).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Concurrency {
-    /// Loads from device memory.
-    pub memory: f64,
-    /// Loads from shared memory.
-    pub shared: f64,
-    /// Fused multiply-adds.
-    pub arithmetic: f64,
-}
-
-impl Concurrency {
-    /// Little's law: C = L × THR (eq. 13), for operations on single values of a type.
-    pub fn of(device: &DeviceSpec, dtype: DType, latencies: &Latencies) -> Concurrency {
-        let bytes = dtype.bytes() as f64;
-        let share = |rate: f64| rate / blocks(device);
-        Concurrency {
-            memory: latencies.memory * share(device.memory_bandwidth / bytes),
-            shared: latencies.shared * share(device.shared_bandwidth / bytes),
-            arithmetic: latencies.arithmetic * share(device.flops(dtype) / 2.0),
-        }
-    }
-
-    /// Whether `threads` threads of `parallelism` independent operations each saturate all three (eq. 14–16).
-    pub fn is_met(&self, threads: usize, parallelism: usize) -> bool {
-        threads as f64 * parallelism as f64 >= self.most()
-    }
-
-    /// The least instruction-level parallelism with which `threads` threads saturate all three (eq. 16 solved
-    /// for ILP).
-    pub fn parallelism(&self, threads: usize) -> usize {
-        (self.most() / threads.max(1) as f64).ceil().max(1.0) as usize
-    }
-
-    fn most(&self) -> f64 {
-        self.memory.max(self.shared).max(self.arithmetic)
-    }
-}
-
-/// The fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread more
-/// registers (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
-pub fn fewest_threads(device: &DeviceSpec) -> usize {
-    let warp = device.warp.unwrap_or(1);
-    let threads = device.registers.zip(device.registers_per_thread).map_or(0, |(all, each)| all / each);
-    threads / warp * warp
 }

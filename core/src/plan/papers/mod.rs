@@ -1,0 +1,171 @@
+//! The papers' own models, as they are published: [`perks`] (Zhang et al., ICS'23) projects what bandwidths
+//! allow a persistent kernel, [`ebisu`] (Zhang et al., ICS'23) how deep and wide temporal blocking should be.
+//!
+//! The planner takes parts of them. What each as a whole would choose, [`projections`] tells, and [`compare`]
+//! puts it beside a plan and beside what a device took. Neither model knows boundaries, latencies or
+//! launches; of formulas, linear or not, they know what is read and written, and the count of operations.
+
+mod compared;
+pub mod ebisu;
+pub mod perks;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use super::Plan;
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::Problem;
+use perks::Bound;
+
+pub use compared::{Compared, Row, compare};
+
+/// Steps of the run that is projected, N of PERKS's example (§5.2).
+pub const STEPS: u64 = 1000;
+
+/// What each paper's model would choose for a problem on a device, and what that projects to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Papers {
+    /// PERKS: what is cached where (eq. 4–12).
+    pub perks: Answer,
+    /// EBISU: depth, width and tiling of temporal blocking (eq. 1–23).
+    pub ebisu: Answer,
+}
+
+/// What a model says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Its choice, and what that projects to.
+    Projected(Box<Projected>),
+    /// Why it says nothing of this problem or device.
+    NotApplicable(String),
+}
+
+/// A choice, and what it projects to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Projected {
+    /// The choice in words.
+    pub choice: String,
+    /// Seconds per step.
+    pub seconds: f64,
+    /// The rate, in 10⁹ cells per second.
+    pub gcells_per_s: f64,
+    /// Bytes through device memory per cell and step.
+    pub memory_bytes: f64,
+    /// What bounds it.
+    pub bound: Bound,
+    /// What else there is to say, a sentence each.
+    pub notes: Vec<String>,
+    /// The model's own terms; `None` for a plan, which has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Details>,
+}
+
+/// A choice in its model's own terms.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Details {
+    /// PERKS's.
+    Perks(perks::Cached),
+    /// EBISU's.
+    Ebisu(ebisu::Design),
+}
+
+/// Returns what the papers' models would choose for a problem on a device, and project. Where a model does
+/// not apply, its answer says why.
+///
+/// # Errors
+///
+/// Those of [`Problem::check`].
+pub fn projections(problem: &Problem, device: &DeviceSpec) -> Result<Papers> {
+    problem.check()?;
+    let answer = |projected: Result<Projected>| match projected {
+        Ok(projected) => Answer::Projected(Box::new(projected)),
+        Err(why) => Answer::NotApplicable(why.to_string()),
+    };
+    Ok(Papers {
+        perks: answer(known(device).and_then(|()| perks_projects(problem, device))),
+        ebisu: answer(known(device).and_then(|()| ebisu_projects(problem, device))),
+    })
+}
+
+fn perks_projects(problem: &Problem, device: &DeviceSpec) -> Result<Projected> {
+    let cached = perks::cache(problem, device)?;
+    let (steps, projection) = (STEPS as f64, cached.projection);
+    let mut notes = cached.notes();
+    notes.extend(generalised(problem));
+    Ok(Projected {
+        choice: cached.summary(),
+        seconds: projection.seconds / steps,
+        gcells_per_s: projection.gcells_per_s,
+        memory_bytes: projection.memory_bytes / steps / problem.shape.cells() as f64,
+        bound: projection.bound,
+        notes,
+        details: Some(Details::Perks(cached)),
+    })
+}
+
+fn ebisu_projects(problem: &Problem, device: &DeviceSpec) -> Result<Projected> {
+    let design = ebisu::design(problem, device)?;
+    let faster = *design.choice.faster();
+    let mut notes = design.notes(problem, device);
+    notes.extend(generalised(problem));
+    Ok(Projected {
+        choice: design.summary(problem.shape.dimensions()),
+        seconds: problem.shape.cells() as f64 / (faster.gcells_per_s * 1e9),
+        gcells_per_s: faster.gcells_per_s,
+        memory_bytes: faster.memory_bytes,
+        bound: faster.attainable.bound,
+        notes,
+        details: Some(Details::Ebisu(design)),
+    })
+}
+
+impl Projected {
+    /// Returns a plan with the planner's own estimate of a step, `seconds`; `None` where it made none.
+    fn of_plan(plan: &Plan, seconds: f64) -> Option<Projected> {
+        let projection = plan.project(STEPS);
+        (seconds > 0.0).then(|| Projected {
+            choice: plan.summary(),
+            seconds,
+            gcells_per_s: plan.traffic.cells / seconds / 1e9,
+            memory_bytes: projection.memory_bytes / STEPS as f64 / plan.traffic.cells.max(1.0),
+            bound: projection.bound,
+            notes: Vec::new(),
+            details: None,
+        })
+    }
+}
+
+/// Checks that a device tells what both models ask of it.
+fn known(device: &DeviceSpec) -> Result<()> {
+    let asked = [
+        ("multiprocessors", device.multiprocessors > 0),
+        ("registers", device.registers.is_some()),
+        ("shared memory", device.shared_bytes_per_block > 0),
+        ("bandwidth of memory", device.memory_bandwidth > 0.0),
+        ("bandwidth of shared memory", device.shared_bandwidth > 0.0),
+    ];
+    let missing: Vec<&str> = asked.iter().filter(|(_, known)| !known).map(|(what, _)| *what).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("a model of a GPU for {}", device.name),
+        format!("not known of it: {}", missing.join(", ")),
+        "plan for a CUDA device, or for --device v100, a100, h100 or h200",
+    ))
+}
+
+/// Returns a note where a problem is more than a paper's stencil.
+fn generalised(problem: &Problem) -> Option<String> {
+    let (fields, stages) = (problem.program.fields().len(), problem.program.stages().len());
+    (fields > 1 || stages > 1).then(|| {
+        format!(
+            "the paper's stencils have one field and one stage; summed here are the bytes of all fields \
+             ({fields}) and the operations of all stages ({stages})"
+        )
+    })
+}

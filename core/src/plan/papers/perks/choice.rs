@@ -1,0 +1,91 @@
+//! What PERKS's model chooses: the persistent kernel of the highest projected peak.
+
+use serde::Serialize;
+
+use super::{Bound, Projection};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::plan::description::{count, times};
+use crate::plan::papers::STEPS;
+use crate::plan::persistent::{Persistent, persistent_plans};
+use crate::plan::{Execution, Options};
+use crate::program::Problem;
+
+/// What is cached where, and what that projects to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cached {
+    /// The share of the domain's cells that stay in registers, D_cache^reg / D, 0 to 1.
+    pub in_registers: f64,
+    /// The share of the domain's cells that stay in shared memory, D_cache^sm / D, 0 to 1.
+    pub in_shared: f64,
+    /// The tiles and who holds what of them.
+    pub persistent: Persistent,
+    /// What [`STEPS`] steps project to (eq. 5–10).
+    pub projection: Projection,
+}
+
+/// Returns the persistent kernel of the highest projected peak (P, eq. 10) for [`STEPS`] steps, of those that
+/// fit the device.
+///
+/// The paper leaves open how large D_cache is: what its kernels leave of registers and shared memory (§5.2).
+/// Here it is what this project's kernels can hold. Concurrency (eq. 11 and 12) takes latencies that no
+/// device tells; kernels of too few threads to hide them are no candidates.
+///
+/// # Errors
+///
+/// Those of [`persistent_plans`]; [`Error::Limit`] where no kernel fits.
+pub fn cache(problem: &Problem, device: &DeviceSpec) -> Result<Cached> {
+    let options = Options { execution: Execution::Persistent, ..Options::default() };
+    let best = persistent_plans(problem, device, &options)?
+        .into_iter()
+        .filter_map(|plan| {
+            let projection = plan.project(STEPS);
+            let share = |cells: f64| cells / plan.traffic.cells.max(1.0);
+            let [in_registers, in_shared] =
+                [plan.traffic.cached_registers, plan.traffic.cached_shared].map(share);
+            let persistent = plan.persistent()?.clone();
+            Some(Cached { in_registers, in_shared, persistent, projection })
+        })
+        // Of equals the first, which the planner's own estimate prefers.
+        .reduce(
+            |best, next| {
+                if next.projection.gcells_per_s > best.projection.gcells_per_s { next } else { best }
+            },
+        );
+    best.ok_or_else(|| {
+        Error::limit(
+            "shared memory of a block of a persistent kernel",
+            format!("the exchange ring of {} fields", problem.program.fields().len()),
+            format!("{} bytes", device.shared_bytes_per_block),
+            "use fewer fields, or f32",
+        )
+    })
+}
+
+impl Cached {
+    /// Returns what is cached where, in words.
+    pub fn summary(&self) -> String {
+        let blocks = count(self.persistent.blocks_per_multiprocessor, "block");
+        format!(
+            "{:.0} % of the cells in registers, {:.0} % in shared memory, {} tiles, {blocks} of {} threads per SM",
+            100.0 * self.in_registers,
+            100.0 * self.in_shared,
+            times(&self.persistent.tiles),
+            self.persistent.threads_per_block(),
+        )
+    }
+
+    /// Returns what else there is to say of the projection, a sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let p = &self.projection;
+        let bandwidths = (p.memory_seconds + p.halo_seconds).max(p.shared_seconds);
+        let cells = p.gcells_per_s * p.seconds;
+        (p.bound == Bound::Arithmetic && bandwidths > 0.0)
+            .then(|| {
+                let rate = cells / bandwidths;
+                format!("by bandwidths alone, as in the paper (eq. 9): {rate:.0} GCells/s")
+            })
+            .into_iter()
+            .collect()
+    }
+}
