@@ -91,7 +91,7 @@ fn plan_shows_the_papers_models_beside_it() {
 
     // A device of which the models' numbers are not known, and a line.
     let text = place.works("plan heat --size 64x64 --backend cpu --papers");
-    assert_eq!(text.matches("not applicable: a model of a GPU for").count(), 2, "{text}");
+    assert_eq!(text.matches("the model needs what is not known of it: registers").count(), 2, "{text}");
     let text = place.works("plan 1d3pt --size 4096 --device h200 --papers");
     assert!(text.contains("not applicable: a domain of one axis: EBISU streams"), "{text}");
     place.fails("plan heat --size 64x64 --backend cpu --papers --measured", &["its model alone"]);

@@ -153,9 +153,9 @@ fn known(device: &DeviceSpec) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(
-        format!("a model of a GPU for {}", device.name),
-        format!("not known of it: {}", missing.join(", ")),
-        "plan for a CUDA device, or for --device v100, a100, h100 or h200",
+        &*device.name,
+        format!("the model needs what is not known of it: {}", missing.join(", ")),
+        "plan for a CUDA device, or with --device v100, a100, h100 or h200",
     ))
 }
 
