@@ -206,7 +206,7 @@ impl Host {
 
 /// Why nothing is kept for later runs, where the cache folder is not the user's alone.
 pub(crate) fn cache_refusal() -> Option<String> {
-    abide_cache::refusal()
+    abide_tuning::refusal()
 }
 
 /// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for
