@@ -178,8 +178,15 @@ impl FromStr for Choice {
 /// A session, the backend that opened it, and why others did not.
 pub(crate) struct Begun {
     pub(crate) backend: &'static str,
+    pub(crate) kind: Kind,
     pub(crate) session: Box<dyn Session>,
     pub(crate) notes: Vec<String>,
+}
+
+impl Begun {
+    fn of(Opened { backend, kind }: &Opened, session: Box<dyn Session>) -> Begun {
+        Begun { backend: backend.name(), kind: *kind, session, notes: Vec::new() }
+    }
 }
 
 /// What a run takes of the host's memory beside what a backend does, in bytes.
@@ -206,7 +213,7 @@ impl Host {
 
 /// Why nothing is kept for later runs, where the cache folder is not the user's alone.
 pub(crate) fn cache_refusal() -> Option<String> {
-    abide_cache::refusal()
+    abide_tuning::refusal()
 }
 
 /// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for
@@ -234,7 +241,7 @@ pub(crate) fn begin_on(
 ) -> Result<Begun> {
     let plan = affordable_plan(opened, problem, options, host, 0)?;
     let session = opened.backend.open(problem, &plan, fill()?)?;
-    Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
+    Ok(Begun::of(opened, session))
 }
 
 /// Plans a problem; where the plan follows a wish only in part, its notes say so.
@@ -373,7 +380,7 @@ fn first_able(
                 _ => fields.take().unwrap_or_default(),
             };
             let session = opened.backend.open(problem, &plan, given)?;
-            Ok(Begun { backend: opened.backend.name(), session, notes: Vec::new() })
+            Ok(Begun::of(&opened, session))
         });
         match begun {
             Ok(begun) => {

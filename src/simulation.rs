@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::{Pace, Progress, RunReport, Session, drive};
+use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
 use crate::program::Problem;
 use crate::{Array, Error, Plan, Real, Result, io};
@@ -24,6 +24,7 @@ use crate::{Array, Error, Plan, Real, Result, io};
 pub struct Simulation {
     problem: Problem,
     backend: &'static str,
+    kind: Kind,
     session: Box<dyn Session>,
     step: u64,
     notes: Vec<String>,
@@ -43,8 +44,9 @@ impl Simulation {
         Builder::new(name.as_str()).resume(path).build()
     }
 
-    pub(crate) fn new(problem: Problem, begun: crate::backend::Begun, step: u64) -> Simulation {
-        Simulation { problem, backend: begun.backend, session: begun.session, step, notes: begun.notes }
+    pub(crate) fn new(problem: Problem, begun: Begun, step: u64) -> Simulation {
+        let Begun { backend, kind, session, notes } = begun;
+        Simulation { problem, backend, kind, session, step, notes }
     }
 
     /// The problem that is solved, with the parameters as they are now.
@@ -55,6 +57,11 @@ impl Simulation {
     /// The name of the backend that runs it.
     pub fn backend(&self) -> &'static str {
         self.backend
+    }
+
+    /// Returns what the device that runs it is made of.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The plan that runs.

@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use abide_cache::rates::Rates;
 use abide_core::DeviceSpec;
 use abide_core::device::Caches;
+use abide_tuning::rates::Rates;
 
 use crate::memory;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use abide_cache::{find, folder, keep, key};
 use abide_core::Result;
 use abide_core::plan::Compiled;
+use abide_tuning::{find, folder, keep, key};
 
 use crate::nvrtc::{Cubin, Nvrtc};
 

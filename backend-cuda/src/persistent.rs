@@ -9,8 +9,8 @@ use cudarc::driver::{CudaFunction, CudaSlice, DevicePtr, result};
 
 use crate::driver::during;
 use crate::kernels::Kernels;
+use crate::launcher::Launcher;
 use crate::memory::Fields;
-use crate::session::Launcher;
 
 /// Bytes between two blocks' flags: a line of the cache each.
 const FLAG_BYTES: usize = 128;

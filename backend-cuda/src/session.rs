@@ -7,25 +7,13 @@ use abide_core::{Array, Plan, Result, Session};
 
 use crate::driver::during;
 use crate::kernels::Kernels;
+use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes, set_parameter};
 use crate::nvrtc::Nvrtc;
 use crate::persistent::Persistent;
 use crate::stepwise::Stepwise;
 use crate::streaming::Streaming;
 use crate::timing::Timer;
-
-/// A way to launch steps.
-pub(crate) trait Launcher: Send {
-    /// The most steps of one launch.
-    fn most_steps(&self) -> u64;
-
-    /// What must be done before `steps` steps can be launched and is no part of the run: the clock does not
-    /// see it.
-    fn prepare(&mut self, fields: &Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
-
-    /// Puts `steps` steps on the fields' stream, and notes in which buffers they leave the fields.
-    fn launch(&mut self, fields: &mut Fields, parameters: &mut [u8], steps: u64) -> Result<()>;
-}
 
 /// The way to launch the steps of a compiled plan.
 pub(crate) fn launcher(

@@ -9,8 +9,8 @@ use cudarc::driver::{CudaFunction, CudaGraph, result};
 
 use crate::driver::during;
 use crate::kernels::Kernels;
+use crate::launcher::Launcher;
 use crate::memory::Fields;
-use crate::session::Launcher;
 
 /// Steps of a graph; even, so that every field is back in the buffer it started from.
 pub(crate) const GRAPH_STEPS: u64 = 32;

@@ -11,9 +11,9 @@ use cudarc::driver::{CudaFunction, result};
 
 use crate::driver::during;
 use crate::kernels::{self, Kernels};
+use crate::launcher::Launcher;
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
-use crate::session::Launcher;
 
 /// A kernel that advances `stream.depth` steps.
 struct Pass {

@@ -1,124 +1,83 @@
 //! Tuning: plans around the planner's own choice, compiled side by side and timed one after another; the
 //! fastest is kept.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use abide_cache::tuned::{Tuning, alone};
-use abide_core::backend::Tuner;
-use abide_core::plan::{Execution, Measured, Options, Tune, neighbours};
-use abide_core::{Array, Backend, Error, Plan, Problem, Result};
+use abide_core::plan::{Execution, Measured, neighbours};
+use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::cuda;
+use abide_tuning::tuned::Tuning;
+use abide_tuning::{Run, Stand, brief};
+use cudarc::driver::CudaContext;
 
+use crate::cache;
 use crate::driver::during;
 use crate::kernels::{Kernels, fit, target};
+use crate::launcher::Launcher;
 use crate::memory::{Fields, parameter_bytes};
 use crate::nvrtc::{Cubin, Nvrtc};
-use crate::session::{Launcher, launcher};
+use crate::session::launcher;
 use crate::stepwise::GRAPH_STEPS;
 use crate::timing::Timer;
-use crate::{CudaBackend, cache};
 
-/// The least seconds of a timed run: beside them the launch and the clock's resolution are nothing.
-const RUN_SECONDS: f64 = 0.02;
-
-/// Seconds of work before the first run is timed, in which an idle device reaches its clock.
-const WARM_UP_SECONDS: f64 = 0.3;
-
-/// A plan whose first run takes so many times as long as the fastest plan's runs is not run again.
-const BEATEN: f64 = 1.3;
-
-/// How long timing may take; compiling is not in it.
-fn budget(tune: Tune) -> Duration {
-    Duration::from_secs(if tune == Tune::Full { 60 } else { 5 })
-}
-
-/// Timed runs of a plan, of which the median counts.
-fn repeats(tune: Tune) -> usize {
-    if tune == Tune::Full { 5 } else { 3 }
-}
-
-/// The plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's own
-/// choice, as the options ask.
-pub(crate) fn plan(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Plan> {
-    let own = abide_core::plan::plan(problem, &backend.device, options)?;
+/// Returns the plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's
+/// own choice, as the options ask.
+pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<Nvrtc>) -> Result<Plan> {
+    let own = abide_core::plan::plan(tuning.problem, tuning.device, tuning.options)?;
     // A launch per stage leaves nothing to choose.
-    if options.execution == Execution::Stepwise {
+    if tuning.options.execution == Execution::Stepwise {
         return Ok(own);
     }
-    let driver = backend.driver();
-    tuning(backend, problem, options, &driver).plan(own, || measure(backend, problem, options))
-}
-
-fn tuning<'a>(
-    backend: &'a CudaBackend,
-    problem: &'a Problem,
-    options: &'a Options,
-    driver: &'a str,
-) -> Tuning<'a> {
-    Tuning { winners: &backend.winners, device: &backend.device, driver, problem, options }
-}
-
-impl Tuner for CudaBackend {
-    fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
-        let _alone = alone();
-        measure(self, problem, options)
-    }
+    tuning.plan(own, || measure(tuning, context, nvrtc))
 }
 
 /// Compiles the plans worth trying and times those that do not spill, the planner's own choice in any case,
 /// until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
-fn measure(backend: &CudaBackend, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
-    let plans = neighbours(problem, &backend.device, options)?;
-    let compiled = compile_all(&backend.nvrtc, problem, &plans, &target(&backend.device));
-    let any_clean = compiled.iter().flatten().any(|(plan, _)| spilled(plan) == 0);
-    let mut stand = Stand::new(backend, problem)?;
-    let (begun, budget) = (Instant::now(), budget(options.tune));
-    let mut rows: Vec<Measured> = Vec::with_capacity(plans.len());
-    for (number, (plan, compiled)) in plans.into_iter().zip(compiled).enumerate() {
-        let predicted_seconds = plan.estimated_seconds;
-        let mut row = Measured { plan, predicted_seconds, seconds: None, note: None };
-        let (compiled, cubin) = match compiled {
-            Ok(compiled) => compiled,
-            Err(error) => {
-                row.note = Some(format!("it does not compile: {}", brief(&error)));
-                rows.push(row);
-                continue;
-            }
-        };
-        let changes = &compiled.notes[row.plan.notes.len().min(compiled.notes.len())..];
-        row.note = (!changes.is_empty()).then(|| changes.join("; "));
-        row.plan = compiled;
-        let best = Measured::fastest(&rows).and_then(|place| rows[place].seconds);
-        if number > 0 && any_clean && spilled(&row.plan) > 0 {
-            row.note = Some(format!("left out: it spills {} bytes a thread", spilled(&row.plan)));
-        } else if best.is_some() && begun.elapsed() > budget {
-            row.note = Some(format!("left out: the {} s for timing were used up", budget.as_secs()));
-        } else {
-            match stand.time(&row.plan, cubin, best, repeats(options.tune)) {
-                Ok(seconds) => row.seconds = Some(seconds),
-                Err(error) => row.note = Some(format!("it does not run: {}", brief(&error))),
-            }
-        }
-        rows.push(row);
-    }
-    drop(stand);
+pub(crate) fn measure(
+    tuning: &Tuning<'_>,
+    context: &Arc<CudaContext>,
+    nvrtc: &Arc<Nvrtc>,
+) -> Result<Vec<Measured>> {
+    let plans = neighbours(tuning.problem, tuning.device, tuning.options)?;
+    let compiled = compile_all(nvrtc, tuning.problem, &plans, &target(tuning.device));
+    let candidates = candidates(plans, compiled);
+    let rows = tuning.measure(Launches::new(tuning, context, nvrtc)?, candidates);
     // Memory is given back to the system when the device is idle: the session that follows may need all of
     // it.
-    let _ = backend.context.synchronize();
-    tuning(backend, problem, options, &backend.driver()).keep(&rows);
+    let _ = context.synchronize();
     Ok(rows)
+}
+
+/// Returns the plans as they were compiled, with their code where they are to be timed: those that do not
+/// spill, and the first, which is the planner's own choice.
+fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Measured, Option<Cubin>)> {
+    let any_clean = compiled.iter().flatten().any(|(plan, _)| spilled(plan) == 0);
+    let candidate = |(number, (plan, compiled)): (usize, (Plan, Result<(Plan, Cubin)>))| {
+        let row = Measured::of(plan);
+        let (plan, cubin) = match compiled {
+            Ok(compiled) => compiled,
+            Err(error) => {
+                let note = Some(format!("it does not compile: {}", brief(&error)));
+                return (Measured { note, ..row }, None);
+            }
+        };
+        let spilled = spilled(&plan);
+        if number > 0 && any_clean && spilled > 0 {
+            let note = Some(format!("left out: it spills {spilled} bytes a thread"));
+            return (Measured { plan, note, ..row }, None);
+        }
+        let changes = &plan.notes[row.plan.notes.len().min(plan.notes.len())..];
+        let note = (!changes.is_empty()).then(|| changes.join("; "));
+        (Measured { plan, note, ..row }, Some(cubin))
+    };
+    plans.into_iter().zip(compiled).enumerate().map(candidate).collect()
 }
 
 /// The most bytes a thread that a kernel of a compiled plan spills.
 fn spilled(plan: &Plan) -> usize {
     plan.compiled.iter().map(|kernel| kernel.spill_bytes).max().unwrap_or(0)
-}
-
-/// The first line of an error: a compiler's log is long.
-fn brief(error: &Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
 /// Compiles plans on as many threads as there are cores; the first is the planner's own choice.
@@ -152,105 +111,111 @@ fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -
 }
 
 /// Fields on the device that all plans are timed with, one after another.
-struct Stand<'a> {
-    backend: &'a CudaBackend,
+struct Launches<'a> {
+    context: &'a Arc<CudaContext>,
+    nvrtc: &'a Arc<Nvrtc>,
     fields: Fields,
     parameters: Vec<u8>,
-    /// What the fields hold at the beginning of each plan's runs: the program's own start, so that values are
-    /// of the kind that it is made for.
+    /// What the fields hold at the beginning of each plan's runs.
     start: Vec<Array>,
     timer: Timer,
-    is_warm: bool,
 }
 
-impl<'a> Stand<'a> {
-    fn new(backend: &'a CudaBackend, problem: &Problem) -> Result<Self> {
-        backend.context.bind_to_thread().map_err(during("binding the context"))?;
-        let fields = 0..problem.program.fields().len();
-        let fill = |field| problem.program.start(field).fill(&problem.shape, problem.dtype);
-        let start: Vec<Array> = fields.map(fill).collect::<Result<_>>()?;
-        let fields = Fields::new(problem, &backend.context, &start)?;
-        let (parameters, timer) = (parameter_bytes(problem), Timer::new(&fields)?);
-        Ok(Stand { backend, fields, parameters, start, timer, is_warm: false })
+impl<'a> Launches<'a> {
+    fn new(tuning: &Tuning<'_>, context: &'a Arc<CudaContext>, nvrtc: &'a Arc<Nvrtc>) -> Result<Self> {
+        context.bind_to_thread().map_err(during("binding the context"))?;
+        let start = tuning.start()?;
+        let fields = Fields::new(tuning.problem, context, &start)?;
+        let (parameters, timer) = (parameter_bytes(tuning.problem), Timer::new(&fields)?);
+        Ok(Launches { context, nvrtc, fields, parameters, start, timer })
     }
+}
 
-    /// The median seconds a step of a compiled plan; of its first run alone where `best` is far from it.
-    fn time(&mut self, plan: &Plan, cubin: Cubin, best: Option<f64>, repeats: usize) -> Result<f64> {
-        let kernels = Kernels::load(&self.backend.context, cubin)?;
-        let mut launcher = launcher(plan, &self.fields, &kernels, &self.backend.nvrtc)?;
+impl Stand for Launches<'_> {
+    type Code = Cubin;
+    type Run<'s>
+        = Launched<'s>
+    where
+        Self: 's;
+
+    /// Compiling is not in it.
+    const BUDGETS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
+    /// What is left over of a graph runs slower.
+    const PASSES_AT_ONCE: u64 = GRAPH_STEPS;
+    const WARMS_WHILE_LENGTHENING: bool = false;
+
+    fn open(&mut self, plan: &Plan, cubin: Cubin) -> Result<Launched<'_>> {
+        let kernels = Kernels::load(self.context, cubin)?;
+        let launcher = launcher(plan, &self.fields, &kernels, self.nvrtc)?;
         for (field, values) in self.start.iter().enumerate() {
             self.fields.write(field, values)?;
         }
-        // Whole passes, and whole graphs where there are many: what is left over runs slower.
-        let pass = u64::from(plan.depth.max(1));
-        let most = launcher.most_steps() / pass * pass;
-        // The first launch of a kernel also loads it.
-        self.run(&mut *launcher, pass)?;
-        let mut steps = pass;
-        let mut seconds = self.run(&mut *launcher, steps)?;
-        while seconds < RUN_SECONDS && steps < most {
-            steps = longer(steps, seconds, pass).min(most);
-            seconds = self.run(&mut *launcher, steps)?;
-        }
-        if !self.is_warm {
-            let mut worked = 0.0;
-            while worked < WARM_UP_SECONDS {
-                seconds = self.run(&mut *launcher, steps)?;
-                worked += seconds;
-            }
-            self.is_warm = true;
-        }
-        let mut samples = vec![seconds / steps as f64];
-        while samples.len() < repeats && best.is_none_or(|best| samples[0] < BEATEN * best) {
-            samples.push(self.run(&mut *launcher, steps)? / steps as f64);
-        }
-        samples.sort_by(f64::total_cmp);
-        Ok(samples[samples.len() / 2])
-    }
-
-    fn run(&mut self, launcher: &mut dyn Launcher, steps: u64) -> Result<f64> {
-        launcher.prepare(&self.fields, &mut self.parameters, steps)?;
-        self.timer.start(&self.fields)?;
-        launcher.launch(&mut self.fields, &mut self.parameters, steps)?;
-        self.timer.stop(&self.fields)
+        let Launches { fields, parameters, timer, .. } = self;
+        Ok(Launched { launcher, fields, parameters, timer })
     }
 }
 
-/// More steps than `steps`, which took `seconds`: about as many as a timed run needs, in whole passes, and in
-/// whole graphs where there are so many.
-fn longer(steps: u64, seconds: f64, pass: u64) -> u64 {
-    let factor = (1.2 * RUN_SECONDS / seconds.max(1e-7)).clamp(2.0, 1000.0);
-    let wanted = (steps as f64 * factor) as u64;
-    let unit = if wanted >= GRAPH_STEPS * pass { GRAPH_STEPS * pass } else { pass };
-    wanted.next_multiple_of(unit)
+/// A plan's launches on the fields.
+struct Launched<'s> {
+    launcher: Box<dyn Launcher>,
+    fields: &'s mut Fields,
+    parameters: &'s mut [u8],
+    timer: &'s Timer,
+}
+
+impl Run for Launched<'_> {
+    fn most_steps(&self) -> u64 {
+        self.launcher.most_steps()
+    }
+
+    fn run(&mut self, steps: u64) -> Result<f64> {
+        self.launcher.prepare(self.fields, self.parameters, steps)?;
+        self.timer.start(self.fields)?;
+        self.launcher.launch(self.fields, self.parameters, steps)?;
+        self.timer.stop(self.fields)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use abide_core::plan::{Compiled, Options, Tune};
     use abide_core::{DType, DeviceSpec, Shape, catalogue};
 
     use super::*;
 
     #[test]
-    fn runs_grow_in_whole_passes_to_what_is_worth_timing() {
-        for (pass, a_step) in [(1, 1e-9), (1, 3e-6), (8, 40e-6), (24, 1e-3), (7, 0.05)] {
-            let (mut steps, mut rounds) = (pass, 0);
-            while (steps as f64 * a_step) < RUN_SECONDS {
-                let more = longer(steps, steps as f64 * a_step, pass);
-                assert!(more >= 2 * steps && more.is_multiple_of(pass));
-                (steps, rounds) = (more, rounds + 1);
-            }
-            assert!(rounds <= 4, "{rounds} rounds");
-            // No longer than needed, but for the least that can be run.
-            let whole = (GRAPH_STEPS * pass) as f64 * a_step;
-            assert!(
-                steps as f64 * a_step <= (1.25 * RUN_SECONDS + whole).max(pass as f64 * a_step),
-                "{steps}"
-            );
-            assert!(steps < GRAPH_STEPS * pass || steps.is_multiple_of(GRAPH_STEPS * pass));
-        }
+    fn what_spills_or_does_not_compile_is_left_out_with_its_reason() {
+        let program = Arc::new(catalogue::find("2d5pt").unwrap().program(2).unwrap());
+        let problem = Problem::new(program, Shape::new(&[509, 521]).unwrap(), DType::F32).unwrap();
+        let device = DeviceSpec::preset("h200").unwrap();
+        let plan = abide_core::plan::plan(&problem, &device, &Options::default()).unwrap();
+        let compiled = |spill_bytes: usize, note: Option<&str>| {
+            let (kernel, target) = ("step".to_owned(), "sm_90".to_owned());
+            let report = vec![Compiled { kernel, target, registers: 40, spill_bytes }];
+            let mut plan = Plan { compiled: report.clone(), ..plan.clone() };
+            plan.notes.extend(note.map(str::to_owned));
+            Ok((plan, Cubin { image: Vec::new(), report }))
+        };
+        let refused = || Err(Error::device("cuda", "compiling", "no such register\nand a long log"));
+        let found = |compiled: Vec<Result<(Plan, Cubin)>>| -> Vec<(bool, String)> {
+            let all = candidates(vec![plan.clone(); compiled.len()], compiled);
+            all.into_iter().map(|(row, code)| (code.is_some(), row.note.unwrap_or_default())).collect()
+        };
+        let rows =
+            found(vec![compiled(8, Some("fewer planes")), compiled(0, None), compiled(4, None), refused()]);
+        assert_eq!(
+            rows[0],
+            (true, "fewer planes".to_owned()),
+            "the planner's own choice is timed in any case"
+        );
+        assert_eq!(rows[1], (true, String::new()));
+        assert_eq!(rows[2], (false, "left out: it spills 4 bytes a thread".to_owned()));
+        assert!(
+            !rows[3].0 && rows[3].1.starts_with("it does not compile") && !rows[3].1.contains("log"),
+            "{rows:?}"
+        );
+        // Where all spill, all are timed.
+        assert!(found(vec![compiled(8, None), compiled(4, None)]).iter().all(|row| row.0));
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_cache::winners::Winners;
 use abide_core::backend::{Backend, Tuner};
+use abide_core::plan::Measured;
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Binding, Kernel};
+use abide_tuning::tuned::{Tuning, alone};
+use abide_tuning::winners::Winners;
 
 use crate::NAME;
 use crate::adapter::{Adapter, choose};
@@ -17,7 +19,7 @@ use crate::gpu::Gpu;
 use crate::krylov::Modules;
 use crate::pass::grid;
 use crate::session::{WgpuSession, check_type};
-use crate::tune::planned;
+use crate::tune::{measure, planned};
 
 /// Seconds of a dispatch beside its work, by those of 512² cells on an H200 over Vulkan.
 const LAUNCH_SECONDS: f64 = 5e-6;
@@ -102,6 +104,10 @@ impl WgpuBackend {
         WgpuSession::open(self.gpu.clone(), problem, plan, &kernels, fields).await
     }
 
+    fn tuning<'a>(&'a self, problem: &'a Problem, options: &'a Options) -> Tuning<'a> {
+        Tuning { winners: &self.winners, device: &self.spec, driver: self.driver(), problem, options }
+    }
+
     /// Checks what wgpu itself does not, or only by a message that names no way out.
     pub(crate) fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
         let limits = &self.gpu.limits;
@@ -172,7 +178,7 @@ impl Backend for WgpuBackend {
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
-        let plan = planned(self, problem, options)?;
+        let plan = planned(&self.tuning(problem, options), self)?;
         self.check(problem, &wgsl::kernels(problem, &plan)?)?;
         Ok(plan)
     }
@@ -187,6 +193,13 @@ impl Backend for WgpuBackend {
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
         Ok(Box::new(block_on(self.open_async(problem, plan, fields))?))
+    }
+}
+
+impl Tuner for WgpuBackend {
+    fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
+        let _alone = alone();
+        measure(&self.tuning(problem, options), self)
     }
 }
 

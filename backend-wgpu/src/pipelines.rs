@@ -123,10 +123,10 @@ struct Kept {
 impl Kept {
     fn of(gpu: &Gpu, kernel: &Kernel) -> Kept {
         let hands_out = gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE);
-        let folder = if hands_out { abide_cache::folder("pipelines") } else { None };
+        let folder = if hands_out { abide_tuning::folder("pipelines") } else { None };
         let Adapter { name, interface, driver, .. } = &gpu.adapter;
-        let name = abide_cache::key(&[name, interface, driver, &kernel.text]);
-        let found = folder.as_ref().and_then(|folder| abide_cache::find(folder, &name));
+        let name = abide_tuning::key(&[name, interface, driver, &kernel.text]);
+        let found = folder.as_ref().and_then(|folder| abide_tuning::find(folder, &name));
         Kept { folder, name, found, cache: None }
     }
 
@@ -147,7 +147,7 @@ impl Kept {
         if let (Some(folder), Some(cache), None) = (&self.folder, &self.cache, &self.found)
             && let Some(data) = cache.get_data()
         {
-            abide_cache::keep(folder, &self.name, &data);
+            abide_tuning::keep(folder, &self.name, &data);
         }
     }
 }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::{Serialize, Serializer};
 
 use super::timing::Timed;
-use crate::backend::{self, Host, Opened, begin_on};
+use crate::backend::{self, Host, Kind, Opened, begin_on};
 use crate::program::Problem;
 use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
 
@@ -99,13 +99,13 @@ pub fn against_cpu(
     start: &[Array],
     found: &mut Checked,
 ) -> Result<()> {
-    let name = opened.backend.name();
-    let steps = few_steps(timed.session().plan(), name == "cpu");
+    let (name, on_cpu) = (opened.backend.name(), opened.kind == Kind::Cpu);
+    let steps = few_steps(timed.session().plan(), on_cpu);
     found.cpu_steps = steps;
     timed.restart()?;
     if backend::ulp_bound_per_step(name, problem, 1.0)? == 0.0 {
         timed.session().advance(steps)?;
-        let expected = cpu(name, problem, start.to_vec(), steps)?;
+        let expected = cpu(on_cpu, problem, start.to_vec(), steps)?;
         found.faults.extend(
             differs(problem, &timed.read()?, &expected)
                 .map(|how| format!("after {steps} steps from the CPU's: {how}")),
@@ -115,7 +115,7 @@ pub fn against_cpu(
     // A driver that may round otherwise: each step within its bound, from the session's own values before it.
     let mut before = start.to_vec();
     for step in 1..=steps {
-        let expected = cpu(name, problem, before.clone(), 1)?;
+        let expected = cpu(on_cpu, problem, before.clone(), 1)?;
         timed.session().advance(1)?;
         let after = timed.read()?;
         let magnitude = before.iter().chain(&expected).map(Array::magnitude).fold(0.0, f64::max);
@@ -141,12 +141,12 @@ pub fn against_cpu(
 }
 
 /// The fields after a few steps by the CPU; for the CPU's backend itself, by the definition.
-fn cpu(name: &str, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> Result<Vec<Array>> {
-    if name == "cpu" {
+fn cpu(on_cpu: bool, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> Result<Vec<Array>> {
+    if on_cpu {
         abide_cpu::reference::advance(problem, &mut fields, steps)?;
         return Ok(fields);
     }
-    let oracle = Opened::new(backend::Kind::Cpu, CpuBackend::new());
+    let oracle = Opened::new(Kind::Cpu, CpuBackend::new());
     let mut session = begin_on(&oracle, problem, &Options::default(), Host::ASKED, || Ok(fields))?.session;
     session.advance(steps)?;
     (0..problem.program.fields().len()).map(|field| session.read(field)).collect()

@@ -15,13 +15,13 @@ use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
 use cudarc::driver::{CudaSlice, DevicePtr, result};
 
-use super::fit_solver;
+use super::fit::fit_solver;
 use super::image::Image;
 use super::outcome::{fresh, left, state_bytes};
 use super::session::{EPOCH_SECONDS, FIRST_EPOCH, Room};
+use crate::backend::CudaBackend;
 use crate::driver::during;
-use crate::kernels::Kernels;
-use crate::{CudaBackend, target};
+use crate::kernels::{Kernels, target};
 
 /// Threads of a block, at most: several systems shall share a multiprocessor.
 const THREADS: usize = 256;

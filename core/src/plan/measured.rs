@@ -16,6 +16,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Returns a plan that was not timed yet.
+    pub fn of(plan: Plan) -> Measured {
+        Measured { predicted_seconds: plan.estimated_seconds, plan, seconds: None, note: None }
+    }
+
     /// The most registers a thread of any of its kernels; `None` where it was not compiled.
     pub fn registers(&self) -> Option<usize> {
         self.plan.compiled.iter().map(|kernel| kernel.registers).max()

@@ -26,8 +26,8 @@ A ratio is the rate over that of a launch a step (--execution stepwise) in the s
 Each rate is the median of the runs, and every cell of the domain counts once a step. All cells of some steps are \
 compared with the CPU's, within the backend's bound, unless --verify off leaves that out.";
 
-/// The backends that run anywhere.
-const BACKENDS: [&str; 2] = ["wgpu", "cpu"];
+/// The backends that run anywhere, and what is measured on each.
+const BACKENDS: [(&str, &[Case]); 2] = [("wgpu", ON_WGPU), ("cpu", ON_CPU)];
 
 /// A stencil, its type and extents, and the ratio that is aimed at.
 type Case = (&'static str, DType, &'static [usize], f64);
@@ -119,7 +119,7 @@ impl Portable {
         targets.check()?;
         let settings = self.settings();
         let mut all: Vec<Measurement> = Vec::new();
-        for name in self.names()? {
+        for (name, cases) in self.backends()? {
             let opened = match backend::open(name) {
                 Ok(opened) => opened,
                 Err(Error::Unavailable { reason, .. }) if self.backends.is_empty() => {
@@ -133,7 +133,7 @@ impl Portable {
             if !self.json {
                 print(&title(&opened))?;
             }
-            for &case in cases(name) {
+            for &case in cases {
                 let problem = problem(case)?;
                 if self.most_cells.is_some_and(|most| problem.shape.cells() > most) {
                     continue;
@@ -172,20 +172,16 @@ impl Portable {
         Settings { options, check: self.verify, baseline: true, ..base }
     }
 
-    fn names(&self) -> Result<Vec<&'static str>> {
+    fn backends(&self) -> Result<Vec<(&'static str, &'static [Case])>> {
         if self.backends.is_empty() {
             return Ok(BACKENDS.to_vec());
         }
         let find = |asked: &String| {
-            let found = BACKENDS.into_iter().find(|name| name == asked);
-            found.ok_or_else(|| Error::unknown("portable backend", asked, BACKENDS))
+            let found = BACKENDS.into_iter().find(|(name, _)| name == asked);
+            found.ok_or_else(|| Error::unknown("portable backend", asked, BACKENDS.map(|(name, _)| name)))
         };
         self.backends.iter().map(find).collect()
     }
-}
-
-fn cases(backend: &str) -> &'static [Case] {
-    if backend == "cpu" { ON_CPU } else { ON_WGPU }
 }
 
 fn problem((stencil, dtype, extents, _): Case) -> Result<Problem> {
@@ -290,8 +286,8 @@ mod tests {
 
     #[test]
     fn every_case_is_a_problem_of_the_fixed_boundary() {
-        for name in BACKENDS {
-            for &case in cases(name) {
+        for (_, cases) in BACKENDS {
+            for &case in cases {
                 let problem = problem(case).unwrap();
                 assert_eq!(problem.boundaries.describe(problem.shape.dimensions()), "fixed");
                 assert!(problem.check().is_ok() && case.3 > 1.0);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use abide::backend::Kind;
 use abide::{Array, Choice, Error, Plan, Problem, Result, Simulation};
 
 use super::{OnDevice, Opener};
@@ -66,9 +67,10 @@ impl Live {
     pub fn start(setup: Setup, opener: &Opener) -> Result<Live> {
         let (mut simulation, mut shared) = open(&setup, opener)?;
         // What was chosen by itself is opened once more where the window can then draw it as it lies.
-        if setup.backend == Choice::Auto && simulation.backend() == "wgpu" && opener(Choice::WGPU).is_some() {
+        let backend = Choice::Named(simulation.backend());
+        if setup.backend == Choice::Auto && opener(backend).is_some() {
             drop(simulation);
-            (simulation, shared) = open(&Setup { backend: Choice::WGPU, ..setup.clone() }, opener)?;
+            (simulation, shared) = open(&Setup { backend, ..setup.clone() }, opener)?;
         }
         Ok(Live { simulation, setup, touched: false, shared, rescue: None })
     }
@@ -97,7 +99,7 @@ impl Live {
     /// Copies the state now and then where the device can be lost.
     pub fn keep_rescue(&mut self) -> Result<()> {
         let due = self.rescue.as_ref().is_none_or(|rescue| rescue.taken.elapsed() >= rescue.rest);
-        if self.simulation.backend() == "cpu" || !due {
+        if self.simulation.kind() == Kind::Cpu || !due {
             return Ok(());
         }
         let begun = Instant::now();
@@ -111,7 +113,7 @@ impl Live {
 
     /// Whether an error means that the device is gone, and there is another to go on with.
     pub fn is_lost(&self, error: &Error) -> bool {
-        matches!(error, Error::Device { .. }) && self.simulation.backend() != "cpu"
+        matches!(error, Error::Device { .. }) && self.simulation.kind() != Kind::Cpu
     }
 
     /// Goes on from the last copy of the state on the CPU, or from the start where there is none.

@@ -1,6 +1,8 @@
-//! What is kept on disk between runs, for every backend: files by the digest of what made them ([`folder`],
-//! [`key`], [`keep`], [`find`]), the plans that tuning found fastest ([`winners`], [`tuned`]), and rates of
-//! the machine ([`rates`]).
+//! How plans are timed, and what is kept on disk between runs, for every backend.
+//!
+//! A backend gives its device as a [`Stand`] on which one plan after another is timed ([`tuned`]); the
+//! fastest are kept ([`winners`]), as are rates of the machine ([`rates`]), and files by the digest of what
+//! made them ([`folder`], [`key`], [`keep`], [`find`]).
 //!
 //! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost.
 //! Whoever can write there decides what runs, so a folder that others can write to is not used ([`refusal`]
@@ -11,6 +13,7 @@ pub mod rates;
 pub mod tuned;
 pub mod winners;
 
+mod measure;
 mod place;
 
 use std::fs;
@@ -18,6 +21,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+
+pub use measure::{Run, Stand, brief};
 
 /// The environment variable that names the folder of what is kept, instead of the user's cache folder.
 pub const FOLDER_VARIABLE: &str = "ABIDE_CACHE";

@@ -4,8 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abide_core::plan::{Measured, Options, Recipe, Tune};
-use abide_core::{DeviceSpec, Plan, Problem, Result};
+use abide_core::{Array, DeviceSpec, Plan, Problem, Result};
 
+use crate::measure::{Stand, measure};
 use crate::winners::{Question, Winner, Winners};
 
 /// Held while plans are timed: two that run at once would slow each other down.
@@ -23,7 +24,7 @@ pub struct Tuning<'a> {
     /// The device.
     pub device: &'a DeviceSpec,
     /// The driver with its version.
-    pub driver: &'a str,
+    pub driver: String,
     /// The problem.
     pub problem: &'a Problem,
     /// What is asked of its plan.
@@ -67,8 +68,24 @@ impl Tuning<'_> {
         Ok(own)
     }
 
+    /// Returns what every field holds where timing begins: the program's own start, so that values are of the
+    /// kind that it is made for.
+    pub fn start(&self) -> Result<Vec<Array>> {
+        let Problem { program, shape, dtype, .. } = self.problem;
+        (0..program.fields().len()).map(|field| program.start(field).fill(shape, *dtype)).collect()
+    }
+
+    /// Times the plans that come with code, in order, the first of them in any case, and keeps the fastest
+    /// where the options ask for tuning; the others' rows say already why they are not timed. The caller sees
+    /// to it that nothing else is timed meanwhile ([`alone`]).
+    pub fn measure<S: Stand>(&self, stand: S, candidates: Vec<(Measured, Option<S::Code>)>) -> Vec<Measured> {
+        let rows = measure(stand, candidates, self.options.tune);
+        self.keep(&rows);
+        rows
+    }
+
     /// Keeps the fastest of what was measured, where the options ask for tuning and there was a choice.
-    pub fn keep(&self, rows: &[Measured]) {
+    fn keep(&self, rows: &[Measured]) {
         if self.options.tune.measures()
             && rows.len() > 1
             && let Some((seconds, recipe)) = winner(rows)
@@ -97,7 +114,7 @@ impl Tuning<'_> {
     }
 
     fn question(&self) -> Question {
-        Question::new(self.problem, self.options, self.device, self.driver)
+        Question::new(self.problem, self.options, self.device, &self.driver)
     }
 }
 

@@ -1,0 +1,108 @@
+//! The backend: a device, its compiler, plans and sessions.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use abide_core::backend::{Tuner, check_fields};
+use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
+use abide_core::solver::LinearBackend;
+use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
+use abide_tuning::tuned::{Tuning, alone};
+use abide_tuning::winners::Winners;
+use cudarc::driver::CudaContext;
+
+use crate::kernels::{Kernels, fit, target};
+use crate::memory::Fields;
+use crate::nvrtc::Nvrtc;
+use crate::session::{CudaSession, launcher};
+use crate::{driver, tune};
+
+/// One CUDA device.
+pub struct CudaBackend {
+    pub(crate) context: Arc<CudaContext>,
+    device: DeviceSpec,
+    pub(crate) nvrtc: Arc<Nvrtc>,
+    winners: Winners,
+}
+
+impl CudaBackend {
+    /// The first device; `Unavailable`, with the reason, where driver, device or compiler is missing.
+    pub fn new() -> Result<Self> {
+        Self::with_ordinal(0)
+    }
+
+    /// A device by number, as the driver counts them.
+    pub fn with_ordinal(ordinal: usize) -> Result<Self> {
+        let (context, device) = driver::open(ordinal)?;
+        let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
+        Ok(CudaBackend { context, device, nvrtc, winners })
+    }
+
+    /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
+    pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.winners = Winners::at(folder.into());
+        self
+    }
+
+    fn tuning<'a>(&'a self, problem: &'a Problem, options: &'a Options) -> Tuning<'a> {
+        Tuning { winners: &self.winners, device: &self.device, driver: self.driver(), problem, options }
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        "cuda"
+    }
+
+    fn device(&self) -> &DeviceSpec {
+        &self.device
+    }
+
+    fn driver(&self) -> String {
+        let (major, minor) = self.nvrtc.version();
+        format!("{}, NVRTC {major}.{minor}", driver::version())
+    }
+
+    fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan> {
+        tune::plan(&self.tuning(problem, options), &self.context, &self.nvrtc)
+    }
+
+    fn linear(&self) -> Option<&dyn LinearBackend> {
+        Some(self)
+    }
+
+    fn tuner(&self) -> Option<&dyn Tuner> {
+        Some(self)
+    }
+
+    fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        plan.check(problem)?;
+        check_fields(problem, &fields)?;
+        let (plan, cubin) = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
+        self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
+        let kernels = Kernels::load(&self.context, cubin)?;
+        let fields = Fields::new(problem, &self.context, &fields)?;
+        let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
+        Ok(Box::new(CudaSession::new(plan, fields, launcher)?))
+    }
+}
+
+impl Tuner for CudaBackend {
+    fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
+        let _alone = alone();
+        tune::measure(&self.tuning(problem, options), &self.context, &self.nvrtc)
+    }
+}
+
+/// Every execution, cache policy and several depths that this backend runs, for tests that try them all: as
+/// the planner plans them, whatever tuning found. A streaming kernel may refuse a problem, with
+/// [`abide_core::Error::Limit`].
+pub fn variants() -> Vec<Options> {
+    let own = Options { tune: Tune::Off, ..Options::default() };
+    let stepwise = Options { execution: Execution::Stepwise, ..own };
+    let policies = CachePolicy::ALL.iter().filter(|policy| **policy != CachePolicy::Auto);
+    let persistent = policies.map(|&cache| Options { execution: Execution::Persistent, cache, ..own });
+    let depths = [Depth::Auto].into_iter().chain([1, 2, 3, 5].map(Depth::Steps));
+    let streaming = depths.map(|depth| Options { execution: Execution::Streaming, depth, ..own });
+    std::iter::once(stepwise).chain(persistent).chain(streaming).collect()
+}
