@@ -1,4 +1,4 @@
-//! The table of `abide plan --measured`: what the planner predicted beside what the device took.
+//! The table of `abide plan --measured`: the planner's predictions beside the times measured on the device.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use abide::program::Problem;
 use abide::{Measured, Options};
 use serde_json::{Value, json};
 
-/// The table; the first row is the planner's own choice.
+/// Formats the table; the first row is the planner's own choice.
 pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     let mut text = format!(
         "{} on {} {}, boundary {}: plans timed on {}\n\n{:<13}{:>11}{:>11}{:>8}{:>11}{:>9}  plan\n{:<13}{:>11}{:>11}\n",
@@ -56,7 +56,7 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     text
 }
 
-/// The same for machines.
+/// Returns the same table for machines.
 pub fn as_json(rows: &[Measured], problem: &Problem, opened: &Opened, options: &Options) -> Value {
     let fastest = Measured::fastest(rows);
     let plans = rows.iter().enumerate().map(|(place, row)| {
@@ -93,7 +93,8 @@ fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// How much longer the planner's own choice takes than the fastest: 1 where it is that.
+/// Returns the time of the planner's own choice over that of the fastest plan; 1 where they are the same
+/// plan.
 fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
     let fastest = rows.get(Measured::fastest(rows)?)?.seconds?;
     Some(rows.first()?.seconds? / fastest)

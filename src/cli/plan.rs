@@ -16,7 +16,7 @@ Examples:
   abide plan 3d7pt --size 256x256x256 --dtype f64 --backend cpu
   abide plan 2d5pt --size 8352x8352 --measured --tune full";
 
-/// The device that is planned for where none is here.
+/// The device that is planned for where no device is present.
 const DEFAULT: &str = "a100";
 
 /// The arguments of `plan`.
