@@ -23,7 +23,7 @@ const TABLE: &[Entry] = &[
 struct Entry {
     name: &'static str,
     open: fn() -> Result<Opened>,
-    /// Every way in which it can run a problem.
+    /// Every way in which the backend can run a problem.
     variants: fn() -> Vec<Options>,
     /// See [`ulp_bound_per_step`].
     bound: fn(&Problem, f64) -> f64,
@@ -34,8 +34,8 @@ fn cpu() -> Result<Opened> {
     Ok(Opened::new(Kind::Cpu, abide_cpu::CpuBackend::new()))
 }
 
-/// Bytes of address space that drivers may take while they are looked for: some corrupt their memory where
-/// there is less.
+/// Bytes of address space that drivers may take while backends look for devices. Some drivers corrupt their
+/// memory where there is less.
 const DRIVERS: u64 = 1 << 30;
 
 fn wgpu() -> Result<Opened> {
@@ -55,13 +55,13 @@ fn opened(backend: abide_wgpu::WgpuBackend) -> Opened {
     Opened::new(kind, backend)
 }
 
-/// The wgpu backend on a device that is open already, such as a window's, which then draws fields where they
-/// lie ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
+/// Opens the wgpu backend on a device that is open already, such as a window's, which then draws fields where
+/// they lie ([`Simulation::device_buffer`](crate::Simulation::device_buffer)).
 ///
 /// # Errors
 ///
-/// [`Error::Unavailable`] where the backend by itself would take another adapter: runs go to the best one,
-/// wherever windows are drawn.
+/// [`Error::Unavailable`] where the backend by itself would take another adapter. Runs go to the best
+/// adapter, wherever windows are drawn.
 pub fn share_wgpu(
     adapter: &abide_wgpu::wgpu::Adapter,
     device: &abide_wgpu::wgpu::Device,
@@ -83,7 +83,7 @@ fn exact(_: &Problem, _: f64) -> f64 {
     0.0
 }
 
-/// What a backend's device is made of.
+/// Kind of a backend's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A GPU with its own memory.
@@ -94,17 +94,17 @@ pub enum Kind {
     Cpu,
 }
 
-/// A backend whose device is there.
+/// A backend whose device is present.
 #[derive(Clone)]
 pub struct Opened {
     /// The backend.
     pub backend: Arc<dyn Backend>,
-    /// What its device is made of.
+    /// The kind of its device.
     pub kind: Kind,
 }
 
 impl Opened {
-    /// A backend and its kind.
+    /// Pairs a backend with its kind.
     pub fn new(kind: Kind, backend: impl Backend + 'static) -> Self {
         Opened { backend: Arc::new(backend), kind }
     }
@@ -119,29 +119,30 @@ fn entry(name: &str) -> Result<&'static Entry> {
     TABLE.iter().find(|entry| entry.name == name).ok_or_else(|| Error::unknown("backend", name, names()))
 }
 
-/// Opens a backend by name; [`Error::Unavailable`] where its device is not there.
+/// Opens a backend by name; [`Error::Unavailable`] where its device is absent.
 pub fn open(name: &str) -> Result<Opened> {
     (entry(name)?.open)()
 }
 
-/// Every way in which a backend can run a problem: executions, cache policies.
+/// Returns every way in which a backend can run a problem: executions, cache policies.
 pub fn variants(name: &str) -> Result<Vec<Options>> {
     Ok((entry(name)?.variants)())
 }
 
-/// The most by which one step of a backend may differ from the reference's from the same values, in units in
-/// the last place of the largest `magnitude` of any field; 0 where it has the same bits.
+/// Returns the most by which one step of a backend may differ from the reference's step from the same values,
+/// in units in the last place of the largest `magnitude` of any field; 0 where the backend has the same bits.
 pub fn ulp_bound_per_step(name: &str, problem: &Problem, magnitude: f64) -> Result<f64> {
     Ok((entry(name)?.bound)(problem, magnitude))
 }
 
-/// Which backend runs a simulation.
+/// The choice of the backend that runs a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// CUDA, else a hardware adapter of wgpu, else the CPU: the first that is there and can run the problem.
+    /// CUDA, else a hardware adapter of wgpu, else the CPU: the first that is present and can run the
+    /// problem.
     #[default]
     Auto,
-    /// This one or an error.
+    /// This backend or an error.
     Named(&'static str),
 }
 
@@ -175,7 +176,7 @@ impl FromStr for Choice {
     }
 }
 
-/// A session, the backend that opened it, and why others did not.
+/// A session, the backend that opened it, and why other backends did not.
 pub(crate) struct Begun {
     pub(crate) backend: &'static str,
     pub(crate) kind: Kind,
@@ -189,35 +190,35 @@ impl Begun {
     }
 }
 
-/// What a run takes of the host's memory beside what a backend does, in bytes.
+/// Bytes of the host's memory that a run takes beside what its backend takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Host {
-    /// The initial fields that are not there yet.
+    /// Number of initial fields that are still to be made.
     pub(crate) fields: usize,
-    /// What reading them from files takes besides.
+    /// Bytes that reading initial fields from files takes besides.
     pub(crate) reading: u128,
-    /// What reading fields back and writing files takes at once.
+    /// Bytes that reading fields back and writing files takes at once.
     pub(crate) output: u128,
 }
 
 impl Host {
-    /// Nothing but what the backend takes: the rest was asked for already.
+    /// Nothing beside what the backend takes: memory for the rest was asked for already.
     pub(crate) const ASKED: Host = Host { fields: 0, reading: 0, output: 0 };
 
-    /// All fields made anew, and one read back at a time.
+    /// Sums up a run that makes all fields anew and reads them back one at a time.
     pub(crate) fn of(problem: &Problem) -> Host {
         let output = problem.shape.bytes(problem.dtype) as u128;
         Host { fields: problem.program.fields().len(), reading: 0, output }
     }
 }
 
-/// Why nothing is kept for later runs, where the cache folder is not the user's alone.
+/// Returns why nothing is kept for later runs, where the cache folder is not the user's alone.
 pub(crate) fn cache_refusal() -> Option<String> {
     abide_tuning::refusal()
 }
 
-/// Opens a session on the chosen backend. `fill` makes the fields, once a backend is found that has room for
-/// them.
+/// Opens a session on the chosen backend. `fill` makes the fields, once a backend with room for them is
+/// found.
 pub(crate) fn begin(
     choice: Choice,
     problem: &Problem,
@@ -244,7 +245,7 @@ pub(crate) fn begin_on(
     Ok(Begun::of(opened, session))
 }
 
-/// Plans a problem; where the plan follows a wish only in part, its notes say so.
+/// Plans a problem; the plan's notes say where it follows the options only in part.
 pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Plan> {
     check_pin(opened, options)?;
     let mut plan = opened.backend.plan(problem, options)?;
@@ -279,8 +280,8 @@ pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<
     tuner.measure(problem, options)
 }
 
-/// [`plan`], once the machine is found to have memory for the problem, and for so many copies of the initial
-/// fields.
+/// Plans like [`plan`], once the machine is found to have memory for the problem and for `copies` of the
+/// initial fields.
 fn affordable_plan(
     opened: &Opened,
     problem: &Problem,
@@ -288,7 +289,7 @@ fn affordable_plan(
     host: Host,
     copies: usize,
 ) -> Result<Plan> {
-    // Tuning takes that memory.
+    // Tuning itself takes the memory of a run.
     if options.tune.measures() {
         check_memory(opened, problem, None, host, copies)?;
     }
@@ -297,7 +298,7 @@ fn affordable_plan(
     Ok(plan)
 }
 
-/// Whether the backend has threads to pin, if they are to be.
+/// Checks that the backend has threads to pin, if the options ask for pinned threads.
 fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     if options.pin && opened.kind != Kind::Cpu {
         return Err(Error::Unsupported {
@@ -309,7 +310,7 @@ fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether the machine has memory for all that a run holds at the same time.
+/// Checks that the machine has memory for all that a run holds at the same time.
 fn check_memory(
     opened: &Opened,
     problem: &Problem,
@@ -321,7 +322,7 @@ fn check_memory(
     let (all, field) = (program.fields().len(), problem.shape.bytes(problem.dtype) as u128);
     let written = (0..all).filter(|&field| program.is_written(field)).count();
     let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
-    // What threads keep of a pass; all of them at once.
+    // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
         Some(Schedule::Cpu(rows)) => {
             rows.tiling.as_ref().map_or(0, |tiling| rows.threads as u128 * tiling.ring_bytes as u128)
@@ -329,7 +330,8 @@ fn check_memory(
         _ => 0,
     };
     let budget = Budget::new("memory for the fields").with(several(host.fields), host.fields as u128 * field);
-    // A device with its own memory leaves the machine's to the initial fields; others compute beside them.
+    // With a device that has its own memory, the machine's memory holds the initial fields alone. Other
+    // devices compute beside the fields.
     let budget = match opened.kind {
         Kind::Gpu => budget,
         Kind::Cpu => {
@@ -346,7 +348,7 @@ fn check_memory(
     budget.check("choose a smaller --size or --dtype f32")
 }
 
-/// Opens a session on the first candidate that is there, is not [`Kind::Software`] and can run the problem.
+/// Opens a session on the first candidate that is present, is not [`Kind::Software`] and can run the problem.
 fn first_able(
     candidates: impl Iterator<Item = (&'static str, impl Fn() -> Result<Opened>)>,
     problem: &Problem,
@@ -373,8 +375,8 @@ fn first_able(
             fields = Some(fill()?);
         }
         let begun = able.and_then(|(opened, plan)| {
-            // The last candidate takes the fields; those before it a copy, for it may turn out that they
-            // cannot.
+            // The last candidate takes the fields. Candidates before it take a copy, because they may turn
+            // out to be unable.
             let given = match (&fields, copies) {
                 (Some(fields), 1) => fields.iter().map(Array::try_clone).collect::<Result<_>>()?,
                 _ => fields.take().unwrap_or_default(),
@@ -405,7 +407,7 @@ mod tests {
     use super::*;
     use crate::{DType, DeviceSpec, Shape};
 
-    /// The CPU's backend under another name, that refuses every problem.
+    /// The CPU's backend under another name, which refuses every problem.
     struct Refusing(abide_cpu::CpuBackend);
 
     impl Backend for Refusing {

@@ -1,4 +1,4 @@
-//! The description of a simulation, from what to compute to where.
+//! The description of a simulation: from the computation to its backend.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::{
     Shape, Start, Stencil, Tune,
 };
 
-/// What a simulation can be made of: a stencil, a program, or the name of an entry of the catalogue.
+/// Sources of a simulation's model: a stencil, a program, or the name of an entry of the catalogue.
 pub trait IntoModel {
-    /// The model.
+    /// Turns the source into the model.
     fn into_model(self) -> Result<Model>;
 }
 
@@ -55,7 +55,7 @@ impl IntoModel for &str {
 }
 
 impl Model {
-    /// The numbers of axes that it can have.
+    /// Returns the numbers of axes that the model can have.
     pub fn dimensions(&self) -> std::ops::RangeInclusive<usize> {
         match self {
             Model::Program(program) => program.dimensions()..=program.dimensions(),
@@ -63,16 +63,17 @@ impl Model {
         }
     }
 
-    /// The program for a number of axes.
+    /// Returns the program for a number of axes.
     pub fn program(&self, dimensions: usize) -> Result<Arc<Program>> {
         match self {
-            // A wrong number of axes is told by `Problem::check`, with the size.
+            // `Problem::check` reports a wrong number of axes, with the size.
             Model::Program(program) => Ok(program.clone()),
             Model::Entry(entry) => entry.program(dimensions).map(Arc::new),
         }
     }
 
-    /// The size used where none is given and no input implies one: two axes where the model can have them.
+    /// Returns the size used where none is given and no input implies one: two axes where the model can have
+    /// them.
     pub fn default_size(&self) -> Result<Shape> {
         let range = self.dimensions();
         Shape::new(match 2.clamp(*range.start(), *range.end()) {
@@ -116,7 +117,7 @@ impl From<Vec<f64>> for Values {
 impl<T: crate::Real, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Values {
     fn from(array: ndarray::Array<T, D>) -> Self {
         let shape = Shape::new(array.shape()).map(Some);
-        // In the order of the axes, whatever the order in memory.
+        // In the order of the axes, whatever their order in memory.
         Values { values: T::into_array(array.iter().copied().collect()), shape }
     }
 }
@@ -161,63 +162,63 @@ impl Builder {
         }
     }
 
-    /// The extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512 ×
-    /// 512 in two dimensions, 4096 in one, 128 cubed in three.
+    /// Sets the extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512
+    /// × 512 in two dimensions, 4096 in one, 128 cubed in three.
     pub fn size(mut self, extents: &[usize]) -> Self {
         self.size = Some(extents.to_vec());
         self
     }
 
-    /// The type of all fields; f32 unless given.
+    /// Sets the type of all fields; f32 unless given.
     pub fn dtype(mut self, dtype: DType) -> Self {
         self.dtype = Some(dtype);
         self
     }
 
-    /// The boundary at every side; the program's own unless given.
+    /// Sets the boundary at every side; the program's own unless given.
     pub fn boundary(self, boundary: Boundary) -> Self {
         self.boundaries(Boundaries::all(boundary))
     }
 
-    /// The boundary at each axis and side.
+    /// Sets the boundary at each axis and side.
     pub fn boundaries(mut self, boundaries: Boundaries) -> Self {
         self.boundaries = Some(boundaries);
         self
     }
 
-    /// A parameter's value; the program's default unless given.
+    /// Sets a parameter's value; the program's default unless given.
     pub fn param(mut self, name: &str, value: f64) -> Self {
         self.parameters.push((name.to_owned(), value));
         self
     }
 
-    /// A field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the cells,
-    /// an `ndarray`, or what [`io::read`] read.
+    /// Sets a field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the
+    /// cells, an `ndarray`, or what [`io::read`] returned.
     pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
         self.initial.push((field.to_owned(), Initial::Values(values.into())));
         self
     }
 
-    /// A field's initial values from a file as [`io::read`] reads it, cast to the run's type. Its header is
+    /// Reads a field's initial values from a file as [`io::read`] does, cast to the run's type. The header is
     /// read when the size is needed, the values once the machine is found to have memory for them.
     pub fn input_file(mut self, field: &str, path: impl Into<PathBuf>) -> Self {
         self.initial.push((field.to_owned(), Initial::File(path.into())));
         self
     }
 
-    /// A field's named initial state; the program's own unless given.
+    /// Sets a field's named initial state; the program's own unless given.
     pub fn start(mut self, field: &str, start: Start) -> Self {
         self.initial.push((field.to_owned(), Initial::Start(start)));
         self
     }
 
-    /// The backend that runs it.
+    /// Chooses the backend.
     pub fn backend(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// A backend that is open already, in place of a choice.
+    /// Takes a backend that is open already, in place of a choice.
     pub fn on(mut self, opened: &Opened) -> Self {
         self.opened = Some(opened.clone());
         self
@@ -229,27 +230,27 @@ impl Builder {
         self
     }
 
-    /// Where a persistent run keeps its cells from step to step.
+    /// Sets where a persistent run keeps its cells from step to step.
     pub fn cache(mut self, cache: CachePolicy) -> Self {
         self.options.cache = cache;
         self
     }
 
-    /// Steps that a tile advances between exchanges with its neighbours.
+    /// Sets the temporal depth: the steps that a tile advances between exchanges with its neighbours.
     pub fn depth(mut self, depth: Depth) -> Self {
         self.options.depth = depth;
         self
     }
 
-    /// Whether plans are timed on the device first, where a backend has several. Unless given, what an
-    /// earlier tuning found is used and nothing is timed.
+    /// Sets whether plans are timed on the device first, where a backend has several. Unless given, the plan
+    /// that an earlier tuning kept is used and nothing is timed.
     pub fn tune(mut self, tune: Tune) -> Self {
         self.options.tune = tune;
         self
     }
 
-    /// Whether each of a CPU's threads stays on a core of its own; no other backend has threads to pin, and
-    /// refuses.
+    /// Sets whether each of a CPU's threads stays on a core of its own. No other backend has threads to pin,
+    /// so every other backend refuses.
     pub fn pin(mut self, pin: bool) -> Self {
         self.options.pin = pin;
         self
@@ -268,14 +269,14 @@ impl Builder {
         self
     }
 
-    /// Bytes that reading fields back and writing files will take at once: the builder asks whether the
-    /// machine has memory for them and all else together. Unless given, those of one field.
+    /// Sets the bytes that reading fields back and writing files will take at once. The builder asks whether
+    /// the machine has memory for these and all else together. Unless given: the bytes of one field.
     pub fn output_bytes(mut self, bytes: u64) -> Self {
         self.output_bytes = Some(bytes);
         self
     }
 
-    /// The problem alone, checked, without a device.
+    /// Returns the checked problem alone, without a device.
     pub fn problem(self) -> Result<Problem> {
         self.prepare().map(|(_, prepared)| prepared.problem)
     }
@@ -336,7 +337,8 @@ impl Builder {
         Ok((self, Prepared { problem, resumed }))
     }
 
-    /// The size: what is given, else what the checkpoint or an input implies, else the model's default.
+    /// Returns the size: the given one, else the one that the checkpoint or an input implies, else the
+    /// model's default.
     fn shape(&mut self, model: &Model, resumed: Option<&Head>) -> Result<Shape> {
         let given = self.size.as_deref().map(Shape::new).transpose()?;
         let mut implied = None;
@@ -346,7 +348,7 @@ impl Builder {
                 Initial::Values(values) => std::mem::replace(&mut values.shape, Ok(None))?,
                 Initial::File(path) => match io::announced(path)? {
                     Some(announced) => Some(announced.shape),
-                    // What can be read only once is read now.
+                    // A file that can be read only once is read now.
                     None => {
                         let Loaded { values, shape } = io::read(path)?;
                         *initial = Initial::Values(values.into());
@@ -370,7 +372,7 @@ impl Builder {
         }
     }
 
-    /// Takes from a checkpoint what was not given, and refuses what was given otherwise.
+    /// Takes from a checkpoint everything that was not given, and refuses whatever was given otherwise.
     fn adopt(&self, checkpoint: &Head, problem: &mut Problem) -> Result<()> {
         let path = self.resume.clone().unwrap_or_default();
         let differs = |what: &str, stored: String, given: String| {
@@ -425,11 +427,11 @@ impl Builder {
 
 struct Prepared {
     problem: Problem,
-    /// The checkpoint that it goes on from, of which the fields are still to be read.
+    /// The checkpoint that the run goes on from; its fields are still to be read.
     resumed: Option<(PathBuf, Head)>,
 }
 
-/// What filling the fields and writing them will take of the host's memory.
+/// Returns the host's memory that filling the fields and writing them will take.
 fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
     let mut host = Host::of(problem);
     host.output = builder.output_bytes.map_or(host.output, u128::from);
@@ -448,7 +450,7 @@ fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
     Ok(host)
 }
 
-/// The initial fields in the program's order; `notes` tell what was changed to make them fit.
+/// Makes the initial fields in the program's order; `notes` tell what was changed to make the values fit.
 fn fill(
     problem: &Problem,
     mut initial: Vec<(String, Initial)>,
@@ -456,7 +458,7 @@ fn fill(
 ) -> Result<Vec<Array>> {
     let mut fields = Vec::new();
     for (number, name) in problem.program.fields().iter().enumerate() {
-        // Of several for one field the last counts.
+        // Of several inputs for one field the last counts.
         let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
         fields.push(match own {
             None => problem.program.start(number).fill(&problem.shape, problem.dtype)?,
@@ -476,7 +478,7 @@ fn fill(
     Ok(fields)
 }
 
-/// Values in the run's type; where they are rounded, a note says so.
+/// Returns the values in the run's type; where they are rounded, a note says so.
 fn typed(problem: &Problem, name: &str, values: Array, notes: &mut Vec<String>) -> Result<Array> {
     if values.dtype() == problem.dtype {
         return Ok(values);

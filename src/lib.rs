@@ -2,7 +2,7 @@
 //!
 //! Write a [`Stencil`] or pick one of the [`catalogue`]; a [`Simulation`] runs it on an NVIDIA GPU, on any
 //! GPU that speaks Vulkan, Metal or DX12, or on the CPU, and reports what it did and how close to the
-//! hardware's limit it came. A [`Solve`] does so for systems of linear equations.
+//! hardware's limit it came. A [`Solve`] does the same for systems of linear equations.
 //!
 //! ```
 //! use abide::prelude::*;
@@ -23,8 +23,8 @@ extern crate self as abide;
 pub mod backend;
 pub mod bench;
 mod builder;
-// The command, for its program and for tools that call it in their own process; no part of the library's
-// promises.
+// The command, for its own program and for tools that call it in their own process. It is no part of the
+// library's promises.
 #[cfg(feature = "command")]
 #[doc(hidden)]
 pub mod cli;

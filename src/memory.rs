@@ -1,10 +1,10 @@
-//! Whether the machine has the memory that is asked for.
+//! Checks that the machine has the memory that is asked for.
 //!
-//! Systems grant more memory than they have and end the process when it is used; so ask first.
+//! Systems grant more memory than they have, and end the process when it is used. So Abide asks first.
 
 use crate::{Error, Result};
 
-/// What will be held at the same time, in bytes, to be asked for at once.
+/// Items held in memory at the same time, in bytes, to be asked for at once.
 ///
 /// ```
 /// use abide::memory::Budget;
@@ -19,12 +19,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Nothing yet, for a purpose that errors name.
+    /// Makes an empty budget, for a purpose that errors name.
     pub fn new(what: impl Into<String>) -> Budget {
         Budget { what: what.into(), items: Vec::new() }
     }
 
-    /// Something more; what takes nothing is left out.
+    /// Adds an item; an item without bytes is left out.
     pub fn with(mut self, item: impl Into<String>, bytes: u128) -> Budget {
         if bytes > 0 {
             self.items.push((item.into(), bytes));
@@ -32,12 +32,13 @@ impl Budget {
         self
     }
 
-    /// Bytes of all together.
+    /// Returns the bytes of all items together.
     pub fn bytes(&self) -> u128 {
         self.items.iter().fold(0, |sum, item| sum.saturating_add(item.1))
     }
 
-    /// [`Error::Limit`] where this much is known not to be there; `change` says what to choose otherwise.
+    /// Returns [`Error::Limit`] where this much memory is known to be missing; `change` says what to choose
+    /// instead.
     pub fn check(&self, change: &str) -> Result<()> {
         self.check_within(abide_cpu::memory::available(), change)
     }
@@ -66,7 +67,7 @@ impl Budget {
     }
 }
 
-/// A number of bytes with its unit.
+/// Formats a number of bytes with its unit.
 pub fn amount(bytes: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut value, mut unit) = (bytes, 0);

@@ -49,12 +49,12 @@ impl Simulation {
         Simulation { problem, backend, kind, session, step, notes }
     }
 
-    /// The problem that is solved, with the parameters as they are now.
+    /// Returns the problem that is solved, with the parameters as they are now.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// The name of the backend that runs it.
+    /// Returns the name of the backend that runs the simulation.
     pub fn backend(&self) -> &'static str {
         self.backend
     }
@@ -64,18 +64,18 @@ impl Simulation {
         self.kind
     }
 
-    /// The plan that runs.
+    /// Returns the plan that runs.
     pub fn plan(&self) -> &Plan {
         self.session.plan()
     }
 
-    /// Steps done since the start, those before a checkpoint included.
+    /// Returns the steps done since the start, those before a checkpoint included.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// The step after `steps` more; an error where 64 bits do not count so far, as from a checkpoint that
-    /// claims too many.
+    /// Returns the step after `steps` more; an error where 64 bits cannot count it, as from a checkpoint that
+    /// claims too many steps.
     pub fn last_step(step: u64, steps: u64) -> Result<u64> {
         let asked = || format!("{step} and {steps} more");
         step.checked_add(steps).ok_or_else(|| {
@@ -83,21 +83,21 @@ impl Simulation {
         })
     }
 
-    /// What differs from what was asked, and why.
+    /// Returns the deviations from what was asked, each with its reason.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Advances and reports.
     pub fn run(&mut self, steps: u64) -> Result<RunReport> {
-        // Nobody watches: epochs only so long that a device shared with a display stays responsive.
+        // Nobody watches: epochs are only so short that a device shared with a display stays responsive.
         let pace = Pace { epoch: Duration::from_secs(1), ..Pace::default() };
         self.run_with(steps, pace, |_| Ok(ControlFlow::Continue(())))
     }
 
-    /// Advances in epochs of about `pace.epoch` and reports; after each epoch, `observe` may read and change
-    /// the simulation, and end the run by [`ControlFlow::Break`]. An error where the steps since the start
-    /// pass what 64 bits count.
+    /// Advances in epochs of about `pace.epoch` and reports. After each epoch, `observe` may read and change
+    /// the simulation, and end the run by [`ControlFlow::Break`]. An error where 64 bits cannot count the
+    /// steps since the start.
     pub fn run_with(
         &mut self,
         steps: u64,
@@ -125,18 +125,18 @@ impl Simulation {
         Ok(seconds)
     }
 
-    /// Values of any field that are NaN or infinite.
+    /// Counts the values of all fields that are NaN or infinite.
     pub fn non_finite(&mut self) -> Result<u64> {
         (0..self.problem.program.fields().len())
             .try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
     }
 
-    /// A field's values.
+    /// Reads a field's values.
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(&self.problem, self.session.as_mut(), name)
     }
 
-    /// A field as an array of its extents, its values rounded to `T` where the run's type is the other.
+    /// Reads a field as an array of its extents, its values rounded to `T` where the run has the other type.
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         let values = self.field(name)?.cast(T::DTYPE)?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
@@ -145,14 +145,14 @@ impl Simulation {
         })
     }
 
-    /// The values of a field in the box `low..high`, slowest of three axes first.
+    /// Reads the values of a field in the box `low..high`, slowest of three axes first.
     pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
 
-    /// The buffer of type `B` that holds a field's values after the last step, for who draws on the same
-    /// device: a [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu. Later steps overwrite
-    /// it.
+    /// Returns the buffer of type `B` that holds a field's values after the last step, for a caller that
+    /// draws on the same device: a [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu.
+    /// Later steps overwrite the buffer.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
         let field = self.problem.program.field(name).ok()?;
         Some(*self.session.device_buffer(field)?.downcast::<B>().ok()?)
@@ -168,8 +168,8 @@ impl Simulation {
         set_parameter(&mut self.problem, self.session.as_mut(), name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where it cannot be put in
-    /// its place, it is kept under another name, which the error tells.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. Where the checkpoint cannot
+    /// be put in its place, it is kept under another name, which the error tells.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         checkpoint(&self.problem, self.session.as_mut(), self.step, path.as_ref())?.commit_durably()
     }
@@ -184,17 +184,17 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// How far the run is.
+    /// Returns the progress of the run.
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Steps done since the start, those before a checkpoint included.
+    /// Returns the steps done since the start, those before a checkpoint included.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// A field's values.
+    /// Reads a field's values.
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(self.problem, self.session, name)
     }
@@ -209,8 +209,8 @@ impl Running<'_> {
         set_parameter(self.problem, self.session, name, value)
     }
 
-    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves what was
-    /// there, and the run can go on.
+    /// Writes a checkpoint from which [`Simulation::resume`] goes on to the bit. An error leaves an earlier
+    /// file as it was, and the run can go on.
     pub fn checkpoint(&mut self, path: impl AsRef<Path>) -> Result<()> {
         checkpoint(self.problem, self.session, self.step, path.as_ref())?.replace_durably()
     }

@@ -1,9 +1,10 @@
 //! Comparison of backends with the reference, as `abide verify` does it.
 //!
-//! A [`Case`] is a program on an awkward domain; [`cases`] makes those of an entry of the catalogue, so that
-//! every boundary and both types meet odd, thin and tiny domains. A backend that promises the reference's
-//! bits is compared after all steps; one that promises a bound a step, in every step, from its own values
-//! before it: later steps may magnify a difference as the program magnifies any disturbance.
+//! A [`Case`] is a program on an awkward domain; [`cases`] makes the cases of an entry of the catalogue, so
+//! that every boundary and both types meet odd, thin and tiny domains. A backend that promises the
+//! reference's bits is compared after all steps. A backend that promises a bound per step is compared in
+//! every step, from its own values before the step: later steps may magnify a difference as the program
+//! magnifies any disturbance.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// Steps of a case: more than one epoch, and odd, so that a swap of buffers too few or too many shows. A
-/// kernel that takes many steps a pass is given more, see [`Case::calls`].
+/// kernel that takes many steps per pass is given more, see [`Case::calls`].
 pub const STEPS: u64 = 7;
 
 /// A problem with its initial fields.
@@ -28,13 +29,13 @@ pub struct Case {
     pub problem: Problem,
     /// The initial fields.
     pub fields: Vec<Array>,
-    /// Steps to advance, at least.
+    /// Least number of steps to advance.
     pub steps: u64,
 }
 
 impl Case {
-    /// A case of [`STEPS`] steps whose fields are random between 0 and 1, or the program's own where those
-    /// are 0 and 1.
+    /// Makes a case of [`STEPS`] steps with random fields between 0 and 1, or with the program's own fields
+    /// where those are 0 and 1.
     pub fn new(problem: Problem, seed: u64) -> Result<Case> {
         problem.check()?;
         let program = &problem.program;
@@ -48,23 +49,24 @@ impl Case {
         Ok(Case { problem, fields, steps: STEPS })
     }
 
-    /// The fields after the steps, by the definition.
+    /// Returns the fields after the steps, by the definition.
     pub fn reference(&self) -> Result<Vec<Array>> {
         let mut fields = self.fields.clone();
         abide_cpu::reference::advance(&self.problem, &mut fields, self.steps)?;
         Ok(fields)
     }
 
-    /// The calls that advance the case by a plan: one of a single step, and one that has passes of the plan's
-    /// depth and of all that remainders are left to, each half as deep as the one before.
+    /// Returns the steps of the calls that advance the case by a plan. The first call has a single step. The
+    /// second has passes of the plan's depth and of every depth that remainders run in, each half as deep as
+    /// the one before.
     pub fn calls(&self, plan: &Plan) -> [u64; 2] {
         let passes = std::iter::successors(Some(u64::from(plan.depth)), |depth| Some(depth / 2));
         let all = passes.take_while(|&depth| depth > 0).sum::<u64>();
         [1, all.max(self.steps.saturating_sub(1))]
     }
 
-    /// The largest difference of any value after the [`Case::calls`] of a plan, in its own units in the last
-    /// place; `expected` are the fields after the case's own steps, by the definition.
+    /// Returns the largest difference of any value after the [`Case::calls`] of a plan, in the value's own
+    /// units in the last place; `expected` are the fields after the case's own steps, by the definition.
     pub fn run(&self, backend: &dyn Backend, plan: &Plan, expected: &[Array]) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let calls = self.calls(plan);
@@ -81,8 +83,9 @@ impl Case {
         Ok(Difference { ulp: ulp as f64, bound: 0.0 })
     }
 
-    /// The largest difference of any step of a backend from the reference's step from the same values, in
-    /// units in the last place of the largest magnitude, over the bound that the backend states for it.
+    /// Returns the step of a backend that differs most from the reference's step from the same values,
+    /// relative to the bound that the backend states for it. The difference is in units in the last place of
+    /// the largest magnitude.
     pub fn run_by_steps(&self, name: &str, backend: &dyn Backend, plan: &Plan) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let mut worst = Difference { ulp: 0.0, bound: 0.0 };
@@ -100,7 +103,7 @@ impl Case {
                 worst = now;
             }
         }
-        // Many steps at once must have the bits of as many single ones.
+        // Many steps in one call must give the bits of as many single steps.
         let single = self.read(session.as_mut())?;
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let first = self.steps / 2;
@@ -116,14 +119,14 @@ impl Case {
         (0..self.fields.len()).map(|field| session.read(field)).collect()
     }
 
-    /// The problem in a few words.
+    /// Describes the problem in a few words.
     pub fn describe(&self) -> String {
         let Problem { program, shape, dtype, boundaries, .. } = &self.problem;
         format!("{} {shape} {dtype} {}", program.name(), boundaries.describe(shape.dimensions()))
     }
 }
 
-/// A difference and what it may be, in units in the last place.
+/// A difference and its bound, in units in the last place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// The difference.
@@ -133,7 +136,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// The difference over the bound; infinite where one is found and none is allowed.
+    /// Returns the difference over the bound; infinite where a difference is found and none is allowed.
     fn share(self) -> f64 {
         match self {
             Difference { ulp: 0.0, .. } => 0.0,
@@ -142,8 +145,8 @@ impl Difference {
     }
 }
 
-/// The largest difference of any value in its own units in the last place; `u64::MAX` where type or length
-/// differ, 1 at least where bits differ, as those of 0 and -0.
+/// Returns the largest difference of any value in its own units in the last place: `u64::MAX` where type or
+/// length differ, at least 1 where bits differ, as those of 0 and -0.
 pub fn distance(a: &[Array], b: &[Array]) -> u64 {
     let one = |(a, b): (&Array, &Array)| {
         let distance = a.ulp_distance(b).unwrap_or(u64::MAX);
@@ -152,7 +155,8 @@ pub fn distance(a: &[Array], b: &[Array]) -> u64 {
     if a.len() == b.len() { a.iter().zip(b).map(one).max().unwrap_or(0) } else { u64::MAX }
 }
 
-/// The largest absolute difference of any value; infinite where only one of two is finite or lengths differ.
+/// Returns the largest absolute difference of any value; infinite where only one of two values is finite or
+/// lengths differ.
 fn farthest(a: &[Array], b: &[Array]) -> f64 {
     let one = |(a, b): (f64, f64)| match a - b {
         _ if a == b || (a.is_nan() && b.is_nan()) => 0.0,
@@ -166,12 +170,12 @@ fn farthest(a: &[Array], b: &[Array]) -> f64 {
     a.iter().zip(b).map(field).fold(0.0, f64::max)
 }
 
-/// The largest magnitude of any finite value.
+/// Returns the largest magnitude of any finite value.
 fn largest(fields: &[Array]) -> f64 {
     fields.iter().flat_map(Array::to_f64).map(f64::abs).filter(|x| x.is_finite()).fold(0.0, f64::max)
 }
 
-/// The unit in the last place of a number of this magnitude.
+/// Returns the unit in the last place of a number of this magnitude.
 fn ulp(magnitude: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F32 => {
@@ -182,7 +186,7 @@ fn ulp(magnitude: f64, dtype: DType) -> f64 {
     }
 }
 
-/// Awkward domains: a single cell, primes, thinner than any tile, long and flat.
+/// Returns awkward domains: a single cell, primes, thinner than any tile, long and flat.
 fn sizes(dimensions: usize) -> &'static [&'static [usize]] {
     match dimensions {
         1 => &[&[1], &[61], &[1031], &[2], &[128]],
@@ -200,7 +204,8 @@ fn boundaries() -> Vec<Boundaries> {
     all
 }
 
-/// The cases of an entry, in all its dimensions: every boundary in turn, the sizes going round, in one type.
+/// Makes the cases of an entry in one type, in all its dimensions: every boundary in turn, the sizes going
+/// round.
 pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for dimensions in entry.dimensions.clone() {
@@ -210,13 +215,13 @@ pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The cases of a program.
+/// Makes the cases of a program.
 pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     let sizes = sizes(program.dimensions());
     let mut cases = Vec::new();
     let mut turn = program.radius()[2] + program.fields().len();
     for boundaries in boundaries() {
-        // A domain thinner than the radius has no periodic or mirror boundary: the next size, then.
+        // A domain thinner than the radius has no periodic or mirror boundary; the next size is tried then.
         for _ in 0..sizes.len() {
             turn += 1;
             let mut problem =
@@ -232,7 +237,7 @@ pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// What one backend made of one entry in one type.
+/// The result of one backend for one entry in one type.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Finding {
     /// The backend.
@@ -243,34 +248,35 @@ pub struct Finding {
     pub dtype: DType,
     /// Runs compared.
     pub runs: usize,
-    /// The difference of the run that comes closest to its bound, or goes farthest beyond it, in units in the
-    /// last place: after all steps where the bound is 0, of one step where it is not.
+    /// The difference of the run that comes closest to its bound, or exceeds it most, in units in the last
+    /// place: after all steps where the bound is 0, of one step otherwise.
     pub largest: f64,
     /// The bound of that run.
     pub bound: f64,
     /// A case in which the difference is above the bound.
     pub worst: Option<String>,
-    /// Runs that did not take place, for a streaming kernel cannot do what they ask.
+    /// Runs that did not take place, because a streaming kernel cannot do what they ask.
     pub left_out: usize,
-    /// Why the backend refused cases, if it did: a type or an operation that its device does not have.
+    /// The reason why the backend refused cases, if it did: a type or an operation that its device does not
+    /// have.
     pub refused: Option<String>,
     /// Errors that no backend should have.
     pub errors: Vec<String>,
 }
 
 impl Finding {
-    /// Within the bound and without errors.
+    /// Returns whether the difference is within the bound and there are no errors.
     pub fn holds(&self) -> bool {
         self.largest <= self.bound && self.errors.is_empty()
     }
 }
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Verification {
-    /// One for each backend present, entry and type.
+    /// One finding for each backend present, entry and type.
     pub findings: Vec<Finding>,
-    /// The backends that are absent, why, and whether they had to be there.
+    /// The backends that are absent, each with the reason and whether it had to be present.
     pub skipped: Vec<Skipped>,
 }
 
@@ -279,14 +285,14 @@ pub struct Verification {
 pub struct Skipped {
     /// The backend.
     pub backend: &'static str,
-    /// Why.
+    /// The reason for the absence.
     pub reason: String,
     /// Whether [`REQUIRE`] names it.
     pub required: bool,
 }
 
 impl Verification {
-    /// All findings hold and no required backend is absent.
+    /// Returns whether all findings hold and no required backend is absent.
     pub fn holds(&self) -> bool {
         self.findings.iter().all(Finding::holds) && !self.skipped.iter().any(|s| s.required)
     }
@@ -295,18 +301,18 @@ impl Verification {
 /// The environment variable that lists backends, separated by commas, that must not be skipped.
 pub const REQUIRE: &str = "ABIDE_REQUIRE";
 
-/// Whether [`REQUIRE`] names the backend.
+/// Returns whether [`REQUIRE`] names the backend.
 pub fn is_required(backend: &str) -> bool {
     std::env::var(REQUIRE).is_ok_and(|list| list.split(',').any(|name| name.trim() == backend))
 }
 
-/// The backends that are present, and those that are not.
+/// Opens the backends that are present, and lists those that are absent.
 pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     let mut all = (Vec::new(), Vec::new());
     for name in backend::names().filter(|name| choice == Choice::Auto || choice == Choice::Named(name)) {
         match backend::open(name) {
             Ok(opened) => all.0.push((name, opened)),
-            // Named by the user, it is as if required.
+            // A backend that the user named counts as required.
             Err(error) => {
                 let required = is_required(name) || choice != Choice::Auto;
                 all.1.push(Skipped { backend: name, reason: error.to_string(), required });
@@ -316,8 +322,8 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one, with the reference for every entry of the catalogue; `observe` is
-/// told how many of all entries are done.
+/// Compares every backend present, or one backend, with the reference for every entry of the catalogue;
+/// `observe` is told how many of all entries are done.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
@@ -363,13 +369,13 @@ fn compare(
         .iter()
         .flat_map(|(case, expected)| variants.iter().map(move |&o| (case, expected, o)))
         .collect();
-    // Side by side: most of the time goes into compiling kernels.
+    // Cases run side by side, because most of the time goes into compiling kernels.
     let differences: Vec<Result<Option<Difference>>> = runs
         .par_iter()
         .map(|&(case, expected, options)| {
             let plan = match backend.plan(&case.problem, &options) {
-                // Several steps per launch have limits of their own; what they refuse, a launch per stage
-                // runs.
+                // Plans of several steps per launch have limits of their own; a launch per stage runs what
+                // they refuse.
                 Err(Error::Limit { .. })
                     if matches!(options.execution, Execution::Overlapped | Execution::Streaming) =>
                 {
@@ -394,7 +400,7 @@ fn compare(
                 if ulp > bound {
                     finding.worst = Some(run());
                 }
-                // The run that comes closest to its bound stands for all.
+                // The run that comes closest to its bound stands for all runs.
                 let so_far = Difference { ulp: finding.largest, bound: finding.bound };
                 if (Difference { ulp, bound }).share() >= so_far.share() {
                     (finding.largest, finding.bound) = (ulp, bound);
@@ -409,7 +415,7 @@ fn compare(
     Ok(finding)
 }
 
-/// A way to run, as it is told.
+/// Describes the options of a run.
 fn words(options: &Options) -> String {
     match options.depth {
         Depth::Auto => format!("{} {}", options.execution, options.cache),
@@ -431,9 +437,9 @@ mod tests {
         }
     }
 
-    /// All but streaming kernels run every case. Those run all that have neither ghost cells that show cells of
-    /// their side in front of a radius above 1, nor planes of a single row, nor a periodic axis shorter than the margin of a window,
-    /// which is a multiple of 16 bytes; if they need not be deep.
+    /// All but streaming kernels run every case. Streaming kernels, if they need not be deep, run all cases
+    /// without these three: ghost cells that show cells of their side in front of a radius above 1; planes of
+    /// a single row; a periodic axis shorter than the margin of a window, which is a multiple of 16 bytes.
     #[test]
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {
@@ -462,8 +468,8 @@ mod tests {
         }
     }
 
-    /// Simulated as a launcher divides steps: whole passes, and of the rest passes of half the depth, and so
-    /// on.
+    /// Simulates how a launcher divides steps: whole passes, then passes of half the depth for the remainder,
+    /// and so on.
     #[test]
     fn the_calls_of_a_case_take_passes_of_every_depth() {
         let case = &cases(catalogue::find("2d5pt").unwrap(), DType::F32).unwrap()[0];

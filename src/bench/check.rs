@@ -1,7 +1,7 @@
-//! Whether what was timed is right.
+//! Checks of timed results.
 //!
-//! The CPU computes a few steps of all cells, which is what it has time for; the timed runs, of many steps,
-//! are held against each other and against a launch per step on the same device.
+//! The CPU computes a few steps of all cells, because it has no time for more. The timed runs, of many steps,
+//! are compared with each other and with a launch per step on the same device.
 
 use abide_cpu::CpuBackend;
 use rayon::prelude::*;
@@ -12,11 +12,11 @@ use crate::backend::{self, Host, Kind, Opened, begin_on};
 use crate::program::Problem;
 use crate::{Array, Error, Execution, Options, Plan, Result, Shape};
 
-/// How much is compared once the times are taken.
+/// Extent of the comparison once the times are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Check {
-    /// A few steps with the CPU; all timed runs with each other and, where they were not that themselves,
-    /// with a launch a step.
+    /// A few steps with the CPU; all timed runs with each other and, unless they were stepwise themselves,
+    /// with a launch per step.
     #[default]
     Full,
     /// A few steps with the CPU.
@@ -26,7 +26,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// All of them, from the strictest.
+    /// All checks, from the strictest.
     pub const ALL: [Check; 3] = [Check::Full, Check::Sampled, Check::Off];
 
     /// The name as the command writes it.
@@ -60,38 +60,39 @@ impl std::str::FromStr for Check {
     }
 }
 
-/// What was compared, every cell of every field, and what differs.
+/// The comparisons made, of every cell of every field, and the differences found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Checked {
     /// Steps compared with the CPU's.
     pub cpu_steps: u64,
-    /// Steps of the timed runs that gave the same bits each time; 0 where they were not compared.
+    /// Steps of the timed runs that were compared with each other; 0 where they were not compared.
     pub repeated_steps: u64,
-    /// Steps of a timed run compared with a launch per step; 0 where they were not, or the timed runs were
-    /// that themselves.
+    /// Steps of a timed run compared with a launch per step; 0 where they were not compared, or the timed
+    /// runs were stepwise themselves.
     pub stepwise_steps: u64,
-    /// What differs: nothing where all is right.
+    /// The differences found; empty where all is right.
     pub faults: Vec<String>,
 }
 
-/// The options of a launch per step.
+/// Returns the options of a launch per step.
 pub fn stepwise() -> Options {
     Options { execution: Execution::Stepwise, ..Options::default() }
 }
 
-/// Whether two plans run the same kernels.
+/// Returns whether two plans run the same kernels.
 pub fn same_path(a: &Plan, b: &Plan) -> bool {
     a.execution == b.execution && a.depth == b.depth && a.schedule == b.schedule
 }
 
-/// Steps compared with the CPU's: two rounds of a kernel's temporal depth and a step more.
+/// Returns the number of steps compared with the CPU's: two rounds of a kernel's temporal depth and one step
+/// more.
 fn few_steps(plan: &Plan, on_cpu: bool) -> u64 {
     let rounds = 2 * u64::from(plan.depth) + 1;
-    // The CPU's own oracle is the definition, cell by cell on one thread, which takes seconds per step.
+    // The CPU's own backend is compared with the definition: cell by cell on one thread, seconds per step.
     if on_cpu { rounds } else { rounds.max(9) }
 }
 
-/// Compares a few steps of the very session that was timed with the CPU's.
+/// Compares a few steps of the very session that was timed with the CPU's steps.
 pub fn against_cpu(
     opened: &Opened,
     problem: &Problem,
@@ -112,7 +113,8 @@ pub fn against_cpu(
         );
         return Ok(());
     }
-    // A driver that may round otherwise: each step within its bound, from the session's own values before it.
+    // A driver that may round otherwise: each step must be within its bound, from the session's own values
+    // before it.
     let mut before = start.to_vec();
     for step in 1..=steps {
         let expected = cpu(on_cpu, problem, before.clone(), 1)?;
@@ -140,7 +142,7 @@ pub fn against_cpu(
     Ok(())
 }
 
-/// The fields after a few steps by the CPU; for the CPU's backend itself, by the definition.
+/// Returns the fields after a few steps by the CPU; for the CPU's own backend, by the definition.
 fn cpu(on_cpu: bool, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> Result<Vec<Array>> {
     if on_cpu {
         abide_cpu::reference::advance(problem, &mut fields, steps)?;
@@ -152,7 +154,7 @@ fn cpu(on_cpu: bool, problem: &Problem, mut fields: Vec<Array>, steps: u64) -> R
     (0..problem.program.fields().len()).map(|field| session.read(field)).collect()
 }
 
-/// Where two states differ in their bits: how many values, and the first of them.
+/// Describes where two states differ in their bits: how many values, and the first of them.
 pub fn differs(problem: &Problem, a: &[Array], b: &[Array]) -> Option<String> {
     let names = problem.program.fields();
     a.iter().zip(b).zip(names).find_map(|((a, b), name)| {
@@ -182,7 +184,7 @@ fn unequal(each: impl IndexedParallelIterator<Item = bool>) -> Option<(usize, us
         .reduce_with(|(n, first), (m, second)| (n + m, first.min(second)))
 }
 
-/// A cell's place along the axes there are.
+/// Formats a cell's place along the axes that the domain has.
 fn place(shape: &Shape, index: usize) -> String {
     format!("{:?}", &shape.cell(index)[3 - shape.dimensions()..])
 }

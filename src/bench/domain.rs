@@ -1,4 +1,4 @@
-//! What is measured: the stencils, and the domains on which codes are compared.
+//! The stencils measured, and the domains on which codes are compared.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub const STENCILS: [&str; 13] = [
     "3d17pt", "3d27pt", "poisson",
 ];
 
-/// A size on which rates are measured.
+/// A size of domain on which rates are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// Fits into the registers and shared memory of a large GPU.
@@ -30,11 +30,11 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// All of them.
+    /// All domains.
     pub const ALL: [Domain; 4] =
         [Domain::OnChip, Domain::Large, Domain::UnfriendlyOnChip, Domain::UnfriendlyLarge];
 
-    /// The name as the command writes it.
+    /// Returns the name as the command writes it.
     pub fn name(self) -> &'static str {
         match self {
             Domain::OnChip => "on-chip",
@@ -44,7 +44,7 @@ impl Domain {
         }
     }
 
-    /// The extents; an error where there are not two or three axes.
+    /// Returns the extents; an error where there are not two or three axes.
     pub fn shape(self, dimensions: usize) -> Result<Shape> {
         match (dimensions, self) {
             (2, Domain::OnChip) => Shape::new(&[2304, 2304]),
@@ -59,12 +59,12 @@ impl Domain {
         }
     }
 
-    /// The domain of these extents, if one has them.
+    /// Returns the domain of these extents, if one has them.
     pub fn of(shape: &Shape) -> Option<Domain> {
         Domain::ALL.into_iter().find(|domain| domain.shape(shape.dimensions()).is_ok_and(|own| own == *shape))
     }
 
-    /// The domain of the same size whose extents tiles divide.
+    /// Returns the domain of the same size whose extents tiles divide.
     pub fn friendly(self) -> Domain {
         match self {
             Domain::OnChip | Domain::UnfriendlyOnChip => Domain::OnChip,
@@ -94,7 +94,8 @@ impl FromStr for Domain {
     }
 }
 
-/// A linear stencil of the catalogue on a domain with its own boundary; an error where it is none.
+/// Makes the problem of a linear stencil of the catalogue on a domain with its own boundary; an error where
+/// the stencil is not linear.
 pub fn problem(stencil: &str, shape: Shape, dtype: DType) -> Result<Problem> {
     let entry = catalogue::find(stencil)?;
     let program = entry.program(shape.dimensions())?;

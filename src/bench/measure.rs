@@ -1,5 +1,5 @@
-//! One row of the table: a problem timed on a backend, its rate set against the hardware's limits, and
-//! checked.
+//! One row of the table: a problem timed on a backend, its rate compared with the hardware's limits, and its
+//! result checked.
 
 use serde::Serialize;
 
@@ -11,12 +11,12 @@ use crate::memory::Budget;
 use crate::program::Problem;
 use crate::{Array, CachePolicy, DType, DeviceSpec, Error, Execution, Options, Result, Shape, Start};
 
-/// How rates are measured.
+/// Settings of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// How it is run.
+    /// The options of the runs.
     pub options: Options,
-    /// Steps of a timed run; where not given, as many as take `seconds`, and `least_steps` at least.
+    /// Steps of a timed run. Unless given: as many as take `seconds`, and at least `least_steps`.
     pub steps: Option<u64>,
     /// Seconds that a timed run should take.
     pub seconds: f64,
@@ -24,7 +24,7 @@ pub struct Settings {
     pub least_steps: u64,
     /// Timed runs.
     pub repeats: usize,
-    /// What is compared afterwards.
+    /// Extent of the comparison after timing.
     pub check: Check,
     /// Whether to time a launch per step too.
     pub baseline: bool,
@@ -52,19 +52,19 @@ impl Settings {
     }
 }
 
-/// A measured rate, and what it is held against. Rates are in 10⁹ cells per second; every cell of the domain
-/// counts once a step.
+/// A measured rate and the limits that it is compared with. Rates are in 10⁹ cells per second; every cell of
+/// the domain counts once per step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The stencil.
     pub stencil: String,
-    /// Its points.
+    /// The stencil's points.
     pub points: usize,
     /// The type of the field.
     pub dtype: DType,
     /// The domain.
     pub shape: Shape,
-    /// Its name, if it has one.
+    /// The domain's name, if it has one.
     pub domain: Option<Domain>,
     /// The boundary.
     pub boundary: String,
@@ -74,7 +74,7 @@ pub struct Row {
     pub runs: Vec<f64>,
     /// The median rate.
     pub gcells_per_s: f64,
-    /// How far the farthest of the runs lies from the median, in percent of it.
+    /// Distance from the median to the farthest run, in percent of the median.
     pub spread_percent: f64,
     /// The most that the device's arithmetic allows (see [`ceiling`]); `None` where the device does not tell
     /// its peak.
@@ -83,54 +83,53 @@ pub struct Row {
     pub share_of_ceiling: Option<f64>,
     /// The most that the plan allows on this device, by [`crate::Plan::project`].
     pub projected_gcells_per_s: f64,
-    /// The median over that.
+    /// The median over the projected rate.
     pub share_of_projected_peak: f64,
     /// The median rate of a launch per step, if it was asked for.
     pub stepwise_gcells_per_s: Option<f64>,
     /// Stepwise or persistent.
     pub execution: Execution,
-    /// Where cells stay from step to step.
+    /// The place where cells stay from step to step.
     pub cache: CachePolicy,
     /// Temporal depth.
     pub depth: u32,
     /// The plan in one line.
     pub plan: String,
-    /// What differs from what was asked, and why.
+    /// The deviations from what was asked, each with its reason.
     pub notes: Vec<String>,
-    /// What was compared; `None` where nothing was.
+    /// The comparisons made; `None` where nothing was compared.
     pub checked: Option<Checked>,
 }
 
 impl Row {
-    /// Whether no comparison found a difference.
+    /// Returns whether no comparison found a difference.
     pub fn holds(&self) -> bool {
         self.checked.as_ref().is_none_or(|checked| checked.faults.is_empty())
     }
 
-    /// The rate over that of a launch per step.
+    /// Returns the rate over that of a launch per step.
     pub fn ratio_to_stepwise(&self) -> Option<f64> {
         self.stepwise_gcells_per_s.map(|stepwise| self.gcells_per_s / stepwise)
     }
 }
 
-/// The rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second: a
-/// multiply-add for each point of each cell. `None` where the device does not tell its peak.
+/// Returns the rate at which a device's arithmetic alone computes a linear stencil, in 10⁹ cells per second:
+/// one multiply-add for each point of each cell. `None` where the device does not tell its peak.
 pub fn ceiling(device: &DeviceSpec, dtype: DType, points: usize) -> Option<f64> {
     let flops = device.flops(dtype);
     (flops > 0.0 && points > 0).then(|| flops / (2 * points) as f64 / 1e9)
 }
 
-/// Times a problem of [`super::problem`] from random values, checks the result, and tells the rate.
+/// Times a problem of [`super::problem`] from random values, checks the result, and returns the rate.
 ///
-/// A difference found is told in the row; an error means that the problem could not be run at all.
+/// A difference found is in the row; an error means that the problem could not be run at all.
 pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Result<Row> {
     if settings.repeats == 0 || settings.steps == Some(0) {
         let what = if settings.repeats == 0 { "timed runs" } else { "steps of a timed run" };
         return Err(Error::limit(what, 0, "at least 1", "give one or more"));
     }
     abide_cpu::start_threads()?;
-    // The values to begin from, what the first run left, what another left, and the CPU's session and result
-    // beside them.
+    // The initial values, the states that two runs left, and the CPU's session and result beside them.
     let copies = if settings.check == Check::Off { 2 } else { 6 };
     let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
     let budget = Budget::new("memory to measure and compare")
@@ -207,8 +206,8 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
     })
 }
 
-/// The rates of all runs and, where they are to be compared in full, the state that each of them left; a run
-/// that leaves another is a fault.
+/// Returns the rates of all runs and, where runs are compared in full, the state that they left. A run that
+/// leaves another state than the first is a fault.
 fn repeat(
     problem: &Problem,
     timed: &mut Timed<'_>,
@@ -240,7 +239,7 @@ fn copied(fields: &[Array]) -> Result<Vec<Array>> {
     fields.iter().map(Array::try_clone).collect()
 }
 
-/// Random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
+/// Makes random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
 fn random(problem: &Problem) -> Result<Vec<Array>> {
     let start = |field: usize| Start::Random { seed: 1 + field as u64, low: 0.0, high: 1.0 };
     (0..problem.program.fields().len())

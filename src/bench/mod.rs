@@ -1,8 +1,8 @@
 //! Rates of the linear stencils, measured and checked, as `abide bench stencils` does it.
 //!
 //! A [`Domain`] is one of the published sizes; [`measure`] times a problem on it and returns a [`Row`]: the
-//! median rate of several runs, how far they spread, the share of the [`ceiling`], and what came of comparing
-//! the fields.
+//! median rate of several runs, how far the runs spread, the share of the [`ceiling`], and the outcome of
+//! comparing the fields.
 //!
 //! ```
 //! use abide::bench::{Settings, measure, problem};

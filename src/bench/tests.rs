@@ -1,4 +1,4 @@
-//! Measuring on backends that are right, wrong, and wrong only now and then.
+//! Tests of measuring on backends that are right, wrong, and wrong only now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,25 +10,26 @@ use crate::backend::{Backend, Kind, Opened, Session};
 use crate::program::Problem;
 use crate::{Array, DType, DeviceSpec, Error, Execution, Options, Plan, Result, Shape, backend};
 
-/// When a value goes wrong.
+/// The runs in which a value goes wrong.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Never,
-    /// In every call that advances by more steps than this, as a kernel with a fault in its time loop.
+    /// In every call that advances by more steps than this number, like a kernel with a fault in its time
+    /// loop.
     Beyond(u64),
-    /// In one of the timed runs, as a kernel with a race; the first is 1.
+    /// In one of the timed runs, like a kernel with a race; the first run is 1.
     Run(u64),
 }
 
-/// The CPU's backend under CUDA's name: what it is asked to run otherwise than stepwise it calls persistent,
-/// and there it has a fault.
+/// The CPU's backend under CUDA's name. Whatever it is asked to run otherwise than stepwise it calls
+/// persistent, and runs with a fault.
 struct Faulty {
     cpu: CpuBackend,
     fault: Fault,
     runs: Arc<AtomicU64>,
 }
 
-/// Steps of a timed run: a number that no calibration comes upon.
+/// Steps of a timed run: a number that no calibration yields.
 const STEPS: u64 = 997;
 
 impl Backend for Faulty {
@@ -110,7 +111,7 @@ fn what_is_right_holds_and_says_what_was_compared() {
     let row = measured(Fault::Never, Check::Full);
     let checked = row.checked.clone().unwrap();
     assert!(row.holds(), "{checked:?}");
-    // Two rounds of depth 6 and a step; a tenth of the steps more for warming up.
+    // Two rounds of depth 6 and one step more; a tenth of the steps is added for warming up.
     assert_eq!((checked.cpu_steps, checked.repeated_steps, checked.stepwise_steps), (13, 1097, 1097));
     assert_eq!((row.steps, row.runs.len(), row.depth, row.points), (STEPS, 5, 6, 5));
     assert_eq!((row.stencil.as_str(), row.boundary.as_str(), row.domain), ("2d5pt", "fixed", None));
@@ -141,7 +142,7 @@ fn a_fault_in_few_steps_is_found_with_the_cpu() {
     );
 }
 
-/// The stepwise comparison sees the first run alone: the others are held against it.
+/// The stepwise comparison sees the first run alone; the other runs are compared with the first.
 #[test]
 fn a_run_that_differs_from_the_others_is_found() {
     for run in 1..=5 {
@@ -167,7 +168,7 @@ fn the_baseline_is_timed_and_a_stepwise_plan_is_its_own() {
     assert_eq!((checked.cpu_steps, checked.stepwise_steps), (3, 0), "by the definition, and no second path");
 }
 
-/// A backend that promises a bound instead of bits is held to it step by step, where it has a device.
+/// A backend that promises a bound instead of bits is compared step by step, where it has a device.
 #[test]
 fn a_bound_is_enough_where_bits_are_not_promised() {
     match backend::open("wgpu") {
@@ -193,8 +194,8 @@ fn nothing_to_time_is_an_error() {
     assert!(matches!(measure(&opened, &huge, &Settings::quick()), Err(Error::Limit { .. })));
 }
 
-/// The published figures for the H200: 33.5 TFlop/s in f64 and 67 in f32, a multiply-add a point, so 16.75/p
-/// and 33.5/p TCells/s.
+/// The published figures for the H200 are 33.5 TFlop/s in f64 and 67 in f32. With one multiply-add per point
+/// that is 16.75/p and 33.5/p TCells/s.
 #[test]
 fn the_ceiling_is_a_multiply_add_a_point() {
     let h200 = DeviceSpec::preset("h200").unwrap();

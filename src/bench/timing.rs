@@ -3,20 +3,20 @@
 use crate::backend::Session;
 use crate::{Array, Result};
 
-/// The longest that one call may hold the device, in seconds: one shared with a display stays alive, and a
-/// watchdog quiet.
+/// The longest that one call may hold the device, in seconds. A device shared with a display then stays
+/// responsive, and a watchdog quiet.
 const LONGEST_CALL: f64 = 2.0;
 
 /// The rates of several runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// The middle one, or the mean of the middle two.
+    /// The middle rate, or the mean of the middle two.
     pub median: f64,
-    /// How far the farthest lies from the median, in percent of the median.
+    /// Distance from the median to the farthest rate, in percent of the median.
     pub spread_percent: f64,
 }
 
-/// Median and spread; `None` of no rates.
+/// Returns median and spread; `None` for no rates.
 pub fn rates(all: &[f64]) -> Option<Rates> {
     let mut sorted = all.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -32,26 +32,26 @@ pub fn rates(all: &[f64]) -> Option<Rates> {
 pub struct Timed<'a> {
     session: Box<dyn Session>,
     start: &'a [Array],
-    /// Seconds of a step, roughly; 0 before [`Timed::calibrate`].
+    /// Approximate seconds per step; 0 before [`Timed::calibrate`].
     step_seconds: f64,
 }
 
 impl<'a> Timed<'a> {
-    /// A session of the problem whose initial fields are `start`.
+    /// Pairs a session with `start`, the initial fields of its problem.
     pub fn new(session: Box<dyn Session>, start: &'a [Array]) -> Timed<'a> {
         Timed { session, start, step_seconds: 0.0 }
     }
 
-    /// The session.
+    /// Returns the session.
     pub fn session(&mut self) -> &mut dyn Session {
         self.session.as_mut()
     }
 
-    /// Finds out how long a step takes, by runs that grow until one takes a fair part of `seconds`; returns
+    /// Measures how long a step takes, by runs that grow until one takes a fair part of `seconds`; returns
     /// the steps that fill `seconds`, to two digits.
     pub fn calibrate(&mut self, seconds: f64) -> Result<u64> {
         let mut steps = 1;
-        // The first run may pay for what is loaded on first use.
+        // The first run may pay for loading on first use.
         self.session.advance(steps)?;
         loop {
             let taken = self.session.advance(steps)?;
@@ -64,8 +64,8 @@ impl<'a> Timed<'a> {
         }
     }
 
-    /// Untimed steps before each timed run of `steps`: clocks and caches are then as in the midst of a long
-    /// run.
+    /// Returns the untimed steps before each timed run of `steps`: clocks and caches are then as in the
+    /// middle of a long run.
     pub fn warm_up(steps: u64) -> u64 {
         steps.div_ceil(10)
     }
@@ -77,7 +77,7 @@ impl<'a> Timed<'a> {
         self.advance(steps)
     }
 
-    /// Starts over and takes the steps of a run, warming up included.
+    /// Starts over and runs the steps of a timed run, warming up included.
     pub fn rerun(&mut self, steps: u64) -> Result<()> {
         self.restart()?;
         self.advance(Timed::warm_up(steps) + steps).map(drop)
@@ -88,13 +88,13 @@ impl<'a> Timed<'a> {
         self.start.iter().enumerate().try_for_each(|(field, values)| self.session.write(field, values))
     }
 
-    /// All fields.
+    /// Reads all fields.
     pub fn read(&mut self) -> Result<Vec<Array>> {
         (0..self.start.len()).map(|field| self.session.read(field)).collect()
     }
 
-    /// In one call wherever that is short enough, for a persistent kernel loads and stores its tiles once a
-    /// call.
+    /// Advances in one call wherever that is short enough, because a persistent kernel loads and stores its
+    /// tiles once per call.
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let expected = steps as f64 * self.step_seconds;
         let calls = (expected / LONGEST_CALL).ceil().max(1.0) as u64;
@@ -109,7 +109,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// A count rounded up to two significant digits, which read well in a table; 1 at least.
+/// Rounds a count up to two significant digits, which read well in a table; at least 1.
 fn two_digits(count: f64) -> u64 {
     let count = count.clamp(1.0, 1e15);
     let unit = 10f64.powi((count.log10().floor() as i32 - 1).max(0));
@@ -120,8 +120,8 @@ fn two_digits(count: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Against the definition: of an odd number the middle, of an even one the mean of the middle two; the
-    /// spread is that of the run farthest away.
+    /// By the definition: the median of an odd number is the middle, of an even number the mean of the middle
+    /// two; the spread is that of the run farthest away.
     #[test]
     fn median_and_spread() {
         let close = |rates: Option<Rates>, median: f64, spread: f64| {

@@ -19,7 +19,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Prints every backend with its device, or why it has none.
+    /// Prints every backend with its device, or the reason why it has none.
     pub fn execute(&self) -> Ended {
         let all: Vec<(&str, Result<Opened>)> =
             backend::names().map(|name| (name, backend::open(name))).collect();
@@ -64,7 +64,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What the device tells of itself; what it does not tell is left out.
+/// Formats the numbers that the device tells; numbers that it does not tell are left out.
 fn numbers(d: &DeviceSpec) -> String {
     let mut parts = Vec::new();
     if let Some((major, minor)) = d.compute_capability {

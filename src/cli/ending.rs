@@ -1,5 +1,5 @@
-//! How a command ends: a sentence, its kind, an exit status; with `--json` all that is one value on standard
-//! output.
+//! Endings of a command: a sentence, its kind, an exit status. With `--json`, everything is one value on
+//! standard output.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,16 +12,16 @@ use serde_json::json;
 
 use super::{complain, print, signals};
 
-/// Whether the one value that `--json` promises is under way.
+/// Whether the one value that `--json` promises has been begun.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
 /// The exit status of a panic.
 const PANICKED: u8 = 101;
 
-/// What a command comes to.
+/// The outcome of a command.
 pub type Ended = Result<(), Ending>;
 
-/// Why a command did not do all that was asked.
+/// The reason why a command did not do all that was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     kind: ErrorKind,
@@ -41,36 +41,38 @@ impl From<&SolverError> for Ending {
 }
 
 impl Ending {
-    /// Arguments that contradict each other, whatever the error would be elsewhere.
+    /// Makes the ending for arguments that contradict each other, whatever the error's kind would be
+    /// elsewhere.
     pub fn usage(error: Error) -> Ending {
         Ending { kind: ErrorKind::Usage, sentence: error.to_string() }
     }
 
-    /// What was to be shown does not hold.
+    /// Makes the ending for a claim that does not hold.
     pub fn refuted(sentence: impl Into<String>) -> Ending {
         Ending { kind: ErrorKind::Refusal, sentence: sentence.into() }
     }
 
-    /// The window's program refused its arguments, or failed, and `words` are what it wrote to standard
-    /// error; none where the user has seen them.
+    /// Makes the ending for a window's program that refused its arguments, or failed. `words` are what it
+    /// wrote to standard error, empty where the user has seen them.
     pub fn of_child(is_usage: bool, words: &str) -> Ending {
         let kind = if is_usage { ErrorKind::Usage } else { ErrorKind::Refusal };
         Ending { kind, sentence: first_sentence(words) }
     }
 
-    /// Files could not be written: the first is the ending's, the others are told before it.
+    /// Makes the ending for files that could not be written: the first fault is the ending's, the others are
+    /// told before it.
     pub fn unwritten(faults: &[Error]) -> Ended {
         let Some((first, others)) = faults.split_first() else { return Ok(()) };
         others.iter().for_each(|fault| complain(format_args!("error: {fault}")));
         Err(first.clone().into())
     }
 
-    /// A signal came; `done` says what was done until then.
+    /// Makes the ending for a signal; `done` says what was done until then.
     pub fn interrupted(done: impl std::fmt::Display) -> Ending {
         Ending { kind: ErrorKind::Interrupted, sentence: format!("{}: {done}", signals::words()) }
     }
 
-    /// What the arguments' parser says, in one line.
+    /// Makes the ending from the argument parser's words, in one line.
     fn of_parser(error: &clap::Error) -> Ending {
         Ending { kind: ErrorKind::Usage, sentence: first_sentence(&error.render().to_string()) }
     }
@@ -89,28 +91,29 @@ impl Ending {
     }
 }
 
-/// What follows `error:` up to the first blank line, where hints on usage begin, in one line.
+/// Returns the text after `error:` up to the first blank line, in one line; hints on usage follow the blank
+/// line.
 fn first_sentence(text: &str) -> String {
     let sentence = text.split_once("error: ").map_or(text, |(_, rest)| rest).trim_start();
     sentence.lines().map(str::trim).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether errors are wanted as JSON, by the bare words: the parser may have refused them.
+/// Returns whether errors are wanted as JSON, by the bare words, because the parser may have refused them.
 pub fn wants_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-/// Runs a command and turns what it comes to into words and an exit status.
+/// Runs a command and turns its outcome into words and an exit status.
 pub fn conclude(json: bool, command: impl FnOnce() -> Result<Ended, clap::Error>) -> ExitCode {
     if let Err(error) = signals::listen(move |ending| tell(json, &ending.json())) {
         return report(json, &error.into());
     }
-    // The hook has said on standard error what a panic says; a script reads standard output.
+    // The panic's hook has written to standard error; a script reads standard output.
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(command)) {
         Ok(Ok(Ok(()))) => ExitCode::SUCCESS,
         Ok(Ok(Err(ending))) => report(json, &ending),
         Ok(Err(error)) => {
-            // What cannot be written to standard error cannot be told there.
+            // An error of standard error itself cannot be told there.
             let _ = error.print();
             if error.use_stderr() {
                 tell(json, &Ending::of_parser(&error).json());
@@ -135,7 +138,7 @@ fn report(json: bool, ending: &Ending) -> ExitCode {
     ExitCode::from(ending.status())
 }
 
-/// Writes an error as JSON, unless a report has told it.
+/// Writes an error as JSON, unless a report has told it already.
 fn tell(json: bool, error: &serde_json::Value) {
     if json && !TOLD.swap(true, Ordering::SeqCst) {
         // Where standard output cannot be written, the exit status is all that is left.
@@ -143,10 +146,10 @@ fn tell(json: bool, error: &serde_json::Value) {
     }
 }
 
-/// Writes a value to standard output as JSON: the only one.
+/// Writes a value to standard output as JSON: the only value there.
 pub fn print_json(value: &impl Serialize) -> Result<()> {
     if TOLD.swap(true, Ordering::SeqCst) {
-        // A signal has told how this ends, and is about to end it.
+        // A signal's handler has told how the command ends, and is about to end it.
         loop {
             std::thread::park();
         }
@@ -160,7 +163,7 @@ fn write(value: &impl Serialize) -> Result<()> {
     print(&(text + "\n"))
 }
 
-/// A report with how the command ended: `null` twice where all went well.
+/// A report and the command's error: `null` for both where all went well.
 #[derive(Serialize)]
 struct Told<'a, T: Serialize> {
     #[serde(flatten)]
@@ -169,7 +172,7 @@ struct Told<'a, T: Serialize> {
     kind: Option<ErrorKind>,
 }
 
-/// Writes a report as JSON with how the command ended, and gives that back.
+/// Writes a report as JSON with the command's ending, and returns the ending.
 pub fn print_report(report: &impl Serialize, ended: Ended) -> Ended {
     let ending = ended.as_ref().err();
     let error = ending.map(|ending| ending.sentence.as_str());

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use abide::Stage;
 
-/// The taps of a stage, one picture for all fields that are read alike: a plane for each offset along the
-/// slowest of three axes, the cell itself in the middle.
+/// Draws the taps of a stage, one picture for all fields that are read alike: a plane for each offset along
+/// the slowest of three axes, with the cell itself in the middle.
 pub fn pictures(stage: &Stage, fields: &[String]) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(Vec<&str>, BTreeSet<[i32; 3]>)> = Vec::new();
     for (number, name) in fields.iter().enumerate() {
@@ -21,7 +21,7 @@ pub fn pictures(stage: &Stage, fields: &[String]) -> Vec<(String, Vec<String>)> 
 }
 
 fn picture(taps: &BTreeSet<[i32; 3]>) -> Vec<String> {
-    // The cell itself stands in the picture, read or not.
+    // The cell itself is in the picture, whether it is read or not.
     let reach = |axis: usize| {
         let offsets = || taps.iter().map(|tap| tap[axis]).chain([0]);
         offsets().min().unwrap_or(0)..=offsets().max().unwrap_or(0)
@@ -44,7 +44,7 @@ fn picture(taps: &BTreeSet<[i32; 3]>) -> Vec<String> {
                 (false, false) => "·",
             };
             let row = reach(2).map(mark).collect::<Vec<_>>().join(" ");
-            // As wide as the plane's head, where that is wider.
+            // As wide as the plane's heading, where that is wider.
             let head = if planes.len() > 1 && z != 0 { format!("z{z:+}").len() } else { 1 };
             row + &" ".repeat(head.saturating_sub(width))
         };

@@ -40,7 +40,7 @@ impl List {
     }
 }
 
-/// The form that is shown: two axes where it can have them.
+/// Returns the number of axes of the form that is shown: two where the entry can have two.
 fn dimensions(entry: &Entry) -> usize {
     2.clamp(*entry.dimensions.start(), *entry.dimensions.end())
 }

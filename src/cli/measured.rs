@@ -1,4 +1,4 @@
-//! The table of `abide plan --measured`: what the planner predicted beside what the device took.
+//! The table of `abide plan --measured`: the planner's predictions beside the times measured on the device.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use abide::program::Problem;
 use abide::{Measured, Options};
 use serde_json::{Value, json};
 
-/// The table; the first row is the planner's own choice.
+/// Formats the table; the first row is the planner's own choice.
 pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     let mut text = format!(
         "{} on {} {}, boundary {}: plans timed on {}\n\n{:<13}{:>11}{:>11}{:>8}{:>11}{:>9}  plan\n{:<13}{:>11}{:>11}\n",
@@ -57,7 +57,7 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     text
 }
 
-/// The same for machines, with what the papers' models say where they were asked.
+/// Returns the same table for machines, with what the papers' models say where they were asked.
 pub fn as_json(
     rows: &[Measured],
     problem: &Problem,
@@ -104,7 +104,8 @@ fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// How much longer the planner's own choice takes than the fastest: 1 where it is that.
+/// Returns the time of the planner's own choice over that of the fastest plan; 1 where they are the same
+/// plan.
 fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
     let fastest = rows.get(Measured::fastest(rows)?)?.seconds?;
     Some(rows.first()?.seconds? / fastest)

@@ -1,4 +1,4 @@
-//! The command: what a user types, turned into calls of the library.
+//! The command: a user's words, turned into calls of the library.
 
 mod bench;
 mod devices;
@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Leaves panics unsaid that the library turns into errors.
+/// Hides panics that the library turns into errors.
 fn hush_decoders() {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -111,7 +111,7 @@ fn hush_decoders() {
 }
 
 /// Reads arguments, without the program's name before them, as the command would, and does nothing else: no
-/// file is looked at, nothing is printed. The error is what the command would say; a call for help is none.
+/// file is looked at, nothing is printed. The error is the command's; a call for help is no error.
 pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::result::Result<(), String> {
     thread_local! {
         // Describing all arguments takes most of a check's time.
@@ -125,7 +125,8 @@ pub fn check_arguments(arguments: impl IntoIterator<Item = OsString>) -> std::re
     }
 }
 
-/// Writes a line to standard error. Where that cannot be written, the exit status is all that is left.
+/// Writes a line to standard error. Where standard error cannot be written, the exit status is all that is
+/// left.
 fn complain(words: impl Display) {
     let _ = writeln!(std::io::stderr(), "{words}");
 }
@@ -141,7 +142,7 @@ fn print(text: &str) -> Result<()> {
     }
 }
 
-/// An error where an option is given twice for the same thing.
+/// Returns an error where an option is given twice for the same thing.
 fn once<T: Display>(option: &str, things: impl IntoIterator<Item = T>) -> Result<()> {
     let mut seen = BTreeSet::new();
     let mut things = things.into_iter().map(|thing| thing.to_string());
@@ -151,7 +152,7 @@ fn once<T: Display>(option: &str, things: impl IntoIterator<Item = T>) -> Result
     }
 }
 
-/// `name=value`, where `name` is a word; a path with `=` in it can be written with a `./` before it.
+/// Splits `name=value`, where `name` is a word; a path with `=` in it can be written with a `./` before it.
 fn named(text: &str) -> (Option<&str>, &str) {
     let word = |name: &str| {
         let mut letters = name.chars();

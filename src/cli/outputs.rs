@@ -1,4 +1,4 @@
-//! What a run writes: files at the end, frames and checkpoints on the way.
+//! The files that a run writes: results at the end, frames and checkpoints on the way.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -51,14 +51,14 @@ impl FromStr for Frames {
     }
 }
 
-/// All that a run writes, in the order in which it was asked for.
+/// All files that a run writes, in the order in which they were asked for.
 pub struct Writer {
     outputs: Vec<Output>,
     frames: Option<Frames>,
     checkpoint: Option<PathBuf>,
     every: Option<u64>,
     range: Option<Range>,
-    /// The values that frames showed so far, where no range was given: one scale for all of them.
+    /// The range of values in all frames so far, where no range was given: one scale for all frames.
     seen: Option<Range>,
     /// The fields and files of movies that have not begun.
     asked_movies: Vec<(String, PathBuf)>,
@@ -69,28 +69,28 @@ pub struct Writer {
     lost: Lost,
 }
 
-/// What could not be written on the way; the run went on.
+/// Files that could not be written on the way; the run went on.
 #[derive(Default)]
 struct Lost {
     frames: u64,
     checkpoints: u64,
-    /// For frames the first fault alone: a full disk has many.
+    /// The faults; of frames only the first, because a full disk causes many.
     faults: Vec<Error>,
-    /// Why the checkpoint is older than it should be.
+    /// The reason why the checkpoint is older than it should be.
     checkpoint: Option<Error>,
 }
 
-/// What came of a run's files.
+/// The outcome of a run's files.
 pub struct Wrote {
-    /// Those that were written, in words.
+    /// The files that were written, in words.
     pub files: Vec<String>,
-    /// Why others are missing or not as new as they should be.
+    /// The reasons why others are missing or not as new as they should be.
     pub faults: Vec<Error>,
-    /// What else is worth a word.
+    /// Other remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// What of a run's arguments concerns files.
+/// The arguments of a run that concern files.
 pub struct Asked<'a> {
     pub outputs: &'a [Output],
     pub frames: Option<&'a Frames>,
@@ -99,17 +99,17 @@ pub struct Asked<'a> {
     pub range: Option<Range>,
 }
 
-/// What a run reads.
+/// The files that a run reads.
 pub struct Read<'a> {
     pub inputs: &'a [Input],
     pub resume: Option<&'a Path>,
-    /// The steps done before it.
+    /// The steps done before this run.
     pub begun: u64,
 }
 
 impl Asked<'_> {
-    /// Refuses, before anything large is read, files that cannot be written, and those by which a result or
-    /// an input would be lost.
+    /// Refuses files that cannot be written, and files by which a result or an input would be lost, before
+    /// anything large is read.
     pub fn check(&self, read: &Read<'_>, program: &Program, steps: u64) -> Result<()> {
         const CHECKPOINT: &str = "a checkpoint";
         let exactly = |field: &str| format!("{field} as .npy");
@@ -131,7 +131,8 @@ impl Asked<'_> {
             targets.numbered(frames.names.clone(), first..=first + steps / every);
         }
         for (field, path) in read.inputs.iter().filter_map(Input::file) {
-            // A picture that is written has colours for the grey values that were read.
+            // A picture that is written never holds the same as a picture that was read: it has colours for
+            // grey values.
             let holds = match (Format::of(path), field) {
                 (Ok(Format::Npy), Some(field)) => vec![exactly(field)],
                 (Ok(Format::Npy), None) => {
@@ -153,8 +154,8 @@ impl Asked<'_> {
 }
 
 impl Writer {
-    /// Checks what can be checked before the run but for the files themselves: fields, and what belongs
-    /// together.
+    /// Checks everything that can be checked before the run except the files themselves: fields, and
+    /// arguments that belong together.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape) -> Result<Writer> {
         let Asked { outputs, frames, checkpoint, every, range } = asked;
         let needs = [
@@ -200,11 +201,12 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Bytes that are held at once while a file is written: the fields in it, and a picture's pixels.
+    /// Returns the bytes that are held at once while a file is written: the fields in it, and a picture's
+    /// pixels.
     pub fn bytes(&self, dtype: DType) -> u64 {
         let (field, [planes, ..]) = (self.shape.bytes(dtype) as u64, self.shape.padded());
         let all = field.saturating_mul(self.names.len() as u64);
-        // A line is shown as a strip.
+        // A picture shows a line of cells as a strip.
         let pixels = (self.shape.cells() / planes) as u64 * if self.shape.dimensions() == 1 { 32 } else { 1 };
         let one = |named: bool, format: Format| match format {
             Format::Vti if !named => all,
@@ -218,13 +220,14 @@ impl Writer {
             .frames
             .iter()
             .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.names.path(0)).ok()?)));
-        // Values that are not finite are counted, and checkpoints written, a field at a time.
+        // A field at a time is read to count values that are not finite, and to write checkpoints.
         outputs.chain(movies).chain(frames).fold(field, u64::max)
     }
 
-    /// Writes what is due before the first step.
+    /// Writes the files that are due before the first step.
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<()> {
-        // Not earlier: what ends the command while a device is being prepared then leaves no unfinished file.
+        // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
+        // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
             let movie = Movie::new(&path, &self.shape, self.range)?;
             self.movies.push((field, path, movie));
@@ -236,8 +239,8 @@ impl Writer {
         self.add_frame(step, &mut |field| simulation.field(field))
     }
 
-    /// Writes what is due after an epoch. What cannot be written does not end the run, whose result may lie
-    /// elsewhere: the answer is what is new of that.
+    /// Writes the files that are due after an epoch. A file that cannot be written does not end the run,
+    /// whose result may lie elsewhere; the new faults are returned.
     pub fn observe(&mut self, running: &mut Running<'_>) -> Result<Vec<Error>> {
         if self.every.is_none_or(|every| !running.progress().steps.is_multiple_of(every)) {
             return Ok(Vec::new());
@@ -268,7 +271,7 @@ impl Writer {
         Ok(news)
     }
 
-    /// Writes what is due at the end, as much as can be, and says what became of all files.
+    /// Writes as many as possible of the files that are due at the end, and tells the outcome of all files.
     pub fn finish(mut self, simulation: &mut Simulation) -> Wrote {
         let mut batch = Batch::default();
         for (field, path, movie) in std::mem::take(&mut self.movies) {
@@ -304,7 +307,7 @@ impl Writer {
         Wrote { files, faults, notes }
     }
 
-    /// The fields that a file of this format holds.
+    /// Returns the fields that a file of this format holds.
     fn fields<'a>(&'a self, asked: Option<&'a String>, format: Format) -> &'a [String] {
         match (asked, format) {
             (Some(field), _) => std::slice::from_ref(field),
@@ -328,7 +331,8 @@ impl Writer {
     }
 }
 
-/// What concerns a file alone, told apart from a device that fails: from that nothing more can be read.
+/// Separates faults of a file alone from those of a device: nothing more can be read from a device that
+/// fails.
 fn of_a_file(result: Result<()>) -> Result<Option<Error>> {
     match result {
         Ok(()) => Ok(None),

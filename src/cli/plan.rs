@@ -19,7 +19,7 @@ Examples:
   abide plan 3d7pt --size 512x512x512 --dtype f64 --device a100 --papers
   abide plan 2d5pt --size 8352x8352 --measured --tune full";
 
-/// The device that is planned for where none is here.
+/// The device that is planned for where no device is present.
 const DEFAULT: &str = "a100";
 
 /// The arguments of `plan`.

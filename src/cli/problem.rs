@@ -114,7 +114,7 @@ impl FromStr for Input {
 }
 
 impl Input {
-    /// The file that it is read from, with the field that was named.
+    /// Returns the file that the input is read from, with the field that was named.
     pub fn file(&self) -> Option<(Option<&str>, &Path)> {
         match &self.from {
             From::File(path) => Some((self.field.as_deref(), path)),
@@ -129,19 +129,20 @@ pub struct Described {
     pub program: Program,
     /// The domain.
     pub shape: Shape,
-    /// All but the backend.
+    /// The description of the run, complete but for the backend.
     pub builder: Builder,
 }
 
 impl Domain {
-    /// The program as far as it is known before inputs are read: not by their number of axes.
+    /// Returns the program as far as it is known before inputs are read; their number of axes is not known
+    /// yet.
     pub fn program(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Program> {
         let entry = self.entry(inputs, resumed)?;
         let shape = self.size.or(resumed.map(|head| head.shape));
         entry.program(shape.map_or(*entry.dimensions.start(), |shape| shape.dimensions()))
     }
 
-    /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that it goes on from.
+    /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that the run goes on from.
     pub fn describe(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Described> {
         let entry = self.entry(inputs, resumed)?;
         let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
@@ -151,8 +152,8 @@ impl Domain {
                 From::Own => Initial::Own,
                 From::Start(start) => Initial::Start(start.clone()),
                 From::File(path) => {
-                    // The values are read once there is known to be memory for them, unless that can be done
-                    // only now.
+                    // The values are read once the machine is known to have memory for them, unless they can
+                    // be read only now.
                     let (shape, initial) = match io::announced(path)? {
                         Some(announced) => (announced.shape, Initial::File(path.clone())),
                         None => {
@@ -197,7 +198,8 @@ impl Domain {
         }
         let mut given: Vec<String> = Vec::new();
         for (field, initial) in loaded {
-            // Without a name: every field that the model changes, so that a wave starts at rest.
+            // An input without a name goes to every field that the model changes, so that a wave starts at
+            // rest.
             let all = (0..program.fields().len())
                 .filter(|&f| program.is_written(f))
                 .map(|f| program.fields()[f].as_str());
@@ -218,7 +220,7 @@ impl Domain {
         Ok(Described { program, shape, builder })
     }
 
-    /// The entry; heat conduction takes its form with a field where the conductivity is given as one.
+    /// Returns the entry. Heat conduction takes its form with a conductivity field where one is given.
     fn entry(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<&'static Entry> {
         const CONDUCTIVITY: &str = "heat-conductivity";
         let given = inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
@@ -251,7 +253,7 @@ impl Initial {
 }
 
 impl Manner {
-    /// What is asked of a plan.
+    /// Returns the options of a plan.
     pub fn options(&self) -> Options {
         Options {
             execution: self.execution,
@@ -262,7 +264,7 @@ impl Manner {
         }
     }
 
-    /// Adds how it is run.
+    /// Adds the options of the run to a description.
     pub fn apply(&self, builder: Builder, backend: Choice) -> Builder {
         let builder = builder.backend(backend).execution(self.execution).cache(self.cache);
         builder.depth(self.depth).tune(self.tune).pin(self.pin)

@@ -7,7 +7,7 @@ use abide::program::Problem;
 
 use super::bytes;
 
-/// The report as text; `files` are what was written.
+/// Formats the report as text; `files` are the files written.
 pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -57,7 +57,7 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
     text
 }
 
-/// A time with its unit.
+/// Formats a time with its unit.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.1} µs", s * 1e6),

@@ -153,7 +153,7 @@ impl Run {
             }
             _ => Ok(()),
         };
-        // A file that is missing is what a script must know first.
+        // A script must know first of a file that is missing.
         let ended = Ending::unwritten(&faults).and(ended);
         if self.json {
             return print_report(&report, ended);
@@ -163,7 +163,7 @@ impl Run {
     }
 }
 
-/// On a terminal only.
+/// Makes the progress bar, which is drawn on a terminal only.
 fn progress_bar(steps: u64) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     let style = ProgressStyle::with_template("{wide_bar} {human_pos}/{human_len} steps  {msg}  {eta} left");

@@ -1,5 +1,5 @@
-//! What ends a command from outside: Ctrl-C, a terminal that closes, a system that shuts down, a batch queue
-//! whose time is up.
+//! Signals that end a command from outside: Ctrl-C, a terminal that closes, a system that shuts down, a batch
+//! queue whose time is up.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
@@ -15,18 +15,18 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 /// Ctrl-C, the same number everywhere.
 const INTERRUPT: i32 = 2;
 
-/// From now on the first signal is the command's to see; the second still ends it at once.
+/// Leaves the first signal to the command from now on; the second still ends it at once.
 pub fn watch() {
     WATCHED.store(true, Ordering::SeqCst);
 }
 
-/// Whether a signal came.
+/// Returns whether a signal came.
 pub fn received() -> bool {
     FIRST.load(Ordering::Relaxed) != 0
 }
 
-/// The exit status of a command that a signal ended, as shells have it: 130 for Ctrl-C, 143 for a request to
-/// end.
+/// Returns the exit status of a command that a signal ended, as shells define it: 130 for Ctrl-C, 143 for a
+/// request to end.
 pub fn status() -> u8 {
     let number = match FIRST.load(Ordering::Relaxed) {
         0 => INTERRUPT,
@@ -35,7 +35,7 @@ pub fn status() -> u8 {
     u8::try_from(128 + number).unwrap_or(1)
 }
 
-/// The signal by its name.
+/// Returns the signal by its name.
 pub fn words() -> String {
     match name(FIRST.load(Ordering::Relaxed)) {
         Some(name) => format!("interrupted by {name}"),
@@ -43,8 +43,8 @@ pub fn words() -> String {
     }
 }
 
-/// Begins to listen. A signal that nobody watches for, and every second one, ends the command at once, after
-/// `last` is called.
+/// Begins to listen. A signal that nobody watches for, and every second signal, ends the command at once,
+/// after `last` is called.
 pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
     start(move |number| {
         let is_first = FIRST.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok();
@@ -62,7 +62,7 @@ pub fn listen(last: impl Fn(&Ending) + Send + 'static) -> Result<()> {
 fn start(take: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-    // SAFETY: no handler is installed: the signal is ignored, so that a limit on the size of files is an
+    // SAFETY: no handler is installed. The signal is ignored, so that a limit on the size of files becomes an
     // error of the write.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let asked = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
@@ -71,13 +71,14 @@ fn start(take: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
     listener.spawn(move || signals.forever().for_each(take)).map(drop)
 }
 
-/// Whether who started the command has it ignore the signal, as `nohup` does.
+/// Returns whether the parent process had the signal ignored, as `nohup` does.
 #[cfg(unix)]
 fn is_ignored(signal: i32) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action the call changes nothing, and writes the present one to where it may.
+    // SAFETY: without a new action the call changes nothing, and writes the present one to memory of that
+    // type.
     let known = unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } == 0;
-    // SAFETY: written by the call; and zeros, which it was made of, are a value of every field.
+    // SAFETY: the call has written it; and the zeros that it was made of are a value of every field.
     known && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 

@@ -52,8 +52,8 @@ impl Verify {
     }
 }
 
-/// A line for each entry, a column for each backend and type: the largest difference, and the bound where it
-/// is not 0.
+/// Formats a line for each entry and a column for each backend and type: the largest difference, and the
+/// bound where it is not 0.
 fn table(verification: &Verification) -> String {
     const NAME: usize = 22;
     let findings = &verification.findings;

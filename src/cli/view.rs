@@ -1,4 +1,4 @@
-//! `abide view`: the window, a program of its own, so that the command needs none of what a window needs.
+//! `abide view`: the window is a program of its own, so that the command needs no library of a window.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl View {
             let status = window.args(&self.arguments).status().map_err(fault)?;
             return ended(status, "");
         }
-        // What it says is for people: here it is told again.
+        // The window's program writes for people; the command repeats its words as JSON.
         let (words, rest) = self.arguments.split_at(self.words().count());
         window.args(words.iter().filter(|word| *word != "--json")).args(rest);
         let output = window
@@ -55,7 +55,7 @@ impl View {
         ended(output.status, &String::from_utf8_lossy(&output.stderr))
     }
 
-    /// The arguments that may be options.
+    /// Returns the arguments that may be options.
     fn words(&self) -> impl Iterator<Item = &OsStr> {
         self.arguments.iter().map(OsString::as_os_str).take_while(|word| *word != "--")
     }
@@ -65,16 +65,15 @@ impl View {
     }
 }
 
-/// Where the window's program is, or should be.
+/// Returns the path where the window's program is, or should be.
 fn program() -> Result<PathBuf> {
     let own = std::env::current_exe().map_err(|e| Error::file("abide", e, "start it by its path"))?;
     let name = format!("abide-view{}", std::env::consts::EXE_SUFFIX);
-    // A link to the command stands where its user put it; the window's program stands beside the command
-    // itself.
+    // A link to the command may stand anywhere; the window's program stands beside the command itself.
     Ok(own.canonicalize().unwrap_or(own).with_file_name(name))
 }
 
-/// What the command itself knows of `view`.
+/// Prints the help for `view` that the command itself knows.
 fn help() -> Ended {
     let mut command = super::Command::command();
     command.build();
@@ -83,7 +82,7 @@ fn help() -> Ended {
 }
 
 fn ended(status: ExitStatus, words: &str) -> Ended {
-    // 2 is the arguments' parser's, in either program.
+    // In either program, status 2 comes from the arguments' parser.
     if status.success() { Ok(()) } else { Err(Ending::of_child(status.code() == Some(2), words)) }
 }
 

@@ -1,5 +1,5 @@
-//! Checkpoints: an `.npz` that NumPy opens, with every field exactly and `abide.json`, which says what they
-//! belong to.
+//! Checkpoints: an `.npz` that NumPy opens. It holds every field exactly, and `abide.json`, which says what
+//! the fields belong to.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -16,7 +16,7 @@ const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
 const VERSION: u32 = 1;
 
-/// What the fields of a checkpoint belong to, as stored.
+/// The run that a checkpoint's fields belong to, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct About {
     format: String,
@@ -31,7 +31,7 @@ struct About {
     fields: Vec<String>,
 }
 
-/// What a checkpoint belongs to.
+/// The run that a checkpoint belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
     /// The program's name.
@@ -53,7 +53,7 @@ pub struct Head {
 /// The state of a run, complete enough to go on from it to the bit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// What it belongs to.
+    /// The run that the fields belong to.
     pub head: Head,
     /// The fields' values, in the program's order.
     pub fields: Vec<Array>,
@@ -105,8 +105,8 @@ pub fn write(
     fault.map_or(staged, Err)
 }
 
-/// Takes whatever comes after its first failure, which is told, and says where that would stand. `ZipWriter`,
-/// dropped, goes on to write the archive's end, and prints what it meets then.
+/// A writer that reports its first failure and from then on accepts everything, telling where the data would
+/// stand. A dropped `ZipWriter` goes on to write the archive's end, and prints the errors that it then meets.
 struct Quiet<W> {
     writer: W,
     failed: bool,
@@ -119,7 +119,7 @@ impl<W> Quiet<W> {
         Quiet { writer, failed: false, at: 0, end: 0 }
     }
 
-    /// Does `call` until one fails; from then on, what it would have come to is `after`.
+    /// Runs `call` until one fails; from then on returns `after`, the result that the call would have had.
     fn until_failure<T>(
         &mut self,
         after: T,
@@ -170,7 +170,7 @@ pub fn read(path: &Path) -> Result<Checkpoint> {
     read_from(reader, length, path)
 }
 
-/// [`read`] from anything of at most `length` bytes that can be read; `path` is named in errors.
+/// Reads a checkpoint as [`read`] does, from any source of at most `length` bytes; `path` is named in errors.
 pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<Checkpoint> {
     let mut zip = archive(reader, path)?;
     let head = head(&mut zip, path)?;
@@ -186,7 +186,7 @@ pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<C
     Ok(Checkpoint { head, fields })
 }
 
-/// Reads what a checkpoint belongs to, and leaves its fields alone.
+/// Reads what a checkpoint belongs to, without its fields.
 pub fn read_head(path: &Path) -> Result<Head> {
     head(&mut archive(super::open(path)?.0, path)?, path)
 }
@@ -239,7 +239,7 @@ fn field(
     let mut entry = zip
         .by_name(&format!("{name}.npy"))
         .map_err(|e| Error::file(path, format!("field {name}: {e}"), "give a whole checkpoint"))?;
-    // What is stored is no longer than the file, whatever the archive says.
+    // The stored entry is no longer than the file, whatever the archive says.
     let size = entry.size().min(length);
     npy::decode(&mut entry, size, path)
 }
@@ -293,7 +293,7 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             assert!(matches!(read(&path), Err(Error::File { .. })), "{length}");
         }
-        // One byte of the last field's values: the archive's checksum tells.
+        // Changes one byte of the last field's values: the archive's checksum shows it.
         let at = whole.windows(6).rposition(|w| w == b"\x93NUMPY").unwrap() + 140;
         let mut spoilt = whole.clone();
         spoilt[at] ^= 1;
@@ -325,8 +325,7 @@ mod tests {
         assert!(error.contains("d.npz: not a .npy file"), "{error}");
     }
 
-    /// A disk that is full after so many bytes, at whichever of them: `ZipWriter` must not notice when it is
-    /// dropped.
+    /// A disk may be full after any number of bytes: `ZipWriter` must not notice when it is dropped.
     #[test]
     fn a_disk_may_be_full_at_any_byte() {
         struct Full(std::io::Cursor<Vec<u8>>, usize);

@@ -1,4 +1,4 @@
-//! Numbers as colours: viridis, with a colour of its own for what is not a finite number.
+//! Numbers as colours: viridis, with a colour of its own for NaN and infinity.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use abide_core::{memory, with_array};
 
 use crate::{Array, Error, Real, Result, Shape};
 
-/// The colour of NaN and infinity; viridis has nothing like it.
+/// The colour of NaN and infinity; viridis has no colour like it.
 pub(super) const MARK: [u8; 3] = [255, 0, 255];
 
 /// The values at the two ends of the colour map.
@@ -19,7 +19,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// From the smallest to the largest finite value; nothing where there is none.
+    /// Returns the range from the smallest to the largest finite value; `None` where no value is finite.
     pub fn of(values: &Array) -> Option<Range> {
         let finite = |least: Option<Range>, x: f64| match least {
             _ if !x.is_finite() => least,
@@ -29,14 +29,14 @@ impl Range {
         with_array!(values, v => v.iter().fold(None, |range, &x| finite(range, x.to_f64())))
     }
 
-    /// The smallest range that holds both.
+    /// Returns the smallest range that holds both.
     pub fn union(self, other: Range) -> Range {
         Range { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// Where a value lies between the ends, 0 to 1; nothing for what is not finite.
+    /// Returns where a value lies between the ends, 0 to 1; `None` for NaN and infinity.
     pub(super) fn place(self, value: f64) -> Option<f64> {
-        // Halves, so that the width of a range as wide as the type does not overflow.
+        // Halved, so that the width of a range as wide as the type does not overflow.
         let width = 0.5 * self.high - 0.5 * self.low;
         let place = if width > 0.0 { (0.5 * value - 0.5 * self.low) / width } else { 0.0 };
         value.is_finite().then(|| place.clamp(0.0, 1.0))

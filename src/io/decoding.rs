@@ -1,5 +1,5 @@
-//! Decoders of pictures are other people's: what they do to broken files, and what they take, is held in
-//! check here.
+//! Decoders of pictures come from other projects. What they do to broken files, and how much memory they
+//! take, is kept in check here.
 
 use std::cell::Cell;
 use std::io::{Read, Seek};
@@ -9,8 +9,8 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether this thread is decoding a picture: a panic then is how a decoder gives up on a broken
-/// file, becomes an error, and need not be shown.
+/// Returns whether this thread is decoding a picture. A panic then is how a decoder gives up on a broken
+/// file; it becomes an error and need not be shown.
 pub fn is_decoding() -> bool {
     DECODING.get()
 }
@@ -18,7 +18,7 @@ pub fn is_decoding() -> bool {
 /// Runs a decoder; `None` where it panicked.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> T) -> Option<T> {
     let before = DECODING.replace(true);
-    // What a decoder that panicked leaves behind is dropped with it.
+    // Whatever a decoder that panicked leaves behind is dropped with it.
     let outcome = catch_unwind(AssertUnwindSafe(decode));
     DECODING.set(before);
     outcome.ok()
@@ -45,7 +45,7 @@ pub(super) fn jpeg_bytes(reader: &mut (impl Read + Seek), length: u64) -> std::i
     Ok((0..contents.len()).filter_map(|at| frame_bytes(&contents[at..])).max().unwrap_or(0))
 }
 
-/// The same by the header of a frame at the start of these bytes, if it is one.
+/// Returns the same number by the header of a frame at the start of these bytes, if there is one.
 fn frame_bytes(bytes: &[u8]) -> Option<u64> {
     let (header, components) = bytes.split_first_chunk::<10>()?;
     let &[0xff, kind, _, length, _, height @ .., count] = header else { return None };

@@ -1,8 +1,8 @@
-//! Files in and out, one format a module.
+//! Files in and out, one module per format.
 //!
 //! No file is written in place: it is made under a temporary name in its folder and renamed when it is
-//! complete ([`Staged`]), so that an error leaves what was there untouched. Devices and pipes get it when it
-//! is complete. [`Targets`] are checked before any work.
+//! complete ([`Staged`]), so that an error leaves an existing file untouched. Devices and pipes get the data
+//! when it is complete. [`Targets`] are checked before any work.
 
 pub mod checkpoint;
 mod colour;
@@ -54,7 +54,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format of an output file by its name.
+    /// Returns the format of an output file by its name.
     pub fn of(path: &Path) -> Result<Format> {
         match extension(path).as_str() {
             "npy" => Ok(Format::Npy),
@@ -74,7 +74,7 @@ fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }
 
-/// Whether a file of this name can be an input.
+/// Returns whether a file of this name can be an input.
 pub fn is_input(path: &Path) -> bool {
     matches!(extension(path).as_str(), "npy" | "png" | "jpg" | "jpeg")
 }
@@ -84,7 +84,7 @@ pub fn read(path: &Path) -> Result<Loaded> {
     read_for(path, DType::F64)
 }
 
-/// [`read`], with a picture's grey values in this type.
+/// Reads a field as [`read`] does, with a picture's grey values in this type.
 pub fn read_for(path: &Path, dtype: DType) -> Result<Loaded> {
     if let Some(announced) = announced(path)? {
         announced.ask(path, dtype)?;
@@ -96,25 +96,25 @@ pub fn read_for(path: &Path, dtype: DType) -> Result<Loaded> {
     }
 }
 
-/// What the header of a file says of the field in it.
+/// The field that a file's header announces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Announced {
     /// The field's extents.
     pub shape: Shape,
     /// The type of its values; `None` for a picture, whose grey values are made in whatever type is wanted.
     pub dtype: Option<DType>,
-    /// Bytes that the file's own form of the values takes while they are made.
+    /// Bytes that the file's own form of the values takes while the values are made.
     pub form_bytes: u64,
 }
 
 impl Announced {
-    /// Bytes that reading the field takes beside its values of this type.
+    /// Returns the bytes that reading the field takes beside its values of this type.
     pub fn besides(&self, dtype: DType) -> u128 {
         let other = self.dtype.filter(|&own| own != dtype).map_or(0, |own| self.shape.bytes(own) as u128);
         other + u128::from(self.form_bytes)
     }
 
-    /// [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in
+    /// Returns [`Error::Limit`] where the machine has no memory to read the field in its own type, or else in
     /// `dtype`.
     fn ask(&self, path: &Path, dtype: DType) -> Result<()> {
         let dtype = self.dtype.unwrap_or(dtype);
@@ -126,8 +126,8 @@ impl Announced {
     }
 }
 
-/// What the header of a file says; `None` where it says nothing that can be relied on, or where the file, as
-/// a pipe, can be read only once. Then [`read`] tells what is wrong, if anything.
+/// Reads what a file's header announces. `None` where the header says nothing that can be relied on, or where
+/// the file, such as a pipe, can be read only once; [`read`] then tells what is wrong, if anything.
 pub fn announced(path: &Path) -> Result<Option<Announced>> {
     if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         return Ok(None);
@@ -143,8 +143,8 @@ pub fn announced(path: &Path) -> Result<Option<Announced>> {
 pub type Named<'a> = (&'a str, &'a Array);
 
 /// Writes fields of one shape, at one step, to a file that [`Staged::commit`] puts in place. Formats of a
-/// single field take the first; `range` are the values at the ends of the colour map, found from the field
-/// where there is none.
+/// single field take the first. `range` holds the values at the ends of the colour map; without it they are
+/// found from the field.
 pub fn write(
     path: &Path,
     shape: &Shape,
@@ -172,7 +172,7 @@ fn open(path: &Path) -> Result<(BufReader<File>, u64)> {
     if metadata.is_dir() {
         return Err(Error::file(path, "it is a folder", "give a file"));
     }
-    // What is not a regular file, as a pipe, does not tell its length.
+    // Only a regular file tells its length; a pipe does not.
     let length = if metadata.is_file() { metadata.len() } else { u64::MAX };
     Ok((BufReader::new(file), length))
 }

@@ -10,7 +10,7 @@ use super::Staged;
 use super::colour::{MARK, Plane, Range};
 use crate::{Array, Error, Result, Shape};
 
-/// Colours of the map; one more entry of the palette marks what is not finite.
+/// Colours of the map; one more entry of the palette marks NaN and infinity.
 const COLOURS: usize = 255;
 
 /// Time a frame is shown, in hundredths of a second.
@@ -26,7 +26,8 @@ pub struct Movie {
 }
 
 impl Movie {
-    /// A movie of a field of this shape. Without a range, the colours span all values seen up to each frame.
+    /// Begins a movie of a field of this shape. Without a range, the colours span all values seen up to each
+    /// frame.
     pub fn new(path: &Path, shape: &Shape, range: Option<Range>) -> Result<Movie> {
         let plane = Plane::of(shape);
         let (Ok(width), Ok(height)) = (u16::try_from(plane.width), u16::try_from(plane.height)) else {
@@ -57,7 +58,7 @@ impl Movie {
             Some(place) => (place * (COLOURS - 1) as f64).round() as u8,
             None => COLOURS as u8,
         })?;
-        // Both fit: checked when the movie began.
+        // Both fit, which was checked when the movie began.
         let (width, height) = (self.plane.width as u16, self.plane.height as u16);
         let mut frame = Frame::from_indexed_pixels(width, height, pixels, None);
         frame.delay = DELAY;

@@ -23,7 +23,7 @@ impl FromStr for Numbered {
         let (before, number) =
             text.split_once('%').ok_or_else(|| wrong("they have no place for a number"))?;
         let (digits, after) = number.split_once('d').ok_or_else(|| wrong("the number is not written %d"))?;
-        // Not left to parsing: that takes a sign.
+        // The digits are checked here, because parsing would accept a sign.
         if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
             return Err(wrong("the number is not written %d or %05d"));
         }
@@ -36,26 +36,26 @@ impl FromStr for Numbered {
 }
 
 impl Numbered {
-    /// The file of a number.
+    /// Returns the file of a number.
     pub fn path(&self, number: u64) -> PathBuf {
         PathBuf::from(format!("{}{number:0width$}{}", self.before, self.after, width = self.digits))
     }
 
-    /// The folder in which the number stands, the name before the number there, and after it.
+    /// Returns the folder in which the number stands, and the name before and after the number there.
     fn part(&self) -> (&str, &str, &str) {
         let folder = self.before.rfind(is_separator).map_or(0, |at| at + 1);
         let end = self.after.find(is_separator).unwrap_or(self.after.len());
         (&self.before[..folder], &self.before[folder..], &self.after[..end])
     }
 
-    /// The folder of all files; nothing where the number stands in a folder's name.
+    /// Returns the folder of all files; `None` where the number stands in a folder's name.
     pub(super) fn folder(&self) -> Option<&Path> {
         let (folder, ..) = self.part();
         let folder = if folder.is_empty() { Path::new(".") } else { Path::new(folder) };
         (!self.after.contains(is_separator)).then_some(folder)
     }
 
-    /// The number in a name; nothing where it is not of this pattern.
+    /// Returns the number in a name; `None` where the name is not of this pattern.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let (_, before, after) = self.part();
         let digits = name.strip_prefix(before)?.strip_suffix(after)?;
@@ -64,8 +64,8 @@ impl Numbered {
         (format!("{number:0width$}", width = self.digits) == digits).then_some(number)
     }
 
-    /// The files of these numbers that are there, or whose numbered folders are, by number; as many as a look
-    /// into the folder tells, which may be one that cannot be read.
+    /// Returns the files of these numbers that exist, or whose numbered folders exist, sorted by number. Only
+    /// files that a look into the folder shows are found; in a folder that cannot be read there are none.
     pub(super) fn present(&self, numbers: &RangeInclusive<u64>) -> Vec<(u64, PathBuf)> {
         let (folder, ..) = self.part();
         let entries = std::fs::read_dir(if folder.is_empty() { "." } else { folder });

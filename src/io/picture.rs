@@ -13,7 +13,7 @@ use super::decoding::{guarded, jpeg_bytes};
 use super::{Announced, Loaded, Staged};
 use crate::{Array, DType, Error, Result, Shape};
 
-/// A picture of which the header has been read: its rows are decoded together, and made grey one at a time.
+/// A picture whose header has been read: its rows are decoded together, and made grey one at a time.
 struct Picture<'p> {
     path: &'p Path,
     decoder: Box<dyn ImageDecoder>,
@@ -36,7 +36,7 @@ impl<'p> Picture<'p> {
         Ok(Picture { path, decoder: Box::new(decoder), shape, colour, beside })
     }
 
-    /// Bytes of the decoded picture, in its own colours.
+    /// Returns the bytes of the decoded picture, in its own colours.
     fn bytes(&self) -> usize {
         self.shape.cells().saturating_mul(usize::from(self.colour.bytes_per_pixel()))
     }
@@ -47,7 +47,7 @@ impl<'p> Picture<'p> {
         memory::reserved::<u8>(beside, "the decoder of a picture", "give a smaller one").map(drop)
     }
 
-    /// The grey values.
+    /// Reads the grey values.
     fn read(self, dtype: DType) -> Result<Loaded> {
         let mut values = Array::zeros(dtype, self.shape.cells())?;
         let mut pixels = memory::filled(0, self.bytes(), "a picture", "give a smaller one")?;
@@ -76,12 +76,12 @@ fn fault(path: &Path, error: impl ToString) -> Error {
     Error::file(path, error.to_string(), "give a whole .png or .jpg picture")
 }
 
-/// The error for a picture whose decoder panicked.
+/// Returns the error for a picture whose decoder panicked.
 fn broken(path: &Path) -> Error {
     fault(path, "it is broken in a way that its decoder does not expect")
 }
 
-/// The grey levels of a row of pixels; nothing for colours that no .png or .jpg has.
+/// Returns the grey levels of a row of pixels; `None` for colours that no .png or .jpg has.
 fn grey(colour: ColorType, width: u32, row: &[u8]) -> Option<Vec<u16>> {
     let bytes = || row.to_vec();
     let words = || row.as_chunks().0.iter().map(|word| u16::from_ne_bytes(*word)).collect();
@@ -99,7 +99,7 @@ fn grey(colour: ColorType, width: u32, row: &[u8]) -> Option<Vec<u16>> {
     Some(picture.into_luma16().into_raw())
 }
 
-/// What a picture's header says.
+/// Reads what a picture's header announces.
 pub(super) fn announced(path: &Path) -> Result<Announced> {
     let picture = Picture::open(path)?;
     Ok(Announced {
@@ -114,7 +114,7 @@ pub(super) fn read(path: &Path, dtype: DType) -> Result<Loaded> {
     Picture::open(path)?.read(dtype)
 }
 
-/// Writes a field as a picture, one pixel a cell.
+/// Writes a field as a picture, one pixel per cell.
 pub(super) fn write(path: &Path, shape: &Shape, values: &Array, range: Option<Range>) -> Result<Staged> {
     let plane = Plane::of(shape);
     let (Ok(width), Ok(height)) = (u32::try_from(plane.width), u32::try_from(plane.height)) else {
@@ -163,7 +163,8 @@ mod tests {
         assert_eq!(read(&path, DType::F32).unwrap().values, Array::F32(vec![0.0, 0.2, 1.0]));
     }
 
-    /// Of every kind of pixel, row by row, the levels are those of the picture made grey as a whole.
+    /// For every kind of pixel, the grey levels made row by row are those of the picture made grey as a
+    /// whole.
     #[test]
     fn colours_are_made_grey_row_by_row() {
         let folder = tempfile::tempdir().unwrap();

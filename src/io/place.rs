@@ -1,4 +1,4 @@
-//! Where an output leads: links followed to their end, and devices and pipes told from files.
+//! Destinations of outputs: links are followed to their end, and devices and pipes told from files.
 
 use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 use super::rights;
 use crate::{Error, Result};
 
-/// What a name leads to, checked as far as it can be without writing.
+/// The destination that a name leads to, checked as far as possible without writing.
 pub(super) enum Place {
-    /// A file, or none yet: its folder without links, and its name. It is replaced as a whole.
+    /// A file, or none yet: its path without links. The file is replaced as a whole.
     File { path: PathBuf, old: Option<Metadata> },
-    /// A device or a named pipe: what is written goes into it, and it stays what it is.
+    /// A device or a named pipe: the output goes into it, and it stays what it is.
     Node { path: PathBuf, metadata: Metadata },
-    /// What standard output or standard error is already, whatever that may be.
+    /// The destination that standard output or standard error has already, whatever it may be.
     #[cfg(unix)]
     Stream(Stream),
 }
 
-/// What tells one place from another.
+/// The identity of a place, which tells it from other places.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
-    /// The device and number of what is there.
+    /// The device and inode number of what exists there.
     #[cfg(unix)]
     Inode(u64, u64),
-    /// The full name of what is not.
+    /// The full name of a file that does not exist yet.
     Name(PathBuf),
 }
 
@@ -67,8 +67,8 @@ impl Place {
             rights::check_node(asked, &metadata).map_err(|(message, change)| fault(message, change))?;
             return Ok(Place::Node { path: asked.to_owned(), metadata });
         }
-        // The system's links to what a process has open lead to files whose names may be gone, or another's
-        // by now.
+        // The system's links to a process's open files lead to files whose names may be gone, or may be
+        // another file's by now.
         let path =
             asked.canonicalize().ok().filter(|path| path.metadata().is_ok_and(|m| is_same(&m, &metadata)));
         let Some(path) = path else {
@@ -89,7 +89,8 @@ impl Place {
         Ok(Place::File { path, old: Some(metadata) })
     }
 
-    /// What tells it from other places; nothing for a device, where outputs do not replace each other.
+    /// Returns what tells this place from other places; `None` for a device, where outputs do not replace
+    /// each other.
     pub(super) fn identity(&self) -> Option<Identity> {
         match self {
             Place::File { old: Some(metadata), path } => Some(identity_of(path, metadata)),
@@ -103,7 +104,7 @@ impl Place {
         }
     }
 
-    /// Whether what is written there follows what was written before, in place of replacing it.
+    /// Returns whether an output there follows what was written before, instead of replacing it.
     pub(super) fn appends(&self) -> bool {
         match self {
             Place::File { .. } => false,
@@ -113,7 +114,8 @@ impl Place {
         }
     }
 
-    /// What is written in place, opened; a pipe waits here for its reader. Nothing for a file.
+    /// Opens a device, pipe or stream for writing in place; a pipe waits here for its reader. `None` for a
+    /// file.
     pub(super) fn open(&self) -> std::io::Result<Option<File>> {
         match self {
             Place::File { .. } => Ok(None),
@@ -130,18 +132,18 @@ impl Place {
     }
 }
 
-/// What tells an input from outputs; nothing for what is not there, and for devices.
+/// Returns what tells an input from outputs; `None` for devices and for files that do not exist.
 pub(super) fn identity_of_input(path: &Path) -> Option<Identity> {
     let metadata = path.metadata().ok().filter(|m| m.is_file() || is_pipe(m))?;
     Some(identity_of(&path.canonicalize().unwrap_or_else(|_| path.to_owned()), &metadata))
 }
 
-/// The folder that a name stands in.
+/// Returns the folder that a name stands in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A name as the file system compares it.
+/// Returns a name as the file system compares it.
 pub(super) fn comparable(path: &Path) -> PathBuf {
     if cfg!(any(windows, target_os = "macos")) {
         return path.to_string_lossy().to_lowercase().into();
@@ -149,7 +151,7 @@ pub(super) fn comparable(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// What the last of a chain of links is.
+/// The end of a chain of links.
 enum End {
     #[cfg(unix)]
     Stream(Stream),
@@ -157,9 +159,9 @@ enum End {
     Missing(PathBuf),
 }
 
-/// Follows links by their text, as far as there are any; nothing where they do not end.
+/// Follows links by their text, as far as there are any; `None` where the links do not end.
 fn end(asked: &Path) -> Option<End> {
-    /// As many as Linux follows.
+    /// As many links as Linux follows.
     const LINKS: usize = 40;
     let mut path = asked.to_owned();
     for _ in 0..=LINKS {
@@ -224,7 +226,7 @@ mod stream {
 
     use super::folder_of;
 
-    /// What this process prints to.
+    /// A stream that this process prints to.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Stream {
         Output,
@@ -234,7 +236,8 @@ mod stream {
     impl Stream {
         pub const ALL: [Stream; 2] = [Stream::Output, Stream::Error];
 
-        /// The stream that a name stands for, as `/proc/self/fd/1`, to which `/dev/stdout` is a link.
+        /// Returns the stream that a name stands for, such as `/proc/self/fd/1`, to which `/dev/stdout` is a
+        /// link.
         pub fn at(path: &Path) -> Option<Stream> {
             let stream = match path.file_name()?.to_str()? {
                 "1" => Stream::Output,
@@ -259,8 +262,8 @@ mod stream {
             self.duplicate().and_then(|file| file.metadata()).ok()
         }
 
-        /// A handle that shares the place in the file, so that what is printed later follows. A new one, by
-        /// the name, would begin at the start again.
+        /// Returns a handle that shares the position in the file, so that later prints follow. A new handle,
+        /// opened by name, would begin at the start again.
         pub fn open(self) -> std::io::Result<File> {
             std::io::stdout().flush()?;
             self.duplicate()

@@ -1,12 +1,12 @@
-//! Who may replace a file, and what the new one's rights are: nobody gains one by it.
+//! Checks of who may replace a file, and the new file's rights: nobody gains a right by the replacement.
 
 use std::fs::{File, Metadata};
 use std::path::Path;
 
-/// Why something cannot be written, and what to change.
+/// The reason why something cannot be written, and what to change.
 type Refusal = (String, &'static str);
 
-/// Checks that a file in `folder` can be made, and that it can replace the one that is there.
+/// Checks that a file can be made in `folder`, and that it can replace the old file.
 #[cfg(unix)]
 pub(super) fn check(folder: &Path, old: Option<(&Path, &Metadata)>) -> Result<(), Refusal> {
     use std::os::unix::fs::MetadataExt;
@@ -52,7 +52,7 @@ pub(super) fn check(_: &Path, old: Option<(&Path, &Metadata)>) -> Result<(), Ref
     }
 }
 
-/// Checks that what is no file and no folder can be written to.
+/// Checks that a device or a pipe can be written to.
 #[cfg(unix)]
 pub(super) fn check_node(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
     use std::os::unix::fs::FileTypeExt;
@@ -77,7 +77,7 @@ pub(super) fn check_node(_: &Path, _: &Metadata) -> Result<(), Refusal> {
     Err(("it is no file".to_owned(), "give a file's name"))
 }
 
-/// Gives a new file, so far its owner's alone, the owner, group and mode of the one at `path` that it will
+/// Gives a new file, so far its owner's alone, the owner, group and mode of the file at `path` that it will
 /// replace. Where owner or group cannot be kept, the new ones may do no more than they could before.
 #[cfg(unix)]
 pub(super) fn adopt(new: &File, path: &Path, old: &Metadata) {
@@ -87,24 +87,25 @@ pub(super) fn adopt(new: &File, path: &Path, old: &Metadata) {
     let _ = fchown(new, owner, group).or_else(|_| fchown(new, None, group));
     let same_group = new.metadata().is_ok_and(|metadata| metadata.gid() == old.gid());
     let listed = lists::carry(new, path);
-    // A list's mask stands where the mode has the group's bits: without the list they would be too many.
+    // A list's mask stands where the mode has the group's bits; without the list those bits would grant too
+    // much.
     let mode = mode(old.mode(), same_group && listed);
-    // Where a file system has no modes, the file stays its owner's.
+    // Where a file system has no modes, the file stays its owner's alone.
     let _ = new.set_permissions(std::fs::Permissions::from_mode(mode));
 }
 
 #[cfg(not(unix))]
 pub(super) fn adopt(_: &File, _: &Path, _: &Metadata) {}
 
-/// The mode of a file that replaces one of this mode. In another group, its members were among the others so
-/// far, and the old group's members now are: both may do what both could.
+/// Returns the mode of a file that replaces one of this mode. In another group, the new group's members were
+/// among the others so far, and the old group's members now are. Both may do what both could before.
 #[cfg(unix)]
 fn mode(old: u32, same_group: bool) -> u32 {
     let (owner, group, others) = (old & 0o700, (old >> 3) & 7, old & 7);
     if same_group { old & 0o777 } else { owner | ((group & others) * 0o11) }
 }
 
-/// Whether the user may replace other users' files in a sticky folder.
+/// Returns whether the user may replace other users' files in a sticky folder.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn replaces_others(_: u32) -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
@@ -119,7 +120,7 @@ fn replaces_others(user: u32) -> bool {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use rustix::fs::StatxAttributes as Mark;
 
-/// Whether a file or folder has one of these marks; not, where the system does not tell.
+/// Returns whether a file or folder has one of these marks; `false` where the system does not tell.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_marked(path: &Path, marks: Mark) -> bool {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
@@ -129,7 +130,7 @@ fn is_marked(path: &Path, marks: Mark) -> bool {
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 mod marks {
-    /// What other systems do not tell.
+    /// A stand-in for marks that other systems do not tell.
     pub struct Mark;
 
     impl Mark {
@@ -156,14 +157,14 @@ mod lists {
 
     const LIST: &str = "system.posix_acl_access";
 
-    /// Gives a new file the list of the one at `path`, or none where that has none; whether it has what is
-    /// due.
+    /// Gives a new file the list of the file at `path`, or none where that file has none; returns whether the
+    /// new file has the right list.
     pub fn carry(new: &File, path: &Path) -> bool {
         // The longest attribute that Linux keeps.
         let mut list = vec![0; 1 << 16];
         match getxattr(path, LIST, &mut list[..]) {
             Ok(length) => fsetxattr(new, LIST, &list[..length], XattrFlags::empty()).is_ok(),
-            // A folder may give new files a list.
+            // A folder may give its new files a list.
             Err(_) => matches!(fremovexattr(new, LIST), Ok(()) | Err(Errno::NODATA | Errno::NOTSUP)),
         }
     }

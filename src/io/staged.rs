@@ -27,11 +27,12 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// An empty file beside `target`; an error where the folder is missing or cannot be written to, or where
-    /// the target cannot be replaced.
+    /// Makes an empty file beside `target`; an error where the folder is missing or cannot be written to, or
+    /// where the target cannot be replaced.
     pub fn new(target: &Path) -> Result<Staged> {
         let place = Place::find(target)?;
-        // Made and listed at once: whoever ends the program sees all of them or stops the next.
+        // Made and listed under one lock: whoever ends the program sees every file, or stops the next one
+        // from being made.
         let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &place {
             Place::File { path, old: None } => temporary(folder_of(path), path, false),
@@ -52,7 +53,7 @@ impl Staged {
         mut self,
         body: impl FnOnce(&mut BufWriter<&mut File>) -> std::io::Result<()>,
     ) -> Result<Staged> {
-        // Small, since it is taken without asking.
+        // Small, because the buffer is taken without asking for memory.
         let mut writer = BufWriter::with_capacity(1 << 16, self.file.as_file_mut());
         let done = body(&mut writer).and_then(|()| writer.flush());
         drop(writer);
@@ -60,12 +61,12 @@ impl Staged {
         Ok(self)
     }
 
-    /// A second handle for a writer that outlives this call.
+    /// Returns a second handle, for a writer that outlives this call.
     pub fn handle(&self) -> Result<File> {
         self.file.as_file().try_clone().map_err(|e| self.fault(e))
     }
 
-    /// Puts the file in its place. Where that cannot be, the file is kept, and the error names it.
+    /// Puts the file in its place. Where that is not possible, the file is kept, and the error names it.
     pub fn commit(self) -> Result<()> {
         let target = self.target.clone();
         self.put().map_err(|(file, error)| match file.keep() {
@@ -78,19 +79,19 @@ impl Staged {
         })
     }
 
-    /// [`Staged::commit`] once the contents have reached the disk.
+    /// Commits as [`Staged::commit`] does, once the contents have reached the disk.
     pub fn commit_durably(self) -> Result<()> {
         self.sync()?.commit()
     }
 
-    /// [`Staged::commit_durably`] that lets go of a file that cannot be put in its place, for one that is
-    /// written again before long.
+    /// Commits as [`Staged::commit_durably`] does, but removes a file that cannot be put in its place. Meant
+    /// for a file that is written again before long.
     pub(crate) fn replace_durably(self) -> Result<()> {
         let target = self.target.clone();
         self.sync()?.put().map_err(|(_, error)| fault(&target, &error))
     }
 
-    /// The error of a write that failed.
+    /// Returns the error of a write that failed.
     pub fn fault(&self, error: impl StdError + 'static) -> Error {
         fault(&self.target, &error)
     }
@@ -103,7 +104,7 @@ impl Staged {
     fn put(self) -> Result<(), (NamedTempFile, std::io::Error)> {
         let Staged { mut file, place, .. } = self;
         if let Place::File { path, .. } = &place {
-            // A rename replaces whatever has come there since.
+            // A rename would replace whatever has come there since.
             if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
                 return Err((file, std::io::Error::other("what has come there is no file")));
             }
@@ -119,7 +120,7 @@ impl Staged {
 /// The temporary names of files that are not complete.
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A file's place among them.
+/// A file's entry among the unfinished names.
 struct Listed(PathBuf);
 
 impl Drop for Listed {
@@ -128,32 +129,32 @@ impl Drop for Listed {
     }
 }
 
-/// Removes the files that are under way, for a program that is about to end in the midst of its work: no
-/// other is begun after it.
+/// Removes all unfinished files, for a program that is about to end in the middle of its work. No other file
+/// is begun afterwards.
 pub fn remove_unfinished() {
     let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
     for path in std::mem::take(&mut *unfinished) {
-        // One that has just got its name is complete, and no longer here.
+        // A file that has just got its name is complete, and no longer listed.
         let _ = std::fs::remove_file(path);
     }
-    // Who would begin another waits for the end.
+    // The lock is never released: whoever would begin another file waits for the end of the program.
     std::mem::forget(unfinished);
 }
 
-/// Copies a file into what is written in place.
+/// Copies a file into a place that is written in place.
 fn copy(place: &Place, file: &mut File) -> std::io::Result<()> {
     let Some(mut open) = place.open()? else { return Ok(()) };
     file.rewind()?;
     std::io::copy(file, &mut open).map(drop)
 }
 
-/// A file with a name of its own that tells what it is to become, for its owner alone or by the user's mask.
+/// Makes a file whose temporary name tells what it is to become, for its owner alone or by the user's mask.
 fn temporary(
     folder: &Path,
     target: &Path,
     private: bool,
 ) -> Result<NamedTempFile, (PathBuf, std::io::Error)> {
-    /// Systems have names of 143 bytes and more.
+    /// File systems allow names of at least 143 bytes.
     const LONGEST: usize = 100;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let end = (0..=name.len().min(LONGEST)).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
@@ -167,7 +168,7 @@ fn temporary(
     builder.tempfile_in(folder).map_err(|e| (folder.to_owned(), e))
 }
 
-/// What helps against a failure of this kind.
+/// Returns advice against a failure of this kind.
 fn advice(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room, or write elsewhere",
@@ -181,7 +182,7 @@ fn fault(target: &Path, error: &(dyn StdError + 'static)) -> Error {
     Error::file(target, format!("writing failed: {error}"), advice(cause(error)))
 }
 
-/// The kind of the failure of the system that an error comes from.
+/// Returns the kind of the system's failure that an error comes from.
 fn cause(error: &(dyn StdError + 'static)) -> ErrorKind {
     let mut kind = ErrorKind::Other;
     let mut next = Some(error);
@@ -203,24 +204,24 @@ pub fn check_target(target: &Path) -> Result<()> {
     Staged::new(target).map(drop)
 }
 
-/// Files that are put in their places together: when all of them are complete, or could not be made.
+/// Files that are put in their places together: once each of them is complete or has failed.
 #[derive(Default)]
 pub struct Batch {
     staged: Vec<(String, Staged)>,
     written: Written,
 }
 
-/// What came of files.
+/// The outcome of writing files.
 #[derive(Debug, Default)]
 pub struct Written {
-    /// Those that are in their places, in words.
+    /// The files that are in their places, in words.
     pub files: Vec<String>,
-    /// Why others are not.
+    /// The reasons why other files are not.
     pub faults: Vec<Error>,
 }
 
 impl Batch {
-    /// Adds a file by its words, or why there is none.
+    /// Adds a file with its description, or the reason why there is no file.
     pub fn add(&mut self, words: String, file: Result<Staged>) {
         match file {
             Ok(file) => self.staged.push((words, file)),
@@ -228,7 +229,7 @@ impl Batch {
         }
     }
 
-    /// Puts all that are complete in their places; that one cannot be holds up no other.
+    /// Puts all complete files in their places; a file that cannot be put there holds up no other.
     pub fn commit(mut self) -> Written {
         for (words, file) in self.staged {
             match file.commit() {

@@ -1,4 +1,4 @@
-//! What a command will write, held against itself and against what it reads, before it does anything.
+//! Checks of a command's outputs against each other and against its inputs, before it does anything.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use super::place::{Identity, Place, folder_of, identity_of_input};
 use super::{Numbered, check_target};
 use crate::{Error, Result};
 
-/// All files of a command: no output may replace another, or an input that is something else.
+/// All files of a command: no output may replace another output, or an input that holds something else.
 #[derive(Default)]
 pub struct Targets {
     outputs: Vec<Output>,
@@ -19,7 +19,7 @@ pub struct Targets {
 
 struct Output {
     path: PathBuf,
-    /// What stands in the file, where it may replace an input that holds the same.
+    /// The contents of the file, where it may replace an input that holds the same.
     holds: Option<String>,
     /// Whether each writing replaces the one before.
     again: bool,
@@ -36,7 +36,7 @@ struct Known<'a>(HashMap<Identity, (PathBuf, Option<&'a str>)>);
 
 impl<'a> Known<'a> {
     fn add(&mut self, path: &Path, place: &Place, holds: Option<&'a str>) -> Result<()> {
-        // Into a device goes any number of them.
+        // A device takes any number of outputs.
         let Some(identity) = place.identity() else { return Ok(()) };
         match self.0.entry(identity) {
             Entry::Occupied(other) => Err(collision(path, &other.get().0)),
@@ -49,33 +49,33 @@ impl<'a> Known<'a> {
 }
 
 impl Targets {
-    /// A file that is written once.
+    /// Adds a file that is written once.
     pub fn output(&mut self, path: &Path) {
         self.outputs.push(Output { path: path.to_owned(), holds: None, again: false });
     }
 
-    /// A file that is written once, and may replace an input that holds the same: the same thing in the same
+    /// Adds a file that is written once, and may replace an input that holds the same contents in the same
     /// format.
     pub fn output_of(&mut self, path: &Path, holds: String) {
         self.outputs.push(Output { path: path.to_owned(), holds: Some(holds), again: false });
     }
 
-    /// A file that is written again and again, each time as a whole.
+    /// Adds a file that is written again and again, each time as a whole.
     pub fn rewritten(&mut self, path: &Path, holds: Option<String>) {
         self.outputs.push(Output { path: path.to_owned(), holds, again: true });
     }
 
-    /// Files with these numbers in their names.
+    /// Adds files with these numbers in their names.
     pub fn numbered(&mut self, names: Numbered, numbers: RangeInclusive<u64>) {
         self.numbered = Some((names, numbers));
     }
 
-    /// A file that is read; outputs that hold any of `holds` may replace it.
+    /// Adds a file that is read; outputs that hold any of `holds` may replace it.
     pub fn input(&mut self, path: &Path, holds: Vec<String>) {
         self.inputs.push(Input { path: path.to_owned(), holds });
     }
 
-    /// Refuses what cannot be written, and what would be lost.
+    /// Refuses outputs that cannot be written, and outputs by which data would be lost.
     pub fn check(&self) -> Result<()> {
         let mut known = Known::default();
         let mut places = Vec::new();
@@ -113,7 +113,7 @@ impl Targets {
     }
 }
 
-/// Refuses outputs under a name that a number may give.
+/// Refuses outputs under a name that a numbered file may have.
 fn check_names(names: &Numbered, numbers: &RangeInclusive<u64>, places: &[(&PathBuf, Place)]) -> Result<()> {
     let Some(folder) = names.folder().and_then(|folder| folder.canonicalize().ok()) else { return Ok(()) };
     for (output, place) in places {
@@ -127,7 +127,7 @@ fn check_names(names: &Numbered, numbers: &RangeInclusive<u64>, places: &[(&Path
     Ok(())
 }
 
-/// Refuses numbered folders that are not all there.
+/// Refuses numbered folders if any of them is missing.
 fn check_folders(names: &Numbered, numbers: &RangeInclusive<u64>, present: &[(u64, PathBuf)]) -> Result<()> {
     if names.folder().is_some() {
         return Ok(());
@@ -149,7 +149,7 @@ fn collision(path: &Path, other: &Path) -> Error {
 mod tests {
     use super::*;
 
-    /// A folder, and what is said of targets in it.
+    /// Returns the error for targets in a new folder, if there is one.
     fn refusal(make: impl FnOnce(&Path, &mut Targets)) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let mut targets = Targets::default();

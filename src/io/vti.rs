@@ -11,7 +11,7 @@ use base64::write::EncoderWriter;
 use super::{Named, Staged};
 use crate::{DType, Result, Shape};
 
-/// Writes fields of one shape, a point a cell; the step is the time.
+/// Writes fields of one shape, a point per cell; the step is the time.
 pub fn write(path: &Path, shape: &Shape, fields: &[Named<'_>], step: u64) -> Result<Staged> {
     Staged::new(path)?.fill(|writer| encode(writer, shape, fields, step))
 }
@@ -46,7 +46,7 @@ fn encode(w: &mut impl Write, shape: &Shape, fields: &[Named<'_>], step: u64) ->
             r#"        <DataArray type="{kind}" Name="{}" format="appended" offset="{offset}"/>"#,
             escaped(name)
         )?;
-        // Four characters for every three bytes begun.
+        // Four characters for every three bytes or part of three.
         offset += (values.as_bytes().len() as u64 + 8).div_ceil(3) * 4;
     }
     writeln!(w, "      </PointData>\n    </Piece>\n  </ImageData>")?;

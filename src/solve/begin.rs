@@ -1,4 +1,4 @@
-//! Opening a solver's session on the backend chosen, or on the first that can.
+//! Opens a solver's session on the chosen backend, or on the first that can solve the system.
 
 use abide_core::solver::Gmres;
 use abide_core::solver::{
@@ -12,14 +12,14 @@ use crate::backend::{self, Kind, Opened};
 use crate::memory::Budget;
 use crate::{Choice, DType, Error, Result};
 
-/// A session, the backend that opened it, and why others did not.
+/// A session, the backend that opened it, and why other backends did not.
 pub(super) struct Begun {
     pub backend: &'static str,
     pub session: Box<dyn LinearSession>,
     pub notes: Vec<String>,
 }
 
-/// Conjugate gradients where they may be expected to work, else GMRES.
+/// Chooses conjugate gradients where they may be expected to work, else GMRES.
 pub(super) fn suitable(matrix: &Matrix) -> Result<Method, SolverError> {
     match matrix.check(&SolveOptions::with_method(Method::Cg)) {
         Ok(()) => Ok(Method::Cg),
@@ -96,7 +96,7 @@ fn begin_on(
     let session = match precision {
         Precision::Plain(_) => open(linear, matrix, options)?,
         Precision::Mixed => {
-            // What is wrong with the matrix is told of the one that was given, not of its rounded copy.
+            // Errors speak of the matrix that was given, not of its rounded copy.
             matrix.check(options)?;
             let inner = open(linear, &cast(matrix, DType::F32)?, options)?;
             let engine = Threads::<f64>::new(None, matrix.rows())?;
@@ -106,11 +106,11 @@ fn begin_on(
     Ok(Begun { backend: name, session, notes: Vec::new() })
 }
 
-/// Iterations whose residuals are counted ahead: a history grows with the iterations, and few solves have
+/// Iterations whose residuals are counted ahead. A history grows with the iterations, and few solves have
 /// more.
 const HISTORY: usize = 1 << 20;
 
-/// What a solve will hold of the host's memory beside the matrix, which is there.
+/// Sums up what a solve will hold of the host's memory beside the matrix, which is there already.
 fn budget(
     kind: Kind,
     matrix: &Matrix,
@@ -127,7 +127,7 @@ fn budget(
     let budget = Budget::new("memory for a solve").with("b and x", vectors(2, outer));
     let budget = match precision {
         Precision::Plain(_) => budget,
-        // The corrections' right-hand side and solution, and the residual in f64.
+        // The right-hand side and solution of a correction, and the residual in f64.
         Precision::Mixed => budget
             .with("the matrix in f32", stored(matrix, inner))
             .with("the corrections", vectors(2, inner) + vectors(1, outer)),
@@ -142,8 +142,8 @@ fn budget(
         }
         Preconditioning::Chebyshev { .. } => vectors(4, inner),
     };
-    // What goes to a device of its own memory is packed as numbers and then as bytes; the rest is the
-    // device's to hold.
+    // Data for a device with its own memory is packed as numbers and then as bytes; the device holds the
+    // rest.
     let preconditioner = preconditioner.saturating_mul(if kind == Kind::Gpu { 3 } else { 1 });
     let budget = match kind {
         Kind::Gpu => budget.with("the matrix on its way to the device", 2 * stored(matrix, inner)),
@@ -151,7 +151,7 @@ fn budget(
             .with(format!("the vectors of {}", options.method), vectors(options.method.vectors(), inner)),
     };
     let history = 8 * parameters.iterations.saturating_add(1).min(HISTORY) as u128;
-    // Computed in f64 apart from the solver, by whoever does not take its word.
+    // Callers that check the solver compute the residual in f64, apart from the solver.
     let residual = match outer {
         DType::F64 => vectors(1, DType::F64),
         DType::F32 => stored(matrix, DType::F64) + vectors(3, DType::F64),
@@ -162,7 +162,7 @@ fn budget(
         .with("the residual in f64", residual)
 }
 
-/// Bytes of a matrix in a type; none where it is not stored.
+/// Returns the bytes of a matrix in a type; 0 where the matrix is not stored.
 fn stored(matrix: &Matrix, dtype: DType) -> u128 {
     match matrix {
         Matrix::Stored(csr) => {
@@ -173,7 +173,7 @@ fn stored(matrix: &Matrix, dtype: DType) -> u128 {
     }
 }
 
-/// The matrix in a type; memory is asked for where that is another than its own.
+/// Returns the matrix in a type; asks for memory where that differs from the matrix's own type.
 pub(super) fn cast(matrix: &Matrix, dtype: DType) -> Result<Matrix> {
     if matrix.dtype() != dtype {
         let copy =

@@ -8,8 +8,8 @@ use super::vectors::{norm, residual};
 use crate::{Array, Result};
 
 /// Solves by conjugate gradients, and corrects: where the recurred residual has met the threshold and the
-/// true one is far above it, `A d = b - A x` is solved in the same way and `x += d`, as long as that halves
-/// the true residual. Other methods solve once.
+/// true one is far above it, `A d = b - A x` is solved in the same way and `x += d`, as long as each
+/// correction halves the true residual. Other methods solve once.
 ///
 /// An `x` that is changed in every iteration is rounded in every one; a correction is rounded into it once.
 /// The right-hand side of a correction is computed in f64 on the host (Wilkinson, Rounding Errors in
@@ -26,10 +26,10 @@ pub(super) fn solve(
     let corrects = plan.method.profile().measure == Measure::Energy && plan.dtype == matrix.dtype();
     let mut outcome = session.solve(b, x, parameters, observe);
     let mut before = f64::INFINITY;
-    // What the last correction left.
+    // The residual that the last correction left.
     let mut left: Option<Array> = None;
     loop {
-        // Only a recurred residual that was small enough comes with a true one.
+        // Only a solve whose recurred residual met the threshold reports a true residual.
         let (mut report, now) = match outcome {
             Err(SolverError::Stagnation { report }) if corrects => match report.true_residual {
                 Some(now) if now <= 0.5 * before => (report, now),
@@ -54,7 +54,7 @@ pub(super) fn solve(
         let r = r.cast(x.dtype())?;
         let mut d = Array::zeros(x.dtype(), x.len())?;
         let done = report.iterations;
-        // Where the correction begins, the history has the true residual.
+        // Where the correction begins, the history gets the true residual.
         if let Some(last) = report.history.last_mut() {
             *last = now;
         }
@@ -88,7 +88,7 @@ pub(super) fn solve(
     }
 }
 
-/// `x += d`; a correction that is not finite is none.
+/// Computes `x += d`; a correction with values that are not finite is left out.
 fn add(x: &mut Array, d: &Array) {
     match (x, d) {
         (Array::F32(x), Array::F32(d)) if d.iter().all(|d| d.is_finite()) => {
@@ -101,7 +101,7 @@ fn add(x: &mut Array, d: &Array) {
     }
 }
 
-/// The report of a solve and a correction after it.
+/// Returns the report of a solve and a correction after it.
 fn joined(mut first: Report, then: &Report) -> Report {
     first.history.extend(then.history.iter().skip(1));
     first.iterations += then.iterations;

@@ -1,5 +1,5 @@
-//! Matrices and vectors of systems from files, refused by their headers where they cannot be of use or take
-//! too much memory.
+//! Matrices and vectors of systems from files. A file is refused by its header where it cannot be of use or
+//! takes too much memory.
 
 use std::path::Path;
 
@@ -15,11 +15,12 @@ const SMALLER: &str = "choose a smaller system or --dtype f32";
 /// # Errors
 ///
 /// Those of [`market::read_matrix`]; [`Error::File`] where the file lists so few entries that a row must be
-/// empty, [`Error::Limit`] where the machine has no memory to read it. Both come before the entries are read.
+/// empty; [`Error::Limit`] where the machine has no memory to read it. The last two come before the entries
+/// are read.
 pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     let path = path.as_ref();
     market::read_matrix_if(path, dtype, |size| {
-        // However symmetric, a listed entry stands in two rows at most.
+        // Even with a symmetric matrix, a listed entry stands in at most two rows.
         if size.listed.saturating_mul(2) < size.rows as u64 {
             let message = format!("line {}: {} entries in {} rows", size.line, size.listed, size.rows);
             return Err(Error::file(path, message + ": the matrix is singular", "give every row an entry"));
@@ -29,12 +30,12 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     })
 }
 
-/// Reads a vector of one value a row, rounded to `dtype`: `.npy`, else Matrix Market.
+/// Reads a vector with one value per row, rounded to `dtype`: `.npy`, else Matrix Market.
 ///
 /// # Errors
 ///
-/// Those of [`io::read`] and [`market::read_vector`]; [`Error::File`] where it has another length,
-/// [`Error::Limit`] where the machine has no memory for it. Both come before the values are read.
+/// Those of [`io::read`] and [`market::read_vector`]; [`Error::File`] where the vector has another length;
+/// [`Error::Limit`] where the machine has no memory for it. The last two come before the values are read.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType, rows: usize) -> Result<Array> {
     let path = path.as_ref();
     let fits = |len: usize| {

@@ -1,5 +1,5 @@
-//! Timing solvers: microseconds an iteration, from runs of two fixed numbers of iterations, beside one solve
-//! that is checked.
+//! Timing of solvers: microseconds per iteration, from runs of two fixed numbers of iterations, beside one
+//! solve that is checked.
 
 use std::ops::ControlFlow;
 
@@ -11,17 +11,17 @@ use super::{Precision, Solve, System, random_vector, true_residual};
 use crate::bench::rates;
 use crate::{Array, DType, Error};
 
-/// How to measure.
+/// Settings of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Seconds that a timed run should take.
     pub seconds: f64,
-    /// Timed runs, of which the median is told.
+    /// Number of timed runs; the row has their median.
     pub repeats: usize,
-    /// Iterations of a solve that is timed; chosen by the convergence where there is no number.
+    /// Iterations of a solve that is timed; unless given, chosen by the convergence.
     pub iterations: Option<usize>,
-    /// The tolerance of the solve that is checked, relative to the right-hand side; by the type where there
-    /// is none: 1e-8 or, in f32, 1e-5.
+    /// The tolerance of the solve that is checked, relative to the right-hand side. Unless given, chosen by
+    /// the type: 1e-8, or 1e-5 in f32.
     pub tolerance: Option<f64>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Settings {
 /// Seconds of solves before the first that is timed.
 pub const WARM: f64 = 0.3;
 
-/// What was measured of one system.
+/// The measurement of one system.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The matrix's name.
@@ -47,51 +47,52 @@ pub struct Row {
     pub nnz: usize,
     /// The method.
     pub method: Method,
-    /// What stays on the chip.
+    /// The data that stays on the chip.
     pub cache: &'static str,
-    /// The median of the runs: what an iteration adds to a solve, whatever its length.
+    /// The median of the runs: the time that an iteration adds to a solve, whatever the solve's length.
     pub us_per_iteration: f64,
-    /// What a solve takes beside its iterations, the median too: launching, and loading what stays on the
-    /// chip. Nothing where it is lost in how far the runs are apart.
+    /// The time of a solve beside its iterations, also a median: launching, and loading the data that stays
+    /// on the chip. `None` where it is smaller than the spread of the runs.
     pub us_per_solve: Option<f64>,
-    /// How far the run farthest from the median is from it.
+    /// Distance from the median to the farthest run, in percent of the median.
     pub spread_percent: f64,
     /// Iterations of a timed solve.
     pub timed_iterations: usize,
     /// Iterations to the tolerance.
     pub iterations: usize,
-    /// The residual that these left, computed in f64 apart from the solver, over the norm of the right-hand
-    /// side.
+    /// The residual after these iterations, computed in f64 apart from the solver, over the norm of the
+    /// right-hand side.
     pub true_residual: f64,
     /// The tolerance.
     pub tolerance: f64,
-    /// Microseconds that the plan's bytes take at the device's memory bandwidth; 0 where all stays on the
-    /// chip or the bandwidth is not known.
+    /// Microseconds that the plan's bytes take at the device's memory bandwidth; 0 where everything stays on
+    /// the chip or the bandwidth is not known.
     pub us_by_bandwidth: f64,
-    /// How it ran.
+    /// The plan that ran.
     pub plan: SolvePlan,
 }
 
 impl Row {
-    /// Whether the true residual is as small as the solver said, up to the drift that it allows.
+    /// Returns whether the true residual is as small as the solver said, up to the drift that the solver
+    /// allows.
     pub fn holds(&self) -> bool {
         self.true_residual <= Parameters::DEFAULT.drift * self.tolerance
     }
 }
 
-/// Solves once to the tolerance, then times solves of a fixed number of iterations from 0, and of half as
-/// many: what the others add is the iterations' own, without what a solve takes however short it is. The
+/// Solves once to the tolerance, then times solves from 0 with a fixed number of iterations and with half as
+/// many. The difference is the time of the iterations alone, without the fixed time of a solve. The
 /// right-hand side is random.
 ///
-/// Solves go on untimed until the device has its clock, for as long as [`WARM`] at least: short runs alone
-/// would be timed at a lower one.
+/// Untimed solves come first until the device has reached its clock, for at least [`WARM`] seconds: short
+/// runs alone would be timed at a lower clock.
 ///
-/// A timed solve goes on past the convergence of the first by a factor of 8 at most, so that no method meets
-/// a residual of 0.
+/// A timed solve goes on past the convergence of the first solve by a factor of at most 8, so that no method
+/// meets a residual of 0.
 ///
 /// # Errors
 ///
-/// As the solver's; [`SolverError::Invalid`] for settings without a run.
+/// Those of the solver; [`SolverError::Invalid`] for settings without a run.
 pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, SolverError> {
     if settings.repeats == 0 {
         return Err(Error::limit("timed runs", 0, "at least 1", "give more").into());
@@ -114,8 +115,8 @@ pub fn measure(name: &str, solve: Solve, settings: &Settings) -> Result<Row, Sol
 
     let method = system.plan().method;
     let beyond = match (method, precision) {
-        // These go on without a division by something that vanishes; in f32 squares of the residual underflow
-        // sooner.
+        // These methods go on without a division by something that vanishes. In f32, squares of the residual
+        // underflow sooner.
         (Method::Cg | Method::SingleReductionCg, Precision::Plain(DType::F64)) => 8,
         _ => 1,
     };
@@ -170,7 +171,7 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// The seconds of so many iterations of one solve from 0.
+    /// Returns the seconds of all iterations of one solve from 0.
     fn once(&mut self, iterations: usize) -> Result<f64, SolverError> {
         let parameters =
             Parameters { relative: 0.0, absolute: 0.0, iterations, stagnation: None, ..Parameters::DEFAULT };
@@ -186,7 +187,7 @@ impl Timed<'_> {
         }
     }
 
-    /// Seconds of an iteration, and of what a solve takes beside them, over as many solves as fill `seconds`.
+    /// Returns the seconds per iteration, and of the rest of a solve, over as many solves as fill `seconds`.
     fn run(&mut self, seconds: f64) -> Result<(f64, f64), SolverError> {
         let (long, short) = (self.iterations, self.iterations / 2);
         let (mut of_long, mut of_short, mut solves) = (0.0, 0.0, 0_usize);

@@ -40,7 +40,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// The type of `b` and `x`.
+    /// Returns the type of `b` and `x`.
     pub fn dtype(self) -> DType {
         match self {
             Precision::Plain(dtype) => dtype,
@@ -48,7 +48,7 @@ impl Precision {
         }
     }
 
-    /// `f32`, `f64` or `mixed`.
+    /// Returns `f32`, `f64` or `mixed`.
     pub fn name(self) -> &'static str {
         match self {
             Precision::Plain(dtype) => dtype.name(),
@@ -71,7 +71,7 @@ impl std::str::FromStr for Precision {
     }
 }
 
-/// Describes how a system is to be solved; [`Solve::open`] checks all of it and loads the matrix.
+/// The description of how a system is solved; [`Solve::open`] checks all of it and loads the matrix.
 #[derive(Clone)]
 pub struct Solve {
     matrix: Matrix,
@@ -85,11 +85,12 @@ pub struct Solve {
 }
 
 impl Solve {
-    /// Systems with this matrix: a `Csr`, a `GridOperator`, or either as a [`Matrix`].
+    /// Describes the solution of systems with this matrix: a `Csr`, a `GridOperator`, or either as a
+    /// [`Matrix`].
     ///
-    /// Unless said otherwise: by conjugate gradients where the matrix is symmetric with a positive diagonal,
-    /// else by GMRES; without preconditioner; to a residual of 1e-8 of the right-hand side; in the matrix's
-    /// type; on the first backend that can.
+    /// Unless said otherwise, systems are solved by conjugate gradients where the matrix is symmetric with a
+    /// positive diagonal, else by GMRES; without preconditioner; to a residual of 1e-8 of the right-hand
+    /// side; in the matrix's type; on the first backend that can.
     pub fn new(matrix: impl Into<Matrix>) -> Self {
         Solve {
             matrix: matrix.into(),
@@ -103,55 +104,55 @@ impl Solve {
         }
     }
 
-    /// The method.
+    /// Chooses the method.
     pub fn method(self, method: Method) -> Self {
         Solve { method: Some(method), ..self }
     }
 
-    /// The preconditioner.
+    /// Chooses the preconditioner.
     pub fn preconditioner(self, preconditioner: Preconditioning) -> Self {
         Solve { preconditioner, ..self }
     }
 
-    /// What should stay on the chip.
+    /// Chooses the data that stays on the chip.
     pub fn cache(self, cache: SolveCache) -> Self {
         Solve { cache, ..self }
     }
 
-    /// Stop when the residual's norm is at most this times that of the right-hand side.
+    /// Stops when the residual's norm is at most this times that of the right-hand side.
     pub fn tolerance(mut self, relative: f64) -> Self {
         self.parameters.relative = relative;
         self
     }
 
-    /// The most iterations.
+    /// Sets the most iterations.
     pub fn max_iterations(mut self, iterations: usize) -> Self {
         self.parameters.iterations = iterations;
         self
     }
 
-    /// The most time, looked at between iterations.
+    /// Sets the longest time, checked between iterations.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.parameters.time = Some(limit);
         self
     }
 
-    /// All that decides when to stop, at once.
+    /// Sets everything that decides when to stop, at once.
     pub fn parameters(self, parameters: Parameters) -> Self {
         Solve { parameters, ..self }
     }
 
-    /// The type to compute in.
+    /// Chooses the type to compute in.
     pub fn precision(self, precision: Precision) -> Self {
         Solve { precision: Some(precision), ..self }
     }
 
-    /// The backend.
+    /// Chooses the backend.
     pub fn backend(self, choice: Choice) -> Self {
         Solve { choice, ..self }
     }
 
-    /// A backend that is open already, instead of a choice.
+    /// Takes a backend that is open already, instead of a choice.
     pub fn on(self, opened: &Opened) -> Self {
         Solve { opened: Some(opened.clone()), ..self }
     }
@@ -160,8 +161,8 @@ impl Solve {
     ///
     /// # Errors
     ///
-    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] where no
-    /// backend can.
+    /// Faults of the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] where no backend can
+    /// solve the system.
     pub fn open(self) -> Result<System, SolverError> {
         self.parameters.check()?;
         let precision = self.precision.unwrap_or(Precision::Plain(self.matrix.dtype()));
@@ -199,37 +200,37 @@ pub struct System {
     parameters: Parameters,
 }
 
-/// What a solver came to.
+/// The result of a solve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
     /// The solution.
     pub x: Array,
-    /// How it was found.
+    /// The report of the solve.
     pub report: Report,
 }
 
 impl System {
-    /// The name of the backend that solves.
+    /// Returns the name of the backend that solves.
     pub fn backend(&self) -> &'static str {
         self.backend
     }
 
-    /// How it solves.
+    /// Returns the plan of the solves.
     pub fn plan(&self) -> &SolvePlan {
         self.session.plan()
     }
 
-    /// What was chosen for the caller, and why other backends were passed over.
+    /// Returns what was chosen for the caller, and why other backends were passed over.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The matrix, in the type of the vectors.
+    /// Returns the matrix, in the type of the vectors.
     pub fn matrix(&self) -> &Matrix {
         &self.matrix
     }
 
-    /// Solves `A x = b` from 0; `b` has the type of the vectors and one value a row.
+    /// Solves `A x = b` from 0; `b` has the type of the vectors and one value per row.
     pub fn solve(&mut self, b: &Array) -> Result<Solution, SolverError> {
         let mut x = Array::zeros(self.matrix.dtype(), self.matrix.rows())?;
         let report = self.solve_from(b, &mut x)?;
@@ -241,8 +242,8 @@ impl System {
         self.solve_observed(b, x, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// As [`solve_from`](System::solve_from); `observe` sees the number and the residual of every iterate,
-    /// and may end the run.
+    /// Improves `x` as [`solve_from`](System::solve_from) does; `observe` sees the number and the residual of
+    /// every iterate, and may end the run.
     pub fn solve_observed(
         &mut self,
         b: &Array,
@@ -252,7 +253,7 @@ impl System {
         self.solve_with(b, x, &self.parameters.clone(), observe)
     }
 
-    /// As [`solve_observed`](System::solve_observed), with other parameters this once.
+    /// Improves `x` as [`solve_observed`](System::solve_observed) does, with other parameters this once.
     pub fn solve_with(
         &mut self,
         b: &Array,

@@ -1,4 +1,4 @@
-//! Matrices and operators by name: what the command and the benchmarks take.
+//! Matrices and operators by name, for the command and the benchmarks.
 
 use abide_core::sparse::{self, Csr};
 use abide_core::{LinearStencil, catalogue};
@@ -6,7 +6,7 @@ use abide_core::{LinearStencil, catalogue};
 use crate::memory::Budget;
 use crate::{DType, Error, Result, Shape};
 
-/// How the matrices that [`matrix`] knows are written.
+/// Forms of the names that [`matrix`] knows.
 pub const MATRICES: [&str; 6] = [
     "laplacian2d:NxN",
     "laplacian3d:NxNxN",
@@ -27,20 +27,20 @@ enum Kind {
 }
 
 impl Kind {
-    /// Bytes that making the matrix takes at once, at most.
+    /// Returns the most bytes that making the matrix takes at once.
     fn bytes(&self, dtype: DType) -> u128 {
         let value = dtype.bytes() as u128;
         let cells =
             |extents: &[usize]| extents.iter().fold(1_u128, |product, &n| product.saturating_mul(n as u128));
-        // Compressed rows beside offsets of both widths; and the values of a stencil's constants, or a sieve
-        // for primes.
+        // Compressed rows beside offsets of both widths. Besides: the values of a stencil's constants, or a
+        // sieve for primes.
         let (rows, a_row, besides) = match *self {
             Kind::Laplacian2d(extents) => (cells(&extents), 5, value),
             Kind::Laplacian3d(extents) => (cells(&extents), 7, value),
             Kind::Hpcg(extents) => (cells(&extents), 27, value),
             Kind::Trefethen(n) => (n as u128, 1 + 2 * u128::from(n.max(1).ilog2() + 1), 40),
             Kind::Arrow(n) => (n as u128, 3, 0),
-            // Entries in any order, those drawn, and both by row.
+            // Entries in any order, the entries drawn, and both by row.
             Kind::Random { rows, entries, .. } => return 64 * entries as u128 + 40 * rows as u128,
         };
         rows.saturating_mul(a_row * (4 + value) + 12 + besides)
@@ -81,13 +81,13 @@ fn parse(text: &str) -> Result<Kind> {
     }
 }
 
-/// Whether [`matrix`] can read a name; an error that says how it is written where not.
+/// Checks that [`matrix`] can read a name; the error says how the name is written.
 pub fn check(text: &str) -> Result<()> {
     parse(text).map(drop)
 }
 
-/// The matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`; [`MATRICES`]
-/// lists them.
+/// Makes the matrix of a name, as in `laplacian2d:1000x999`, `trefethen:2000` or `random:1138:4054:7`;
+/// [`MATRICES`] lists the names.
 pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     let kind = parse(text)?;
     let budget = Budget::new("memory for a matrix").with(text, kind.bytes(dtype));
@@ -102,8 +102,8 @@ pub fn matrix(text: &str, dtype: DType) -> Result<Csr> {
     }
 }
 
-/// The linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or one of the
-/// catalogue's with its own weights.
+/// Returns the linear stencil of a name: `laplacian1d`, `laplacian2d`, `laplacian3d`, `hpcg`, or a stencil of
+/// the catalogue with its own weights.
 pub fn operator(name: &str) -> Result<LinearStencil> {
     match name {
         "laplacian1d" => sparse::laplacian(1),

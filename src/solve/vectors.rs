@@ -8,18 +8,18 @@ use abide_cpu::{Threads, threaded_operator};
 use super::begin;
 use crate::{Array, DType, Error, Result};
 
-/// The norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
+/// Returns the norm of `b - A x` in f64 on the CPU, whatever computed `x` and in which type.
 pub fn true_residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<f64> {
     norm(&residual(matrix, b, x)?)
 }
 
-/// The norm of a vector in f64.
+/// Returns the norm of a vector in f64.
 pub(super) fn norm(vector: &Array) -> Result<f64> {
     let Array::F64(values) = &*in_f64(vector)? else { return Ok(f64::NAN) };
     Ok(Threads::<f64>::new(None, values.len())?.dot(values, values).sqrt())
 }
 
-/// `b - A x` in f64, computed on the CPU.
+/// Returns `b - A x` in f64, computed on the CPU.
 pub(super) fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
     let rows = matrix.rows();
     for (name, vector) in [("b", b), ("x", x)] {
@@ -39,7 +39,7 @@ pub(super) fn residual(matrix: &Matrix, b: &Array, x: &Array) -> Result<Array> {
     Ok(product)
 }
 
-/// A vector in f64: itself, or a copy.
+/// Returns a vector in f64: itself, or a copy.
 fn in_f64(vector: &Array) -> Result<Cow<'_, Array>> {
     match vector.dtype() {
         DType::F64 => Ok(Cow::Borrowed(vector)),
@@ -47,13 +47,13 @@ fn in_f64(vector: &Array) -> Result<Cow<'_, Array>> {
     }
 }
 
-/// A vector of ones.
+/// Makes a vector of ones.
 pub fn ones_vector(dtype: DType, len: usize) -> Result<Array> {
     Array::try_from_fn(dtype, len, |_| 1.0)
 }
 
-/// A vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every mode
-/// has a part.
+/// Makes a vector of values uniform in −1 to 1, the same on every machine: a right-hand side in which every
+/// mode has a part.
 pub fn random_vector(dtype: DType, len: usize, seed: u64) -> Result<Array> {
     let mut state = seed;
     Array::try_from_fn(dtype, len, |_| {

@@ -139,7 +139,7 @@ fn depth(text: &str) -> Result<String> {
 }
 
 impl Arguments {
-    /// What the window shows first; what cannot be is told in it.
+    /// Returns the first contents of the window; an argument that cannot be used is reported in the window.
     pub fn opening(self) -> Opening {
         let screenshot = self.screenshot.clone();
         let sitting = self.seconds.map(|seconds| Sitting { seconds, screenshot });
@@ -183,7 +183,7 @@ impl Arguments {
             setup.dtype = dtype;
         }
         if let Some(boundary) = self.boundary {
-            // Refused here, before there is a window to refuse it in.
+            // Refused here, before there is a window that could refuse it.
             Boundaries::parse(&boundary, abide::Boundary::Fixed)?;
             setup.boundary = boundary;
         }

@@ -1,4 +1,5 @@
-//! Initial fields that only pictures can say: obstacles, slits, lenses, and the waves that run into them.
+//! Initial fields that only a picture can describe: obstacles, slits, lenses, and the waves that run into
+//! them.
 //!
 //! All are functions of the place in the domain, so that they fit any extents.
 
@@ -24,12 +25,12 @@ pub const PACKET_COURANT: f64 = 0.5;
 const GLASS: f64 = 2.25;
 
 impl Drawing {
-    /// The values of a field; an error where the drawing has none for it.
+    /// Returns the values of a field; an error where the drawing has none for it.
     pub fn values(self, field: &str, shape: &Shape, dtype: DType) -> Result<Array> {
         let value: fn(Place) -> f64 = match (self, field) {
             (Drawing::TwoSlits, "c") => two_slits,
             (Drawing::TwoSlits, "u") => |at| packet(at, 0.0),
-            // The level before: the packet where it was a step ago.
+            // The level before: the packet where it was one step earlier.
             (Drawing::TwoSlits, "w") => |at| packet(at, PACKET_COURANT),
             (Drawing::Obstacle, "kappa") => walls,
             (Drawing::Obstacle, "u") => hot_spots,
@@ -72,29 +73,29 @@ struct Place {
 }
 
 impl Place {
-    /// The place as shares of the extents, 0 to 1.
+    /// Returns the place as shares of the extents, 0 to 1.
     fn shares(self) -> (f64, f64) {
         ((self.x + 0.5) / self.width, (self.y + 0.5) / self.height)
     }
 }
 
-/// 0 in the wall, 1 elsewhere.
+/// Returns 0 in the wall, 1 elsewhere.
 fn two_slits(at: Place) -> f64 {
     let (x, y) = at.shares();
     let slit = |centre: f64| (y - centre).abs() < 0.022;
     if (x - 0.36).abs() < 0.008 && !slit(0.43) && !slit(0.57) { 0.0 } else { 1.0 }
 }
 
-/// Some waves of about 20 cells under a bell, `shift` cells further on; waves run towards larger x.
+/// Returns some waves of about 20 cells under a bell, `shift` cells further on; waves run towards larger x.
 fn packet(at: Place, shift: f64) -> f64 {
     let length = (at.width / 22.0).max(4.0);
     let from = at.x + shift - 0.17 * at.width;
     let bell = (-0.5 * (from / length).powi(2)).exp();
-    // What is behind the wall, or beyond the bell, is to be 0 exactly: a wall keeps what it has.
+    // The packet must be exactly 0 behind the wall and beyond the bell, because a wall keeps its values.
     if bell < 1e-3 { 0.0 } else { bell * (std::f64::consts::TAU * from / length).cos() }
 }
 
-/// Conductivity: poor in two walls with gaps, good elsewhere.
+/// Returns the conductivity: poor in two walls with gaps, good elsewhere.
 fn walls(at: Place) -> f64 {
     let (x, y) = at.shares();
     let first = (x - 0.4).abs() < 0.02 && (y - 0.25).abs() > 0.06;
@@ -111,7 +112,7 @@ fn hot_spots(at: Place) -> f64 {
 
 fn lens(at: Place) -> f64 {
     let (x, y) = at.shares();
-    // Between two circles; aspect is the picture's.
+    // The lens lies between two circles; the aspect is the picture's.
     let inside = |centre: f64| (x - centre).hypot(y - 0.5) < 0.36;
     if inside(0.86) && inside(0.3) { 1.0 / GLASS } else { 1.0 }
 }
@@ -144,7 +145,7 @@ mod tests {
         }
     }
 
-    /// What starts inside the wall must be 0, or the wall would ring.
+    /// The values inside the wall must start as 0, or the wall would ring.
     #[test]
     fn no_wave_starts_in_the_wall() {
         let shape = Shape::new(&[512, 512]).unwrap();

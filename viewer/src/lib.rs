@@ -2,8 +2,8 @@
 //! can be touched.
 //!
 //! [`engine`] runs the simulation in a thread of its own; [`field`] draws it; [`panels`] are the pages beside
-//! it; [`app`] is the window around all of them. [`scenes`] are ready to run, and [`setup`] says what is
-//! computed. [`solve`] shows a system of linear equations while it is solved.
+//! it; [`app`] is the window around all of them. [`scenes`] are ready to run, and [`setup`] describes the
+//! computation. [`solve`] shows a system of linear equations while it is solved.
 #![deny(missing_docs)]
 
 pub mod app;

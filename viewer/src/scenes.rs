@@ -6,19 +6,19 @@ use crate::setup::{Setup, Source};
 
 /// A scene of the gallery.
 pub struct Scene {
-    /// Its name, by which `abide view --scene` finds it.
+    /// The scene's name, by which `abide view --scene` finds it.
     pub name: &'static str,
-    /// What there is to see, in a word or three.
+    /// A title of one to three words.
     pub title: &'static str,
-    /// What makes it.
+    /// A sentence on what makes the picture.
     pub about: &'static str,
-    /// What it computes.
+    /// The computation.
     pub setup: Setup,
-    /// How it is shown.
+    /// The look of the field.
     pub look: Look,
-    /// Steps after which its picture in the gallery was taken.
+    /// Steps after which the scene's picture in the gallery was taken.
     pub pictured: u64,
-    /// That picture, a PNG of [`PICTURE`] pixels.
+    /// The picture in the gallery, a PNG of [`PICTURE`] pixels.
     pub picture: &'static [u8],
 }
 
@@ -31,7 +31,7 @@ macro_rules! picture {
     };
 }
 
-/// All scenes, in the gallery's order.
+/// Returns all scenes, in the gallery's order.
 pub fn all() -> Vec<Scene> {
     let gray = |name, title, feed, kill, picture| Scene {
         name,
@@ -112,7 +112,7 @@ pub fn all() -> Vec<Scene> {
     ]
 }
 
-/// The scene of a name.
+/// Returns the scene of a name.
 pub fn find(name: &str) -> abide::Result<Scene> {
     let known: Vec<&str> = all().iter().map(|scene| scene.name).collect();
     all()

@@ -1,4 +1,4 @@
-//! What is computed and how, as the panels edit it, the memory keeps it and the command line says it.
+//! A simulation's setup, as the panels edit it, the memory keeps it and the command line expresses it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,20 +30,20 @@ pub struct Setup {
     pub parameters: Vec<(String, f64)>,
     /// The fields that do not start as the model says.
     pub inputs: Vec<(String, Source)>,
-    /// The checkpoint that it goes on from.
+    /// The checkpoint that the simulation goes on from.
     pub resume: Option<PathBuf>,
     /// The backend.
     #[serde(with = "text")]
     pub backend: Choice,
     /// The schedule.
     pub execution: Execution,
-    /// Where a persistent run keeps its cells.
+    /// The place where a persistent run keeps its cells.
     pub cache: CachePolicy,
     /// Temporal depth: `auto` or a number.
     pub depth: String,
 }
 
-/// Where a field's first values come from.
+/// The source of a field's initial values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -51,7 +51,7 @@ pub enum Source {
     Named(String),
     /// A file: `.npy`, `.png` or `.jpg`.
     File(PathBuf),
-    /// One of the viewer's own.
+    /// One of the viewer's own drawings.
     Drawn(Drawing),
 }
 
@@ -74,12 +74,12 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// A model of the catalogue as it is by itself.
+    /// Makes the setup of a model of the catalogue with its defaults.
     pub fn model(name: &str) -> Setup {
         Setup { model: name.to_owned(), ..Setup::default() }
     }
 
-    /// What the checkpoint at `path` holds.
+    /// Makes the setup of the checkpoint at `path`.
     pub fn of_checkpoint(path: &Path) -> Result<Setup> {
         let head = io::checkpoint::read_head(path)?;
         Ok(Setup { resume: Some(path.to_owned()), ..Setup::of_head(&head) })
@@ -96,7 +96,7 @@ impl Setup {
         }
     }
 
-    /// Another value for a parameter.
+    /// Sets a parameter and returns the setup.
     pub fn with(mut self, parameter: &str, value: f64) -> Setup {
         self.set(parameter, value);
         self
@@ -110,7 +110,7 @@ impl Setup {
         }
     }
 
-    /// The extents, where they are known without reading whole files.
+    /// Returns the extents: those given, else the checkpoint's, an input's or the model's own.
     pub fn shape(&self) -> Result<Shape> {
         if !self.size.trim().is_empty() {
             return self.size.trim().parse();
@@ -126,12 +126,12 @@ impl Setup {
         abide::Model::Entry(catalogue::find(&self.model)?).default_size()
     }
 
-    /// The program for the extents.
+    /// Returns the program for the extents.
     pub fn program(&self) -> Result<Program> {
         catalogue::find(&self.model)?.program(self.shape()?.dimensions())
     }
 
-    /// The simulation described, ready to be started.
+    /// Describes the simulation, ready to be started.
     pub fn builder(&self) -> Result<Builder> {
         let shape = self.shape()?;
         let program = catalogue::find(&self.model)?.program(shape.dimensions())?;
@@ -163,8 +163,8 @@ impl Setup {
         Ok(builder)
     }
 
-    /// The command that computes the same to a step, and writes the picture of a field there. `None` where an
-    /// input has no name that the command knows.
+    /// Returns the command that computes the same to a step, and writes the picture of a field to `output`.
+    /// `None` where an input has no name that the command knows.
     pub fn command(&self, steps: u64, output: &str) -> Option<String> {
         let own = Setup::default();
         let mut line = format!("abide run {} --steps {steps}", self.model);
@@ -209,7 +209,7 @@ impl Setup {
     }
 }
 
-/// Boundaries as [`Boundaries::parse`] reads them.
+/// Formats boundaries as [`Boundaries::parse`] reads them.
 fn boundary_argument(boundaries: &Boundaries, axes: usize) -> String {
     let sides = (3 - axes..3).flat_map(|axis| {
         let name = abide::domain::axis_name(axis);
@@ -219,7 +219,7 @@ fn boundary_argument(boundaries: &Boundaries, axes: usize) -> String {
     sides.collect::<Vec<_>>().join(",")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -229,7 +229,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// The setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then
+/// Returns the setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then
 /// smooths.
 pub fn named(argument: &str) -> Result<Setup> {
     let path = Path::new(argument);

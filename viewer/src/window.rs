@@ -8,14 +8,14 @@ use eframe::egui_wgpu::{WgpuConfiguration, WgpuSetup, WgpuSetupCreateNew};
 
 use crate::app::{App, Opening};
 
-/// The name under which the system keeps what is remembered.
+/// The name under which the system keeps the remembered settings.
 const NAME: &str = "abide-view";
 
-/// Whether egui dithers its colours: nothing here is shaded so finely that it would show, and a software
-/// adapter takes its time over it.
+/// Whether egui dithers its colours. Nothing here is shaded so finely that it would show, and it costs a
+/// software adapter time.
 pub const DITHERING: bool = false;
 
-/// A device as runs need it, so that they can share it.
+/// Describes a device that suits runs, so that they can share it.
 pub fn setup() -> WgpuSetup {
     let mut setup = WgpuSetupCreateNew::without_display_handle();
     setup.device_descriptor = Arc::new(abide::backend::device_descriptor);

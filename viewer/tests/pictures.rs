@@ -1,5 +1,6 @@
-//! The pictures of the gallery, made anew where a scene has changed: `cargo test --release -p abide-viewer
-//! --test pictures -- --ignored`, for some alone with `ABIDE_SCENES=coral,life`.
+//! Makes the pictures of the gallery anew where a scene has changed:
+//! `cargo test --release -p abide-viewer --test pictures -- --ignored`, for some scenes alone with
+//! `ABIDE_SCENES=coral,life`.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ fn the_gallerys_pictures() {
         let mut simulation = scene.setup.builder().unwrap().backend(Choice::CPU).build().unwrap();
         simulation.advance(scene.pictured).unwrap();
         let shape = simulation.problem().shape.padded();
-        // The widest part of the picture's proportions.
+        // The largest part of the plane with the picture's proportions, as wide as the plane.
         let (height, width) = (shape[1], shape[2]);
         let rows = (width * PICTURE[1] / PICTURE[0]).min(height);
         let low = [(height - rows) / 2, 0];

@@ -1,4 +1,4 @@
-//! The program itself in a real window, on a display that exists in memory only (Xvfb).
+//! The program itself in a real window, on a display in memory (Xvfb).
 //!
 //! Without Xvfb nothing is tested, unless `ABIDE_REQUIRE` names `window`.
 #![cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ fn sit(arguments: &str, screenshot: &Path) -> Option<(f64, u64)> {
         .args(arguments.split_whitespace())
         .arg("--screenshot")
         .arg(screenshot)
-        // What is remembered of other sittings does not count.
+        // Remembered settings of other sittings do not count.
         .env("XDG_DATA_HOME", home.path())
         .env("HOME", home.path())
         .env_remove("WAYLAND_DISPLAY")
@@ -52,9 +52,9 @@ fn it_opens_runs_three_seconds_and_closes() {
     assert!(colours.len() > 100, "a picture of a field has many colours: {}", colours.len());
 }
 
-/// What the display costs: the rate shown against the rate of the library alone, by turns. A machine that
-/// does something else besides tells nothing, so this runs when asked: `cargo test --release -p abide-viewer
-/// --test real_window -- --ignored`.
+/// Measures the cost of the display: the rate shown against the rate of the library alone, by turns. On a
+/// machine that does anything else the result means nothing, so this test runs only when asked for:
+/// `cargo test --release -p abide-viewer --test real_window -- --ignored`.
 #[test]
 #[ignore = "a measurement: needs a machine that does nothing else"]
 fn the_display_costs_less_than_a_tenth() {
@@ -70,7 +70,7 @@ fn the_display_costs_less_than_a_tenth() {
                 let pace = abide::prelude::Pace { deadline, ..Default::default() };
                 alone.run_with(u64::MAX, pace, |_| Ok(std::ops::ControlFlow::Continue(()))).unwrap()
             };
-            // The window shows the last two seconds of five: drivers have compiled by then, and caches are
+            // The window shows the last two seconds of five: by then drivers have compiled, and caches are
             // warm.
             run(3);
             let report = run(2);

@@ -1,25 +1,25 @@
-//! Running cargo and reading what it says it built.
+//! Runs of cargo, and the programs that its messages name.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// The workspace's root.
+/// Returns the workspace's root.
 pub fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map(Path::to_path_buf).unwrap_or(package)
 }
 
-/// The cargo that runs this task, in the workspace's root.
+/// Returns a command of the cargo that runs this task, in the workspace's root.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     command
 }
 
-/// Runs a command with its output shown; an error names it where it cannot start.
+/// Runs a command with its output shown; an error names the command where it cannot start.
 pub fn succeeds(command: &mut Command) -> Result<bool> {
     let status =
         command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
@@ -37,11 +37,11 @@ pub struct Program {
     pub kind: String,
     /// Whether it holds unit tests instead of a plain `main`.
     pub is_test: bool,
-    /// Where it is.
+    /// The program's file.
     pub path: PathBuf,
 }
 
-/// Builds with the given arguments and returns the programs that came of it.
+/// Builds with the given arguments and returns the programs that were built.
 pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     let mut command = cargo(arguments);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
@@ -54,7 +54,7 @@ pub fn build(arguments: &[&str]) -> Result<Vec<Program>> {
     text.lines().filter_map(|line| program(line).transpose()).collect()
 }
 
-/// The program of one of cargo's messages, if it names one.
+/// Returns the program of one of cargo's messages, if it names one.
 fn program(line: &str) -> Result<Option<Program>> {
     let message: serde_json::Value =
         serde_json::from_str(line).with_context(|| format!("not a message of cargo: {line}"))?;

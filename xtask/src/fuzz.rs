@@ -9,8 +9,8 @@ use clap::Args;
 use crate::cargo::{cargo, root, succeeds};
 use crate::setup;
 
-/// What makes the compiler count branches and note what is compared, as libFuzzer reads it. Stable Rust knows
-/// these options.
+/// Options by which the compiler counts branches and notes compared values, as libFuzzer reads them. Stable
+/// Rust knows these options.
 const COUNTING: [&str; 5] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -47,12 +47,12 @@ pub struct Fuzz {
 }
 
 impl Fuzz {
-    /// Every target for so many minutes.
+    /// Fuzzes every target for this many minutes.
     pub fn all(minutes: f64) -> Fuzz {
         Fuzz { target: None, minutes: Some(minutes), runs: None, jobs: None, seed: 1, build: false }
     }
 
-    /// Builds and runs; whether nothing was found.
+    /// Builds and runs; returns whether nothing was found.
     pub fn run(&self) -> Result<bool> {
         setup::cpp()?;
         let program = build()?;
@@ -70,17 +70,17 @@ impl Fuzz {
         ] {
             command.args(value.into_iter().flat_map(|value| [option.to_owned(), value]));
         }
-        // What was learnt is kept for the next time, beside what is built.
+        // The corpus learnt is kept for the next time, beside the build's outputs.
         command.arg("--corpus").arg(root().join("target").join("fuzz-corpus"));
         command.arg("--findings").arg(root().join("fuzz").join("crashes"));
         succeeds(&mut command)
     }
 }
 
-/// Builds the fuzzer, with a profile and thus a folder of its own: whatever else is built counts nothing.
+/// Builds the fuzzer, with a profile and thus a folder of its own, so that no other build counts branches.
 fn build() -> Result<PathBuf> {
     let host = host()?;
-    // With a target named, what runs while building is left as it is.
+    // With a target named, programs that run while building are compiled as usual.
     let arguments =
         ["build", "--profile", "fuzz", "--package", "abide-fuzz", "--features", "engine", "--target", &host];
     let flags = COUNTING.join("\u{1f}");
@@ -91,7 +91,7 @@ fn build() -> Result<PathBuf> {
     Ok(root().join("target").join(&host).join("fuzz").join(name))
 }
 
-/// The target that this machine's compiler builds for unless told otherwise.
+/// Returns the target that this machine's compiler builds for unless told otherwise.
 fn host() -> Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -11,13 +11,13 @@ use clap::Args;
 use crate::cargo::{Program, build, root, succeeds};
 use crate::setup::clear;
 
-/// The most bytes that the folder may have: it travels.
+/// The most bytes that the folder may have, because it travels.
 const LIMIT: u64 = 56 << 20;
 
 /// Tests of the CUDA backend that need no device: they compile kernels, or run them on the CPU.
 const WITHOUT_DEVICE: [&str; 4] = ["emulated", "krylov_emulated", "krylov_text", "text"];
 
-/// What drives the folder on the other machine.
+/// The script that drives the folder on the other machine.
 const SCRIPT: &str = include_str!("run.sh");
 
 /// What `cargo xtask gpu` may do besides, on a machine that has Rust and a GPU.
@@ -38,7 +38,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Builds the folder and runs what was asked for; whether all of that succeeded.
+    /// Builds the folder and runs what was asked for; returns whether all of that succeeded.
     pub fn run(&self) -> Result<bool> {
         let every: &[&str] =
             &["--workspace", "--exclude", "xtask", "--lib", "--bins", "--tests", "--benches"];
@@ -48,7 +48,7 @@ impl Gpu {
         let asked = [(self.run, None), (self.sanitize, Some("--sanitize")), (self.stress, Some("--stress"))];
         let mut ok = true;
         for (_, argument) in asked.into_iter().filter(|(asked, _)| *asked) {
-            // One that fails does not stop the next.
+            // A script that fails does not stop the next.
             ok &= succeeds(Command::new(root().join("gpu").join("run.sh")).args(argument))?;
         }
         Ok(ok)
@@ -94,7 +94,8 @@ fn gather(which: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Where a program goes in the folder, if it is wanted there: what touches a device, and the command.
+/// Returns the place of a program in the folder, if it is wanted there: programs that use a device, and the
+/// command.
 fn place(program: &Program) -> Option<String> {
     let Program { package, target, kind, is_test, .. } = program;
     match (package.as_str(), kind.as_str(), is_test) {
@@ -104,7 +105,7 @@ fn place(program: &Program) -> Option<String> {
         ("backend-cuda", "test", true) if WITHOUT_DEVICE.contains(&target.as_str()) => None,
         ("backend-cuda" | "backend-wgpu", "lib", true) => Some(format!("tests/{package}")),
         ("backend-cuda" | "backend-wgpu", "test", true) => Some(format!("tests/{package}-{target}")),
-        // Nor does the benchmark of CPUs.
+        // The benchmark of CPUs needs no GPU either.
         ("abide", "bench", _) if target == "cpu" => None,
         (_, "bench", _) => Some(format!("benches/{package}-{target}")),
         _ => None,

@@ -1,4 +1,4 @@
-//! What a developer's day with Abide needs: `cargo xtask test`, `fuzz`, `chaos`, `gpu` and `web`.
+//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu` and `web`.
 
 mod cargo;
 mod chaos;

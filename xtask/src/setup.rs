@@ -1,7 +1,7 @@
-//! What the tests need besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
+//! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
 //! rustfmt and clippy.
 //!
-//! Each is looked for first; only what is missing is installed, and every installation is announced.
+//! Each is looked for first. Only missing ones are installed, and every installation is announced.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo::{root, succeeds};
 
-/// Mesa's software driver, the loader, and what the loader's other clients look for.
+/// Mesa's software driver, the loader, and the libraries that the loader's other clients look for.
 const VULKAN_PACKAGES: [&str; 5] =
     ["mesa-vulkan-drivers", "libvulkan1", "libegl1", "libgl1-mesa-dri", "libgles2"];
 
-/// A display in memory, and what windows load at run time.
+/// A display in memory, and the libraries that windows load at run time.
 const WINDOW_PACKAGES: [&str; 8] = [
     "xvfb",
     "xauth",
@@ -26,7 +26,7 @@ const WINDOW_PACKAGES: [&str; 8] = [
     "libx11-xcb1",
 ];
 
-/// Programs that are Chromium.
+/// Names of Chromium's programs.
 const BROWSERS: [&str; 5] = [
     "chromium",
     "chromium-browser",
@@ -35,7 +35,7 @@ const BROWSERS: [&str; 5] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/// Debian's package of it.
+/// Debian's package of Chromium.
 const BROWSER_PACKAGE: &str = "chromium";
 
 /// The environment variable that names the browser's program.
@@ -87,8 +87,8 @@ pub fn wasm(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// The browser that pages are tested in: the one that the environment names, one that is there, or one
-/// installed now.
+/// Returns the browser that pages are tested in: the one that the environment names, one that is present, or
+/// one installed now.
 pub fn browser() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(BROWSER_VARIABLE) {
         return Ok(PathBuf::from(named));
@@ -115,9 +115,9 @@ pub fn vulkan() -> Result<()> {
     apt_install(&VULKAN_PACKAGES).context("the tests need a Vulkan driver and none could be installed")
 }
 
-/// Installs a display in memory if there is none: the viewer's tests open a real window on it.
+/// Installs a display in memory if there is none, because the viewer's tests open a real window on it.
 pub fn display() -> Result<()> {
-    // Each library by the file that programs open, beside the program itself.
+    // Each library is looked for by the file that programs open, the program by itself.
     let libraries =
         ["libxkbcommon-x11.so.0", "libxkbcommon.so.0", "libXcursor.so.1", "libXi.so.6", "libX11-xcb.so.1"];
     let there = answers("xvfb-run", &["--help"]) && libraries.iter().all(|name| has_library(name));
@@ -128,7 +128,7 @@ pub fn display() -> Result<()> {
     apt_install(&WINDOW_PACKAGES).context("the tests open a window and no display could be installed")
 }
 
-/// Installs g++ if there is no C++ compiler: kernels run emulated on the CPU.
+/// Installs g++ if there is no C++ compiler, because kernels run emulated on the CPU.
 pub fn cpp() -> Result<()> {
     let there =
         std::env::var_os("CXX").is_some() || ["c++", "g++"].iter().any(|name| answers(name, &["--version"]));
@@ -139,9 +139,10 @@ pub fn cpp() -> Result<()> {
     apt_install(&["g++"]).context("the tests run CUDA kernels as C++ and no compiler could be installed")
 }
 
-/// The folder of NVRTC: the one that the environment names, else the project's own, filled if it is empty.
+/// Returns the folder of NVRTC: the one that the environment names, else the project's own, filled if it is
+/// empty.
 ///
-/// `None` on systems that NVIDIA makes no such compiler for.
+/// `None` on systems for which NVIDIA makes no such compiler.
 pub fn nvrtc() -> Result<Option<PathBuf>> {
     if let Some(folder) = std::env::var_os(NVRTC_VARIABLE) {
         return Ok(Some(PathBuf::from(folder)));
@@ -166,7 +167,7 @@ fn has_vulkan_loader() -> bool {
     has_library("libvulkan.so.1")
 }
 
-/// Whether the system's linker finds a library.
+/// Returns whether the system's linker finds a library.
 fn has_library(name: &str) -> bool {
     let listed = ["ldconfig", "/sbin/ldconfig"].iter().any(|ldconfig| {
         let output = Command::new(ldconfig).arg("-p").output();
@@ -176,7 +177,7 @@ fn has_library(name: &str) -> bool {
     listed || std::env::split_paths(&paths).any(|folder| folder.join(name).exists())
 }
 
-/// Whether any driver is registered with the loader, in the places that it searches.
+/// Returns whether any driver is registered with the loader, in the places that the loader searches.
 fn has_vulkan_driver() -> bool {
     let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"];
     let folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
@@ -205,7 +206,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
         command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-y"]).args(arguments);
         succeeds(&mut command)
     };
-    // A stale list may still do: the installation decides.
+    // A stale list may still do; the installation will tell.
     if !apt(&["update"])? {
         println!("apt-get update failed; trying with the lists there are");
     }
@@ -217,13 +218,13 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks one folder of a wheel to a place of its own; nothing of it reaches the system's Python.
+/// Unpacks one folder of a wheel to a place of its own; none of it reaches the system's Python.
 fn install_wheel(wheel: &str, part: &Path, folder: &Path) -> Result<()> {
     if !answers("python3", &["-m", "pip", "--version"]) {
         println!("installing: python3 python3-pip (to fetch the wheel; pip was not found)");
         apt_install(&["python3", "python3-pip"])?;
     }
-    // A broken download must not look like an installation: unpack beside, then rename.
+    // A broken download must not look like an installation, so it is unpacked beside and then renamed.
     let partial = folder.with_extension("partial");
     clear(&partial)?;
     std::fs::create_dir_all(&partial).with_context(|| format!("cannot make {}", partial.display()))?;
@@ -243,7 +244,7 @@ fn install_wheel(wheel: &str, part: &Path, folder: &Path) -> Result<()> {
     clear(&partial)
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with all its contents, if it exists.
 pub fn clear(folder: &Path) -> Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -253,7 +254,7 @@ pub fn clear(folder: &Path) -> Result<()> {
     }
 }
 
-/// Whether a program is there and answers.
+/// Returns whether a program exists and answers.
 fn answers(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command

@@ -1,9 +1,9 @@
-//! Counting what the test runners say, and the table at the end.
+//! Counts of the test runners' results, and the table at the end.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What the test runners of one or more programs reported.
+/// The results that the test runners of one or more programs reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Tests that passed.
@@ -12,7 +12,7 @@ pub struct Counts {
     pub failed: u64,
     /// Tests that were told not to run.
     pub ignored: u64,
-    /// Backends or tools that were not there, each once: `name: reason`.
+    /// Backends or tools that were absent, each once: `name: reason`.
     pub skipped: Vec<String>,
 }
 
@@ -52,23 +52,23 @@ impl Counts {
     }
 }
 
-/// One step of a task and how it went.
+/// One step of a task and its outcome.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The name.
     pub name: String,
     /// Whether it succeeded.
     pub ok: bool,
-    /// How long it took.
+    /// The time it took.
     pub time: Duration,
-    /// What its test runners reported.
+    /// The results that its test runners reported.
     pub counts: Counts,
 }
 
-/// The table of all steps; the last line is `N passed, N failed`.
+/// Formats the table of all steps; the last line is `N passed, N failed`.
 ///
 /// A step that failed without a failing test (a lint, a build, a crash) counts as one failure, so that the
-/// last line never says 0 failed of a run that did.
+/// last line never says 0 failed of a task that failed.
 pub fn summary(steps: &[Step]) -> String {
     let mut text = String::from("\n");
     let mut all = Counts::default();

@@ -41,8 +41,8 @@ pub fn run(test: &Test) -> Result<bool> {
     });
     steps.run("tests", |counts| {
         let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-        // What the tests may not skip here: the driver and the compilers are there by now, as is the linker's
-        // C compiler.
+        // The tests may not skip these here: by now the driver and the compilers are installed, and the
+        // linker's C compiler always is.
         let mut required = vec!["wgpu", "cc"];
         if cfg!(target_os = "linux") {
             required.extend(["c++", "window"]);
@@ -52,7 +52,7 @@ pub fn run(test: &Test) -> Result<bool> {
             tests.env(setup::NVRTC_VARIABLE, folder);
         }
         tests.env("ABIDE_REQUIRE", required.join(","));
-        // No results at all are no success.
+        // A run without any results is no success.
         Ok(counted(&mut tests, counts)? && counts.passed > 0)
     });
     steps.run("examples", |_| examples());

@@ -3,7 +3,7 @@
 /// A box in pixels: left, top, right and bottom.
 pub type Rect = [i32; 4];
 
-/// What is taken of a plot, in small boxes.
+/// The occupied parts of a plot, in small boxes.
 pub struct Labels {
     within: Rect,
     lines: Vec<Rect>,
@@ -13,7 +13,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// None placed yet, in a plot of this box.
+    /// Makes an empty set of labels, in a plot of this box.
     pub fn new(within: Rect) -> Labels {
         Labels { within, lines: Vec::new(), symbols: Vec::new(), labels: Vec::new(), leaders: Vec::new() }
     }
@@ -28,10 +28,10 @@ impl Labels {
         self.lines.extend(along(from, to));
     }
 
-    /// The box for a label of this width and height near a point: the nearest that is free and whose leader
-    /// crosses nothing, or as little as can be; where none is free, beside the point.
+    /// Returns the box for a label of this width and height near a point: the nearest free box whose leader
+    /// crosses nothing, or as little as possible; beside the point where no box is free.
     pub fn place(&mut self, point: (i32, i32), size: (i32, i32)) -> Rect {
-        // What lies on the point, its own symbol and others, a leader has to cross.
+        // The leader has to cross whatever lies on the point, its own symbol and others.
         let own = [point.0 - 5, point.1 - 5, point.0 + 5, point.1 + 5];
         let others =
             |all: &[Rect]| -> Vec<Rect> { all.iter().copied().filter(|r| !overlap(*r, own)).collect() };
@@ -44,7 +44,8 @@ impl Labels {
         let crosses = |rect: &Rect, taken: &[Rect]| {
             along(point, nearest(point, *rect)).any(|piece| taken.iter().any(|one| overlap(piece, *one)))
         };
-        // The first of the best: nothing crossed, no label crossed, any that is free.
+        // The first of the best kind: no symbol or leader crossed and no label; else no label crossed; else
+        // any free box.
         let best = candidates(point, size).filter(is_free).min_by_key(|rect| match () {
             _ if crosses(rect, &labels) => 2,
             _ if crosses(rect, &clear_of) => 1,
@@ -58,12 +59,12 @@ impl Labels {
     }
 }
 
-/// The point of a box that is nearest to a point: there a leader ends.
+/// Returns the point of a box that is nearest to a point; a leader ends there.
 pub fn nearest((x, y): (i32, i32), rect: Rect) -> (i32, i32) {
     (x.clamp(rect[0], rect[2]), y.clamp(rect[1], rect[3]))
 }
 
-/// Small boxes along a line.
+/// Returns small boxes along a line.
 fn along(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = Rect> {
     let pieces = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / 2).max(1);
     (0..=pieces).map(move |piece| {
@@ -73,15 +74,15 @@ fn along(from: (i32, i32), to: (i32, i32)) -> impl Iterator<Item = Rect> {
     })
 }
 
-/// Boxes around a point, at growing distance, at each in sixteen directions: first to the right, then left,
-/// above, below and between.
+/// Returns boxes around a point, at growing distances. At each distance there are sixteen directions: first
+/// to the right, then left, above, below and between.
 fn candidates((x, y): (i32, i32), (width, height): (i32, i32)) -> impl Iterator<Item = Rect> {
     const SIXTEENTHS: [i32; 16] = [0, 8, 12, 4, 14, 2, 10, 6, 15, 1, 9, 7, 13, 11, 3, 5];
     (0..16).flat_map(move |ring| {
         let gap = f64::from(7 + 6 * ring);
         SIXTEENTHS.into_iter().map(move |sixteenth| {
             let angle = f64::from(sixteenth) * std::f64::consts::FRAC_PI_8;
-            // On an ellipse that keeps the gap on all sides of the box; y runs downwards.
+            // The centres lie on an ellipse that keeps the gap on all sides of the box; y runs downwards.
             let centre = [
                 f64::from(x) + angle.cos() * (gap + f64::from(width) / 2.0),
                 f64::from(y) + angle.sin() * (gap + f64::from(height) / 2.0),
@@ -96,7 +97,7 @@ fn inside(a: Rect, b: Rect) -> bool {
     a[0] >= b[0] && a[1] >= b[1] && a[2] <= b[2] && a[3] <= b[3]
 }
 
-/// Whether two boxes share an inner point.
+/// Returns whether two boxes share an inner point.
 pub fn overlap(a: Rect, b: Rect) -> bool {
     a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]
 }
@@ -126,7 +127,7 @@ mod tests {
     fn alone_a_label_stands_to_the_right() {
         let rect = Labels::new([0, 0, 100, 100]).place((50, 50), (20, 10));
         assert_eq!(rect, [57, 45, 77, 55]);
-        // At the right edge: to the left. In no room at all: still somewhere.
+        // At the right edge: to the left. Without any room: still somewhere.
         assert_eq!(Labels::new([0, 0, 60, 100]).place((50, 50), (20, 10)), [23, 45, 43, 55]);
         assert_eq!(Labels::new([0, 0, 1, 1]).place((0, 0), (20, 10)), [8, -5, 28, 5]);
     }

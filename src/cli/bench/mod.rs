@@ -51,8 +51,8 @@ impl Bench {
     }
 }
 
-/// The backend to be measured: the one asked for, or the first that is there, is no software driver and lacks
-/// nothing, with notes on those passed over.
+/// Returns the backend to be measured, with notes on the backends passed over: the one asked for, or the
+/// first that is present, is no software driver and lacks nothing.
 fn choose(choice: Choice, lacks: impl Fn(&Opened) -> Option<&'static str>) -> Result<(Opened, Vec<String>)> {
     let names = match choice {
         Choice::Named(name) => return Ok((backend::open(name)?, Vec::new())),
@@ -75,7 +75,7 @@ fn choose(choice: Choice, lacks: impl Fn(&Opened) -> Option<&'static str>) -> Re
     Err(Error::Unavailable { backend: "auto", reason: notes.join("; ") })
 }
 
-/// How many of the rows are done, on a terminal only.
+/// Draws how many of the rows are done, on a terminal only.
 fn progress_bar(rows: usize) -> ProgressBar {
     let bar = ProgressBar::new(rows as u64);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {elapsed}") {
@@ -115,7 +115,7 @@ impl Roofline {
                     format!("its device is {}, not {}", record.machine.device, records[0].machine.device);
                 return Err(Error::file(path, message, "draw the results of one device").into());
             }
-            // What a line of a file says is no argument.
+            // An error in a line of a file is no error of the arguments.
             let of = |line| {
                 roofline::Mark::of(line).map_err(|e| Error::file(path, e, "mend the line or leave it out"))
             };
@@ -130,7 +130,7 @@ impl Roofline {
     }
 }
 
-/// How a benchmark ends whose results hold, or do not.
+/// Returns the ending of a benchmark by whether its results hold.
 fn judge(hold: bool) -> Ended {
     if hold {
         Ok(())
@@ -139,7 +139,7 @@ fn judge(hold: bool) -> Ended {
     }
 }
 
-/// Puts a text in place of a file.
+/// Writes a text to a file, replacing it as a whole.
 fn write(path: &std::path::Path, text: &str) -> Result<()> {
     use std::io::Write;
     Staged::new(path)?.fill(|out| out.write_all(text.as_bytes()))?.commit()

@@ -1,4 +1,4 @@
-//! `abide bench portable`: what taking several steps at once gains where there is no NVIDIA GPU.
+//! `abide bench portable`: the gain of taking several steps at once where there is no NVIDIA GPU.
 
 use std::path::PathBuf;
 
@@ -29,10 +29,10 @@ compared with the CPU's, within the backend's bound, unless --verify off leaves 
 /// The backends that run anywhere, and what is measured on each.
 const BACKENDS: [(&str, &[Case]); 2] = [("wgpu", ON_WGPU), ("cpu", ON_CPU)];
 
-/// A stencil, its type and extents, and the ratio that is aimed at.
+/// A stencil, its type and extents, and the target ratio.
 type Case = (&'static str, DType, &'static [usize], f64);
 
-/// A data centre's GPU over Vulkan.
+/// Cases for a data centre's GPU over Vulkan.
 const ON_WGPU: &[Case] = &[
     ("2d5pt", DType::F32, &[512, 512], 8.0),
     ("2d5pt", DType::F32, &[1024, 1024], 4.0),
@@ -45,7 +45,7 @@ const ON_WGPU: &[Case] = &[
     ("2d5pt", DType::F64, &[2304, 2304], 2.0),
 ];
 
-/// Two cores.
+/// Cases for two cores.
 const ON_CPU: &[Case] = &[
     ("2d5pt", DType::F64, &[8192, 8192], 2.6),
     ("2d5pt", DType::F64, &[2304, 2304], 1.3),
@@ -88,7 +88,7 @@ pub struct Portable {
     csv: Option<PathBuf>,
 }
 
-/// A line of the file: what is quoted of a measurement.
+/// A line of the file: the quoted numbers of a measurement.
 #[derive(Serialize)]
 struct Line<'a> {
     backend: &'a str,
@@ -101,7 +101,7 @@ struct Line<'a> {
     ratio_to_one_step: f64,
 }
 
-/// A measurement, or why there is none.
+/// A measurement, or the reason why there is none.
 struct Measurement {
     backend: &'static str,
     device: String,
@@ -166,8 +166,8 @@ impl Portable {
 
     fn settings(&self) -> Settings {
         let base = if self.quick { Settings::quick() } else { Settings::default() };
-        // A launch per step need not have the same bits where a backend promises a bound: a few steps are
-        // held to it.
+        // Where a backend promises a bound, a launch per step need not have the same bits; so a few steps are
+        // checked against the bound instead.
         let options = Options { execution: Execution::Auto, tune: self.tune, ..Options::default() };
         Settings { options, check: self.verify, baseline: true, ..base }
     }
@@ -214,7 +214,8 @@ impl Measurement {
         self.row.as_ref().ok()?.ratio_to_stepwise()
     }
 
-    /// Whether it was measured and found right, or refused by name, as a type that the device does not have.
+    /// Returns whether the problem was measured and found right, or refused by name, as a type that the
+    /// device does not have.
     fn holds(&self) -> bool {
         match &self.row {
             Ok(row) => row.holds(),
@@ -267,7 +268,7 @@ impl Measurement {
     }
 }
 
-/// The lines that were found right.
+/// Returns the lines that were found right.
 fn csv(all: &[Measurement]) -> Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let failed = |error: &dyn std::fmt::Display| {

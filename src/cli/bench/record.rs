@@ -1,4 +1,4 @@
-//! Results as a file: a line for each rate, and comments that say on what it was measured.
+//! Results as a file: a line for each rate, and comments that describe the machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use abide::bench::Row;
 use abide::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// On what and with what rates were measured.
+/// The machine and the software with which rates were measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Machine {
     /// The day and minute, UTC.
@@ -17,22 +17,22 @@ pub struct Machine {
     pub device: String,
     /// The backend's name.
     pub backend: String,
-    /// What the backend says of its driver.
+    /// The backend's words on its driver.
     pub driver: String,
     /// The version of Abide.
     pub version: String,
-    /// The commit it was built from.
+    /// The commit that the program was built from.
     pub commit: String,
     /// The bandwidth of the device's memory in 10⁹ bytes per second; 0 where the device does not tell.
     pub memory_gb_per_s: f64,
-    /// Its peak in f32 in 10¹² operations per second; 0 where the device does not tell.
+    /// The device's peak in f32 in 10¹² operations per second; 0 where the device does not tell.
     pub f32_tflop_per_s: f64,
-    /// Its peak in f64 in 10¹² operations per second; 0 where the device does not tell.
+    /// The device's peak in f64 in 10¹² operations per second; 0 where the device does not tell.
     pub f64_tflop_per_s: f64,
 }
 
 impl Machine {
-    /// The machine at hand, now.
+    /// Describes the machine at hand, now.
     pub fn of(opened: &Opened) -> Machine {
         let device = opened.backend.device();
         Machine {
@@ -48,14 +48,14 @@ impl Machine {
         }
     }
 
-    /// The head of a table: what was measured on what, and notes a line each.
+    /// Returns the head of a table: the machine, and one line per note.
     pub fn title(&self, notes: &[String]) -> String {
         let Machine { device, backend, driver, version, commit, date, .. } = self;
         let head = format!("{device}, {backend} ({driver}), abide {version} ({commit}), {date}\n");
         notes.iter().fold(head, |text, note| text + note + "\n")
     }
 
-    /// Its peak in a type, in 10¹² operations per second.
+    /// Returns the device's peak in a type, in 10¹² operations per second.
     pub fn tflop_per_s(&self, dtype: DType) -> f64 {
         match dtype {
             DType::F32 => self.f32_tflop_per_s,
@@ -63,7 +63,7 @@ impl Machine {
         }
     }
 
-    /// Names and values, as they stand at the head of a file.
+    /// Returns names and values, as they stand at the head of a file.
     pub fn comments(&self) -> [(&'static str, String); 9] {
         [
             ("date", self.date.clone()),
@@ -101,7 +101,7 @@ impl Machine {
     }
 }
 
-/// A rate; the columns of the file, in their order.
+/// A rate; its fields are the columns of the file, in their order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pub stencil: String,
@@ -118,7 +118,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A row's line, its numbers to four digits.
+    /// Returns a row's line, its numbers to four digits.
     pub fn of(row: &Row) -> Line {
         Line {
             stencil: row.stencil.clone(),
@@ -139,14 +139,14 @@ impl Line {
 /// A file of results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// On what.
+    /// The machine that was measured.
     pub machine: Machine,
     /// The rates.
     pub lines: Vec<Line>,
 }
 
-/// The file's text; `remarks` become comments after those of the machine. A comment is one line, whatever it
-/// says.
+/// Returns the file's text; `remarks` become comments after those of the machine. A comment is one line,
+/// whatever its text.
 pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<String> {
     let fault = |error: &dyn std::fmt::Display| {
         Error::invalid("the results as CSV", error.to_string(), "leave --csv out, or take --json")
@@ -160,7 +160,7 @@ pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<Str
     for remark in remarks {
         let _ = writeln!(text, "# {}", one_line(remark));
     }
-    // Without lines the serialiser would leave the header out.
+    // Without lines the serialiser would leave the header out, so the header is written apart.
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     writer.write_record(COLUMNS).map_err(|e| fault(&e))?;
     for line in lines {
@@ -195,7 +195,7 @@ pub fn read(path: &Path) -> Result<Record> {
     Ok(Record { machine: Machine::from_comments(&text), lines })
 }
 
-/// A number to four digits.
+/// Rounds a number to four digits.
 pub fn significant(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }

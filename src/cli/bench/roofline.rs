@@ -1,10 +1,10 @@
-//! The roofline: rates against what memory and arithmetic allow (Williams, Waterman and Patterson, CACM
+//! The roofline: rates against the limits of memory and arithmetic (Williams, Waterman and Patterson, CACM
 //! 2009).
 //!
-//! A stencil's place along the x axis is that of a code that loads and stores each cell once a step: `2 ·
-//! points` operations over `2 · bytes`. Such a code stays under the memory's roof, wherever it runs; a code
-//! that keeps cells on the chip, or takes several steps per pass, can rise above it up to the roof of the
-//! arithmetic.
+//! A stencil's place along the x axis is that of a code that loads and stores each cell once per step:
+//! `2 · points` operations over `2 · bytes`. Such a code stays under the memory's roof, wherever it runs. A
+//! code that keeps cells on the chip, or takes several steps per pass, can rise above the memory's roof, up
+//! to the roof of the arithmetic.
 
 use std::fmt::Display;
 
@@ -44,7 +44,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// A line's mark; an error where it names no stencil.
+    /// Returns a line's mark; an error where the line names no stencil.
     pub fn of(line: &Line) -> Result<Mark> {
         let shape: Shape = line.domain.parse()?;
         let program = catalogue::find(&line.stencil)?.program(shape.dimensions())?;
@@ -66,12 +66,12 @@ impl Mark {
         })
     }
 
-    /// Operations for each byte that a code moves which goes through memory each step.
+    /// Returns the operations per byte of a code whose cells go through memory in every step.
     fn intensity(&self) -> f64 {
         self.points as f64 / self.dtype.bytes() as f64
     }
 
-    /// Operations a second, in 10⁹.
+    /// Returns the operations per second, in 10⁹.
     fn gflop_per_s(&self) -> f64 {
         self.gcells_per_s * 2.0 * self.points as f64
     }
@@ -84,13 +84,13 @@ impl Mark {
         }
     }
 
-    /// Unfriendly domains are hollow.
+    /// Returns whether the symbol is filled; symbols of unfriendly domains are hollow.
     fn is_filled(&self) -> bool {
         self.domain.is_none_or(|domain| domain.friendly() == domain)
     }
 }
 
-/// The plot as SVG: a panel for each type that was measured.
+/// Draws the plot as SVG: a panel for each type that was measured.
 pub fn draw(machine: &Machine, marks: &[Mark]) -> Result<String> {
     let dtypes: Vec<DType> = [DType::F64, DType::F32]
         .into_iter()
@@ -116,7 +116,7 @@ fn paint(svg: &mut String, machine: &Machine, marks: &[Mark], dtypes: &[DType]) 
     let title = format!("Linear stencils on {}", machine.device);
     let root = root.titled(&title, (FONT, 20).into_font().color(&INK)).map_err(told)?;
     let (panels, legend) = root.split_vertically(root.dim_in_pixel().1 - LEGEND);
-    // One range for all panels, so that they compare.
+    // One range for all panels, so that they can be compared.
     let ranges = Ranges::of(machine, marks, dtypes);
     for (panel, &dtype) in panels.split_evenly((1, dtypes.len())).iter().zip(dtypes) {
         let own: Vec<&Mark> = marks.iter().filter(|mark| mark.dtype == dtype).collect();
@@ -130,12 +130,12 @@ fn told(error: impl Display) -> String {
     error.to_string()
 }
 
-/// The axes' ends: operations a byte, and operations per second in a unit.
+/// The axes' ends: operations per byte, and operations per second in a unit.
 struct Ranges {
     x: [f64; 2],
     y: [f64; 2],
     unit: &'static str,
-    /// 10⁹ operations per second in the unit.
+    /// The value of 10⁹ operations per second in the unit.
     giga: f64,
 }
 
@@ -147,7 +147,7 @@ impl Ranges {
         let x = ends(&marks.iter().map(Mark::intensity).collect::<Vec<_>>());
         let roofs = dtypes.iter().map(|&dtype| 1e3 * machine.tflop_per_s(dtype)).filter(|&roof| roof > 0.0);
         let y = ends(&marks.iter().map(Mark::gflop_per_s).chain(roofs).collect::<Vec<_>>());
-        // Room at the sides for labels, above for the roof's name.
+        // Room at the sides for labels, above for the name of the roof.
         let (unit, giga) = if y[1] > 2e3 { ("TFlop/s", 1e-3) } else { ("GFlop/s", 1.0) };
         Ranges { x: [x[0] / 1.4, x[1] * 1.6], y: [giga * y[0] / 1.6, giga * y[1] * 1.4], unit, giga }
     }
@@ -186,7 +186,8 @@ fn paint_panel(
     let pixel = |chart: &Chart<'_>, x: f64, y: f64| chart.backend_coord(&(x, y));
     let pen = Pen { panel };
 
-    // The memory's roof up to where it meets that of the arithmetic, and from there that one.
+    // The memory's roof up to where it meets that of the arithmetic, and from there the roof of the
+    // arithmetic.
     let (bandwidth, peak) = (giga * machine.memory_gb_per_s, giga * 1e3 * machine.tflop_per_s(dtype));
     if bandwidth > 0.0 {
         let low = x0.max(y0 / bandwidth);
@@ -224,7 +225,7 @@ fn paint_panel(
         labels.block([at.0 - 5, at.1 - 5, at.0 + 5, at.1 + 5]);
         pen.symbol(at, mark.shape.dimensions(), mark.colour(), mark.is_filled())?;
     }
-    // The best of each stencil is named; from the top, where it is crowded.
+    // The best mark of each stencil is named, starting from the top, where it is crowded.
     let mut best: Vec<&Mark> = Vec::new();
     for mark in marks {
         match best.iter_mut().find(|other| other.stencil == mark.stencil) {
@@ -244,12 +245,12 @@ fn paint_panel(
     Ok(())
 }
 
-/// A rate for a label.
+/// Formats a rate for a label.
 fn rate(gcells_per_s: f64) -> String {
     if gcells_per_s >= 100.0 { format!("{gcells_per_s:.0}") } else { format!("{gcells_per_s:.2}") }
 }
 
-/// About the width and height of a label: fonts are the viewer's, so it is a guess, and a generous one.
+/// Estimates the width and height of a label. The font is the viewer's, so the estimate is a generous guess.
 fn width_of(words: &str) -> (i32, i32) {
     (words.chars().count() as i32 * (6 * LABEL / 10) + 2, LABEL + 2)
 }
@@ -271,7 +272,7 @@ impl Pen<'_, '_> {
         self.panel.draw(&Text::new(words.to_owned(), at, style)).map_err(told)
     }
 
-    /// A circle for two axes, a triangle for three.
+    /// Draws a circle for two axes, a triangle for three.
     fn symbol(
         &self,
         at: (i32, i32),
@@ -294,7 +295,7 @@ impl Pen<'_, '_> {
         }
     }
 
-    /// A thin line to a label that stands off.
+    /// Draws a thin line to a label that stands off.
     fn leader(&self, at: (i32, i32), rect: Rect) -> Result<(), String> {
         let near = nearest(at, rect);
         if (near.0 - at.0).abs().max((near.1 - at.1).abs()) < 12 {
@@ -305,7 +306,7 @@ impl Pen<'_, '_> {
     }
 }
 
-/// What the symbols mean, of those that are there.
+/// Explains the symbols that are in the plot.
 fn paint_legend(area: &Area<'_>, marks: &[Mark]) -> Result<(), String> {
     let (across, down) = area.get_pixel_range();
     let left = across.start + 70;
@@ -360,8 +361,9 @@ mod tests {
         }
     }
 
-    /// A code that loads and stores each cell once a step, at the full bandwidth, is on the memory's roof,
-    /// whatever the stencil and the type; one at the ceiling of the arithmetic is on the other.
+    /// A code that loads and stores each cell once per step, at the full bandwidth, is on the memory's roof,
+    /// whatever the stencil and the type. A code at the ceiling of the arithmetic is on the roof of the
+    /// arithmetic.
     #[test]
     fn the_roofs_are_where_a_perfect_code_is() {
         let h200 = abide::DeviceSpec::preset("h200").unwrap();
@@ -402,7 +404,7 @@ mod tests {
             assert!(svg.contains(words), "{words}");
         }
         assert!(!svg.contains("2d5pt 700"), "only the best of a stencil is named");
-        // A device that tells nothing has no roofs.
+        // A device that tells no rates has no roofs.
         let svg = draw(&Machine::default(), &marks[2..]).unwrap();
         assert!(svg.contains("3d7pt 333") && !svg.contains("arithmetic") && !svg.contains("f64"));
     }

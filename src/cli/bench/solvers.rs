@@ -150,13 +150,13 @@ fn operator(text: &str) -> Result<Case> {
     Ok(Case::Free { name, shape })
 }
 
-/// A system without a time.
+/// A system that could not be measured.
 struct Missing {
     label: String,
     error: SolverError,
 }
 
-/// What came of the systems so far.
+/// The results of the systems so far.
 struct Results {
     machine: Machine,
     repeats: usize,
@@ -254,7 +254,7 @@ impl Solvers {
         Ok(Settings { seconds, repeats, iterations: self.iterations, ..Settings::default() })
     }
 
-    /// Those asked for, or all of the table; names are checked before anything is measured.
+    /// Returns the systems asked for, or all of the table; names are checked before anything is measured.
     fn cases(&self) -> Result<Vec<Case>> {
         let mut cases: Vec<Case> = self.matrices.iter().cloned().map(Case::Stored).collect();
         for text in &self.operators {
@@ -297,7 +297,7 @@ impl Results {
             )
     }
 
-    /// Adds a row, and gives it as the table has it.
+    /// Adds a row, and returns its text in the table.
     fn add(&mut self, row: Row) -> String {
         let bound = match row.us_by_bandwidth {
             us if us > 0.0 => format!("{:.0}", 100.0 * us / row.us_per_iteration),
@@ -325,7 +325,7 @@ impl Results {
         text
     }
 
-    /// Notes a system that could not be measured.
+    /// Notes a system that could not be measured, and returns its text in the table.
     fn miss(&mut self, label: String, error: SolverError) -> String {
         let text = format!("{label}  {}\n", reason(&error));
         self.missing.push(Missing { label, error });
@@ -336,7 +336,7 @@ impl Results {
         self.rows.iter().all(Row::holds) && self.missing.iter().all(|missing| is_refusal(&missing.error))
     }
 
-    /// Wrong rows are named in comments, so that nobody takes them for results.
+    /// Returns the file's text. Comments name wrong rows, so that nobody takes them for results.
     fn csv(&self) -> String {
         let mut text = String::new();
         let mut comment = |words: String| {
@@ -382,7 +382,8 @@ impl Results {
     }
 }
 
-/// Whether the backend says that it cannot, or the method that it is not for this matrix: that is no fault.
+/// Returns whether the backend cannot solve the system, or the method is not for this matrix; neither is a
+/// fault.
 fn is_refusal(error: &SolverError) -> bool {
     matches!(
         error,

@@ -122,8 +122,8 @@ struct Missing {
 }
 
 impl Missing {
-    /// Whether the backend says that it cannot, as for a type that its device does not have: that is no
-    /// fault.
+    /// Returns whether the backend cannot run the problem, as for a type that its device does not have; that
+    /// is no fault.
     fn is_refusal(&self) -> bool {
         matches!(self.error, Error::Unsupported { .. })
     }
@@ -133,7 +133,7 @@ impl Missing {
     }
 }
 
-/// What came of the problems so far.
+/// The results of the problems so far.
 struct Results {
     machine: Machine,
     settings: Settings,
@@ -210,7 +210,7 @@ impl Stencils {
         Ok(Settings { options, steps: self.steps, repeats, check, baseline: self.baseline, ..base })
     }
 
-    /// By stencil, type and domain; each once, also where groups of domains overlap.
+    /// Returns the problems by stencil, type and domain, each once, even where groups of domains overlap.
     fn problems(&self) -> Result<Vec<Problem>> {
         let named: Vec<&str> = self.stencils.iter().map(String::as_str).collect();
         let stencils = if named.is_empty() { STENCILS.to_vec() } else { named };
@@ -225,7 +225,8 @@ impl Stencils {
             let shapes = if self.sizes.is_empty() {
                 domains.iter().map(|domain| domain.shape(*axes.end())).collect::<Result<Vec<_>>>()?
             } else {
-                // Of all the stencils, those that have such a size; of those asked for, all must.
+                // With all stencils, those without such a size are left out; each stencil that was asked for
+                // must have it.
                 let fits = |shape: &&Shape| !self.stencils.is_empty() || axes.contains(&shape.dimensions());
                 self.sizes.iter().filter(fits).copied().collect()
             };
@@ -260,7 +261,7 @@ impl Results {
         self.machine.title(notes) + "\n"
     }
 
-    /// What the last problem came to.
+    /// Returns the text of the last problem's result.
     fn last(&self, problem: &Problem, baseline: bool) -> String {
         let missing = self.missing.last().filter(|missing| name_of(&missing.problem) == name_of(problem));
         match (missing, self.rows.last()) {
@@ -275,12 +276,12 @@ impl Results {
         }
     }
 
-    /// The rates that no comparison found wrong.
+    /// Returns the rates that no comparison found wrong.
     fn lines(&self) -> Vec<Line> {
         self.rows.iter().filter(|row| row.holds()).map(Line::of).collect()
     }
 
-    /// Wrong rates are named in comments, so that nobody takes them for results.
+    /// Returns the file's text. Comments name wrong rates, so that nobody takes them for results.
     fn csv(&self) -> Result<String> {
         let Settings { repeats, check, .. } = self.settings;
         let mut remarks = vec![format!("runs: {repeats}, all from the same values; verified: {check}")];
@@ -309,7 +310,7 @@ impl Results {
         })
     }
 
-    /// Every row is right, every missing one refused, and there is one at all.
+    /// Returns whether there is a row, every row is right, and every missing row was refused.
     fn hold(&self) -> bool {
         !self.rows.is_empty()
             && self.rows.iter().all(Row::holds)
@@ -359,7 +360,7 @@ mod tests {
         assert_eq!(all.last().unwrap(), "poisson f32 512x512x512");
         assert_eq!(names("--domains all").len(), 13 * 2 * 4);
         assert_eq!(names("--stencil 3d7pt --dtype f32 --domains unfriendly on-chip").len(), 3);
-        // However often one is asked for.
+        // Each name counts once, however often it is asked for.
         assert_eq!(names("--stencil 3d7pt,3d7pt --dtype f32 f32 --domains large,large,all").len(), 4);
         assert_eq!(names("--size 64x64 --dtype f32").len(), 8, "the stencils of two axes");
         assert_eq!(names("--size 64x64,8x8x8 --dtype f32").len(), 13);

@@ -3,7 +3,7 @@
 use abide::DType;
 use abide::bench::{Domain, Row};
 
-/// The names of the columns.
+/// Returns the names of the columns.
 pub fn header(baseline: bool) -> String {
     let stepwise = if baseline { format!("{:>10}", "×stepwise") } else { String::new() };
     format!(
@@ -12,7 +12,7 @@ pub fn header(baseline: bool) -> String {
     )
 }
 
-/// A row; where a comparison failed, lines below say so.
+/// Formats a row; where a comparison failed, lines below say so.
 pub fn row(row: &Row, baseline: bool) -> String {
     let stepwise = match row.ratio_to_stepwise() {
         Some(ratio) => format!("{ratio:>10.2}"),
@@ -37,13 +37,13 @@ pub fn row(row: &Row, baseline: bool) -> String {
     text
 }
 
-/// A row that could not be measured.
+/// Formats a row that could not be measured.
 pub fn missing(stencil: &str, dtype: DType, domain: &str, reason: &str) -> String {
     format!("{stencil:<9}{:<5}{domain:>12}  {reason}\n", dtype.name())
 }
 
-/// For each stencil and type the best of its domains, and how unfriendly extents do against friendly ones of
-/// their size; empty where no stencil was measured on several domains.
+/// Returns, for each stencil and type, the best of its domains, and the rate of unfriendly extents against
+/// friendly extents of their size; empty where no stencil was measured on several domains.
 pub fn best(rows: &[Row]) -> String {
     let mut keys: Vec<(&str, DType)> = rows.iter().map(|row| (row.stencil.as_str(), row.dtype)).collect();
     keys.dedup();
@@ -83,7 +83,7 @@ pub fn best(rows: &[Row]) -> String {
     format!("\nBest of the domains; {over} of that size\n{header}{text}")
 }
 
-/// Three digits or more.
+/// Formats a rate with three digits or more.
 fn rate(gcells_per_s: f64) -> String {
     match gcells_per_s {
         rate if rate >= 100.0 => format!("{rate:.0}"),

@@ -7,10 +7,10 @@ use abide::{Error, Result};
 use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (720, 440);
-/// Points of a curve that a picture can tell apart.
+/// The most points of a curve that a picture can tell apart.
 const POINTS: usize = 1500;
 
-/// `iteration,residual`, the norm of each iterate's residual.
+/// Returns lines of `iteration,residual`, with the norm of each iterate's residual.
 pub fn csv(report: &Report) -> String {
     let mut text = String::from("iteration,residual\n");
     for (iteration, residual) in report.history.iter().enumerate() {
@@ -20,7 +20,7 @@ pub fn csv(report: &Report) -> String {
     text
 }
 
-/// The history on a logarithmic axis, with the threshold as a dashed line.
+/// Plots the history on a logarithmic axis, with the threshold as a dashed line.
 pub fn plot(report: &Report) -> Result<String> {
     let fault = |error: &dyn std::fmt::Display| {
         Error::invalid(
@@ -32,7 +32,7 @@ pub fn plot(report: &Report) -> Result<String> {
     let every = report.history.len().div_ceil(POINTS).max(1);
     let last = report.history.len().saturating_sub(1);
     let all = report.history.iter().copied().enumerate();
-    // A logarithm has no place for zeros and what is not finite.
+    // A logarithm has no place for zeros and for values that are not finite.
     let points: Vec<(f64, f64)> = all
         .filter(|&(k, r)| (k % every == 0 || k == last) && r > 0.0 && r.is_finite())
         .map(|(k, residual)| (k as f64, residual))

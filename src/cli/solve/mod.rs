@@ -99,7 +99,7 @@ pub struct Solve {
     json: bool,
 }
 
-/// Iterations without progress at most; nothing for any number.
+/// Iterations without progress at most; `None` for any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stagnation(Option<usize>);
 
@@ -170,7 +170,7 @@ impl Solve {
             Ok(opened) => opened,
             Err(error) => return self.refuse(&error),
         };
-        // Only now is there known to be memory for it.
+        // Only now is the machine known to have memory for the right-hand side.
         let b = self.rhs.load(self.dtype.dtype(), opened.matrix().rows())?;
 
         signals::watch();
@@ -200,7 +200,7 @@ impl Solve {
             converged: error.is_none(),
             files: &files,
         };
-        // A file that is missing is what a script must know first, but for a solve that came to nothing.
+        // A script must know first of a file that is missing, except after a solve that did not converge.
         let ended = match &error {
             Some(error) if error.kind() == ErrorKind::NotConverged => {
                 faults.iter().for_each(|fault| complain(format_args!("error: {fault}")));
@@ -216,13 +216,13 @@ impl Solve {
         ended
     }
 
-    /// How a solve ends that did not begin.
+    /// Ends a solve that did not begin.
     fn refuse(&self, error: &SolverError) -> Ended {
         let refused = Err(Ending::from(error));
         if self.json { print_report(&serde_json::json!({ "converged": false }), refused) } else { refused }
     }
 
-    /// What can be checked of the files before the solve.
+    /// Checks the files as far as possible before the solve.
     fn check_files(&self) -> Result<()> {
         let mut targets = Targets::default();
         [&self.output, &self.history, &self.plot].into_iter().flatten().for_each(|path| targets.output(path));
@@ -234,8 +234,8 @@ impl Solve {
         targets.check()
     }
 
-    /// Writes what was asked for: the solution only where there is one or the user ended the run, the history
-    /// always.
+    /// Writes the files asked for: the solution only where there is one or the user ended the run, the
+    /// history always.
     fn write(
         &self,
         shape: &Shape,
@@ -264,7 +264,7 @@ impl Solve {
     }
 }
 
-/// The live line, on a terminal only.
+/// The progress line, on a terminal only.
 struct Line {
     bar: ProgressBar,
     shown: Option<Instant>,
@@ -279,7 +279,7 @@ impl Line {
         Line { bar, shown: None }
     }
 
-    /// Ten times a second at most: an iteration may take microseconds.
+    /// Shows at most ten iterations per second, because an iteration may take microseconds.
     fn show(&mut self, iteration: usize, residual: f64) {
         if self.shown.is_none_or(|shown| shown.elapsed() >= Duration::from_millis(100)) {
             self.shown = Some(Instant::now());

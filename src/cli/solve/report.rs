@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::{bytes, report::duration};
 
-/// All that is told of a solve.
+/// The contents of the report on a solve.
 pub struct Told<'a> {
     /// The system's name.
     pub name: &'a str,
@@ -19,7 +19,7 @@ pub struct Told<'a> {
     pub true_residual: f64,
     /// The norm of `b`.
     pub norm: f64,
-    /// By how many times the true residual may exceed the threshold; see `Parameters::drift`.
+    /// Factor by which the true residual may exceed the threshold; see `Parameters::drift`.
     pub drift: f64,
     pub converged: bool,
     pub files: &'a [String],
@@ -34,20 +34,20 @@ impl Told<'_> {
         self.report.history.last().copied().unwrap_or(f64::NAN)
     }
 
-    /// How many thresholds the true residual is, where it is more than one though the solve converged:
-    /// rounding kept the recurred residual from telling.
+    /// Returns the true residual over the threshold, where that is above 1 though the solve converged:
+    /// rounding kept the recurred residual from showing it.
     fn excess(&self) -> Option<f64> {
         let excess = self.true_residual / self.report.threshold;
         (self.converged && excess > 1.0).then_some(excess)
     }
 
-    /// Microseconds of an iteration; nothing where there was none.
+    /// Returns the microseconds per iteration; `None` where there was no iteration.
     fn us_per_iteration(&self) -> Option<f64> {
         (self.report.iterations > 0)
             .then(|| self.report.iteration_seconds * 1e6 / self.report.iterations as f64)
     }
 
-    /// As a table of names and values.
+    /// Formats the report as a table of names and values.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
@@ -108,7 +108,7 @@ impl Told<'_> {
         text
     }
 
-    /// As JSON.
+    /// Returns the report as JSON.
     pub fn json(&self) -> Value {
         json!({
             "system": self.name,

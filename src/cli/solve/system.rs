@@ -49,7 +49,7 @@ pub struct System {
 }
 
 impl Source {
-    /// The file that the matrix is read from.
+    /// Returns the file that the matrix is read from.
     pub fn file(&self) -> Option<&Path> {
         self.one.file.as_deref()
     }
@@ -72,7 +72,7 @@ impl Source {
                 let name = format!("{name} on {shape}, boundary {}", boundaries.describe(shape.dimensions()));
                 Ok(System { name, matrix: operator.into(), shape })
             }
-            // The arguments' own rules leave nothing else.
+            // The arguments' own rules leave no other case.
             _ => {
                 Err(Error::invalid("the system", "no matrix is given", "give a file, --matrix or --operator"))
             }
@@ -82,13 +82,13 @@ impl Source {
 
 impl System {
     fn stored(name: String, matrix: abide::sparse::Csr) -> Result<System> {
-        // A matrix without rows is refused with the matrix, not with the shape of its vectors.
+        // A matrix without rows is refused as a matrix, not for the shape of its vectors.
         let shape = Shape::new(&[matrix.rows().max(1)])?;
         Ok(System { name, matrix: matrix.into(), shape })
     }
 }
 
-/// `--rhs`.
+/// The value of `--rhs`.
 #[derive(Clone)]
 pub enum RightHandSide {
     Ones,
@@ -125,7 +125,7 @@ impl FromStr for RightHandSide {
 }
 
 impl RightHandSide {
-    /// The file that it is read from.
+    /// Returns the file that the vector is read from.
     pub fn file(&self) -> Option<&Path> {
         match self {
             RightHandSide::File(path) => Some(path),
@@ -133,7 +133,7 @@ impl RightHandSide {
         }
     }
 
-    /// The vector for a matrix of `rows` rows.
+    /// Reads or makes the vector for a matrix of `rows` rows.
     pub fn load(&self, dtype: DType, rows: usize) -> Result<Array> {
         match self {
             RightHandSide::Ones => abide::solve::ones_vector(dtype, rows),

@@ -2,14 +2,14 @@
 //! one pass.
 //!
 //! General parsers of Python's literals take exponential time in the depth of nesting. A plain array's header
-//! nests nothing but its shape, so what nests deeper is passed over, and only counted.
+//! nests nothing but its shape, so anything nested deeper is skipped, and only counted.
 
 use std::io::Read;
 
-/// The longest header that is read: that of a plain array has some hundred bytes.
+/// The longest header that is read; the header of a plain array has some hundred bytes.
 const LONGEST: u32 = 1 << 16;
 
-/// What the values are.
+/// The kind of values in the file.
 #[derive(Debug, PartialEq)]
 pub(super) enum Descriptor {
     /// Plain numbers, as `<f8`.
@@ -18,7 +18,7 @@ pub(super) enum Descriptor {
     Records,
 }
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) descriptor: Descriptor,
@@ -138,7 +138,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A tuple of whole numbers; one of a single number has a comma.
+    /// Reads a tuple of whole numbers; a tuple of a single number has a comma.
     fn extents(&mut self) -> Result<Vec<usize>, String> {
         let mut extents = Vec::new();
         self.expect(b'(', "a tuple's `(`")?;
@@ -165,11 +165,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What stands between quotes. What is escaped there stays as it is: no key or type that is known has any
-    /// of it.
+    /// Reads the text between quotes. Escapes stay as they are, because no known key or type has any.
     fn string(&mut self, due: &str) -> Result<&'a str, String> {
         self.peek();
-        // Python 2 marks text so, Python 3 bytes.
+        // Python 2 marks text so, Python 3 marks bytes so.
         if matches!(self.text.get(self.at..self.at + 2), Some([b'u' | b'b', b'\'' | b'"'])) {
             self.at += 1;
         }
@@ -186,7 +185,7 @@ impl<'a> Scanner<'a> {
         }
         let inner = &self.text[begin..self.at];
         self.at += 1;
-        // Only names in records are beyond ASCII, and nothing is asked of them.
+        // Only names in records have characters beyond ASCII, and no name is used.
         Ok(std::str::from_utf8(inner).unwrap_or("?"))
     }
 
@@ -198,7 +197,7 @@ impl<'a> Scanner<'a> {
         &rest[..length]
     }
 
-    /// The next byte that is no blank.
+    /// Returns the next byte that is no blank.
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -316,7 +315,7 @@ mod tests {
         }
     }
 
-    /// Of brackets of every kind, as many as a header may have, in the time of one look at each.
+    /// Brackets of every kind, as many as a header may have, are read in the time of one look at each.
     #[test]
     fn nesting_takes_linear_time() {
         let begun = std::time::Instant::now();

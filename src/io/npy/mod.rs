@@ -19,7 +19,7 @@ pub fn read(path: &Path) -> Result<Loaded> {
     decode(&mut reader, length, path)
 }
 
-/// What a file's header says of an array that [`read`] can read.
+/// Reads what a file's header announces of an array that [`read`] can read.
 pub(super) fn announced(path: &Path) -> Result<Option<Announced>> {
     let (mut reader, length) = super::open(path)?;
     let header = read_header(&mut reader, path)?;
@@ -85,7 +85,7 @@ fn read_header(reader: &mut impl Read, path: &Path) -> Result<Header> {
     Header::read(reader).map_err(foreign)
 }
 
-/// Reads as many values as the shape has cells, and no more memory than the stream has bytes.
+/// Reads as many values as the shape has cells, and reserves no more memory than the stream has bytes.
 fn values<T: Real, const N: usize>(
     reader: &mut impl Read,
     shape: &Shape,
@@ -111,7 +111,7 @@ fn values<T: Real, const N: usize>(
         values.try_reserve(now / N).map_err(memory)?;
         values.extend(buffer[..now].as_chunks::<N>().0.iter().map(|bytes| convert(*bytes)));
     }
-    // Also brings a checksum that follows the data to be checked.
+    // This read also makes the stream check a checksum that follows the data.
     match reader.read(&mut [0]) {
         Ok(0) => Ok(T::into_array(values)),
         Ok(_) => Err(format!("it goes on after the {count} values that its header promises")),
@@ -119,7 +119,7 @@ fn values<T: Real, const N: usize>(
     }
 }
 
-/// Values whose first axis varies fastest, put in the order in which the last does.
+/// Puts values whose first axis varies fastest into the order in which the last axis does.
 fn from_fortran(values: Array, shape: &Shape) -> Result<Array, String> {
     fn reordered<T: Real>(values: Vec<T>, shape: &Shape) -> Result<Array, String> {
         let mut ordered = Vec::new();

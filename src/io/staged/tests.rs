@@ -1,4 +1,4 @@
-//! What becomes of files, of what was there before them, and of what is no file.
+//! Tests of what becomes of files, of files that were there before, and of places that are no files.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn one_file_that_cannot_be_put_in_its_place_holds_up_no_other_and_is_kept() {
     batch.add("bad".to_owned(), staged(&bad));
     batch.add("good".to_owned(), staged(&good));
     batch.add("none".to_owned(), Err(Error::file("none", "no", "no")));
-    // What no rename replaces comes there in the meantime.
+    // A folder, which no rename replaces, comes there in the meantime.
     std::fs::create_dir(&bad).unwrap();
     let Written { files, faults } = batch.commit();
     assert_eq!((files.as_slice(), faults.len()), (&["good".to_owned()][..], 2));
@@ -96,7 +96,7 @@ fn one_file_that_cannot_be_put_in_its_place_holds_up_no_other_and_is_kept() {
     let (_, kept) = told.split_once("all of it is in ").unwrap();
     assert_eq!(std::fs::read(kept.split_once(';').unwrap().0).unwrap(), b"all of it");
     assert_eq!(std::fs::read(good).unwrap(), b"all of it");
-    // One that comes again before long is not kept.
+    // A file that is written again before long is not kept.
     std::fs::remove_file(kept.split_once(';').unwrap().0).unwrap();
     std::fs::remove_dir(&bad).unwrap();
     let again = staged(&bad).unwrap();
@@ -152,7 +152,7 @@ mod unix {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("p");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        // Without a reader, nothing but the end waits for one.
+        // Without a reader, only the final copy waits for one.
         check_target(&pipe).unwrap();
         let staged = Staged::new(&pipe).unwrap().fill(|w| {
             w.write_all(b"?bc")?;

@@ -1,4 +1,4 @@
-//! The bars above and below the field: the run's controls, and what is where.
+//! The bars above and below the field: the run's controls, and the status.
 
 use egui::{Align, Button, DragValue, Layout, RichText, Ui};
 
@@ -6,7 +6,7 @@ use super::state::State;
 use crate::engine::{Order, Speed, Tempo};
 use crate::field::number;
 
-/// The run's controls.
+/// Shows the run's controls.
 pub fn controls(ui: &mut Ui, state: &mut State) {
     ui.horizontal(|ui| {
         if ui.button("Gallery").on_hover_text("All scenes (G)").clicked() {
@@ -30,7 +30,7 @@ pub fn controls(ui: &mut Ui, state: &mut State) {
         speed(ui, state);
         ui.separator();
         ui.label(RichText::new(format!("step {}", state.status.step)).monospace());
-        // The rate needs its room more.
+        // The rate needs the room more than this control.
         if ui.available_width() > 330.0 {
             ui.label(RichText::new(time(state)).weak()).on_hover_text("Simulated time");
         }
@@ -55,7 +55,7 @@ pub fn controls(ui: &mut Ui, state: &mut State) {
     });
 }
 
-/// Simulated time: of the model's own step where it has one, in steps otherwise.
+/// Formats the simulated time: by the model's own time step where it has one, else in steps.
 fn time(state: &State) -> String {
     let step = state.status.step;
     let own = state.problem().and_then(|problem| {
@@ -86,7 +86,7 @@ fn speed(ui: &mut Ui, state: &mut State) {
     }
 }
 
-/// What is under the pointer, and what runs where.
+/// Shows the value under the pointer, and which model runs on which backend.
 pub fn status(ui: &mut Ui, state: &State) {
     ui.horizontal(|ui| {
         let Some(run) = &state.run else { return };
@@ -117,7 +117,7 @@ pub fn status(ui: &mut Ui, state: &State) {
     });
 }
 
-/// A value with all the digits of an f32.
+/// Formats a value with all the digits of an f32.
 fn exact(value: f64) -> String {
     if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
         format!("{value:.6e}")

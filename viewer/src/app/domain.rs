@@ -13,8 +13,8 @@ const BAR: f32 = 100.0;
 /// Room between planes.
 const GAP: f32 = 8.0;
 
-/// Shows the domain in all the room there is; returns the plane that takes keys. `drawn` says whether there
-/// is a device that draws.
+/// Shows the domain in all available room; returns the plane that takes keys. `drawn` says whether a device
+/// draws.
 pub fn show(ui: &mut Ui, state: &mut State, drawn: bool) -> Option<Id> {
     state.pointed = None;
     let Some(frame) = state.frame.clone() else {
@@ -47,7 +47,7 @@ pub fn show(ui: &mut Ui, state: &mut State, drawn: bool) -> Option<Id> {
     canvas
 }
 
-/// The pixels of a part of the screen: (rows, columns).
+/// Returns the pixels of a part of the screen: (rows, columns).
 fn pixels(ui: &Ui, rect: Rect) -> [usize; 2] {
     let size = (rect.size() * ui.pixels_per_point()).max(egui::Vec2::ZERO);
     [size.y.ceil() as usize, size.x.ceil() as usize]
@@ -118,7 +118,7 @@ fn planes(
     first
 }
 
-/// Places for three planes: one large beside two.
+/// Returns the places for three planes: one large beside two.
 fn thirds(room: Rect) -> Vec<Rect> {
     let middle = room.min.x + (room.width() - GAP) * 0.6;
     let half = room.min.y + (room.height() - GAP) / 2.0;
@@ -126,7 +126,7 @@ fn thirds(room: Rect) -> Vec<Rect> {
     vec![room.with_max_x(middle), right.with_max_y(half), right.with_min_y(half + GAP)]
 }
 
-/// The cell of the domain at a row and column of the plane across an axis.
+/// Returns the cell of the domain at a row and column of the plane across an axis.
 fn cell(state: &State, axis: usize, [row, column]: [usize; 2]) -> [usize; 3] {
     let mut cell = state.show.at;
     let [rows, columns] = plane_axes(axis);

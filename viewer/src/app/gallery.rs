@@ -17,7 +17,7 @@ const GAP: f32 = 14.0;
 /// Room within a card, around its words.
 const PADDING: f32 = 8.0;
 
-/// The gallery's scenes with their pictures, and what is typed to open something else.
+/// The gallery's scenes with their pictures, and the text typed to open something else.
 pub struct Gallery {
     scenes: Vec<Scene>,
     pictures: HashMap<&'static str, TextureHandle>,
@@ -25,12 +25,12 @@ pub struct Gallery {
 }
 
 impl Gallery {
-    /// All scenes; pictures are decoded when they are first shown.
+    /// Makes a gallery of all scenes; pictures are decoded when they are first shown.
     pub fn new() -> Gallery {
         Gallery { scenes: scenes::all(), pictures: HashMap::new(), wanted: String::new() }
     }
 
-    /// Shows the scenes, and starts the one that is chosen. `last` is what ran last time.
+    /// Shows the scenes, and starts the scene that is chosen. `last` is the setup that ran last time.
     pub fn show(&mut self, ui: &mut Ui, state: &mut State, last: Option<(&Setup, &Look)>) {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
             ui.add_space(18.0);
@@ -128,7 +128,7 @@ impl Gallery {
     }
 }
 
-/// Starts what an argument names.
+/// Starts the model or file that an argument names.
 pub fn open(state: &mut State, argument: &str) {
     match setup::named(argument) {
         Ok(setup) => state.start(setup, Look::default(), true),

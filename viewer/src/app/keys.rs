@@ -1,4 +1,4 @@
-//! The keyboard: everything that the pointer can do.
+//! The keyboard: a key for everything that the pointer can do.
 
 use egui::{Context, Key, Modifiers, ThemePreference};
 
@@ -8,7 +8,7 @@ use crate::field::canvas_zoom;
 use crate::field::look::{ColourMap, Span};
 use crate::field::sight::Sight;
 
-/// The keys and what they do, as the help shows them.
+/// The keys and their actions, as the help shows them.
 pub const HELP: &[(&str, &str)] = &[
     ("Space", "run or pause"),
     (".", "one step"),
@@ -62,7 +62,7 @@ pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
     if pressed(Modifiers::CTRL, Key::Enter) {
         state.restart();
     }
-    // A control that has the focus is pressed by Space itself.
+    // Space itself presses a control that has the focus.
     let focused = ctx.memory(|memory| memory.focused());
     if (focused.is_none() || focused == canvas) && plain(Key::Space) {
         state.toggle();

@@ -1,5 +1,5 @@
-//! What is remembered from one start to the next; the window's place is remembered by the system's side of
-//! it.
+//! Settings remembered from one start to the next. The system's side of the window remembers the window's
+//! place.
 
 use egui::ThemePreference;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use super::state::{State, Tab};
 use crate::field::look::Look;
 use crate::setup::Setup;
 
-/// The place in the storage.
+/// The key in the storage.
 const KEY: &str = "abide";
 
-/// What is remembered.
+/// The settings remembered.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
     /// The last scene.
     pub setup: Option<Setup>,
-    /// How it was shown.
+    /// The look of the last scene.
     pub look: Look,
     /// The page beside the field.
     pub tab: Tab,
     /// Light or dark: `None` follows the system.
     pub dark: Option<bool>,
-    /// Where files are kept.
+    /// The folder in which files are kept.
     pub folder: String,
 }
 
 impl Memory {
-    /// What there is to remember of a state; the last scene stays where there is no run.
+    /// Collects the settings of a state; where there is no run, the last scene stays.
     pub fn of(state: &State, theme: ThemePreference, before: &Memory) -> Memory {
         let running = state.run.as_ref();
         Memory {
@@ -44,20 +44,20 @@ impl Memory {
         }
     }
 
-    /// Reads what was stored. What cannot be read, as of another version, is forgotten.
+    /// Reads the stored settings. Text that cannot be read, as that of another version, is forgotten.
     pub fn read(storage: Option<&dyn eframe::Storage>) -> Memory {
         let text = storage.and_then(|storage| storage.get_string(KEY));
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Stores it.
+    /// Stores the settings.
     pub fn write(&self, storage: &mut dyn eframe::Storage) {
         if let Ok(text) = serde_json::to_string(self) {
             storage.set_string(KEY, text);
         }
     }
 
-    /// The theme that is remembered.
+    /// Returns the theme that is remembered.
     pub fn theme(&self) -> ThemePreference {
         match self.dark {
             Some(true) => ThemePreference::Dark,

@@ -27,24 +27,24 @@ use crate::panels;
 use crate::setup::Setup;
 use crate::solve::{Page, Question};
 
-/// Time of the machine's cores that a software adapter takes for a frame, for each million of pixels.
+/// Time of the machine's cores that a software adapter takes for a frame, per million pixels.
 const SOFTWARE_FRAME: Duration = Duration::from_millis(40);
 
-/// When the window draws what the run has to tell. Not at once: then egui would draw it twice.
+/// Delay after which the window draws news of the run. Without a delay, egui would draw it twice.
 const SOON: Duration = Duration::from_millis(1);
 
-/// What the window shows first.
+/// The first contents of the window.
 #[derive(Debug, Clone, Default)]
 pub struct Opening {
-    /// What runs at once; the gallery where there is nothing.
+    /// The setup that runs at once; the gallery is shown where there is none.
     pub setup: Option<(Setup, Look)>,
-    /// Whether it waits for a press of the button.
+    /// Whether the run waits for a press of the button.
     pub paused: bool,
-    /// What is to be told at once.
+    /// An error to be shown at once.
     pub error: Option<String>,
     /// A system of linear equations to be solved, instead of a run.
     pub solve: Option<Question>,
-    /// Where it closes by itself: when.
+    /// The time at which the window closes by itself, if it does.
     pub sitting: Option<Sitting>,
 }
 
@@ -53,10 +53,10 @@ pub struct App {
     engine: Engine,
     state: State,
     gallery: Gallery,
-    /// A solver, where one is shown.
+    /// A solver's screen, where one is shown.
     pub solve: Option<Page>,
     memory: Memory,
-    /// Whether there is a device that draws.
+    /// Whether a device draws.
     drawn: bool,
     /// Whether that device is the CPU.
     software: bool,
@@ -65,13 +65,13 @@ pub struct App {
 }
 
 impl App {
-    /// The window of a context that eframe made.
+    /// Makes the window of a context that eframe made.
     pub fn new(cc: &CreationContext<'_>, opening: Opening) -> App {
         let opener = cc.wgpu_render_state.as_ref().map(sharing);
         App::with_opener(cc, opening, opener.unwrap_or_else(|| Box::new(|_| None)))
     }
 
-    /// The window, with backends opened by `opener`.
+    /// Makes the window, with backends opened by `opener`.
     pub fn with_opener(cc: &CreationContext<'_>, opening: Opening, opener: Opener) -> App {
         let ctx = cc.egui_ctx.clone();
         style::apply(&ctx);
@@ -114,17 +114,17 @@ impl App {
         }
     }
 
-    /// What the window knows.
+    /// Returns the window's state.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// What the window knows, to be changed.
+    /// Returns the window's state, to be changed.
     pub fn state_mut(&mut self) -> &mut State {
         &mut self.state
     }
 
-    /// Takes what the run has to say.
+    /// Takes the news of the run.
     fn hear(&mut self, ctx: &Context) {
         while let Some(answer) = self.engine.answer() {
             if let Answer::Command(line) = &answer {
@@ -140,8 +140,8 @@ impl App {
         }
     }
 
-    /// Files dropped on the window: checkpoints and fields open; onto a run, a picture becomes the field
-    /// shown.
+    /// Takes files dropped on the window: checkpoints and fields open; onto a run, a picture becomes the
+    /// field shown.
     fn take_files(&mut self, ctx: &Context) {
         let files: Vec<PathBuf> =
             ctx.input(|input| input.raw.dropped_files.iter().map(|file| file.path().to_owned()).collect());
@@ -218,7 +218,7 @@ impl App {
     }
 }
 
-/// The page beside the field.
+/// Shows the page beside the field.
 fn page(ui: &mut Ui, state: &mut State) {
     match state.tab {
         Tab::Model => panels::model::show(ui, state),
@@ -243,7 +243,7 @@ impl eframe::App for App {
         if self.drawn {
             ui.painter().add(ground::shape(ctx.content_rect(), ground));
         }
-        // What fades out at an edge fades into the ground.
+        // Widgets that fade out at an edge fade into the ground.
         let info = UiStackInfo::default().with_frame(Frame::new().fill(ground));
         ui.scope_builder(UiBuilder::new().max_rect(ui.max_rect()).ui_stack_info(info), |ui| self.screen(ui));
         self.state.notices.show(&ctx);

@@ -1,12 +1,12 @@
-//! What is told in the window: errors in words, files written, what differs from what was asked.
+//! Notices in the window: errors in words, files written, deviations from what was asked.
 
 use egui::{Align2, Area, Color32, Context, Frame, Id, Margin, Order, RichText, Ui, vec2};
 
-/// The most that are shown at once; the oldest go first.
+/// The most notices shown at once; the oldest go first.
 const MOST: usize = 4;
-/// Their width, in points, where there is room.
+/// Width of a notice in points, where there is room.
 const WIDTH: f32 = 680.0;
-/// Seconds after which what is no error goes by itself.
+/// Seconds after which a notice that is no error goes by itself.
 const PATIENCE: f64 = 6.0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,25 +18,25 @@ enum Kind {
 struct Notice {
     kind: Kind,
     text: String,
-    /// When it was first shown, in egui's seconds.
+    /// Time of the first showing, in egui's seconds.
     shown: Option<f64>,
 }
 
-/// The notices there are.
+/// The notices at present.
 #[derive(Default)]
 pub struct Notices {
     list: Vec<Notice>,
-    /// What is worth a look but no interruption; the model's panel shows it.
+    /// Notices that deserve a look but no interruption; the model's panel shows them.
     pub quiet: Vec<String>,
 }
 
 impl Notices {
-    /// Tells an error, until it is dismissed.
+    /// Adds an error, which is shown until it is dismissed.
     pub fn error(&mut self, text: String) {
         self.add(Kind::Error, text);
     }
 
-    /// Tells something for a while.
+    /// Adds a note, which is shown for a while.
     pub fn note(&mut self, text: String) {
         self.add(Kind::Note, text);
     }
@@ -56,17 +56,17 @@ impl Notices {
         }
     }
 
-    /// Whether an error is shown.
+    /// Returns whether an error is shown.
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|notice| notice.kind == Kind::Error)
     }
 
-    /// Takes the newest away; `false` where there is none.
+    /// Takes the newest notice away; `false` where there is none.
     pub fn dismiss(&mut self) -> bool {
         self.list.pop().is_some()
     }
 
-    /// Shows them over the lower part of the window, so that nothing moves when they come and go.
+    /// Shows the notices over the lower part of the window, so that nothing moves when they come and go.
     pub fn show(&mut self, ctx: &Context) {
         let now = ctx.input(|input| input.time);
         for notice in &mut self.list {

@@ -11,12 +11,12 @@ use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 
 use super::state::State;
 
-/// How long the window stays, and what is taken at the end.
+/// The time for which the window stays, and the file written at the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sitting {
     /// Seconds from the first frame.
     pub seconds: f64,
-    /// A `.png` of the window.
+    /// A `.png` file for a picture of the window.
     pub screenshot: Option<PathBuf>,
 }
 
@@ -24,18 +24,18 @@ pub struct Sitting {
 pub struct Clock {
     sitting: Sitting,
     begun: Option<Instant>,
-    /// The screenshot, once it was asked for.
+    /// The screenshot, once it has been asked for.
     picture: Option<Receiver<Arc<ColorImage>>>,
 }
 
 impl Clock {
-    /// A sitting that begins with the first frame.
+    /// Makes a sitting that begins with the first frame.
     pub fn new(sitting: Sitting) -> Clock {
         Clock { sitting, begun: None, picture: None }
     }
 
-    /// Looks at the time; at the end prints the rate of the last two seconds shown, writes the screenshot and
-    /// closes.
+    /// Checks the time; at the end prints the rate of the last two seconds shown, writes the screenshot and
+    /// closes the window.
     pub fn look(&mut self, ctx: &Context, state: &State) {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let left = Duration::try_from_secs_f64(self.sitting.seconds)
@@ -74,7 +74,7 @@ fn save(path: &std::path::Path, picture: &ColorImage) -> image::ImageResult<()> 
     encoder.write_image(&pixels, width, height, image::ExtendedColorType::Rgb8)
 }
 
-/// The mean rate of the last two seconds; 0 where there is none.
+/// Returns the mean rate of the last two seconds; 0 where there is none.
 fn recent(history: &[[f64; 2]]) -> f64 {
     let end = history.last().map_or(0.0, |point| point[0]);
     let rates: Vec<f64> =

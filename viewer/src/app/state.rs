@@ -1,4 +1,4 @@
-//! All that the window knows, apart from the run itself; panels change it and leave orders for the run in it.
+//! The window's whole state, apart from the run itself; panels change it and leave orders for the run in it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::field::look::{Look, Scale};
 use crate::field::sight::Sight;
 use crate::setup::Setup;
 
-/// What fills the window.
+/// The screen that fills the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
     /// The scenes.
@@ -29,24 +29,24 @@ pub enum Screen {
 /// The pages of the panel beside the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Tab {
-    /// What is computed.
+    /// The computation.
     #[default]
     Model,
-    /// How it is shown.
+    /// The look of the field.
     View,
-    /// Changing it by hand.
+    /// Changes by hand.
     Touch,
-    /// How fast it is.
+    /// The speed.
     Speed,
     /// Files.
     Keep,
 }
 
 impl Tab {
-    /// All, in order.
+    /// All pages, in order.
     pub const ALL: [Tab; 5] = [Tab::Model, Tab::View, Tab::Touch, Tab::Speed, Tab::Keep];
 
-    /// The name on the tab.
+    /// Returns the name on the tab.
     pub fn name(self) -> &'static str {
         match self {
             Tab::Model => "Model",
@@ -58,22 +58,22 @@ impl Tab {
     }
 }
 
-/// How a box is cut for the screen.
+/// Ways to cut a three-dimensional domain for the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Slicing {
     /// One slice.
     #[default]
     Slice,
-    /// Three at once.
+    /// Three slices at once.
     Three,
     /// The largest value along an axis.
     Maximum,
 }
 
-/// What dragging on the field does.
+/// Effects of dragging on the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tool {
-    /// Moves it.
+    /// Moves the field.
     #[default]
     Move,
     /// Paints with a brush.
@@ -85,7 +85,7 @@ pub enum Tool {
 /// The brush.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hand {
-    /// What dragging does.
+    /// The effect of dragging.
     pub tool: Tool,
     /// The value painted.
     pub value: f64,
@@ -97,7 +97,7 @@ pub struct Hand {
     pub file: String,
 }
 
-/// What is kept under which name.
+/// The folder of files, and the options of recordings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Folder {
     /// The folder.
@@ -113,58 +113,58 @@ pub struct Folder {
 /// Two ways of running, and how they compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Versus {
-    /// The ways.
+    /// The two ways.
     pub variants: [Variant; 2],
-    /// The latest.
+    /// The latest comparison.
     pub comparison: Option<Comparison>,
 }
 
-/// Which part of the field is in sight.
+/// The part of the field that is in sight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
     /// The number of the field.
     pub field: usize,
-    /// How a box is cut.
+    /// The way in which a three-dimensional domain is cut.
     pub slicing: Slicing,
-    /// The axis across which it is cut.
+    /// The axis across which the domain is cut.
     pub axis: usize,
     /// The place of the cut along each axis.
     pub at: [usize; 3],
     /// Zoom and place of each plane.
     pub sights: [Option<Sight>; 3],
-    /// The rows and columns of pixels there are.
+    /// The rows and columns of pixels on the screen.
     pub pixels: [usize; 2],
     /// The cells in sight of a single plane.
     pub window: Option<[[usize; 2]; 2]>,
 }
 
-/// All that the window knows.
+/// The window's whole state.
 pub struct State {
-    /// What fills it.
+    /// The screen that fills the window.
     pub screen: Screen,
-    /// What the model's panel describes; it runs once it is started.
+    /// The setup that the model's panel describes; it runs once it is started.
     pub draft: Setup,
-    /// What runs.
+    /// The simulation that runs.
     pub run: Option<Started>,
     /// The newest frame, and how many there were.
     pub frame: Option<Arc<Frame>>,
     /// See [`State::frame`].
     pub serial: u64,
-    /// What the run is doing.
+    /// The run's state and rate.
     pub status: Status,
-    /// How the field is shown.
+    /// The look of the field.
     pub look: Look,
-    /// Which part of it.
+    /// The part of the field in sight.
     pub show: Show,
     /// The brush.
     pub hand: Hand,
-    /// How fast to run.
+    /// The speed of the run.
     pub speed: Speed,
-    /// Files.
+    /// The folder of files.
     pub folder: Folder,
     /// Two ways of running.
     pub versus: Versus,
-    /// What is to be told.
+    /// The notices in the window.
     pub notices: Notices,
     /// The page beside the field.
     pub tab: Tab,
@@ -172,7 +172,7 @@ pub struct State {
     pub help: bool,
     /// The cell under the pointer.
     pub pointed: Option<[usize; 3]>,
-    /// What a start waits for: the look and field of the scene.
+    /// The look and field of a scene, kept until its run has started.
     waiting: Option<Look>,
     /// Orders for the run.
     pub orders: Vec<Order>,
@@ -217,20 +217,20 @@ impl Default for State {
 }
 
 impl State {
-    /// Starts a setup, shown in this way.
+    /// Starts a setup with this look.
     pub fn start(&mut self, setup: Setup, look: Look, run: bool) {
         self.draft = setup.clone();
         self.waiting = Some(look);
         self.orders.push(Order::Start { setup: Box::new(setup), run });
     }
 
-    /// Starts what the model's panel describes.
+    /// Starts the setup that the model's panel describes.
     pub fn restart(&mut self) {
         let run = self.status.tempo != Tempo::Paused || self.screen == Screen::Gallery;
         self.start(self.draft.clone(), self.look.clone(), run);
     }
 
-    /// Back to the gallery; what ran is let go.
+    /// Returns to the gallery and ends the run.
     pub fn leave(&mut self) {
         self.screen = Screen::Gallery;
         self.run = None;
@@ -239,17 +239,17 @@ impl State {
         self.orders.push(Order::Clear);
     }
 
-    /// Runs, or pauses.
+    /// Runs or pauses.
     pub fn toggle(&mut self) {
         self.orders.push(if self.status.tempo == Tempo::Running { Order::Pause } else { Order::Run });
     }
 
-    /// The problem that runs.
+    /// Returns the problem that runs.
     pub fn problem(&self) -> Option<&Problem> {
         self.run.as_ref().map(|run| &run.problem)
     }
 
-    /// The scale of the colours now.
+    /// Returns the present scale of the colours.
     pub fn scale(&self) -> Scale {
         self.look.scale(self.frame.as_ref().and_then(|frame| frame.extremes))
     }
@@ -316,7 +316,7 @@ impl State {
         }
     }
 
-    /// The cut that is shown.
+    /// Returns the cut that is shown.
     pub fn cut(&self) -> Cut {
         match self.show.slicing {
             Slicing::Slice => Cut::Slice { axis: self.show.axis, index: self.show.at[self.show.axis] },
@@ -325,7 +325,7 @@ impl State {
         }
     }
 
-    /// Orders frames of what is in sight, where that has changed.
+    /// Orders frames of the part in sight, where that part has changed.
     pub fn look_there(&mut self) {
         let Some(run) = &self.run else { return };
         let cut = self.cut().within(run.problem.shape.padded());
@@ -342,7 +342,7 @@ impl State {
         }
     }
 
-    /// Shows all of the plane.
+    /// Shows the whole plane.
     pub fn fit(&mut self) {
         self.show.sights = [None; 3];
     }
@@ -357,18 +357,18 @@ impl State {
         self.orders.push(Order::Touch(touch));
     }
 
-    /// A file's place in the folder: the model's name, the step, and an ending.
+    /// Returns a file's place in the folder: the model's name, the step, and an ending.
     pub fn file(&self, ending: &str) -> PathBuf {
         let model = self.run.as_ref().map_or("abide", |run| run.setup.model.as_str());
         PathBuf::from(self.folder.folder.trim()).join(format!("{model}-{:08}{ending}", self.status.step))
     }
 
-    /// Orders that something is written.
+    /// Orders that a file is written.
     pub fn keep(&mut self, keep: Keep) {
         self.orders.push(Order::Keep(keep));
     }
 
-    /// Orders a picture of what is shown.
+    /// Orders a picture of the part in sight.
     pub fn keep_picture(&mut self) {
         let (path, look) = (self.file(".png"), self.look.clone());
         self.keep(Keep::Picture { path, look });
@@ -391,7 +391,7 @@ impl State {
     }
 }
 
-/// The first letter made a capital.
+/// Makes the first letter a capital.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

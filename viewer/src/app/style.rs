@@ -1,8 +1,8 @@
-//! How the window looks in light and in dark.
+//! The window's look in light and in dark.
 
 use egui::{Color32, Context, FontId, Stroke, TextStyle, Theme};
 
-/// The colour that panels lie on.
+/// Returns the colour that panels lie on.
 pub fn ground(theme: Theme) -> Color32 {
     match theme {
         Theme::Dark => Color32::from_gray(24),
@@ -24,7 +24,7 @@ pub fn apply(ctx: &Context) {
             style.text_styles.insert(TextStyle::Monospace, FontId::monospace(13.0));
             style.text_styles.insert(TextStyle::Heading, FontId::proportional(17.0));
             let visuals = &mut style.visuals;
-            // The ground is drawn once, under all of them.
+            // The ground is drawn once, under all panels.
             visuals.panel_fill = Color32::TRANSPARENT;
             let accent = match theme {
                 Theme::Dark => {

@@ -9,9 +9,9 @@ use crate::setup::Setup;
 
 /// Seconds of each turn.
 const TURN: f64 = 0.5;
-/// Turns of each way; they alternate, so that a clock that changes hits both.
+/// Turns of each way; the ways alternate, so that a clock that changes affects both.
 const TURNS: usize = 3;
-/// How long an epoch takes: orders are looked for in between.
+/// Length of an epoch; orders are looked for in between.
 const EPOCH: Duration = Duration::from_millis(30);
 
 /// A way of running.
@@ -21,14 +21,14 @@ pub struct Variant {
     pub backend: Choice,
     /// The schedule.
     pub execution: Execution,
-    /// Where a persistent run keeps its cells.
+    /// The place where a persistent run keeps its cells.
     pub cache: CachePolicy,
     /// Temporal depth.
     pub depth: String,
 }
 
 impl Variant {
-    /// As a setup has it.
+    /// Returns the way in which a setup runs.
     pub fn of(setup: &Setup) -> Variant {
         Variant {
             backend: setup.backend,
@@ -38,7 +38,7 @@ impl Variant {
         }
     }
 
-    /// The setup run in this way.
+    /// Returns the setup run in this way.
     pub fn applied(&self, setup: &Setup) -> Setup {
         Setup {
             backend: self.backend,
@@ -53,7 +53,7 @@ impl Variant {
 /// The rates of two ways of running.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// What each turned out to be: the backend, and the plan in one line.
+    /// The outcome of each way: the backend, and the plan in one line.
     pub ways: [String; 2],
     /// GCells/s of each; 0 before its first turn.
     pub gcells_per_s: [f64; 2],
@@ -62,14 +62,14 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// How many times as fast the second is, where both are known.
+    /// Returns the second rate over the first, where both are known.
     pub fn ratio(&self) -> Option<f64> {
         let [first, second] = self.gcells_per_s;
         (first > 0.0 && second > 0.0).then(|| second / first)
     }
 }
 
-/// Runs both ways in turn; `tell` is told how it stands after each turn, and `stop` is asked between epochs.
+/// Runs both ways in turn; `tell` gets the comparison after each turn, and `stop` is asked between epochs.
 pub fn compare(
     setup: &Setup,
     variants: &[Variant; 2],
@@ -101,7 +101,7 @@ pub fn compare(
                     return Ok(());
                 }
             }
-            // The first turn warms up; it counts only until there is another.
+            // The first turn warms up; it counts only until there is another turn.
             let total = &mut totals[way];
             *total = if turn == 1 { (steps, seconds) } else { (total.0 + steps, total.1 + seconds) };
             comparison.gcells_per_s[way] = total.0 as f64 * cells / total.1 / 1e9;

@@ -1,5 +1,5 @@
-//! Fields in the memory of the device that draws the window: what is shown of them need not pass through the
-//! host.
+//! Fields in the memory of the device that draws the window: their values need not pass through the host to
+//! be shown.
 
 use std::sync::OnceLock;
 
@@ -22,7 +22,7 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    /// A field of a simulation that runs on the window's device; `None` where a shader cannot count its
+    /// Finds a field of a simulation that runs on the window's device; `None` where a shader cannot count its
     /// words.
     pub fn of(simulation: &Simulation, name: &str) -> Option<OnDevice> {
         let problem = simulation.problem();
@@ -38,7 +38,7 @@ pub fn sharing(render: &RenderState) -> Opener {
     let (adapter, device, queue) = (render.adapter.clone(), render.device.clone(), render.queue.clone());
     let opened: OnceLock<Option<Opened>> = OnceLock::new();
     Box::new(move |choice| {
-        // Where it cannot be shared, the usual way is open and says what is wrong if anything is.
+        // Where the device cannot be shared, the usual way is open, and reports any fault.
         let shared = || opened.get_or_init(|| share_wgpu(&adapter, &device, &queue).ok()).clone();
         if choice == Choice::WGPU { shared() } else { None }
     })

@@ -1,4 +1,4 @@
-//! Files of what is on screen.
+//! Files of the run on screen.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -15,10 +15,10 @@ use crate::setup::quoted;
 /// Time that a frame of a `.gif` is shown, in hundredths of a second.
 const DELAY: u16 = 5;
 
-/// What to write.
+/// The files to write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Keep {
-    /// A picture of what is shown, a pixel a cell.
+    /// A picture of the part in sight, one pixel per cell.
     Picture {
         /// A `.png` file.
         path: PathBuf,
@@ -29,7 +29,8 @@ pub enum Keep {
     Field(PathBuf),
     /// All that is needed to go on.
     Checkpoint(PathBuf),
-    /// Nothing but the command line that reproduces it; where no command line can, a checkpoint of this name.
+    /// Nothing but the command line that reproduces the run; where no command line can, a checkpoint of this
+    /// name.
     Command(PathBuf),
 }
 
@@ -40,11 +41,11 @@ pub struct Recording {
     pub path: PathBuf,
     /// Steps between frames.
     pub every: u64,
-    /// The colours. An automatic range is that of the first frame, for all frames share it.
+    /// The colours. All frames share the automatic range of the first frame.
     pub look: Look,
 }
 
-/// The whole of what a view shows, a value a cell.
+/// Returns all that a view shows, one value per cell.
 fn whole(simulation: &mut Simulation, view: &View) -> Result<Frame> {
     sampling::frame(
         simulation,
@@ -53,8 +54,8 @@ fn whole(simulation: &mut Simulation, view: &View) -> Result<Frame> {
     )
 }
 
-/// Writes what `keep` asks for; the answer is the file written, if one was, and the command line, if that was
-/// asked.
+/// Writes what `keep` asks for; returns the file, if one was written, and the command line, if it was asked
+/// for.
 pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf>, Option<String>)> {
     let repeatable = live.is_repeatable();
     let simulation = &mut live.simulation;
@@ -82,7 +83,7 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
         Keep::Command(path) => {
             let (step, name) = (simulation.step(), simulation.problem().program.name().to_owned());
             let output = format!("{name}.png");
-            // A checkpoint that it went on from has done some of the steps.
+            // The checkpoint that the run went on from has done some of the steps.
             let done = match &live.setup.resume {
                 Some(path) => io::checkpoint::read_head(path)?.steps,
                 None => 0,
@@ -113,14 +114,14 @@ pub fn picture(path: &Path, frame: &Frame, look: &Look) -> Result<()> {
     Staged::new(path)?.fill(|out| out.write_all(bytes.get_ref()))?.commit()
 }
 
-/// A frame's cells made pixels, rows from the top; `blank` is beside and between planes.
+/// Turns a frame's cells into pixels, rows from the top; `blank` is beside and between planes.
 fn painted<P: Copy>(
     path: &Path,
     frame: &Frame,
     blank: P,
     pixel: impl Fn(f32) -> P,
 ) -> Result<(u32, u32, Vec<P>)> {
-    /// Between planes that stand side by side.
+    /// Pixels between planes that stand side by side.
     const GAP: usize = 4;
     let height = frame.images.iter().map(|image| image.size[0]).max().unwrap_or(1);
     let width =
@@ -148,7 +149,7 @@ fn painted<P: Copy>(
 
 /// A recording in progress.
 pub struct Recorder {
-    /// What is recorded.
+    /// The recording that was ordered.
     pub recording: Recording,
     view: View,
     look: Option<Look>,
@@ -164,7 +165,7 @@ struct Movie {
 }
 
 impl Recorder {
-    /// Begins with the frame that is there now.
+    /// Begins with the present frame.
     pub fn new(recording: Recording, view: &View, simulation: &mut Simulation) -> Result<Recorder> {
         let path = &recording.path;
         match Format::of(path)? {
@@ -178,19 +179,19 @@ impl Recorder {
         if recording.every == 0 {
             return Err(Error::invalid("steps between frames", "they are 0", "give 1 or more"));
         }
-        // All frames show one cut of one field, whatever the window turns to.
+        // All frames show one cut of one field, even when the window turns to another.
         let view = View { cut: view.cut.within(simulation.problem().shape.padded()), ..view.clone() };
         let mut recorder = Recorder { recording, view, look: None, movie: None, frames: 0 };
         recorder.add(simulation)?;
         Ok(recorder)
     }
 
-    /// Steps until the next frame.
+    /// Returns the steps until the next frame.
     pub fn until_due(&self, step: u64) -> u64 {
         self.recording.every - step % self.recording.every
     }
 
-    /// Adds the frame that is there now.
+    /// Adds the present frame.
     pub fn add(&mut self, simulation: &mut Simulation) -> Result<()> {
         let frame = whole(simulation, &self.view)?;
         let path = self.recording.path.clone();
@@ -239,12 +240,12 @@ impl Recorder {
     }
 }
 
-/// The path with its `%d` or `%0Nd` replaced by a number; `None` where there is neither.
+/// Returns the path with its `%d` or `%0Nd` replaced by a number; `None` where it has neither.
 fn numbered(path: &Path, number: u64) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let (before, rest) = name.split_once('%')?;
     let (digits, after) = rest.split_once('d')?;
-    // Digits alone: parsing takes a sign.
+    // The digits are checked here, because parsing would accept a sign.
     let is_number = digits.bytes().all(|digit| digit.is_ascii_digit());
     let width = match digits {
         "" => 0,

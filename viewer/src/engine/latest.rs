@@ -14,7 +14,7 @@ impl<T> Default for Latest<T> {
 impl<T> Latest<T> {
     /// Puts a value in the place of the one before.
     pub fn put(&self, value: T) {
-        // The old one is dropped after the lock is released: it may be large.
+        // The old value is dropped after the lock is released, because it may be large.
         let _old = self.0.lock().unwrap_or_else(PoisonError::into_inner).replace(value);
     }
 

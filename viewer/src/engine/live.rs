@@ -1,4 +1,4 @@
-//! The simulation that runs, and how it goes on when its device is lost.
+//! The simulation that runs, and its recovery when its device is lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use abide::{Array, Choice, Error, Plan, Problem, Result, Simulation};
 use super::{OnDevice, Opener};
 use crate::setup::{Setup, Source};
 
-/// The least time between copies of the state for the case that the device is lost.
+/// The least time between copies of the state, which are kept in case the device is lost.
 const RESCUE_INTERVAL: Duration = Duration::from_secs(5);
 /// The most that these copies may take of a run's time.
 const RESCUE_SHARE: f64 = 0.02;
@@ -17,9 +17,9 @@ const RESCUE_SHARE: f64 = 0.02;
 /// A simulation that has just started.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// Counts the starts.
+    /// Number of the start.
     pub run: u64,
-    /// What was asked.
+    /// The setup that was asked for.
     pub setup: Setup,
     /// The problem.
     pub problem: Problem,
@@ -27,19 +27,19 @@ pub struct Started {
     pub plan: Arc<Plan>,
     /// The backend that runs it.
     pub backend: &'static str,
-    /// What differs from what was asked, and why.
+    /// The deviations from what was asked, each with its reason.
     pub notes: Vec<String>,
-    /// The step from which it goes on.
+    /// The step from which the simulation goes on.
     pub step: u64,
 }
 
-/// A simulation, what it was asked to be, and whether hands have changed it since.
+/// A simulation, the setup it was started from, and whether it was changed by hand since.
 pub struct Live {
     pub setup: Setup,
     pub simulation: Simulation,
-    /// Whether the fields are no longer what the setup leads to.
+    /// Whether the fields are no longer those that the setup leads to.
     pub touched: bool,
-    /// Whether it runs on the window's device.
+    /// Whether the simulation runs on the window's device.
     shared: bool,
     rescue: Option<Rescue>,
 }
@@ -53,7 +53,7 @@ struct Rescue {
     fields: Vec<(String, Array)>,
 }
 
-/// Opens a setup, and whether on a backend of the opener's.
+/// Opens a setup; returns also whether the opener opened its backend.
 pub fn open(setup: &Setup, opener: &Opener) -> Result<(Simulation, bool)> {
     let own = opener(setup.backend);
     let mut builder = setup.builder()?;
@@ -66,7 +66,8 @@ pub fn open(setup: &Setup, opener: &Opener) -> Result<(Simulation, bool)> {
 impl Live {
     pub fn start(setup: Setup, opener: &Opener) -> Result<Live> {
         let (mut simulation, mut shared) = open(&setup, opener)?;
-        // What was chosen by itself is opened once more where the window can then draw it as it lies.
+        // A backend that the library chose is opened once more where the window can then draw its fields as
+        // they lie.
         let backend = Choice::Named(simulation.backend());
         if setup.backend == Choice::Auto && opener(backend).is_some() {
             drop(simulation);
@@ -75,10 +76,10 @@ impl Live {
         Ok(Live { simulation, setup, touched: false, shared, rescue: None })
     }
 
-    /// A field where the window's device can draw it.
+    /// Returns a field where the window's device can draw it.
     pub fn on_device(&self, field: usize) -> Option<OnDevice> {
         let problem = self.simulation.problem();
-        // A line is no plane: its values are drawn by the host.
+        // A line is no plane; the host draws its values.
         let name = problem.program.fields().get(field).filter(|_| problem.shape.dimensions() > 1)?;
         if self.shared { OnDevice::of(&self.simulation, name) } else { None }
     }
@@ -96,7 +97,7 @@ impl Live {
         }
     }
 
-    /// Copies the state now and then where the device can be lost.
+    /// Copies the state from time to time where the device can be lost.
     pub fn keep_rescue(&mut self) -> Result<()> {
         let due = self.rescue.as_ref().is_none_or(|rescue| rescue.taken.elapsed() >= rescue.rest);
         if self.simulation.kind() == Kind::Cpu || !due {
@@ -111,7 +112,7 @@ impl Live {
         Ok(())
     }
 
-    /// Whether an error means that the device is gone, and there is another to go on with.
+    /// Returns whether an error means that the device is gone, and there is another to go on with.
     pub fn is_lost(&self, error: &Error) -> bool {
         matches!(error, Error::Device { .. }) && self.simulation.kind() != Kind::Cpu
     }
@@ -128,7 +129,7 @@ impl Live {
             .collect();
         let setup = Setup { backend: Choice::CPU, parameters, ..self.setup };
         let mut builder = match &self.rescue {
-            // The fields come from the copy: what they started from is not read again.
+            // The fields come from the copy, so their inputs are not read again.
             Some(_) => Setup {
                 size: self.simulation.problem().shape.to_string(),
                 inputs: Vec::new(),
@@ -148,7 +149,7 @@ impl Live {
         Ok(Live { simulation: builder.build()?, setup, touched, shared: false, rescue: None })
     }
 
-    /// Sets a parameter; one set in mid-run makes a history that no command line tells.
+    /// Sets a parameter. A parameter set in the middle of a run makes a history that no command line tells.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         self.simulation.set_parameter(name, value)?;
         self.touched |= self.simulation.step() > 0;
@@ -156,7 +157,7 @@ impl Live {
         Ok(())
     }
 
-    /// Whether the command can repeat it from its setup alone.
+    /// Returns whether the command can repeat the run from its setup alone.
     pub fn is_repeatable(&self) -> bool {
         let drawn = self.setup.inputs.iter().any(|(_, source)| matches!(source, Source::Drawn(_)));
         !self.touched && !drawn

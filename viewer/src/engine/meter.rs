@@ -1,39 +1,39 @@
-//! How fast a run is, over the last half second and over time.
+//! The rate of a run, over the last half second and over time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use abide::backend::RunReport;
 
-/// The part of the past that the rate is of, in seconds of the device.
+/// The part of the past that the rate is measured over, in seconds of the device.
 const RECENT: f64 = 0.5;
 /// Time between points of the history.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Points of the history: a minute and a half.
 const POINTS: usize = 900;
 
-/// What a run is doing.
+/// The activity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tempo {
     /// There is no run.
     #[default]
     Empty,
-    /// It waits.
+    /// The run waits.
     Paused,
-    /// It advances.
+    /// The run advances.
     Running,
-    /// It waits while two ways of running are compared.
+    /// The run waits while two ways of running are compared.
     Comparing,
 }
 
 /// The state of a run and its rate.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Status {
-    /// What it is doing.
+    /// The run's activity.
     pub tempo: Tempo,
     /// Steps done.
     pub step: u64,
-    /// What the last half second did; `None` before the first epoch.
+    /// The report on the last half second; `None` before the first epoch.
     pub recent: Option<RunReport>,
     /// Seconds since the start, and GCells/s then.
     pub history: Vec<[f64; 2]>,
@@ -54,7 +54,7 @@ impl Meter {
         Meter { epochs: VecDeque::new(), history: VecDeque::new(), begun: Instant::now(), noted: None }
     }
 
-    /// Counts an epoch of so many steps and seconds of the device; `cells` is the domain's size.
+    /// Counts an epoch of `steps` steps and `seconds` of the device; `cells` is the domain's size.
     pub fn count(&mut self, steps: u64, seconds: f64, cells: u64) {
         self.epochs.push_back((steps, seconds));
         while self.epochs.len() > 1 && self.epochs.iter().skip(1).map(|e| e.1).sum::<f64>() >= RECENT {
@@ -74,17 +74,17 @@ impl Meter {
         }
     }
 
-    /// Forgets the rate, where the way of running changes.
+    /// Forgets the rate, when the way of running changes.
     pub fn forget(&mut self) {
         self.epochs.clear();
     }
 
-    /// Steps and seconds of the last half second.
+    /// Returns the steps and seconds of the last half second.
     pub fn recent(&self) -> (u64, f64) {
         self.epochs.iter().fold((0, 0.0), |(n, t), (steps, seconds)| (n + steps, t + seconds))
     }
 
-    /// The history, oldest first.
+    /// Returns the history, oldest first.
     pub fn history(&self) -> Vec<[f64; 2]> {
         self.history.iter().copied().collect()
     }

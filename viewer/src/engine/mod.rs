@@ -1,8 +1,8 @@
 //! The run in its own thread: orders go in, answers and the latest picture of the field come out.
 //!
 //! The thread looks for orders between epochs of a sixtieth of a second and never waits for the display: a
-//! frame that nobody has taken is replaced by the next one. Making frames may take a fixed share of its time,
-//! no more.
+//! frame that nobody has taken is replaced by the next one. Making frames may take at most a fixed share of
+//! its time.
 
 mod compare;
 mod direct;
@@ -34,17 +34,17 @@ pub use orders::{Answer, Order, Speed};
 pub use sampling::{Cut, Extremes, Frame, Image, View};
 pub use touch::Touch;
 
-/// How long closing waits for the run's thread, which ends after its epoch.
+/// The longest that closing waits for the run's thread, which ends after its epoch.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The run's priority, of 0 to 99 with 50 as the usual one: a niceness of 10.
+/// The run's priority, from 0 to 99 with 50 as the usual one: a niceness of 10.
 const BELOW_NORMAL: u8 = 25;
 
-/// What opens backends in place of the usual way; `None` leaves a choice to the library. One of wgpu's must
-/// be on the window's own device, which then draws fields where they lie.
+/// A function that opens backends in place of the usual way; where it returns `None`, the library chooses. A
+/// wgpu backend of an opener must be on the window's own device, which then draws fields where they lie.
 pub type Opener = Box<dyn Fn(Choice) -> Option<Opened> + Send>;
 
-/// The thread's other end. Dropping it ends the thread after its epoch.
+/// The other end of the run's thread. Dropping it ends the thread after its epoch.
 pub struct Engine {
     orders: Option<Sender<Order>>,
     answers: Receiver<Answer>,
@@ -55,12 +55,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts the thread; `wake` is called from it whenever there is something new.
+    /// Starts the thread, which calls `wake` whenever there is news.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Engine {
         Engine::with_opener(wake, Box::new(|_| None))
     }
 
-    /// An engine whose backends are opened by `opener`.
+    /// Starts an engine whose backends are opened by `opener`.
     pub fn with_opener(wake: impl Fn() + Send + Sync + 'static, opener: Opener) -> Engine {
         let (orders, inbox) = mpsc::channel();
         let (outbox, answers) = mpsc::channel();
@@ -78,7 +78,7 @@ impl Engine {
         let spawned = std::thread::Builder::new().name("abide run".to_owned()).spawn(move || {
             give_way();
             worker::Worker::new(inbox, outlet, opener).work();
-            // Nobody may be waiting any more.
+            // The receiver may be gone already.
             let _ = leaving.send(());
         });
         // Without a thread the inbox is gone, and every order says so.
@@ -86,46 +86,45 @@ impl Engine {
         Engine { orders: Some(orders), answers, frames, status, drawing, gone }
     }
 
-    /// Gives an order. `false` where the thread has ended, which it does by itself only after a fault of its
-    /// own.
+    /// Gives an order. `false` where the thread has ended; by itself it ends only after a fault of its own.
     pub fn order(&self, order: Order) -> bool {
         self.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok())
     }
 
-    /// The next answer, if there is one.
+    /// Returns the next answer, if there is one.
     pub fn answer(&self) -> Option<Answer> {
         self.answers.try_recv().ok()
     }
 
-    /// The newest frame, unless it was taken before.
+    /// Returns the newest frame, unless it was taken before.
     pub fn frame(&self) -> Option<Frame> {
         self.frames.take()
     }
 
-    /// The newest status, unless it was taken before.
+    /// Returns the newest status, unless it was taken before.
     pub fn status(&self) -> Option<Status> {
         self.status.take()
     }
 
-    /// Tells how much time of the machine's cores the window takes to draw a frame, so that it counts as
-    /// display.
+    /// Sets how much time of the machine's cores the window takes to draw a frame, so that this time counts
+    /// as display.
     pub fn drawing_takes(&self, time: Duration) {
         self.drawing.store(time.as_micros() as u64, Ordering::Relaxed);
     }
 }
 
-/// Lets the window go first where both want the machine's cores: drawing needs few of them, and at once. The
-/// threads that the run starts do as this one.
+/// Lets the window go first where both want the machine's cores, because drawing needs few of them, and at
+/// once. The threads that the run starts have the same priority.
 fn give_way() {
     let below = ThreadPriorityValue::try_from(BELOW_NORMAL).map(ThreadPriority::Crossplatform);
-    // Where the system does not let it, frames take longer and nothing else changes.
+    // Where the system refuses, frames take longer and nothing else changes.
     let _ = below.map(set_current_thread_priority);
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
         self.orders = None;
-        // A step that takes longer than this is left behind: the process ends without it.
+        // A thread whose step takes longer is left behind: the process ends without it.
         if let Err(RecvTimeoutError::Timeout) = self.gone.recv_timeout(FAREWELL) {
             eprintln!("the run is still in a step; leaving it behind");
         }

@@ -1,30 +1,30 @@
-//! What the window asks of the run, and what it is told.
+//! The window's orders to the run, and the run's answers.
 
 use std::path::PathBuf;
 
 use super::{Comparison, Keep, Recording, Started, Touch, Variant, View};
 use crate::setup::Setup;
 
-/// How fast a run advances.
+/// The speed at which a run advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
     /// As fast as the device can.
     Fastest,
-    /// This many steps a frame, 60 frames a second at most.
+    /// This many steps per frame, at most 60 frames per second.
     PerFrame(u64),
 }
 
 /// An order to the run's thread.
 #[derive(Debug, Clone)]
 pub enum Order {
-    /// Ends what runs and starts this, running or paused.
+    /// Ends the present run and starts this one, running or paused.
     Start {
-        /// What to compute.
+        /// The setup to compute.
         setup: Box<Setup>,
         /// Whether it runs at once.
         run: bool,
     },
-    /// Ends what runs and leaves nothing in its place.
+    /// Ends the present run and leaves nothing in its place.
     Clear,
     /// Advances until told otherwise.
     Run,
@@ -32,11 +32,11 @@ pub enum Order {
     Pause,
     /// Advances exactly this many steps, then stops.
     Advance(u64),
-    /// How fast to advance.
+    /// Sets the speed.
     Speed(Speed),
-    /// Back to the first step, with the parameters as they are now.
+    /// Returns to the first step, with the parameters as they are now.
     Reset,
-    /// What frames show from now on.
+    /// Sets the part that frames show from now on.
     View(View),
     /// Sets a parameter for the steps that follow.
     Parameter {
@@ -54,9 +54,9 @@ pub enum Order {
         /// A `.npy`, `.png` or `.jpg` file.
         path: PathBuf,
     },
-    /// Writes what there is now.
+    /// Writes files of the present state.
     Keep(Keep),
-    /// Writes a frame every so many steps from now on, or completes what is being written.
+    /// Writes a frame at fixed intervals of steps from now on, or completes the recording in progress.
     Record(Option<Recording>),
     /// Runs the same problem in two ways in turn.
     Compare(Box<[Variant; 2]>),
@@ -64,24 +64,24 @@ pub enum Order {
     CompareNoMore,
 }
 
-/// What the run's thread has to say.
+/// An answer of the run's thread.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// A simulation has started.
     Started(Box<Started>),
-    /// An order failed; what ran before goes on.
+    /// An order failed; the run before it goes on.
     Failed {
-        /// What was being done, as in `starting`.
+        /// The activity that failed, as in `starting`.
         doing: &'static str,
-        /// Why it failed and what to change.
+        /// The reason and what to change.
         error: abide::Error,
     },
-    /// Something that goes on otherwise than was asked.
+    /// A warning that the run goes on otherwise than was asked.
     Warning(String),
     /// A file was written.
     Wrote(PathBuf),
-    /// The command line that reproduces what is on screen.
+    /// The command line that reproduces the run on screen.
     Command(String),
-    /// How a comparison stands.
+    /// The state of a comparison.
     Compared(Comparison),
 }

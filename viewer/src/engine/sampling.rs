@@ -1,37 +1,36 @@
-//! A picture of the field, made for as many pixels as there are to show it.
+//! A picture of the field, made for as many pixels as the screen has for it.
 
 use abide::{Array, Error, Real, Result, Simulation};
 
 use super::OnDevice;
 
-/// What part of a domain is shown; axes are the three padded ones, slowest first.
+/// The part of a domain that is shown; axes are the three padded ones, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// One slice across an axis. Domains of one or two axes have one slice, across axis 0 at index 0.
     Slice {
         /// The axis across which the slice lies.
         axis: usize,
-        /// Its place along that axis.
+        /// The place of the slice along that axis.
         index: usize,
     },
     /// A slice across each axis, through this cell.
     Three([usize; 3]),
     /// The largest value along an axis.
     Maximum {
-        /// The axis along which one looks.
+        /// The axis of the line of sight.
         axis: usize,
     },
 }
 
-/// What frames show.
+/// The contents of frames.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// The number of the field.
     pub field: usize,
     /// The part of the domain.
     pub cut: Cut,
-    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all of
-    /// them.
+    /// The cells of a single plane that are in sight, `[low, high)` of (rows, columns); `None` for all cells.
     pub window: Option<[[usize; 2]; 2]>,
     /// Rows and columns of pixels that show the window.
     pub pixels: [usize; 2],
@@ -48,7 +47,7 @@ impl Default for View {
 /// One plane, or a window of it, at most as fine as the pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// The axis across which it lies.
+    /// The axis across which the plane lies.
     pub axis: usize,
     /// Rows and columns of cells of the whole plane.
     pub plane: [usize; 2],
@@ -56,13 +55,14 @@ pub struct Image {
     pub low: [usize; 2],
     /// One past the last row and column of cells shown.
     pub high: [usize; 2],
-    /// Rows and columns of cells of which each value is the mean.
+    /// Rows and columns of cells per value; each value is the mean of these cells.
     pub factor: [usize; 2],
     /// Rows and columns of values.
     pub size: [usize; 2],
-    /// The first cell along the axis and one past the last, of which it shows the largest.
+    /// The first cell along the axis and one past the last; the image shows the largest value of these cells.
     pub depth: [usize; 2],
-    /// The values, rows from the top. Finite values beyond `f32` are its largest. Empty in a glance.
+    /// The values, rows from the top. Finite values beyond the range of `f32` become its largest value. Empty
+    /// in a glance.
     pub values: Vec<f32>,
 }
 
@@ -73,34 +73,34 @@ pub struct Extremes {
     pub low: f64,
     /// The largest.
     pub high: f64,
-    /// The smallest above zero.
+    /// The smallest value above zero.
     pub positive: Option<f64>,
 }
 
-/// What there is to see after some step.
+/// The field after some step, as it is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// The step.
     pub step: u64,
-    /// Which run it is of: counts up with every start.
+    /// The number of the run, which counts up with every start.
     pub run: u64,
-    /// What it shows.
+    /// The contents of the frame.
     pub view: View,
     /// One image, or three for [`Cut::Three`].
     pub images: Vec<Image>,
-    /// The field where the window's device can draw it; else the values are in the images.
+    /// The field where the window's device can draw it; otherwise the values are in the images.
     pub field: Option<OnDevice>,
-    /// The extremes of the finite values shown; `None` where there is none. Of a glance, those of the last
-    /// look.
+    /// The extremes of the finite values shown; `None` where no value is finite. A glance has those of the
+    /// last look.
     pub extremes: Option<Extremes>,
-    /// Values shown that are NaN or infinite. Of a glance, those of the last look.
+    /// Number of values shown that are NaN or infinite. A glance has that of the last look.
     pub non_finite: usize,
-    /// The cell asked for and its value.
+    /// The cell that was asked for, and its value.
     pub probe: Option<([usize; 3], f64)>,
 }
 
 impl Cut {
-    /// The cut nearest to this one in a domain of these extents.
+    /// Returns the cut nearest to this one in a domain of these extents.
     pub fn within(self, extents: [usize; 3]) -> Cut {
         let last = |axis: usize| extents[axis].saturating_sub(1);
         match self {
@@ -112,7 +112,7 @@ impl Cut {
     }
 }
 
-/// The axes of a plane's rows and columns, across `axis`.
+/// Returns the axes of a plane's rows and columns, across `axis`.
 pub fn plane_axes(axis: usize) -> [usize; 2] {
     match axis {
         0 => [1, 2],
@@ -121,7 +121,7 @@ pub fn plane_axes(axis: usize) -> [usize; 2] {
     }
 }
 
-/// What a look at the values tells, and a glance repeats.
+/// The results of a look at the values, which a glance repeats.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     extremes: Option<Extremes>,
@@ -129,18 +129,19 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What this frame tells.
+    /// Returns the results in this frame.
     pub fn of(frame: &Frame) -> Seen {
         Seen { extremes: frame.extremes, non_finite: frame.non_finite }
     }
 }
 
-/// Reads and reduces what a view shows.
+/// Reads the values that a view shows, and reduces them to its pixels.
 pub fn frame(simulation: &mut Simulation, run: u64, view: &View) -> Result<Frame> {
     look(simulation, run, view, None)
 }
 
-/// A frame without values, for a field that the window's device draws by itself: only the probe is read.
+/// Makes a frame without values, for a field that the window's device draws by itself: only the probe is
+/// read.
 pub fn glance(simulation: &mut Simulation, run: u64, view: &View, seen: &Seen) -> Result<Frame> {
     look(simulation, run, view, Some(seen))
 }
@@ -200,14 +201,14 @@ fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>)
     Ok(Frame { step: simulation.step(), run, view, images, field: None, extremes, non_finite, probe: probed })
 }
 
-/// The window's part inside the plane, at least one cell.
+/// Returns the window's part inside the plane, at least one cell.
 fn clamped(window: Option<[[usize; 2]; 2]>, plane: [usize; 2]) -> [[usize; 2]; 2] {
     let [low, high] = window.unwrap_or([[0, 0], plane]);
     let low: [usize; 2] = std::array::from_fn(|a| low[a].min(plane[a].saturating_sub(1)));
     [low, std::array::from_fn(|a| high[a].clamp(low[a] + 1, plane[a].max(1)))]
 }
 
-/// Means over blocks of cells of the largest along the axis.
+/// Returns the means over blocks of cells; each cell has the largest value along the axis.
 fn reduce(values: &Array, extents: [usize; 3], image: &Image) -> Vec<f32> {
     let stride = [extents[1] * extents[2], extents[2], 1];
     let [rows, columns] = plane_axes(image.axis);
@@ -223,7 +224,7 @@ fn reduce(values: &Array, extents: [usize; 3], image: &Image) -> Vec<f32> {
     abide::with_array!(values, v => layout.reduce(v))
 }
 
-/// Where the cells of a plane lie in an array, and the blocks that they are reduced to.
+/// The layout of a plane's cells in an array, and of the blocks that they are reduced to.
 struct Layout {
     cells: [usize; 2],
     factor: [usize; 2],
@@ -258,14 +259,14 @@ impl Layout {
         means
     }
 
-    /// The largest value along the axis; NaN where there is one.
+    /// Returns the largest value along the axis; NaN where any value is NaN.
     fn largest<T: Real>(&self, values: &[T], first: usize) -> f64 {
         let at = |i: usize| values[first + i * self.along].to_f64();
         (1..self.depth).map(at).fold(at(0), |most, x| if x > most || x.is_nan() { x } else { most })
     }
 }
 
-/// In f32, finite where it was.
+/// Converts a value to f32; a finite value stays finite.
 fn narrowed(value: f64) -> f32 {
     if value.is_finite() {
         value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
     use abide::{Choice, DType, Shape};
 
-    /// A simulation of `heat` whose values count the cells.
+    /// Returns a simulation of `heat` whose values count the cells.
     fn counting(extents: &[usize]) -> Simulation {
         let cells = Shape::new(extents).unwrap().cells();
         let values: Vec<f64> = (0..cells).map(|i| i as f64).collect();
@@ -328,7 +329,7 @@ mod tests {
         let frame = shown(&mut counting(&[4, 9]), view);
         let image = &frame.images[0];
         assert_eq!((image.factor, image.size), ([2, 3], [2, 3]));
-        // Cells 0 1 2 and 9 10 11.
+        // The cells are 0 1 2 and 9 10 11.
         assert_eq!(image.values[0], 5.5);
         let mean = image.values.iter().sum::<f32>() / 6.0;
         assert_eq!(mean, 17.5);

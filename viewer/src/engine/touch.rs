@@ -1,4 +1,4 @@
-//! Changing cells by hand.
+//! Changes of cells by hand.
 
 use std::path::Path;
 
@@ -66,8 +66,8 @@ impl Touch {
     }
 }
 
-/// Fills a field from a file: as it is where it has the domain's extents, else stretched over the last two
-/// axes.
+/// Fills a field from a file: unchanged where the file has the domain's extents, else stretched over the last
+/// two axes.
 pub fn load(simulation: &mut Simulation, field: &str, path: &Path) -> Result<()> {
     let problem = simulation.problem();
     let (shape, dtype) = (problem.shape, problem.dtype);
@@ -76,7 +76,8 @@ pub fn load(simulation: &mut Simulation, field: &str, path: &Path) -> Result<()>
     simulation.write(field, &values.cast(dtype)?)
 }
 
-/// Bilinear between the cells of a picture; the same in every plane of a box.
+/// Interpolates bilinearly between the cells of a picture; every plane of a three-dimensional domain gets the
+/// same values.
 fn stretched(path: &Path, picture: &io::Loaded, shape: &Shape) -> Result<Array> {
     let [depth, height, width] = picture.shape.padded();
     if depth > 1 {
@@ -84,7 +85,7 @@ fn stretched(path: &Path, picture: &io::Loaded, shape: &Shape) -> Result<Array> 
         return Err(Error::file(path, message, "give a picture, or a box of the domain's extents"));
     }
     let [_, rows, columns] = shape.padded();
-    // Pixel centres onto cell centres.
+    // Pixel centres are mapped onto cell centres.
     let place = |i: usize, cells: usize, pixels: usize| {
         let at = ((i as f64 + 0.5) * pixels as f64 / cells as f64 - 0.5).clamp(0.0, (pixels - 1) as f64);
         (at as usize, (at as usize + 1).min(pixels - 1), at.fract())

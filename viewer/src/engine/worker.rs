@@ -1,4 +1,4 @@
-//! The thread that runs: it obeys, advances an epoch, shows, and begins again.
+//! The run's thread: it obeys, advances an epoch, shows, and begins again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use super::orders::{Answer, Order, Speed};
 use super::sampling::Seen;
 use super::{Frame, Latest, Opener, Touch, View, compare, sampling, touch};
 
-/// An epoch, and the least time between frames.
+/// The length of an epoch, and the least time between frames.
 const EPOCH: Duration = Duration::from_nanos(1_000_000_000 / 60);
-/// The most that frames may take of a run's time, drawing in the window included where that takes the same
-/// cores.
+/// The most that frames may take of a run's time, including drawing in the window where drawing takes the
+/// same cores.
 const DISPLAY_SHARE: f64 = 0.05;
 
 /// The least time between looks at the values of a field that the window's device draws by itself.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Where answers, frames and the status go.
+/// The destination of answers, frames and the status.
 pub struct Outlet {
     pub answers: Sender<Answer>,
     pub frames: Arc<Latest<Frame>>,
@@ -37,7 +37,7 @@ pub struct Outlet {
 
 impl Outlet {
     fn answer(&self, answer: Answer) {
-        // A window that has gone hears nothing.
+        // A window that is gone hears nothing.
         let _ = self.answers.send(answer);
         (self.wake)();
     }
@@ -47,7 +47,7 @@ impl Outlet {
     }
 }
 
-/// What the thread knows.
+/// The thread's state.
 pub struct Worker {
     inbox: Receiver<Order>,
     waiting: VecDeque<Order>,
@@ -57,32 +57,32 @@ pub struct Worker {
     runs: u64,
     view: View,
     running: bool,
-    /// Steps until it stops by itself.
+    /// Steps until the run stops by itself.
     left: Option<u64>,
     speed: Speed,
     /// Steps of the next epoch.
     batch: u64,
     meter: Meter,
     recorder: Option<Recorder>,
-    /// Whether something has changed that a frame shows.
+    /// Whether anything that a frame shows has changed.
     stale: bool,
-    /// The last frame's time and what it cost.
+    /// The time of the last frame; `cost` is what it cost.
     shown: Option<Instant>,
     cost: Duration,
-    /// When the last epoch ended, if the run went on from there.
+    /// End of the last epoch, if the run went on from there.
     ended: Option<Instant>,
     /// The last look at the values of a field that the window's device draws by itself.
     looked: Option<Look>,
 }
 
-/// What was looked at, what it told, and until when that is good enough.
+/// A look: what was looked at, the results, and how long they are good enough.
 struct Look {
     view: View,
     seen: Seen,
     until: Instant,
 }
 
-/// Whether the window is still there.
+/// Whether the window is still open.
 enum Window {
     Open,
     Closed,
@@ -112,7 +112,7 @@ impl Worker {
         }
     }
 
-    /// Obeys and runs until the window is closed.
+    /// Obeys orders and runs until the window is closed.
     pub fn work(mut self) {
         while let Window::Open = self.obey() {
             if self.running {
@@ -123,21 +123,21 @@ impl Worker {
             }
         }
         if let Some(recorder) = self.recorder.take() {
-            // What is recorded is kept; there is nobody left to tell of a fault.
+            // A recording is kept; nobody is left to be told of a fault.
             let _ = recorder.finish();
         }
     }
 
-    /// Time until the next frame may be made.
+    /// Returns the time until the next frame may be made.
     fn frame_wait(&self) -> Duration {
         let drawing = Duration::from_micros(self.outlet.drawing.load(Ordering::Relaxed));
         let cost = self.cost + drawing;
-        // Nobody is kept from running while it waits: then frames may come one after another.
+        // A run that waits is not slowed by frames, so frames may come one after another.
         let rest = if self.running { cost.div_f64(DISPLAY_SHARE).max(EPOCH) } else { Duration::ZERO };
         self.shown.map_or(Duration::ZERO, |shown| rest.saturating_sub(shown.elapsed()))
     }
 
-    /// Takes all orders there are; waits for one where there is nothing else to do.
+    /// Takes all pending orders; waits for one where there is nothing else to do.
     fn obey(&mut self) -> Window {
         if !self.running && !self.stale && self.waiting.is_empty() {
             match self.inbox.recv() {
@@ -154,7 +154,7 @@ impl Worker {
         }
         let mut touches: Vec<Touch> = Vec::new();
         while let Some(order) = self.waiting.pop_front() {
-            // Strokes that came together are painted together.
+            // Strokes that arrive together are painted together.
             if let Order::Touch(touch) = order {
                 touches.push(touch);
                 continue;
@@ -258,7 +258,7 @@ impl Worker {
 
     fn set_running(&mut self, running: bool, left: Option<u64>) {
         let running = running && self.live.is_some();
-        // What was glanced at last is looked at.
+        // After glances, the values are looked at once more.
         self.stale |= self.running && !running;
         self.running = running;
         self.ended = None;
@@ -272,7 +272,7 @@ impl Worker {
         let depth = u64::from(live.simulation.plan().depth.max(1));
         let begun = Instant::now();
         let mut steps = match self.speed {
-            // Whole passes: steps that are none are slower.
+            // Whole passes, because steps outside of whole passes are slower.
             Speed::Fastest => (self.batch / depth).max(1) * depth,
             Speed::PerFrame(steps) => steps.max(1),
         };
@@ -286,7 +286,7 @@ impl Worker {
             Err(error) => return self.halt("advancing", error),
         };
         let cells = live.simulation.problem().shape.cells() as u64;
-        // What the run gets done while frames are made, not what the device could do meanwhile.
+        // Measures the run's progress while frames are made, not what the device could do meanwhile.
         let since = self.ended.filter(|_| self.speed == Speed::Fastest).unwrap_or(begun);
         self.meter.count(steps, since.elapsed().as_secs_f64(), cells);
         self.ended = Some(Instant::now());
@@ -310,11 +310,11 @@ impl Worker {
         }
     }
 
-    /// Waits, unless there is an order.
+    /// Waits for this time, or until there is an order.
     fn rest(&mut self, time: Duration) {
         match self.inbox.recv_timeout(time) {
             Ok(order) => self.waiting.push_back(order),
-            // A window that has gone is noticed when orders are taken.
+            // A window that is gone is noticed when orders are taken.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
     }
@@ -326,8 +326,8 @@ impl Worker {
         };
         let begun = Instant::now();
         let field = live.on_device(self.view.field);
-        // Nothing but its scale needs the values of a field that the device draws: those of a while ago do
-        // while it runs.
+        // Only the scale of the colours needs the values of a field that the device draws. While the run goes
+        // on, the values of a while ago are good enough.
         let view = View { probe: None, ..self.view.clone() };
         let good = |look: &&Look| self.running && field.is_some() && look.view == view && begun < look.until;
         let glanced = self.looked.as_ref().filter(good);
@@ -354,7 +354,7 @@ impl Worker {
         }
     }
 
-    /// Puts the status out.
+    /// Publishes the status.
     fn tell(&self) {
         let tempo = match (&self.live, self.running) {
             (None, _) => Tempo::Empty,
@@ -379,7 +379,7 @@ impl Worker {
         (self.outlet.wake)();
     }
 
-    /// A fault after which the run can only go on elsewhere.
+    /// Stops at a fault after which the run can only go on elsewhere.
     fn halt(&mut self, doing: &'static str, error: Error) {
         let run = self.runs;
         self.fault(doing, error);
@@ -388,7 +388,7 @@ impl Worker {
         }
     }
 
-    /// Tells an error; goes on on the CPU where it means that the device is gone.
+    /// Reports an error; goes on on the CPU where the error means that the device is gone.
     fn fault(&mut self, doing: &'static str, error: Error) {
         let lost = self.live.as_ref().is_some_and(|live| live.is_lost(&error));
         let running = self.running;
@@ -432,7 +432,7 @@ impl Worker {
         }
     }
 
-    /// Runs two ways in turn; any order but a new view ends it.
+    /// Runs two ways in turn; any order but a new view ends the comparison.
     fn compare(&mut self, variants: &[compare::Variant; 2]) {
         let Some(live) = &self.live else { return };
         self.put_status(Tempo::Comparing);
@@ -444,7 +444,7 @@ impl Worker {
                 ends
             }
             Err(TryRecvError::Empty) => false,
-            // Told again when orders are taken.
+            // Noticed again when orders are taken.
             Err(TryRecvError::Disconnected) => true,
         };
         let tell = |comparison| outlet.answer(Answer::Compared(comparison));

@@ -13,7 +13,7 @@ const NUMBERS: f32 = 66.0;
 /// The least room between two numbers.
 const ROOM: f32 = 44.0;
 
-/// Shows the bar in all the height there is; `marked` adds the colour of what is not finite.
+/// Shows the bar in all available height; `marked` adds the colour of NaN and infinity.
 pub fn bar(ui: &mut Ui, look: &Look, scale: Scale, marked: bool) {
     let height = ui.available_height();
     let (rect, response) = ui.allocate_exact_size(vec2(STRIP + NUMBERS, height), Sense::hover());
@@ -59,7 +59,7 @@ pub fn bar(ui: &mut Ui, look: &Look, scale: Scale, marked: bool) {
     }
 }
 
-/// Round values along a scale, some `most` of them: multiples of 1, 2 or 5 times a power of ten, or powers of
+/// Returns about `most` round values along a scale: multiples of 1, 2 or 5 times a power of ten, or powers of
 /// ten.
 fn marks(scale: Scale, most: usize) -> Vec<f64> {
     let most = most.max(1) as f64;
@@ -77,8 +77,8 @@ fn marks(scale: Scale, most: usize) -> Vec<f64> {
     let power = 10f64.powf(rough.log10().floor());
     let step =
         [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    // From whole multiples, so that zero is zero; a quotient that rounding put beside a whole number counts
-    // as it.
+    // Counted from whole multiples, so that zero is zero. A quotient that rounding put beside a whole number
+    // counts as that number.
     let (low, high) = (scale.low / step, scale.high / step);
     let first = (low - 1e-9 * low.abs()).ceil();
     let count = ((high + 1e-9 * high.abs()).floor() - first).clamp(0.0, 100.0) as usize;
@@ -94,7 +94,7 @@ fn write(painter: &egui::Painter, ui: &Ui, at: egui::Pos2, text: &str, font: &Fo
     painter.text(at, Align2::LEFT_CENTER, text, font.clone(), ui.visuals().text_color());
 }
 
-/// A number in at most eight characters or so.
+/// Formats a number in at most about eight characters.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {

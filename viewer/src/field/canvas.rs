@@ -14,10 +14,10 @@ use crate::engine::Frame;
 
 /// Lines of equal values where they are drawn.
 const CONTOURS: u32 = 9;
-/// How much a press of a key or a notch of a wheel zooms.
+/// Factor by which a press of a key or a notch of a wheel zooms.
 const ZOOM: f32 = 1.25;
 
-/// What the pointer did on the field.
+/// The pointer's actions on the field.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gesture {
     /// The (row, column) under the pointer.
@@ -32,22 +32,22 @@ pub struct Canvas<'a> {
     pub frame: &'a Arc<Frame>,
     /// See [`Canvas::frame`].
     pub image: usize,
-    /// Tells frames apart.
+    /// Number that tells frames apart.
     pub serial: u64,
-    /// How it is shown.
+    /// The look of the field.
     pub look: &'a Look,
     /// The scale of its colours.
     pub scale: Scale,
-    /// The radius in cells of the brush that strokes are made with; `None` where dragging moves the plane.
+    /// The radius in cells of the brush for strokes; `None` where dragging moves the plane.
     pub brush: Option<f64>,
-    /// What it is called for those who do not see it.
+    /// The plane's name for users who do not see it.
     pub label: String,
-    /// Whether there is a device that draws.
+    /// Whether a device draws.
     pub drawn: bool,
 }
 
 impl Canvas<'_> {
-    /// Shows the plane in all the room there is.
+    /// Shows the plane in all available room.
     pub fn show(self, ui: &mut Ui, sight: &mut Sight) -> (Response, Gesture) {
         let (rect, response) =
             ui.allocate_exact_size(ui.available_size().max(Vec2::ZERO), Sense::click_and_drag());
@@ -110,7 +110,7 @@ impl Canvas<'_> {
         Gesture { hovered, stroke }
     }
 
-    /// The arrows move the plane once it has the focus.
+    /// Moves the plane by the arrow keys once the plane has the focus.
     fn keys(&self, ui: &Ui, rect: Rect, plane: [usize; 2], sight: &mut Sight) {
         let step = rect.size() / sight.scale(rect, plane) / 10.0;
         ui.input(|input| {
@@ -127,7 +127,7 @@ impl Canvas<'_> {
         });
     }
 
-    /// The cells between two points of a drag, so that a fast stroke leaves no gaps.
+    /// Returns the cells between two points of a drag, so that a fast stroke leaves no gaps.
     fn between(
         &self,
         from: Option<egui::Pos2>,
@@ -175,7 +175,7 @@ impl Canvas<'_> {
         let at = sight.point_at(super::sight::centre(cell), rect, plane);
         let radius = (radius as f32 + 0.5) * sight.scale(rect, plane);
         let painter = ui.painter_at(rect);
-        // Seen on any colour.
+        // Visible on any colour.
         painter.circle_stroke(at, radius, Stroke::new(2.5, Color32::from_black_alpha(160)));
         painter.circle_stroke(at, radius, Stroke::new(1.0, Color32::WHITE));
         ui.set_cursor_icon(CursorIcon::Crosshair);

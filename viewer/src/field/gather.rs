@@ -1,4 +1,4 @@
-//! Values to be shown, taken from the field where it lies on the window's device.
+//! Shown values, taken from the field where it lies on the window's device.
 
 use bytemuck::{Pod, Zeroable};
 use eframe::wgpu;
@@ -7,7 +7,7 @@ use super::triangle;
 use crate::engine::sampling::plane_axes;
 use crate::engine::{Image, OnDevice};
 
-/// As `Plane` in `gather.wgsl`.
+/// Mirrors `Plane` in `gather.wgsl`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Plane {
@@ -22,7 +22,7 @@ struct Plane {
 }
 
 impl Plane {
-    /// The indices fit: [`OnDevice::of`] has looked.
+    /// Describes an image of a field. The indices fit, because [`OnDevice::of`] has checked them.
     fn new(field: &OnDevice, image: &Image) -> Plane {
         let [_, height, width] = field.extents;
         let strides = [height * width, width, 1];
@@ -44,20 +44,20 @@ impl Plane {
     }
 }
 
-/// The pipeline that takes them.
+/// The pipeline that takes the values.
 pub struct Gather {
     pipeline: wgpu::RenderPipeline,
 }
 
 impl Gather {
-    /// For textures of one 32-bit float a texel.
+    /// Makes the pipeline for textures of one 32-bit float per texel.
     pub fn new(device: &wgpu::Device) -> Gather {
         let shader = device.create_shader_module(wgpu::include_wgsl!("gather.wgsl"));
         let target = wgpu::TextureFormat::R32Float;
         Gather { pipeline: triangle::pipeline(device, "gather", &shader, None, &[], target) }
     }
 
-    /// Records what puts an image's values into `values`, a texture of its size.
+    /// Records the commands that put an image's values into `values`, a texture of the image's size.
     pub fn record(
         &self,
         device: &wgpu::Device,

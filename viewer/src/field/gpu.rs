@@ -16,7 +16,7 @@ use crate::engine::{Frame, Image};
 /// Entries of a colour map's texture.
 const COLOURS: u32 = 256;
 
-/// As `Uniforms` in `field.wgsl`.
+/// Mirrors `Uniforms` in `field.wgsl`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Uniforms {
@@ -39,9 +39,9 @@ pub struct Plane {
     pub frame: Arc<Frame>,
     /// See [`Plane::frame`].
     pub image: usize,
-    /// Tells frames apart: values are uploaded once for each.
+    /// Number that tells frames apart: values are uploaded once per frame.
     pub serial: u64,
-    /// The column and row at the view's top left corner, and how many it shows.
+    /// The column and row at the view's top left corner, and the numbers of columns and rows that it shows.
     pub view: [[f32; 2]; 2],
     /// The scale.
     pub scale: Scale,
@@ -60,14 +60,15 @@ pub fn install(state: &RenderState) {
 }
 
 struct Gpu {
-    /// Without what lies between values, and with it: most pixels need none of it.
+    /// One pipeline without the code for places between values, and one with it: most pixels need none of
+    /// that code.
     pipelines: [wgpu::RenderPipeline; 2],
     layout: wgpu::BindGroupLayout,
     linear_target: bool,
-    /// Made when a field is first drawn from where it lies.
+    /// The pipeline for fields that are drawn from where they lie, made when it is first needed.
     gather: Option<Gather>,
     maps: HashMap<ColourMap, wgpu::TextureView>,
-    /// One for each image of a frame.
+    /// One slot for each image of a frame.
     slots: HashMap<usize, Slot>,
 }
 
@@ -127,7 +128,7 @@ impl Gpu {
         }
     }
 
-    /// The texture of a colour map.
+    /// Returns the texture of a colour map.
     fn map(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, map: ColourMap) -> wgpu::TextureView {
         let make = || {
             let (format, usage) = (wgpu::TextureFormat::Rgba8Unorm, wgpu::TextureUsages::empty());
@@ -217,7 +218,7 @@ impl Gpu {
     }
 }
 
-/// A texture of rows and columns of texels that can be written and read, and used otherwise too.
+/// Makes a texture of rows and columns of texels that can be written and read, and has other usages too.
 fn texture(
     device: &wgpu::Device,
     label: &str,
@@ -237,7 +238,7 @@ fn texture(
     })
 }
 
-/// Writes four bytes a texel.
+/// Writes four bytes per texel.
 fn upload(queue: &wgpu::Queue, texture: &wgpu::Texture, bytes: &[u8], size: [usize; 2]) {
     let layout = wgpu::TexelCopyBufferLayout {
         offset: 0,
@@ -281,7 +282,7 @@ impl CallbackTrait for Plane {
     }
 }
 
-/// The shape that draws a plane into a rectangle.
+/// Returns the shape that draws a plane into a rectangle.
 pub fn shape(rect: egui::Rect, plane: Plane) -> egui::Shape {
     egui::Shape::Callback(egui_wgpu::Callback::new_paint_callback(rect, plane))
 }

@@ -1,6 +1,6 @@
-//! The window's background: one triangle in one colour. Panels are clear and lie on it, for on a software
-//! adapter egui's shader, which samples a texture and blends, costs as much for a plain background as for all
-//! that stands on it.
+//! The window's background: one triangle in one colour. Panels are clear and lie on it. On a software adapter
+//! egui's shader, which samples a texture and blends, costs as much for a plain background as for everything
+//! on it.
 
 use eframe::egui_wgpu::{self, CallbackResources, CallbackTrait, RenderState, ScreenDescriptor};
 use eframe::wgpu;
@@ -14,7 +14,7 @@ pub fn install(state: &RenderState) {
     state.renderer.write().callback_resources.insert(gpu);
 }
 
-/// The shape that fills the window, which is `rect`.
+/// Returns the shape that fills the window, which is `rect`.
 pub fn shape(rect: Rect, colour: Color32) -> Shape {
     Shape::Callback(egui_wgpu::Callback::new_paint_callback(rect, Ground(colour)))
 }

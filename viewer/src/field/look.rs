@@ -1,17 +1,17 @@
-//! Numbers as colours: colour maps, ranges, and what marks a value that is not a number.
+//! Numbers as colours: colour maps, ranges, and the mark of a value that is not finite.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Extremes;
 
-/// The colour of NaN and infinity; no map has anything like it.
+/// The colour of NaN and infinity; no map has a colour like it.
 pub const MARK: [u8; 3] = [255, 0, 255];
 
 /// Colours of a map in a movie's palette, which also holds the mark and white.
 pub const PALETTE: usize = 254;
-/// The palette's entry for what is not finite.
+/// The palette's entry for NaN and infinity.
 const MARKED: u8 = PALETTE as u8;
-/// The palette's entry for what is beside the field.
+/// The palette's entry for pixels beside the field.
 pub const BLANK: u8 = MARKED + 1;
 
 /// The part of the range that a logarithmic scale shows where the smallest value is not above zero.
@@ -26,18 +26,18 @@ pub enum ColourMap {
     Viridis,
     /// Black over purple to cream.
     Magma,
-    /// Blue over grey to yellow, alike to eyes that tell no red from green.
+    /// Blue over grey to yellow; looks alike to eyes that do not tell red from green.
     Cividis,
     /// Blue over white to red, white at zero.
     Diverging,
 }
 
 impl ColourMap {
-    /// All, in the order of the menu.
+    /// All maps, in the order of the menu.
     pub const ALL: [ColourMap; 4] =
         [ColourMap::Viridis, ColourMap::Magma, ColourMap::Cividis, ColourMap::Diverging];
 
-    /// The name in the menu.
+    /// Returns the name in the menu.
     pub fn name(self) -> &'static str {
         match self {
             ColourMap::Viridis => "viridis",
@@ -47,7 +47,7 @@ impl ColourMap {
         }
     }
 
-    /// The colour at a place from 0 to 1.
+    /// Returns the colour at a place from 0 to 1.
     pub fn at(self, place: f64) -> [u8; 3] {
         let place = place.clamp(0.0, 1.0);
         let colour = match self {
@@ -64,10 +64,10 @@ impl ColourMap {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
-    /// The extremes of what is shown.
+    /// The extremes of the values shown.
     #[default]
     Auto,
-    /// These, always.
+    /// These values, always.
     Fixed {
         /// The value shown darkest.
         low: f64,
@@ -76,7 +76,7 @@ pub enum Span {
     },
 }
 
-/// How a field is shown.
+/// The look of a field.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Look {
@@ -100,12 +100,12 @@ pub struct Scale {
     pub low: f64,
     /// The value at the bright end; above `low`.
     pub high: f64,
-    /// Whether it is logarithmic; then `low` is above zero.
+    /// Whether the scale is logarithmic; then `low` is above zero.
     pub log: bool,
 }
 
 impl Look {
-    /// The scale for values of these extremes.
+    /// Returns the scale for values of these extremes.
     pub fn scale(&self, extremes: Option<Extremes>) -> Scale {
         let found = extremes.unwrap_or(Extremes { low: 0.0, high: 1.0, positive: Some(1.0) });
         let (mut low, mut high) = match self.span {
@@ -129,23 +129,23 @@ impl Look {
         Scale { low, high, log }
     }
 
-    /// The same look with the range that it has for these extremes.
+    /// Returns the same look with its range for these extremes fixed.
     pub fn fixed(&self, extremes: Option<Extremes>) -> Look {
         let Scale { low, high, .. } = self.scale(extremes);
         Look { span: Span::Fixed { low, high }, ..self.clone() }
     }
 
-    /// The colour of a value.
+    /// Returns the colour of a value.
     pub fn colour(&self, scale: Scale, value: f32) -> [u8; 3] {
         scale.place(f64::from(value)).map_or(MARK, |place| self.map.at(place))
     }
 
-    /// The entry of [`Look::palette`] for a value.
+    /// Returns the entry of [`Look::palette`] for a value.
     pub fn index(&self, scale: Scale, value: f32) -> u8 {
         scale.place(f64::from(value)).map_or(MARKED, |place| (place * (PALETTE - 1) as f64).round() as u8)
     }
 
-    /// The colours of a movie: the map's, the mark and white.
+    /// Returns the colours of a movie: the map's, the mark and white.
     pub fn palette(&self) -> Vec<u8> {
         let colours = (0..PALETTE).map(|i| self.map.at(i as f64 / (PALETTE - 1) as f64));
         colours.chain([MARK, [255; 3]]).flatten().collect()
@@ -153,18 +153,18 @@ impl Look {
 }
 
 impl Scale {
-    /// Where a value lies, 0 to 1; `None` for what is not finite.
+    /// Returns where a value lies, 0 to 1; `None` for NaN and infinity.
     pub fn place(self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;
         }
         let (low, high) = (self.along(self.low), self.along(self.high));
         let at = if self.log && value <= 0.0 { low } else { self.along(value) };
-        // Halves, so that a range as wide as the type does not overflow.
+        // Halved, so that a range as wide as the type does not overflow.
         Some(((at / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)).clamp(0.0, 1.0))
     }
 
-    /// The value at a place from 0 to 1.
+    /// Returns the value at a place from 0 to 1.
     pub fn value(self, place: f64) -> f64 {
         let (low, high) = (self.along(self.low), self.along(self.high));
         let at = low * (1.0 - place) + high * place;

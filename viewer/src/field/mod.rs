@@ -1,4 +1,4 @@
-//! The field on screen: where its cells are, what the pointer does to them, and its colours.
+//! The field on screen: the places of its cells, the pointer's actions on them, and its colours.
 
 mod bar;
 mod canvas;

@@ -1,32 +1,32 @@
-//! Which part of a plane is in sight: the zoom, the place, and the way from cells to the screen and back.
+//! The part of a plane that is in sight: the zoom, the place, and the way from cells to the screen and back.
 
 use egui::{Pos2, Rect, Vec2, pos2, vec2};
 
 /// The largest number of points that a cell can fill.
 const CLOSEST: f32 = 64.0;
 
-/// How a plane of cells lies in a rectangle of the screen.
+/// The position of a plane of cells in a rectangle of the screen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sight {
-    /// Times the size at which the whole plane just fits.
+    /// Factor over the size at which the whole plane just fits.
     pub zoom: f32,
     /// The column and row in the middle.
     pub middle: Vec2,
 }
 
 impl Sight {
-    /// All of a plane of (rows, columns).
+    /// Returns the sight of a whole plane of (rows, columns).
     pub fn all(plane: [usize; 2]) -> Sight {
         Sight { zoom: 1.0, middle: vec2(plane[1] as f32, plane[0] as f32) / 2.0 }
     }
 
-    /// Points that a cell fills.
+    /// Returns the points that a cell fills.
     pub fn scale(&self, rect: Rect, plane: [usize; 2]) -> f32 {
         let fitting = (rect.width() / plane[1].max(1) as f32).min(rect.height() / plane[0].max(1) as f32);
         (fitting * self.zoom).max(1e-6)
     }
 
-    /// The same sight, with the plane's middle or edges where they can be.
+    /// Returns the same sight, moved so that the plane's middle or edges are where they may be.
     pub fn held(self, rect: Rect, plane: [usize; 2]) -> Sight {
         let fitting = Sight { zoom: 1.0, ..self }.scale(rect, plane);
         let zoom =
@@ -45,7 +45,7 @@ impl Sight {
         Sight { zoom, middle }
     }
 
-    /// Zooms by a factor, with the cell under `at` kept there.
+    /// Returns the sight zoomed by a factor; the cell under `at` stays there.
     pub fn zoomed(self, by: f32, at: Pos2, rect: Rect, plane: [usize; 2]) -> Sight {
         let under = self.cell_at(at, rect, plane);
         let mut new = Sight { zoom: self.zoom * by, ..self }.held(rect, plane);
@@ -53,17 +53,17 @@ impl Sight {
         new.held(rect, plane)
     }
 
-    /// The column and row at a point of the screen, with their parts.
+    /// Returns the column and row at a point of the screen, with their fractions.
     pub fn cell_at(&self, at: Pos2, rect: Rect, plane: [usize; 2]) -> Vec2 {
         self.middle + (at - rect.center()) / self.scale(rect, plane)
     }
 
-    /// The point of the screen at a column and row.
+    /// Returns the point of the screen at a column and row.
     pub fn point_at(&self, cell: Vec2, rect: Rect, plane: [usize; 2]) -> Pos2 {
         rect.center() + (cell - self.middle) * self.scale(rect, plane)
     }
 
-    /// The part of the screen that the plane fills.
+    /// Returns the part of the screen that the plane fills.
     pub fn covered(&self, rect: Rect, plane: [usize; 2]) -> Rect {
         let whole = Rect::from_min_max(
             self.point_at(Vec2::ZERO, rect, plane),
@@ -72,14 +72,15 @@ impl Sight {
         whole.intersect(rect)
     }
 
-    /// The (row, column) of the cell at a point of the screen, where there is one.
+    /// Returns the (row, column) of the cell at a point of the screen, where there is one.
     pub fn index_at(&self, at: Pos2, rect: Rect, plane: [usize; 2]) -> Option<[usize; 2]> {
         let cell = self.cell_at(at, rect, plane);
         let inside = cell.x >= 0.0 && cell.y >= 0.0 && cell.x < plane[1] as f32 && cell.y < plane[0] as f32;
         (inside && rect.contains(at)).then_some([cell.y as usize, cell.x as usize])
     }
 
-    /// The cells in sight, `[low, high)` of (rows, columns), with a margin so that a small move shows no gap.
+    /// Returns the cells in sight, `[low, high)` of (rows, columns), with a margin so that a small move shows
+    /// no gap.
     pub fn window(&self, rect: Rect, plane: [usize; 2]) -> [[usize; 2]; 2] {
         let margin = vec2(rect.width(), rect.height()) / self.scale(rect, plane) / 8.0;
         let low = self.cell_at(rect.min, rect, plane) - margin;
@@ -92,7 +93,7 @@ impl Sight {
     }
 }
 
-/// The middle of a cell, as a place in cells.
+/// Returns the middle of a cell, as a place in cells.
 pub fn centre([row, column]: [usize; 2]) -> Vec2 {
     pos2(column as f32 + 0.5, row as f32 + 0.5).to_vec2()
 }

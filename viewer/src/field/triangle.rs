@@ -1,9 +1,9 @@
-//! Pipelines that draw one triangle over all of their target: what there is to see is the fragment shader's.
+//! Pipelines that draw one triangle over their whole target; the fragment shader makes the picture.
 
 use eframe::wgpu;
 
-/// A pipeline of a module's `vertex` and `fragment`, with values for the module's constants; without a
-/// layout, with the bindings that the module names.
+/// Makes a pipeline of a module's `vertex` and `fragment`, with values for the module's constants. Without a
+/// layout, the pipeline has the bindings that the module names.
 pub fn pipeline(
     device: &wgpu::Device,
     label: &str,

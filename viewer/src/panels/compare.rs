@@ -7,7 +7,7 @@ use super::heading;
 use crate::app::state::State;
 use crate::engine::{Comparison, Order, Tempo, Variant};
 
-/// Shows the two ways, the button and what came out.
+/// Shows the two ways, the button and the result.
 pub fn show(ui: &mut Ui, state: &mut State) {
     heading(ui, "Compare");
     for (number, variant) in state.versus.variants.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Files of what is on screen, and the command line that makes it again.
+//! The page for files of the run on screen, and for the command line that repeats it.
 
 use egui::{DragValue, RichText, TextEdit, Ui};
 

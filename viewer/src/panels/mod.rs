@@ -11,18 +11,18 @@ pub mod view;
 
 use egui::{Context, Grid, RichText, Ui, Window};
 
-/// A heading with room above it.
+/// Shows a heading with room above it.
 pub fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(8.0);
     ui.label(RichText::new(text).strong());
 }
 
-/// Two columns: names and what belongs to them.
+/// Shows two columns: names, and the widgets that belong to them.
 pub fn rows<R>(ui: &mut Ui, id: &str, body: impl FnOnce(&mut Ui) -> R) -> R {
     Grid::new(id).num_columns(2).spacing([12.0, 6.0]).show(ui, body).inner
 }
 
-/// A menu of values that know their names; whether another was chosen.
+/// Shows a menu of values that know their names; returns whether another was chosen.
 pub fn choose<T: Copy + PartialEq>(
     ui: &mut Ui,
     label: &str,
@@ -46,7 +46,7 @@ pub fn choose<T: Copy + PartialEq>(
     *value != before
 }
 
-/// The keys, in a window of their own.
+/// Shows the keys, in a window of their own.
 pub fn help(ctx: &Context, open: &mut bool, keys: &[(&str, &str)]) {
     Window::new("Keys").open(open).resizable(false).collapsible(false).show(ctx, |ui| {
         Grid::new("keys").num_columns(2).spacing([18.0, 4.0]).show(ui, |ui| {

@@ -1,5 +1,5 @@
-//! What is computed: parameters by slider while it runs; model, size, type, boundary, backend and policy by a
-//! restart.
+//! The page of the computation: parameters by slider while it runs; model, size, type, boundary, backend and
+//! policy by a restart.
 
 use abide::{Boundary, CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue};
 use egui::{Button, RichText, Slider, SliderClamping, TextEdit, Ui};
@@ -29,7 +29,7 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     }
 }
 
-/// Sliders that act on the run at once.
+/// Shows sliders that act on the run at once.
 fn parameters(ui: &mut Ui, state: &mut State) {
     let Some(run) = &mut state.run else { return };
     let about = catalogue::find(&run.setup.model).map_or("", |entry| entry.about);
@@ -59,7 +59,7 @@ fn parameters(ui: &mut Ui, state: &mut State) {
     }
 }
 
-/// Twice the default; a number typed in may lie beyond.
+/// Returns the slider's range, up to twice the default; a number typed in may lie beyond it.
 fn range(parameter: &Parameter) -> std::ops::RangeInclusive<f64> {
     let most = 2.0 * parameter.default.abs();
     let most = if most > 0.0 { most } else { 1.0 };
@@ -72,7 +72,7 @@ fn setup(ui: &mut Ui, draft: &mut Setup) {
     if choose(ui, "Model", &mut name, &names, str::to_owned) {
         *draft = Setup {
             model: name.to_owned(),
-            // An extent for each axis that the new model can have; its own default where they do not fit.
+            // The extents stay where the new model can have as many axes; else its own default is taken.
             size: if fits(name, &draft.size) { draft.size.clone() } else { String::new() },
             parameters: Vec::new(),
             inputs: Vec::new(),
@@ -115,7 +115,7 @@ fn fits(model: &str, size: &str) -> bool {
     }
 }
 
-/// A menu of the usual ones beside a line for any.
+/// Shows a menu of the usual boundaries beside a line for any other.
 fn boundary(ui: &mut Ui, draft: &mut Setup) {
     let label = ui.label("Boundary");
     ui.horizontal(|ui| {
@@ -137,7 +137,7 @@ fn boundary(ui: &mut Ui, draft: &mut Setup) {
     ui.end_row();
 }
 
-/// How the fields start.
+/// Shows how the fields start.
 fn start(ui: &mut Ui, draft: &mut Setup) {
     ui.label("Fields");
     ui.vertical(|ui| {

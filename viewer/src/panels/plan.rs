@@ -1,4 +1,4 @@
-//! A plan as a picture: who computes which cells, and where these stay.
+//! A plan as a picture: which thread or block computes which cells, and where the cells stay.
 
 use abide::plan::Schedule;
 use abide::{CachePolicy, Plan};
@@ -10,7 +10,7 @@ use egui::{
 /// Height of the picture, in points.
 const HEIGHT: f32 = 150.0;
 
-/// Where cells live.
+/// The place where cells stay.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
     Registers,
@@ -87,7 +87,7 @@ pub fn picture(ui: &mut Ui, plan: &Plan) {
     }
 }
 
-/// A bar of the domain: how much of it stays where.
+/// Shows a bar of the domain, divided by where its cells stay.
 fn share(ui: &mut Ui, plan: &Plan) {
     let total = plan.traffic.cells.max(1.0);
     let registers = plan.traffic.cached_registers / total;
@@ -125,7 +125,7 @@ impl Sheet {
         self.painter.text(at, align, text, self.font.clone(), self.ink);
     }
 
-    /// Bands of rows, one for each thread.
+    /// Draws bands of rows, one for each thread.
     fn rows(&self, rect: Rect, threads: usize) -> Vec<Home> {
         let square = Rect::from_min_size(rect.min + vec2(4.0, 6.0), vec2(HEIGHT, HEIGHT - 12.0));
         let shown = threads.clamp(1, 16);
@@ -152,10 +152,10 @@ impl Sheet {
         vec![Home::Memory]
     }
 
-    /// The domain in tiles, one of them with its halo.
+    /// Draws the domain in tiles, one of them with its halo.
     fn tiles(&self, rect: Rect, domain: [usize; 2], tile: [usize; 2], halo: bool) -> Vec<Home> {
         let square = Rect::from_min_size(rect.min + vec2(4.0, 6.0), vec2(HEIGHT, HEIGHT - 12.0));
-        // More than a dozen tiles a side are lines too close to be seen.
+        // With more than a dozen tiles per side, their lines would be too close to be seen.
         let count: [usize; 2] = std::array::from_fn(|a| domain[a].div_ceil(tile[a].max(1)).clamp(1, 12));
         let size = vec2(square.width() / count[1] as f32, square.height() / count[0] as f32);
         let place = |row: usize, column: usize| {
@@ -183,7 +183,7 @@ impl Sheet {
         if halo { vec![Home::Shared, Home::Halo, Home::Memory] } else { vec![Home::Memory] }
     }
 
-    /// The planes of a tile and where each stays.
+    /// Draws the planes of a tile and where each plane stays.
     fn sweep(&self, rect: Rect, registers: usize, shared: usize, planes: usize) -> Vec<Home> {
         let column = Rect::from_min_size(rect.min + vec2(24.0, 6.0), vec2(HEIGHT * 0.8, HEIGHT - 12.0));
         self.painter.rect_filled(column.expand(6.0).intersect(rect), CornerRadius::ZERO, Home::Halo.colour());
@@ -211,7 +211,7 @@ impl Sheet {
         vec![Home::Registers, Home::Shared, Home::Memory, Home::Halo]
     }
 
-    /// The stages of a window, each narrower by what goes wrong at its sides.
+    /// Draws the stages of a window; each is narrower by the cells at its sides that turn wrong.
     fn stages(&self, rect: Rect, depth: usize, margin: f32, how: &str) -> Vec<Home> {
         let width = HEIGHT * 1.1;
         let shown = depth.clamp(1, 16);

@@ -1,10 +1,10 @@
-//! The roofline: what the device allows for so many operations a byte, and where the run is.
+//! The roofline: the rate that the device allows for a number of operations per byte, and the run's place.
 
 use abide::Plan;
 use egui::{Color32, RichText, Ui};
 use egui_plot::{AxisHints, Line, Plot, PlotPoints, Points};
 
-/// Decades shown along the operations a byte.
+/// Decades shown along the axis of operations per byte.
 const INTENSITY: (f64, f64) = (-2.0, 3.0);
 
 /// Shows the roof of the plan's device, and the run at this rate in GCells/s.
@@ -75,7 +75,7 @@ fn decades(input: egui_plot::GridInput) -> Vec<egui_plot::GridMark> {
     range.map(|power| egui_plot::GridMark { value: f64::from(power), step_size: 1.0 }).collect()
 }
 
-/// A power of ten as a number.
+/// Formats a power of ten as a number.
 fn power(exponent: f64) -> String {
     let value = 10f64.powf(exponent);
     if (-3.0..5.0).contains(&exponent) { format!("{value}") } else { format!("1e{exponent}") }

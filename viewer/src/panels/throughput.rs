@@ -1,4 +1,4 @@
-//! How fast it runs, and how fast it could.
+//! The page of the run's rate, and of the rate that the hardware allows.
 
 use abide::backend::RunReport;
 use egui::{RichText, Ui};
@@ -30,7 +30,7 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     compare::show(ui, state);
 }
 
-/// GCells/s over time.
+/// Draws the GCells/s over time.
 fn history(ui: &mut Ui, history: &[[f64; 2]]) {
     let (r, g, b) = if ui.visuals().dark_mode { (94, 201, 190) } else { (14, 116, 110) };
     Plot::new("history")
@@ -54,7 +54,7 @@ fn history(ui: &mut Ui, history: &[[f64; 2]]) {
         });
 }
 
-/// What the last half second did.
+/// Shows the figures of the last half second.
 fn figures(ui: &mut Ui, report: &RunReport) {
     let steps = report.steps.max(1) as f64;
     let share = 100.0 * report.share_of_projected_peak;
@@ -77,13 +77,13 @@ fn figures(ui: &mut Ui, report: &RunReport) {
     });
 }
 
-/// Three digits.
+/// Formats a value with three digits.
 fn short(value: f64) -> String {
     let digits = (2 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 6) as usize;
     format!("{value:.digits$}")
 }
 
-/// A number of bytes with its unit.
+/// Formats a number of bytes with its unit.
 pub fn bytes(count: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut value = count;

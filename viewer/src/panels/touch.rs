@@ -1,4 +1,4 @@
-//! Changing a field by hand: a brush, a point source, a picture.
+//! The page for changing a field by hand: a brush, a point source, a picture.
 
 use std::path::PathBuf;
 

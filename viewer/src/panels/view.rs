@@ -1,4 +1,4 @@
-//! How the field is shown: which one, which part, and its colours.
+//! The page of the field's look: which field, which part of it, and its colours.
 
 use abide::domain::axis_name;
 use egui::{DragValue, RichText, Slider, Ui};
@@ -105,7 +105,7 @@ fn colours(ui: &mut Ui, state: &mut State) {
     });
 }
 
-/// What the pixels stand for.
+/// Shows what a pixel stands for.
 fn shown(ui: &mut Ui, state: &State) {
     let Some(image) = state.frame.as_ref().and_then(|frame| frame.images.first()) else { return };
     let text = match image.factor {

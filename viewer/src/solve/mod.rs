@@ -17,7 +17,7 @@ use abide::{Array, Choice, DType, Result, Solve};
 pub use page::Page;
 pub use pattern::Pattern;
 
-/// How long closing waits for the solver, which ends after its iteration.
+/// The longest that closing waits for the solver, which ends after its iteration.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A system to be solved, as typed.
@@ -25,11 +25,11 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub struct Question {
     /// A Matrix Market file, or a matrix by name as in `laplacian2d:100x100`.
     pub matrix: String,
-    /// A method by name; empty for the one that suits the matrix.
+    /// A method by name; empty for the method that suits the matrix.
     pub method: String,
     /// A preconditioner by name.
     pub preconditioner: String,
-    /// The residual's norm over the right-hand side's at which to stop.
+    /// The tolerance: the residual's norm over the right-hand side's at which to stop.
     pub tolerance: f64,
     /// The type of matrix and vectors.
     pub precision: Precision,
@@ -38,7 +38,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// A matrix with everything else as the command has it.
+    /// Makes the question for a matrix, with everything else as the command has it.
     pub fn new(matrix: &str) -> Question {
         Question {
             matrix: matrix.to_owned(),
@@ -61,14 +61,14 @@ impl Question {
     }
 }
 
-/// What the solver's thread has to say.
+/// News of the solver's thread.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// The matrix is read.
+    /// The matrix has been read.
     Matrix(Pattern),
     /// The solver has begun: the backend, the method, and what was chosen for the user.
     Begun(String, Vec<String>),
-    /// It converged: iterations, seconds, the norm of the true residual.
+    /// The solver converged: iterations, seconds, the norm of the true residual.
     Done {
         /// Iterations.
         iterations: usize,
@@ -77,7 +77,7 @@ pub enum News {
         /// The norm of `b - A x`, computed afresh.
         residual: Option<f64>,
     },
-    /// It did not, and why.
+    /// The solver did not converge, or failed: the reason.
     Failed(String),
 }
 
@@ -90,7 +90,7 @@ pub struct Solving {
 }
 
 impl Solving {
-    /// Starts; `wake` is called whenever there is something new.
+    /// Starts the solver; `wake` is called whenever there is news.
     pub fn new(question: Question, wake: impl Fn() + Send + Sync + 'static) -> Solving {
         let (outbox, news) = mpsc::channel();
         let (leaving, gone) = mpsc::channel();
@@ -102,7 +102,7 @@ impl Solving {
             if let Err(error) = run.work() {
                 run.tell(News::Failed(error.to_string()));
             }
-            // Nobody may be waiting any more.
+            // The receiver may be gone already.
             let _ = leaving.send(());
         });
         // Without a thread there is no news.
@@ -110,12 +110,12 @@ impl Solving {
         Solving { news, residuals, stop, gone }
     }
 
-    /// The next news, if there is any.
+    /// Returns the next news, if there is any.
     pub fn news(&self) -> Option<News> {
         self.news.try_recv().ok()
     }
 
-    /// Adds the residuals that came since to those that are known.
+    /// Adds the residuals that are new to the known ones.
     pub fn residuals(&self, known: &mut Vec<f64>) {
         let all = self.residuals.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend_from_slice(all.get(known.len()..).unwrap_or_default());
@@ -146,7 +146,7 @@ struct Run {
 
 impl Run {
     fn tell(&self, news: News) {
-        // A window that has gone hears nothing.
+        // A window that is gone hears nothing.
         let _ = self.outbox.send(news);
         (self.wake)();
     }

@@ -10,16 +10,16 @@ use egui_plot::{HLine, Line, Plot, PlotPoints};
 use super::{News, Pattern, Question, Solving};
 use crate::panels::{heading, rows};
 
-/// The methods, by their names; the first is the one that suits the matrix.
+/// The methods, by their names; the first stands for the method that suits the matrix.
 const METHODS: [&str; 8] =
     ["", "cg", "cg-single", "cg-pipelined", "bicgstab", "gmres", "chebyshev", "jacobi"];
 const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];
-/// Points of the curve at most; beyond that every so many iterations are drawn.
+/// The most points of the curve; a longer history is drawn at intervals.
 const POINTS: usize = 4000;
 
-/// A system, how it stands, and what is typed for the next.
+/// A system, its progress, and the text typed for the next system.
 pub struct Page {
-    /// What is typed.
+    /// The system as typed.
     pub draft: Question,
     solving: Option<Solving>,
     /// The norms of the residuals so far.
@@ -28,12 +28,12 @@ pub struct Page {
     picture: Option<(bool, TextureHandle)>,
     how: String,
     notes: Vec<String>,
-    /// How it ended.
+    /// The outcome of the solve.
     pub outcome: Option<Result<String, String>>,
 }
 
 impl Page {
-    /// A page that solves nothing yet.
+    /// Makes a page that solves nothing yet.
     pub fn new(draft: Question) -> Page {
         Page {
             draft,
@@ -47,16 +47,16 @@ impl Page {
         }
     }
 
-    /// Starts what is typed.
+    /// Starts the system as typed.
     pub fn start(&mut self, ctx: &egui::Context) {
         let waker = ctx.clone();
-        // The one before is ended first: two would share the machine.
+        // The solver before is ended first, because two would share the machine.
         self.solving = None;
         *self = Page::new(self.draft.clone());
         self.solving = Some(Solving::new(self.draft.clone(), move || waker.request_repaint()));
     }
 
-    /// Takes what the solver has to say.
+    /// Takes the solver's news.
     pub fn hear(&mut self) {
         let Some(solving) = &self.solving else { return };
         solving.residuals(&mut self.residuals);
@@ -75,7 +75,7 @@ impl Page {
         solving.residuals(&mut self.residuals);
     }
 
-    /// Shows the screen; `true` where it is to be left.
+    /// Shows the screen; returns `true` where it is to be left.
     pub fn show(&mut self, ui: &mut Ui) -> bool {
         let mut leave = false;
         Panel::top("solve controls").show(ui, |ui| {
@@ -103,7 +103,7 @@ impl Page {
         leave
     }
 
-    /// The residual's norm by iteration, as powers of ten.
+    /// Draws the residual's norm by iteration, as powers of ten.
     fn curve(&self, ui: &mut Ui) {
         let every = self.residuals.len().div_ceil(POINTS).max(1);
         let last = self.residuals.len().saturating_sub(1);
@@ -217,7 +217,7 @@ fn question(ui: &mut Ui, draft: &mut Question) {
     ui.end_row();
 }
 
-/// A menu of names.
+/// Shows a menu of names.
 fn by_name(ui: &mut Ui, label: &str, value: &mut String, names: &[&str], empty: &str) {
     let label = ui.label(label);
     let shown = |name: &str| if name.is_empty() { empty.to_owned() } else { name.to_owned() };

@@ -1,14 +1,14 @@
-//! A matrix' sparsity pattern as a picture.
+//! A matrix's sparsity pattern as a picture.
 
 use abide::sparse::Csr;
 use egui::{Color32, ColorImage};
 
 use crate::field::look::ColourMap;
 
-/// The most pixels of a side.
+/// The most pixels per side.
 const SIDE: usize = 512;
 
-/// How many entries lie in each part of a matrix.
+/// The number of entries in each part of a matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
     /// Rows and columns.
@@ -37,7 +37,7 @@ impl Pattern {
         Pattern { extents, entries: matrix.nnz(), size, counts }
     }
 
-    /// The picture: empty parts as the background, the others brighter the more entries they hold.
+    /// Returns the picture: empty parts as the background, other parts brighter the more entries they hold.
     pub fn picture(&self, empty: Color32) -> ColorImage {
         let most = self.counts.iter().copied().max().unwrap_or(1).max(1);
         let colour = |&count: &u32| {
@@ -63,7 +63,7 @@ mod tests {
         let matrix = named::matrix("laplacian2d:31x37", DType::F64).unwrap();
         let pattern = Pattern::of(&matrix);
         assert_eq!(pattern.counts.iter().map(|&c| c as usize).sum::<usize>(), matrix.nnz());
-        // Nothing lies far from the diagonal of a banded matrix.
+        // A banded matrix has no entries far from its diagonal.
         assert_eq!(pattern.counts[pattern.size[1] - 1], 0);
         let small = named::matrix("laplacian2d:3x3", DType::F64).unwrap();
         let pattern = Pattern::of(&small);

@@ -65,7 +65,7 @@ fn a_parameter_acts_from_the_next_step_on() {
     harness.get_by_label("Step").click();
     until_at(&mut harness, 1);
     assert_eq!(values(&harness), start, "nothing flows without conductivity");
-    // The slider's own number, by keyboard.
+    // Sets the slider's own number, by keyboard.
     harness.get_by_role_and_label(egui::accesskit::Role::Slider, "kappa").focus();
     harness.step();
     harness.key_press(Key::ArrowRight);
@@ -86,7 +86,8 @@ fn the_brush_paints_where_it_is_and_reset_restores() {
     harness.state_mut().state_mut().hand.value = 7.0;
     harness.step();
     let place = harness.get_by_label("Field u").rect();
-    // The plane is as high as its place, and in the middle of it: the cell at row 10, column 30.
+    // The plane is as high as its place and in the middle of it. The pointer goes to the cell at row 10,
+    // column 30.
     let scale = place.height() / 40.0;
     let at = place.center() + egui::vec2((30.5 - 20.0) * scale, (10.5 - 20.0) * scale);
     harness.hover_at(at);
@@ -252,7 +253,7 @@ fn the_command_line_repeats_the_run_and_a_touched_run_goes_by_checkpoint() {
 
 #[test]
 fn two_ways_are_compared() {
-    // High enough for the whole page.
+    // The window is high enough for the whole page.
     let mut harness = paused_at(setup("heat", "64x64"), [1280.0, 1400.0], 1.0);
     harness.state_mut().state_mut().tab = Tab::Speed;
     harness.state_mut().state_mut().versus.variants[1].backend = abide::Choice::CPU;
@@ -260,8 +261,7 @@ fn two_ways_are_compared() {
     harness.get_by_label("Run both in turn").click();
     until(&mut harness, "the result", |app| app.state().versus.comparison.as_ref().is_some_and(|c| c.done));
     let comparison = harness.state().state().versus.comparison.clone().unwrap();
-    // How near the same way twice comes to 1 tells what else the machine does: other tests run beside this
-    // one.
+    // The ratio is not compared with 1, because other tests run beside this one.
     assert_eq!(comparison.ways[0], comparison.ways[1]);
     let [first, second] = comparison.gcells_per_s;
     assert!(first > 0.0 && second > 0.0 && comparison.ratio() == Some(second / first), "{comparison:?}");

@@ -16,7 +16,7 @@ fn on_wgpu(model: &str, size: &str) -> Setup {
     Setup { backend: Choice::WGPU, ..setup(model, size) }
 }
 
-/// Draws what the window shows, then the same frame from its values, and compares the pictures.
+/// Draws the window, then the same frame from its values, and compares the pictures.
 fn compare(harness: &mut Harness<'_, App>, what: &str) {
     harness.run_steps(3);
     let state = harness.state().state();
@@ -32,7 +32,7 @@ fn compare(harness: &mut Harness<'_, App>, what: &str) {
         .pixels()
         .zip(uploaded.pixels())
         .map(|(a, b)| a.0.iter().zip(b.0).map(|(&a, b)| a.abs_diff(b)).max().unwrap_or(0));
-    // A sum of means in f32, and a rounding from f64, may fall on the other side of a shade.
+    // A sum of means in f32, and a rounding from f64, may fall on either side of a shade.
     assert!(differences.max() <= Some(6), "{what}");
     let colours: std::collections::HashSet<_> = direct.pixels().collect();
     assert!(colours.len() > 50, "{what}: there is something to see: {}", colours.len());
@@ -98,11 +98,12 @@ fn what_is_not_finite_is_marked() {
     compare(&mut harness, "marks");
 }
 
-/// While it runs, most frames read nothing but the cell under the pointer.
+/// While the field runs, most frames read nothing but the cell under the pointer.
 #[test]
 fn a_running_field_is_glanced_at() {
     let mut harness = sharing(on_wgpu("life", "64x64"), Look::default());
-    // Small, so that frames come more often than looks are due even where the machine's cores draw them.
+    // The window is small, so that frames come more often than looks are due even where the machine's cores
+    // draw them.
     harness.set_size(egui::vec2(640.0, 300.0));
     harness.run_steps(2);
     harness.key_press(egui::Key::Space);

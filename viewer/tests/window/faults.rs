@@ -1,4 +1,4 @@
-//! What must not break the window: no room, one cell, no device, a device that is lost.
+//! Conditions that must not break the window: no room, one cell, no device, a device that is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,8 +138,8 @@ fn a_lost_device_is_told_and_the_cpu_goes_on() {
     until(&mut harness, "steps on the CPU", |app| app.state().status.step > went_back + 10);
 }
 
-/// The window answers while a large domain runs: a frame of it, with a press of a button, never waits for the
-/// run; and the run obeys within an epoch.
+/// The window answers while a large domain runs. A frame of it, with a press of a button, never waits for the
+/// run, and the run obeys within an epoch.
 #[test]
 fn the_window_answers_while_a_large_domain_runs() {
     let mut harness = paused(setup("heat", "4096x4096"));
@@ -155,9 +155,9 @@ fn the_window_answers_while_a_large_domain_runs() {
     assert!(longest < Duration::from_millis(100), "{longest:?}");
 }
 
-/// A frame of 1280×800 with a running field of 512², made and drawn by the CPU that runs the field too. The
-/// median, for a machine that does nothing else: `cargo test --release -p abide-viewer --test window --
-/// --ignored`.
+/// Times a frame of 1280×800 with a running field of 512², made and drawn by the CPU that runs the field too.
+/// The median holds for a machine that does nothing else:
+/// `cargo test --release -p abide-viewer --test window -- --ignored`.
 #[test]
 #[ignore = "a measurement: needs a machine that does nothing else"]
 fn a_frame_takes_less_than_33_milliseconds() {

@@ -1,4 +1,4 @@
-//! The window without a display: what it does when its controls are used, and what it looks like.
+//! Tests of the window without a display: its behaviour when its controls are used, and its look.
 
 mod behaviour;
 mod direct;

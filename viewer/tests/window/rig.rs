@@ -12,25 +12,25 @@ use eframe::egui_wgpu::RendererOptions;
 use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 
-/// The most that a test waits for a run to do what it was told.
+/// The longest that a test waits for a run to obey.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A setup on the CPU.
+/// Returns a setup on the CPU.
 pub fn setup(model: &str, size: &str) -> Setup {
     Setup { size: size.to_owned(), backend: Choice::CPU, ..Setup::model(model) }
 }
 
-/// A window that shows the gallery.
+/// Opens a window that shows the gallery.
 pub fn gallery() -> Harness<'static, App> {
     open(Opening::default(), [1280.0, 800.0], 1.0, Box::new(|_| None))
 }
 
-/// A window in which a setup is started and waits.
+/// Opens a window in which a setup is started and waits.
 pub fn paused(setup: Setup) -> Harness<'static, App> {
     paused_at(setup, [1280.0, 800.0], 1.0)
 }
 
-/// The same in a window of another size and scale.
+/// Opens the same in a window of another size and scale.
 pub fn paused_at(setup: Setup, size: [f32; 2], scale: f32) -> Harness<'static, App> {
     let opening = Opening { setup: Some((setup, Look::default())), paused: true, ..Opening::default() };
     let mut harness = open(opening, size, scale, Box::new(|_| None));
@@ -38,7 +38,8 @@ pub fn paused_at(setup: Setup, size: [f32; 2], scale: f32) -> Harness<'static, A
     harness
 }
 
-/// Until there is a frame of the field that is to be seen: one may be made before the run hears which.
+/// Waits for a frame of the field that is to be seen. An earlier frame may be made before the run hears which
+/// field that is.
 fn until_seen(harness: &mut Harness<'_, App>) {
     until(harness, "the first frame", |app| {
         let state = app.state();
@@ -46,7 +47,7 @@ fn until_seen(harness: &mut Harness<'_, App>) {
     });
 }
 
-/// The same, drawn as the real window draws and not as pictures are compared.
+/// Opens a window in which a setup runs, drawn as the real window draws and not as pictures are compared.
 pub fn running_as_drawn(setup: Setup) -> Harness<'static, App> {
     let opening = Opening { setup: Some((setup, Look::default())), ..Opening::default() };
     let options = RendererOptions { dithering: DITHERING, ..RendererOptions::default() };
@@ -55,7 +56,7 @@ pub fn running_as_drawn(setup: Setup) -> Harness<'static, App> {
     harness
 }
 
-/// A window.
+/// Opens a window.
 pub fn open(opening: Opening, size: [f32; 2], scale: f32, opener: Opener) -> Harness<'static, App> {
     open_with(opening, size, scale, opener, RendererOptions::PREDICTABLE)
 }
@@ -88,7 +89,7 @@ pub fn until(harness: &mut Harness<'_, App>, what: &str, holds: impl Fn(&App) ->
     }
 }
 
-/// Steps until a label with these words is there: what the run tells arrives when it likes.
+/// Steps until a label with these words is there; news of the run may arrive at any time.
 pub fn until_shown(harness: &mut Harness<'_, App>, words: &str) {
     let begun = Instant::now();
     while harness.query_by_label_contains(words).is_none() {
@@ -113,12 +114,13 @@ pub fn until_at(harness: &mut Harness<'_, App>, step: u64) {
     harness.run_steps(2);
 }
 
-/// The values shown, rows from the top.
+/// Returns the values shown, rows from the top.
 pub fn values(harness: &Harness<'_, App>) -> Vec<f32> {
     harness.state().state().frame.as_ref().map(|frame| frame.images[0].values.clone()).unwrap_or_default()
 }
 
-/// A window as the program opens it: wgpu runs on its own device, and fields are drawn where they lie.
+/// Opens a window as the program does: wgpu runs on the window's own device, and fields are drawn where they
+/// lie.
 pub fn sharing(setup: Setup, look: Look) -> Harness<'static, App> {
     let opening = Opening { setup: Some((setup, look)), paused: true, ..Opening::default() };
     let mut harness = Harness::builder()

@@ -1,4 +1,4 @@
-//! What the window looks like. Runs are stopped at fixed steps, and no picture shows a time, a rate or a
+//! Pictures of the window. Runs are stopped at fixed steps, and no picture shows a time, a rate or a
 //! machine's name.
 //!
 //! `UPDATE_SNAPSHOTS=1` writes the pictures anew. Rasterisers may differ by a shade at the edges of letters
@@ -19,7 +19,7 @@ fn same(harness: &mut Harness<'_, impl Sized>, name: &str) {
     harness.snapshot_options(name, &SnapshotOptions::new().threshold(0.6).max_failed_pixels(40_usize));
 }
 
-/// Gray–Scott after some steps.
+/// Opens Gray–Scott after some steps.
 fn spots() -> Harness<'static, abide_viewer::app::App> {
     let mut harness = paused(setup("gray-scott", "96x128"));
     harness.state_mut().state_mut().orders.push(Order::Advance(1500));
@@ -164,7 +164,7 @@ fn an_error_in_words() {
     same(&mut harness, "error");
 }
 
-/// Stopped before it converges: the time that it took would be another each run.
+/// The solve is stopped before it converges, because the time that it took would be another each run.
 #[test]
 fn a_system_and_its_residual() {
     let question =
@@ -186,7 +186,7 @@ fn the_keys() {
     same(&mut harness, "keys");
 }
 
-/// The pages with figures, of a run that never was.
+/// Compares the pages with figures, for a run that never took place.
 fn figures(name: &str, show: impl Fn(&mut egui::Ui, &mut State)) {
     let mut state = made_up();
     let mut harness = Harness::builder()
@@ -211,7 +211,7 @@ fn made_up() -> State {
     let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
     let device = abide::DeviceSpec::preset("a100").unwrap();
     let mut plan = plan_stepwise(&problem, &device, &abide::Options::default()).unwrap();
-    // What the planner finds best may change; the picture is to stay.
+    // The planner's choice may change; the picture must stay the same.
     if let Schedule::Stepwise(tiles) = &mut plan.schedule {
         (tiles.tile, tiles.threads, tiles.shared_bytes) = ([1, 32, 64], [1, 8, 32], vec![18_000]);
     }
@@ -262,13 +262,13 @@ fn plans_as_pictures() {
     let options = abide::Options::default();
     let cpu = abide::backend::open("cpu").unwrap();
     let mut rows = abide::backend::plan(&cpu, &problem, &options).unwrap();
-    // As many threads on every machine that the picture is made on.
+    // The picture has the same number of threads on every machine.
     if let Schedule::Cpu(rows) = &mut rows.schedule {
         rows.threads = 6;
     }
     let mut plans = [plan_stepwise, plan_persistent, plan_streaming]
         .map(|plan| plan(&problem, &device, &options).unwrap());
-    // What the planner finds best may change; the pictures are to stay.
+    // The planner's choice may change; the pictures must stay the same.
     for plan in &mut plans {
         match &mut plan.schedule {
             Schedule::Stepwise(tiles) => (tiles.tile, tiles.shared_bytes) = ([1, 32, 64], vec![18_000]),

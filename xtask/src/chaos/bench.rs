@@ -1,4 +1,4 @@
-//! What all trials share: the command, what it does in peace, where there is room to work.
+//! The ground that all trials share: the command, its undisturbed results, and room to work.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use super::start::Start;
 use super::works::{Peace, WORKS, Work};
 use crate::setup::clear;
 
-/// The least time that any start of the command is given before it counts as hanging.
+/// The least time that any start of the command is given before it counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What all trials share.
+/// The ground that all trials share.
 pub struct Bench {
     pub binary: PathBuf,
-    /// Trials make their folders here; those of failed ones stay.
+    /// The folder for the trials' own folders; those of failed trials stay.
     pub folder: PathBuf,
     peace: Vec<Peace>,
-    /// The least limit of addresses under which the command says its version, in bytes.
+    /// The least limit of addresses under which the command can say its version, in bytes.
     pub least_memory: u64,
-    /// The least number of open files with which it does.
+    /// The least number of open files with which the command can say its version.
     pub least_files: u64,
 }
 
 impl Bench {
-    /// Empties the folder and runs every work in peace.
+    /// Empties the folder and runs every work undisturbed.
     pub fn new(binary: &Path, folder: &Path) -> Result<Bench> {
         clear(folder)?;
         let undisturbed = folder.join("undisturbed");
@@ -60,24 +60,24 @@ impl Bench {
         Ok(bench)
     }
 
-    /// The works with what they leave in peace.
+    /// Returns the works with the files that they leave undisturbed.
     pub fn works(&self) -> impl Iterator<Item = (&'static Work, &Peace)> {
         WORKS.iter().zip(&self.peace)
     }
 
-    /// How long a start of a work may take.
+    /// Returns how long a start of a work may take.
     pub fn deadline(&self, peace: &Peace) -> Duration {
         PATIENCE + 20 * peace.time
     }
 
-    /// The least value of a limit, in multiples of `grain` below `most`, under which the command can say its
-    /// version.
+    /// Finds the least value of a limit, in multiples of `grain` below `most`, under which the command can
+    /// say its version.
     #[cfg(target_os = "linux")]
     fn least(&self, limit: super::start::Limit, grain: u64, most: u64) -> Result<u64> {
         let logs = tempfile::tempdir().context("cannot make a temporary folder")?;
         let works = |value: u64| -> Result<bool> {
             let start = Start::of("--version").within(limit, value);
-            // A process that cannot even begin is one that does not say its version.
+            // A process that cannot even begin does not say its version either.
             let Ok(running) = start.spawn(&self.binary, logs.path(), logs.path()) else { return Ok(false) };
             Ok(running.finish(PATIENCE)?.status.success())
         };

@@ -1,4 +1,4 @@
-//! Caches that hold what the command never wrote: it works as without them, and with the same bits.
+//! Caches with contents that the command never wrote: it works as without them, and with the same bits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use super::bench::Bench;
 use super::start::{Start, peace};
 use super::trial::{Trial, short};
 
-/// A backend that keeps pipelines on disk; the CPU's keeps nothing.
+/// A run on a backend that keeps pipelines on disk; the CPU's backend keeps nothing.
 const LINE: &str = "run gray-scott --backend wgpu --size 32x32 --steps 20 --output u.npy";
 const OUTPUT: &str = "u.npy";
 const FOLDER: &str = "ABIDE_CACHE";
 
-/// What a run leaves in its cache, by path within it, and in its output.
+/// The files that a run leaves in its cache, by path within it, and its output.
 struct Kept {
     files: Vec<(PathBuf, Vec<u8>)>,
     output: Vec<u8>,
 }
 
-/// Runs once with an empty cache. The same for all trials, so made once.
+/// Runs once with an empty cache. The result is the same for all trials, so it is made once.
 fn kept(bench: &Bench) -> &'static Result<Kept, String> {
     static KEPT: OnceLock<Result<Kept, String>> = OnceLock::new();
     KEPT.get_or_init(|| make(bench).map_err(|error| short(&format!("{error:#}"))))
@@ -53,12 +53,12 @@ fn gather(root: &Path, folder: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) -> Re
     Ok(())
 }
 
-/// Whether there is a device whose backend keeps something.
+/// Checks that there is a device whose backend keeps something.
 pub fn can_keep(bench: &Bench) -> Result<(), String> {
     kept(bench).as_ref().map(drop).map_err(Clone::clone)
 }
 
-/// A cache of files that are cut, overwritten, of others, or no files.
+/// Tries a cache of files that are cut, overwritten, other programs', or no files.
 pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     let Ok(Kept { files, output }) = kept(trial.bench) else { return Ok(()) };
     let cache = trial.folder.join("cache");
@@ -68,7 +68,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
             trial.remark("the cache is a file");
         }
         1 => {
-            // Files in the places of its folders.
+            // Files stand in the places of the cache's folders.
             fs::create_dir(&cache)?;
             fs::write(cache.join("abide"), "no folder")?;
             trial.remark("the cache's folder is a file");
@@ -83,7 +83,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     }
     let place = trial.place();
     let start = Start::of(LINE).with(FOLDER, &cache);
-    // Once with what is there, once with what that left.
+    // The first run meets the spoilt cache, the second the cache that the first left.
     for turn in ["first", "second"] {
         let ending = trial.start(&start, &place)?.finish(Duration::from_secs(300))?;
         trial.check_end(&ending, &start);
@@ -94,7 +94,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes something else of a file that is to be found in a cache.
+/// Spoils a file that is to be found in a cache.
 fn spoil(trial: &mut Trial<'_>, path: &Path, whole: &[u8]) -> Result<()> {
     let mut bytes = whole.to_vec();
     let what = trial.random.u32(0..7);

@@ -1,4 +1,4 @@
-//! A campaign: passes over the scenarios, side by side, until what was asked for is done.
+//! A campaign: passes over the scenarios, side by side, until it has reached its end.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,18 +15,18 @@ use super::report::{Failure, Tally};
 use super::scenarios::{Run, Scenario};
 use super::trial::Trial;
 
-/// How long a campaign lasts; every scenario has at least one pass.
+/// The end of a campaign; every scenario has at least one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// One pass.
     Pass,
     /// Passes, until the time is up.
     Time(Duration),
-    /// After the pass only what kills, until there are so many kills.
+    /// After the pass only scenarios that kill, until this many kills.
     Kills(u64),
 }
 
-/// How often a line tells how far a long campaign is.
+/// Interval between the lines that tell how far a long campaign is.
 const TOLD_EVERY: Duration = Duration::from_secs(30);
 
 /// A campaign under way.
@@ -34,25 +34,25 @@ pub struct Campaign<'a> {
     pub bench: &'a Bench,
     pub seed: u64,
     pub until: Until,
-    /// The scenarios, and what runs them here.
+    /// The scenarios, with the functions that run them here.
     pub scenarios: Vec<(&'static Scenario, Run)>,
 }
 
-/// What is shared by those who run trials.
+/// The state shared by the threads that run trials.
 struct Shared {
     begun: Instant,
     told: Instant,
-    /// Trials handed out of each scenario.
+    /// Number of trials handed out, by scenario.
     given: Vec<usize>,
-    /// The next of the list of a pass.
+    /// The next place in the list of a pass.
     next: usize,
     tallies: Vec<Tally>,
 }
 
 impl Campaign<'_> {
-    /// Runs it in `jobs` threads and returns what came of every scenario.
+    /// Runs the campaign in `jobs` threads and returns the tally of every scenario.
     pub fn run(&self, jobs: usize) -> Result<Vec<Tally>> {
-        // Every scenario's trials of a pass, in turns, so that no scenario has all jobs to itself.
+        // The trials of a pass, with the scenarios taking turns, so that no scenario has all jobs to itself.
         let most = self.scenarios.iter().map(|(scenario, _)| scenario.pass).max().unwrap_or(0);
         let turns =
             (0..most).flat_map(|turn| self.scenarios.iter().map(move |(s, _)| turn < s.pass).enumerate());
@@ -69,7 +69,7 @@ impl Campaign<'_> {
         });
         let broken = AtomicUsize::new(0);
         scope(|threads| {
-            // A thread of its own, whose file systems are its own and those of the threads that it starts.
+            // A thread of its own: it and the threads that it starts have file systems of their own.
             threads.spawn(|| {
                 apart();
                 scope(|threads| {
@@ -107,7 +107,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// The next scenario and the number of its trial; `None` where the campaign is at its end.
+    /// Returns the next scenario and the number of its trial; `None` at the end of the campaign.
     fn next(&self, state: &mut Shared, pass: &[usize], killing: &[usize]) -> Option<(usize, usize)> {
         let turn = state.next;
         let which = if turn < pass.len() {
@@ -132,13 +132,14 @@ impl Campaign<'_> {
         Some((which, number))
     }
 
-    /// Runs one trial; its folder stays where something does not hold.
+    /// Runs one trial; its folder stays where a check failed.
     fn trial(&self, which: usize, number: usize) -> Tally {
         let (scenario, run) = &self.scenarios[which];
         let name = scenario.name;
         let folder = self.bench.folder.join(format!("{name}-{number}"));
         let mut tally = Tally { runs: 1, ..Tally::of(name) };
-        // By the scenario's name, so that a trial's choices do not depend on which others run.
+        // Seeded by the scenario's name, so that a trial's choices do not depend on which other scenarios
+        // run.
         let seed = name.bytes().fold(self.seed.wrapping_add(number as u64), |sum, byte| {
             sum.rotate_left(7).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(byte)
         });
@@ -171,7 +172,7 @@ impl Campaign<'_> {
             }
         }
         if failures.is_empty() {
-            // A folder that cannot be removed takes room and harms nothing.
+            // A folder that cannot be removed takes room but does no harm.
             let _ = fs::remove_dir_all(&folder);
         } else {
             println!("{name} {number}: {}", failures.join("; "));
@@ -180,7 +181,7 @@ impl Campaign<'_> {
     }
 }
 
-/// Writes what was started, byte for byte, beside what came of it.
+/// Writes the command lines started, byte for byte, into the trial's folder.
 fn keep_lines(trial: &Trial<'_>) {
     let written = fs::File::create(trial.folder.join("repeat.sh")).and_then(|mut file| {
         for line in &trial.lines {
@@ -194,8 +195,8 @@ fn keep_lines(trial: &Trial<'_>) {
     }
 }
 
-/// Gives this thread, and those that it starts, file systems that nobody else sees: what a trial mounts goes
-/// with them, however the campaign ends. Where that is not granted, nothing can be mounted either.
+/// Gives this thread, and the threads that it starts, file systems that nobody else sees: a trial's mounts
+/// vanish with them, however the campaign ends. Where the system refuses, nothing can be mounted either.
 #[cfg(target_os = "linux")]
 fn apart() {
     use nix::mount::{MsFlags, mount};

@@ -1,11 +1,11 @@
-//! Checkpoints, read by other code than what wrote them.
+//! Checkpoints, read by other code than the code that wrote them.
 
 use std::io::{Cursor, Read as _};
 
 use anyhow::{Context, Result};
 use zip::ZipArchive;
 
-/// Reads a whole checkpoint, its checksums included, and returns the steps done.
+/// Reads a whole checkpoint, with its checksums, and returns the steps done.
 pub fn steps(bytes: &[u8]) -> Result<u64> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).context("not an archive")?;
     let mut steps = None;

@@ -9,7 +9,7 @@ use super::trial::Trial;
 
 const DAY: u64 = 86_400;
 
-/// Files that were written long ago, or will be written.
+/// Tries files that were written long ago, or will be written in the future.
 pub fn file_times(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -39,7 +39,7 @@ mod linux {
     use super::super::bench::Bench;
     use super::super::trial::{Leaves, Trial};
 
-    /// What gives a command a clock of its own, from util-linux.
+    /// Returns the words that start a command with a clock of its own, by util-linux.
     fn shifted(seconds: u64) -> Vec<OsString> {
         let seconds = seconds.to_string();
         let words =
@@ -47,7 +47,7 @@ mod linux {
         words.map(OsString::from).to_vec()
     }
 
-    /// Whether clocks of one's own are granted here.
+    /// Checks that the system grants clocks of one's own.
     pub fn can_offset(_: &Bench) -> Result<(), String> {
         let words = shifted(1000);
         let mut command = Command::new(&words[0]);
@@ -57,7 +57,7 @@ mod linux {
         if output.status.success() { Ok(()) } else { Err(words) }
     }
 
-    /// A system that has been up for as long as one likes.
+    /// Tries a system that has been up for any length of time.
     pub fn offset(trial: &mut Trial<'_>) -> Result<()> {
         let (work, peace) = trial.work();
         let place = trial.place();
@@ -67,19 +67,19 @@ mod linux {
         trial.works(&start, &place, work, peace)
     }
 
-    /// The library that stands between programs and the clock, from Debian's package libfaketime.
+    /// Finds the library that stands between programs and the clock, from Debian's package libfaketime.
     fn library() -> Option<PathBuf> {
         let folders = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
         let places = folders.chain(["/usr/lib".into(), "/usr/local/lib".into()]);
         places.map(|folder| folder.join("faketime").join("libfaketime.so.1")).find(|path| path.exists())
     }
 
-    /// Whether clocks can be made to jump here.
+    /// Checks that clocks can be made to jump here.
     pub fn can_jump(_: &Bench) -> Result<(), String> {
         library().map(drop).ok_or_else(|| "libfaketime is not here; Debian's package is faketime".to_owned())
     }
 
-    /// A clock that is set again and again during the run, forwards and backwards.
+    /// Tries a clock that is set again and again during the run, forwards and backwards.
     pub fn jumps(trial: &mut Trial<'_>) -> Result<()> {
         let (work, peace) = trial.work();
         let place = trial.place();
@@ -92,7 +92,7 @@ mod linux {
             .with("LD_PRELOAD", library)
             .with("FAKETIME_TIMESTAMP_FILE", &clock)
             .with("FAKETIME_NO_CACHE", "1")
-            // Nothing sets that clock in a running system.
+            // The monotonic clock stays as it is, because nothing sets it in a running system.
             .with("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let mut running = trial.start(&start, &place)?;
         let mut time = Duration::ZERO;

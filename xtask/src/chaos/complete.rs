@@ -1,5 +1,5 @@
-//! Whether a file is whole, by its format alone: where its bytes depend on the moment at which a run was
-//! ended.
+//! Checks that a file is whole, by its format alone, for files whose bytes depend on the moment at which a
+//! run was ended.
 
 use anyhow::{Context, Result, bail};
 

@@ -16,7 +16,7 @@ use nix::unistd::mkfifo;
 use super::bench::Bench;
 use super::trial::{Leaves, Trial};
 
-/// A copy of one of the system's devices: of none of its own, which a program that fails here would destroy.
+/// Makes a copy of one of the system's devices, because a program that fails here would destroy the original.
 fn node(path: &Path, minor: u64) -> Result<()> {
     mknod(path, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(1, minor))
         .with_context(|| format!("cannot make the device {}", path.display()))
@@ -25,7 +25,7 @@ fn node(path: &Path, minor: u64) -> Result<()> {
 const NULL: u64 = 3;
 const FULL: u64 = 7;
 
-/// Whether devices can be made, and opened, here.
+/// Checks that devices can be made, and opened, here.
 pub fn can_make(bench: &Bench) -> Result<(), String> {
     let path = bench.folder.join("node");
     let able = node(&path, NULL).and_then(|()| {
@@ -35,7 +35,7 @@ pub fn can_make(bench: &Bench) -> Result<(), String> {
     able.map_err(|error| format!("{error:#}"))
 }
 
-/// A device in the place of an output, or a link to it.
+/// Tries a device in the place of an output, or a link to one.
 pub fn device(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -58,7 +58,7 @@ pub fn device(trial: &mut Trial<'_>) -> Result<()> {
     trial.hold(stays, || format!("the device {} was replaced", made.display()));
     trial.hold(!linked || path.is_symlink(), || format!("the link {} was replaced", path.display()));
     trial.hold(!(full && ending.status.success()), || "it succeeds though a device has no room".to_owned());
-    // A device that has no end cannot be read.
+    // Removed first, because a device without an end cannot be read.
     fs::remove_file(&path)?;
     if linked {
         fs::remove_file(&made)?;
@@ -66,7 +66,7 @@ pub fn device(trial: &mut Trial<'_>) -> Result<()> {
     trial.check_files(work, peace, &place, Leaves::Either, false)
 }
 
-/// A pipe with a name in the place of an output.
+/// Tries a named pipe in the place of an output.
 pub fn pipe(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -75,7 +75,7 @@ pub fn pipe(trial: &mut Trial<'_>) -> Result<()> {
     let path = place.join(name);
     mkfifo(&path, Mode::from_bits_truncate(0o666))?;
     trial.remark(format!("mkfifo {}; cat {0} &", path.display()));
-    // Open for writing too: it has no end until this is dropped, however often the command opens it.
+    // Open for writing too: the pipe has no end until this is dropped, however often the command opens it.
     let reader =
         OpenOptions::new().read(true).write(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(&path)?;
     let over = AtomicBool::new(false);
@@ -98,11 +98,11 @@ pub fn pipe(trial: &mut Trial<'_>) -> Result<()> {
     trial.check_files(work, peace, &place, Leaves::Either, false)
 }
 
-/// Everything that comes until it is over.
+/// Returns everything that comes through a pipe until `over` is set.
 fn drain(mut pipe: File, over: &AtomicBool) -> Result<Vec<u8>> {
     let (mut came, mut buffer) = (Vec::new(), vec![0; 1 << 16]);
     loop {
-        // Asked before reading: what was written before it was over is read.
+        // Asked before reading, so that everything written before `over` was set is read.
         let last = over.load(Ordering::Acquire);
         match pipe.read(&mut buffer) {
             Ok(count) => came.extend_from_slice(&buffer[..count]),

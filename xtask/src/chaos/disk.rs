@@ -11,20 +11,20 @@ use nix::sys::statvfs::statvfs;
 use super::start::Limit;
 use super::trial::{Leaves, Trial, signal};
 
-/// A signal of the system to who writes more to a file than its limit allows.
+/// The system's signal to a process that writes more to a file than its limit allows.
 const FILE_TOO_LARGE: i32 = 25;
 
-/// A file system in memory; it goes with this value.
+/// A file system in memory; it is unmounted when this value is dropped.
 pub struct Mounted(PathBuf);
 
 impl Mounted {
-    /// Mounts one over a folder, with options such as `size=64k`.
+    /// Mounts a file system over a folder, with options such as `size=64k`.
     pub fn new(place: &Path, options: &str) -> Result<Mounted> {
         mounted(place, MsFlags::empty(), options)?;
         Ok(Mounted(place.to_owned()))
     }
 
-    /// Changes its options.
+    /// Changes the mount's options.
     pub fn change(&self, flags: MsFlags, options: &str) -> Result<()> {
         mounted(&self.0, MsFlags::MS_REMOUNT | flags, options)
     }
@@ -38,12 +38,12 @@ fn mounted(place: &Path, flags: MsFlags, options: &str) -> Result<()> {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Whoever still looks at it keeps it until then.
+        // A process that still uses the mount keeps it until it is done.
         let _ = umount2(&self.0, MntFlags::MNT_DETACH);
     }
 }
 
-/// Whether file systems can be mounted here.
+/// Checks that file systems can be mounted here.
 pub fn can_mount(folder: &Path) -> Result<(), String> {
     let place = folder.join("mount");
     fs::create_dir_all(&place).map_err(|error| error.to_string())?;
@@ -52,7 +52,7 @@ pub fn can_mount(folder: &Path) -> Result<(), String> {
     able
 }
 
-/// A file system with room for a part of what is written: of its bytes, or of its files.
+/// Tries a file system with room for a part of the output: of its bytes, or of its files.
 pub fn full(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -70,25 +70,25 @@ pub fn full(trial: &mut Trial<'_>) -> Result<()> {
     disk.change(MsFlags::empty(), &options)?;
     trial.remark(format!("mount -t tmpfs -o {options} tmpfs {}", place.display()));
     trial.works_or_says_why(&work.start(), &place, work, peace)?;
-    // Where there is room again, it goes on.
+    // With room again, the work goes on.
     if work.goes_on() && place.join(super::works::CHECKPOINT).exists() {
         trial.check_resumes(work, peace, &place)?;
     }
     trial.keep_copy(&place)
 }
 
-/// Files that may not grow beyond a limit.
+/// Tries files that may not grow beyond a limit.
 pub fn file_size(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
     trial.seed(work, peace, &place)?;
     let largest = peace.files.values().map(|bytes| bytes.len() as u64).max().unwrap_or(0);
-    // What it says goes to files too.
+    // The command's words go to files too, which fall under the limit.
     let mut start = work.start().within(Limit::FileSize, trial.random.u64(4096..largest.max(4096) * 5 / 4));
     start.quiet_limit = trial.random.bool();
     let ending = trial.run_to_end(&start, &place, peace)?;
     if signal(ending.status) == Some(FILE_TOO_LARGE) && !start.quiet_limit {
-        // The system's own way to end it, as good as kill -9.
+        // The system's own way to end a process, as abrupt as kill -9.
         trial.check_files(work, peace, &place, Leaves::Pieces, false)?;
     } else {
         trial.worked_or_said_why(&ending, &place, work, peace)?;

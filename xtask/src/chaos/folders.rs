@@ -1,4 +1,4 @@
-//! Folders and files that may not be written, and folders that go away.
+//! Folders and files that may not be written to, and folders that go away.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -14,7 +14,7 @@ use super::memory::{FIRST_USER, give};
 use super::trial::{Begun, Trial};
 use super::works::{CHECKPOINT, Work};
 
-/// A file system that nobody may write to.
+/// Tries a file system that nobody may write to.
 pub fn read_only(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -27,7 +27,7 @@ pub fn read_only(trial: &mut Trial<'_>) -> Result<()> {
     trial.keep_copy(&place)
 }
 
-/// Another user's folder or files.
+/// Tries another user's folder or files.
 pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -35,7 +35,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     let set = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode));
     let what = match trial.number % 3 {
         0 => {
-            // As in the folder for temporary files: who does not own a file may not replace it.
+            // As in the folder for temporary files: only a file's owner may replace it.
             set(&place, 0o1777)?;
             "a sticky folder with files of root"
         }
@@ -57,7 +57,7 @@ pub fn foreign(trial: &mut Trial<'_>) -> Result<()> {
     trial.works_or_says_why(&start, &place, work, peace).map(drop)
 }
 
-/// One of the files that a work writes at its end.
+/// Returns one of the files that a work writes at its end.
 fn one_of(trial: &mut Trial<'_>, work: &Work) -> String {
     let mut names: Vec<&str> = work.finals().collect();
     if work.goes_on() {
@@ -66,7 +66,7 @@ fn one_of(trial: &mut Trial<'_>, work: &Work) -> String {
     names[trial.random.usize(0..names.len())].to_owned()
 }
 
-/// Makes a file one that nobody can change, or one like any other again.
+/// Makes a file immutable, or ordinary again.
 fn immutable(path: &Path, on: bool) -> Result<()> {
     let mut command = Command::new("chattr");
     command.arg(if on { "+i" } else { "-i" }).arg(path).stderr(Stdio::null());
@@ -75,7 +75,7 @@ fn immutable(path: &Path, on: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether files can be made immutable here.
+/// Checks that files can be made immutable here.
 pub fn can_fix(bench: &Bench) -> Result<(), String> {
     let path = bench.folder.join("immutable");
     fs::write(&path, "").map_err(|error| error.to_string())?;
@@ -85,7 +85,7 @@ pub fn can_fix(bench: &Bench) -> Result<(), String> {
     able
 }
 
-/// A file that not even root may replace.
+/// Tries a file that not even root may replace.
 pub fn fixed(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -94,27 +94,27 @@ pub fn fixed(trial: &mut Trial<'_>) -> Result<()> {
     immutable(&path, true)?;
     trial.remark(format!("chattr +i {}", path.display()));
     let success = trial.works_or_says_why(&work.start(), &place, work, peace);
-    // Whatever came of it, the folder has to go.
+    // Whatever the outcome, the folder must be removable.
     immutable(&path, false)?;
     let success = success?;
     trial.hold(!success, || format!("it succeeds though {} cannot be written", path.display()));
     Ok(())
 }
 
-/// A folder that is removed on the way, or a folder that takes a file's place.
+/// Tries a folder that is removed on the way, or a folder that takes a file's place.
 pub fn vanishing(trial: &mut Trial<'_>) -> Result<()> {
     let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     let taken = trial.random.bool().then(|| one_of(trial, work));
     let ended = running.until(delay)?.is_some();
     if let (Some(name), false) = (&taken, ended) {
         let path = place.join(name);
-        // The command may put its file there between the two; then the run was not disturbed.
+        // The command may put its file there between these two calls; then the run was not disturbed.
         let _ = fs::remove_file(&path);
         let _ = fs::create_dir(&path);
         trial.remark(format!("after {:.4} s: rm -f {name}; mkdir {name}", delay.as_secs_f64()));
         trial.forget(name);
     } else if !ended {
-        // What it writes meanwhile makes a folder that is not empty; the next turn takes that too.
+        // Files that the command writes meanwhile fill the folder again; the next turn removes them too.
         while place.exists() {
             let _ = fs::remove_dir_all(&place);
         }

@@ -4,11 +4,10 @@ use anyhow::Result;
 
 use super::trial::{Leaves, Trial, signal};
 
-/// Ends of a work after which it is left in peace.
+/// Number of ends after which a work is left undisturbed.
 const ENDS: u32 = 6;
 
-/// A work is killed, gone on with from its checkpoint, or begun anew where it has none, until it reaches its
-/// end.
+/// Kills a work, goes on from its checkpoint, or begins anew where it has none, until it reaches its end.
 pub fn kill(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();

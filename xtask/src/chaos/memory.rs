@@ -10,16 +10,16 @@ use super::bench::Bench;
 use super::start::{Limit, Start};
 use super::trial::{Leaves, Trial, signal};
 
-/// Addresses beyond the least with which it says its version: where its parts lie differs from start to
-/// start.
+/// Addresses beyond the least with which the command says its version, because its parts lie at other places
+/// in every start.
 const MARGIN: u64 = 1 << 20;
 
-/// Fewer addresses than a work needs, or just enough of them.
+/// Tries fewer addresses than a work needs, or just enough of them.
 pub fn addresses(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
     trial.seed(work, peace, &place)?;
-    // What is needed grows with the machine's cores: most limits are small, some large.
+    // The need grows with the machine's cores, so most limits are small and some large.
     let more = 1 << trial.random.u64(12..31);
     let limit = trial.bench.least_memory + MARGIN + trial.random.u64(0..more);
     let mut start = work.start().within(Limit::Memory, limit);
@@ -29,7 +29,7 @@ pub fn addresses(trial: &mut Trial<'_>) -> Result<()> {
     trial.works_or_says_why(&start, &place, work, peace).map(drop)
 }
 
-/// More threads than there are addresses for.
+/// Tries more threads than there are addresses for.
 pub fn many_threads(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -42,12 +42,12 @@ pub fn many_threads(trial: &mut Trial<'_>) -> Result<()> {
     trial.works_or_says_why(&start, &place, work, peace).map(drop)
 }
 
-/// A user who may have a few threads and no more.
+/// Tries a user who may have a few threads and no more.
 pub fn few_threads(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
     trial.seed(work, peace, &place)?;
-    // A user of its own, so that no other process counts.
+    // A user of this trial's own, so that no other process counts.
     let user = trial.random.u32(FIRST_USER..FIRST_USER + 1_000_000);
     give(&place, user)?;
     let mut start = work.start().within(Limit::Threads, trial.random.u64(1..9));
@@ -58,7 +58,7 @@ pub fn few_threads(trial: &mut Trial<'_>) -> Result<()> {
     trial.works_or_says_why(&start, &place, work, peace).map(drop)
 }
 
-/// Users from here on are nobody's.
+/// The first of the user numbers that belong to nobody.
 pub const FIRST_USER: u32 = 100_000;
 
 /// Gives a folder and its files to a user.
@@ -70,7 +70,7 @@ pub fn give(place: &Path, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// Whether the command can be started for another user.
+/// Checks that the command can be started for another user.
 pub fn can_be_others(bench: &Bench) -> Result<(), String> {
     let place = bench.folder.join("user");
     let told = |error: anyhow::Error| format!("{error:#}");
@@ -87,12 +87,12 @@ pub fn can_be_others(bench: &Bench) -> Result<(), String> {
     able.map_err(told).map_err(|why| format!("the command cannot be started for another user: {why}"))
 }
 
-/// The folders of control groups for memory, and the files that hold the limit and the members: of both
-/// versions.
+/// The folders of control groups for memory, and the names of the files for the limit and the members, in
+/// both versions.
 const GROUPS: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
-/// A control group with a limit; it goes with this value.
+/// A control group with a limit; it is removed when this value is dropped.
 struct Group(PathBuf);
 
 impl Group {
@@ -123,14 +123,14 @@ impl Drop for Group {
     }
 }
 
-/// Whether groups with a limit can be made here.
+/// Checks that groups with a limit can be made here.
 pub fn can_group(_: &Bench) -> Result<(), String> {
     Group::new(&format!("chaos-{}", std::process::id()), 1 << 30)
         .map(drop)
         .map_err(|error| format!("{error:#}"))
 }
 
-/// A container whose memory is used up: the system kills what is in it.
+/// Tries a container whose memory is used up: the system kills the processes in it.
 pub fn group(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();

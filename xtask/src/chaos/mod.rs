@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: the command under hostile circumstances, from outside, for as long as one likes.
+//! `cargo xtask chaos`: the command under hostile circumstances, from outside, for any length of time.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod bench;
@@ -43,7 +43,7 @@ use self::report::{Tally, report};
 use self::scenarios::{ALWAYS, SCENARIOS};
 use crate::cargo::{build, root};
 
-/// Where trials make their folders, and those of failed ones stay.
+/// The folder for the trials' own folders; those of failed trials stay.
 const FOLDER: &str = "chaos";
 
 /// What `cargo xtask chaos` does to the command.
@@ -94,20 +94,20 @@ fn named(text: &str) -> Result<String, String> {
 }
 
 impl Chaos {
-    /// Every scenario, again and again for so long.
+    /// Describes a campaign of every scenario, again and again for this time.
     pub fn all(time: Duration) -> Chaos {
         let (minutes, scenarios) = (Some(time), Vec::new());
         Chaos { scenarios, minutes, kills: None, seed: None, jobs: None, binary: None, list: false }
     }
 
-    /// Runs the campaign; whether everything held.
+    /// Runs the campaign; returns whether all checks held.
     pub fn run(&self) -> Result<bool> {
         if self.list {
             list();
             return Ok(true);
         }
         let binary = match &self.binary {
-            // Trials start it in folders of their own.
+            // Made absolute, because trials start the command in folders of their own.
             Some(path) => std::path::absolute(path).context("the command's path")?,
             None => command(&["build", "--release", "--package", "abide", "--bin", "abide"])?,
         };
@@ -124,26 +124,26 @@ impl Chaos {
     }
 }
 
-/// A short campaign with the command as the tests built it: the same choices each time. Returns what was
-/// skipped, and whether everything held.
+/// Runs a short campaign with the command as the tests built it and the same choices each time. Returns the
+/// scenarios skipped, and whether all checks held.
 pub fn short() -> Result<(Vec<String>, bool)> {
     let binary = command(&["test", "--workspace", "--no-run", "--quiet"])?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // Most of their time trials wait for the disk.
+    // Trials wait for the disk most of their time, so there are more jobs than cores.
     let tallies = campaign(&binary, &[], Until::Kills(20), 1, 2 * cores)?;
     let skipped =
         tallies.iter().filter_map(|tally| Some(format!("chaos {}: {}", tally.name, tally.skipped.as_ref()?)));
     Ok((skipped.collect(), tallies.iter().all(|tally| tally.failures.is_empty())))
 }
 
-/// Builds the command and returns where it is.
+/// Builds the command and returns its path.
 fn command(arguments: &[&str]) -> Result<PathBuf> {
     let programs = build(arguments)?;
     let found = programs.into_iter().find(|p| p.kind == "bin" && p.target == "abide" && !p.is_test);
     Ok(found.context("cargo built no command")?.path)
 }
 
-/// Runs scenarios, all if none is named, and prints what was found.
+/// Runs scenarios, all if none is named, and prints the findings.
 fn campaign(binary: &Path, names: &[String], until: Until, seed: u64, jobs: usize) -> Result<Vec<Tally>> {
     if !binary.is_file() {
         bail!("{} is no program", binary.display());

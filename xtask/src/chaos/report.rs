@@ -1,21 +1,21 @@
-//! What a campaign found.
+//! The findings of a campaign.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// A trial in which something did not hold.
+/// A trial in which a check failed.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// What is left of it.
+    /// The folder with the trial's remains.
     pub folder: PathBuf,
-    /// What did not hold.
+    /// The checks that failed.
     pub what: Vec<String>,
-    /// The shell's lines of what was started.
+    /// The command lines started, for a shell.
     pub lines: Vec<OsString>,
 }
 
-/// What came of a scenario.
+/// The tally of a scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     pub name: &'static str,
@@ -23,20 +23,20 @@ pub struct Tally {
     pub kills: u64,
     /// Temporary files that kills left.
     pub left: u64,
-    /// Ends for want of a little memory.
+    /// Ends because the system refused a little memory.
     pub starved: u64,
     pub failures: Vec<Failure>,
-    /// Why it was not run.
+    /// The reason why the scenario was not run.
     pub skipped: Option<String>,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Makes an empty tally.
     pub fn of(name: &'static str) -> Tally {
         Tally { name, ..Tally::default() }
     }
 
-    /// Adds one trial's.
+    /// Adds the tally of one trial.
     pub fn add(&mut self, other: Tally) {
         self.runs += other.runs;
         self.kills += other.kills;
@@ -46,10 +46,11 @@ impl Tally {
     }
 }
 
-/// Failures of one scenario that are told with their lines; the others' folders are told.
+/// Number of failures per scenario that are told with their command lines; of others only the folders are
+/// told.
 const TOLD: usize = 5;
 
-/// The findings: the failures with what repeats them, and a table.
+/// Formats the findings: the failures with the lines that repeat them, and a table.
 pub fn report(tallies: &[Tally]) -> String {
     let mut text = String::new();
     for tally in tallies {

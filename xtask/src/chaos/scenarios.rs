@@ -1,4 +1,4 @@
-//! The table of scenarios: what is done to the command, and what must hold besides what always holds.
+//! The table of scenarios: the disturbance, and what must hold besides what always holds.
 
 use anyhow::Result;
 
@@ -12,30 +12,30 @@ use super::{clocks, kills, together};
 pub struct Scenario {
     pub name: &'static str,
     pub does: &'static str,
-    /// What holds besides what always does.
+    /// The claims that hold besides [`ALWAYS`].
     pub holds: &'static str,
-    /// Trials of one pass.
+    /// Trials per pass.
     pub pass: usize,
-    /// Whether its trials count as kills.
+    /// Whether the scenario's trials count as kills.
     pub kills: bool,
-    /// What runs it; `None` where this system cannot.
+    /// The functions that run it; `None` where this system cannot.
     pub run: Option<Run>,
 }
 
-/// How a scenario is run.
+/// The functions that run a scenario.
 #[derive(Clone, Copy)]
 pub struct Run {
-    /// Why it cannot be run on this machine, if it cannot.
+    /// Checks that the scenario can be run on this machine, or says why not.
     pub ready: fn(&Bench) -> Result<(), String>,
-    /// One trial.
+    /// Runs one trial.
     pub trial: fn(&mut Trial<'_>) -> Result<()>,
 }
 
-/// What always holds.
+/// The claims that always hold.
 pub const ALWAYS: &str = "files old or complete; checkpoints load and go on to the same bits; no panic, abort or hang; \
                           an error in words; no temporary file left";
 
-/// What runs a scenario on Linux alone.
+/// Makes the functions that run a scenario on Linux alone.
 macro_rules! linux {
     ($trial:expr) => {
         linux!($trial, ready)
@@ -49,7 +49,7 @@ macro_rules! linux {
     }};
 }
 
-/// What runs a scenario on any system.
+/// Makes the functions that run a scenario on any system.
 const fn anywhere(trial: fn(&mut Trial<'_>) -> Result<()>) -> Option<Run> {
     Some(Run { ready, trial })
 }

@@ -13,27 +13,27 @@ use super::start::Running;
 use super::trial::{Begun, Leaves, Trial, short, signal};
 use super::works::{CHECKPOINT, Peace, Work};
 
-/// Ctrl-C.
+/// Tries Ctrl-C.
 pub fn interrupt(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGINT)
 }
 
-/// What a system that shuts down sends, and a batch queue whose time is up.
+/// Tries the signal that a system sends when it shuts down, or a batch queue whose time is up.
 pub fn terminate(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGTERM)
 }
 
-/// What a terminal sends when its window is closed.
+/// Tries the signal that a terminal sends when its window is closed.
 pub fn hang_up(trial: &mut Trial<'_>) -> Result<()> {
     ask(trial, Signal::SIGHUP)
 }
 
-/// The status of a command that ended because it was asked to, as shells tell it.
+/// Returns the status of a command that ended because it was asked to, as shells tell it.
 fn status_of(asked: Signal) -> i32 {
     128 + asked as i32
 }
 
-/// Asks a work to end at any moment.
+/// Asks a work to end at a random moment.
 fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
     let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {
@@ -46,7 +46,7 @@ fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
     if ending.status.success() {
         return trial.check_files(work, peace, &place, Leaves::All, false);
     }
-    // Before its first step there is nothing to write and nothing to report.
+    // Before its first step the work has nothing to write and nothing to report.
     let told = ending.status.code() == Some(status_of(asked));
     let begun = !ending.output.is_empty() || trial.is_new(CHECKPOINT, &place);
     if told && begun {
@@ -62,7 +62,7 @@ fn ask(trial: &mut Trial<'_>, asked: Signal) -> Result<()> {
     trial.check_files(work, peace, &place, if early { Leaves::Either } else { Leaves::Abandoned }, false)
 }
 
-/// The outputs of a stopped run are those of its checkpoint.
+/// Checks that the outputs of a stopped run are those of its checkpoint.
 fn check_outputs(trial: &mut Trial<'_>, work: &Work, peace: &Peace, place: &Path) -> Result<()> {
     let own = trial.folder.join("shown");
     fs::create_dir_all(&own)?;
@@ -80,14 +80,14 @@ fn check_outputs(trial: &mut Trial<'_>, work: &Work, peace: &Peace, place: &Path
     fs::remove_dir_all(&own).with_context(|| format!("cannot remove {}", own.display()))
 }
 
-/// Asks twice, which ends a work at once: without its results and without half of one.
+/// Asks twice, which ends a work at once: without its results, and without half of one.
 pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
     let asked = if trial.random.bool() { Signal::SIGINT } else { Signal::SIGTERM };
     let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {
         send(&running, asked)?;
         sleep(Duration::from_micros(trial.random.u64(0..20_000)));
-        // It may have ended by then.
+        // The work may have ended by then.
         if running.until(Duration::ZERO)?.is_none() {
             send(&running, asked)?;
         }
@@ -108,7 +108,7 @@ pub fn twice(trial: &mut Trial<'_>) -> Result<()> {
     if work.goes_on() { trial.check_resumes(work, peace, &place) } else { Ok(()) }
 }
 
-/// Halts a work for a while, as a laptop that sleeps or a queue that makes room.
+/// Halts a work for a while, as a laptop does that sleeps, or a queue that makes room.
 pub fn halt(trial: &mut Trial<'_>) -> Result<()> {
     let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     if running.until(delay)?.is_none() {

@@ -1,4 +1,4 @@
-//! How the command is started: its arguments, surroundings, limits and streams.
+//! Starts of the command: its arguments, surroundings, limits and streams.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use wait_timeout::ChildExt as _;
 
-/// What a process may have no more of.
+/// A resource that a process may have only so much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Bytes of addresses.
@@ -23,7 +23,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// The option of `prlimit`, from util-linux.
+    /// Returns the option of `prlimit`, from util-linux.
     fn option(self) -> &'static str {
         match self {
             Limit::Memory => "--as",
@@ -34,13 +34,13 @@ impl Limit {
     }
 }
 
-/// Where a standard stream leads.
+/// The target of a standard stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stream {
-    /// Input: nothing to read. Output: a file in which the tool looks for words.
+    /// Input: nothing to read. Output: a file in which words are looked for.
     #[default]
     Usual,
-    /// It is not open.
+    /// Not open.
     Closed,
     /// A device on which there is no room.
     Full,
@@ -48,44 +48,44 @@ pub enum Stream {
     Broken,
 }
 
-/// How the command is started.
+/// A start of the command.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
     pub arguments: Vec<OsString>,
     /// Variables that are set or, with `None`, taken away.
     pub variables: Vec<(&'static str, Option<OsString>)>,
-    /// Whether no variable is kept but those of `variables`.
+    /// Whether the variables in `variables` are the only ones kept.
     pub bare: bool,
     pub limits: Vec<(Limit, u64)>,
-    /// Whether a file beyond its limit is an error of the write and not a signal.
+    /// Whether a file beyond its limit is an error of the write instead of a signal.
     pub quiet_limit: bool,
-    /// Input, output, errors.
+    /// The streams for input, output and errors.
     pub streams: [Stream; 3],
-    /// What starts the command in its stead, as `unshare --time`.
+    /// A program that starts the command, with its arguments, such as `unshare --time`.
     pub through: Vec<OsString>,
     /// Another user's number.
     pub user: Option<u32>,
 }
 
 impl Start {
-    /// The words of a line as arguments.
+    /// Makes a start with the words of a line as arguments.
     pub fn of(line: &str) -> Start {
         Start { arguments: line.split_whitespace().map(OsString::from).collect(), ..Start::default() }
     }
 
-    /// With one more variable.
+    /// Adds one more variable.
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Start {
         self.variables.push((name, Some(value.into())));
         self
     }
 
-    /// With one more limit.
+    /// Adds one more limit.
     pub fn within(mut self, limit: Limit, value: u64) -> Start {
         self.limits.push((limit, value));
         self
     }
 
-    /// Starts it in the folder `place`, with its words going to files in `logs`.
+    /// Starts the command in the folder `place`, with its words going to files in `logs`.
     pub fn spawn(&self, binary: &Path, place: &Path, logs: &Path) -> Result<Running> {
         let mut words = self.through.iter().map(OsString::as_os_str).chain([binary.as_os_str()]);
         let mut command = Command::new(words.next().unwrap_or(OsStr::new("")));
@@ -121,7 +121,7 @@ impl Start {
         })
     }
 
-    /// Asks for what has to be done in the new process, before it becomes the command.
+    /// Asks for everything to be done in the new process before it becomes the command.
     #[cfg(target_os = "linux")]
     fn prepare(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt as _;
@@ -136,13 +136,13 @@ impl Start {
             self.limits.iter().map(|&(limit, value)| (limit.resource(), value)).collect();
         let quiet = self.quiet_limit;
         let closed: Vec<i32> = (0..3).filter(|&n| self.streams[n as usize] == Stream::Closed).collect();
-        // Nothing to do keeps the faster way to start a process.
+        // With nothing to do, the faster way to start a process is kept.
         if limits.is_empty() && !quiet && closed.is_empty() {
             return;
         }
         let prepare = move || {
             if quiet {
-                // SAFETY: ignoring a signal runs no code of ours.
+                // SAFETY: ignoring a signal runs no code of this program.
                 unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }?;
             }
             for stream in &closed {
@@ -153,12 +153,12 @@ impl Start {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made, which are safe there; nothing is
+        // SAFETY: between fork and exec only system calls are made, which are safe there, and nothing is
         // allocated.
         unsafe { command.pre_exec(prepare) };
     }
 
-    /// The line that does the same in a shell.
+    /// Returns the line that does the same in a shell.
     pub fn line(&self, binary: &Path, place: &Path) -> OsString {
         let mut words: Vec<OsString> = Vec::new();
         let mut push = |word: &str| words.push(word.into());
@@ -227,7 +227,7 @@ impl Limit {
     }
 }
 
-/// A word as a shell takes it, whatever its bytes are.
+/// Quotes a word for a shell, whatever its bytes are.
 #[cfg(unix)]
 fn quoted(word: &OsStr) -> OsString {
     use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -248,18 +248,18 @@ pub struct Running {
     begun: Instant,
 }
 
-/// How the command ended.
+/// The end of a start of the command.
 pub struct Ending {
     pub status: ExitStatus,
     pub output: String,
     pub words: String,
-    /// Whether it was ended because its time was up.
+    /// Whether it was ended by force because its time was up.
     pub late: bool,
     pub time: Duration,
 }
 
 impl Running {
-    /// Waits no longer than until `moment` after the start; `None` where it still runs then.
+    /// Waits no longer than until `moment` after the start; returns `None` where the command still runs then.
     pub fn until(&mut self, moment: Duration) -> Result<Option<ExitStatus>> {
         let left = moment.saturating_sub(self.begun.elapsed());
         self.child.wait_timeout(left).context("cannot wait")
@@ -284,13 +284,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Whoever gave up on it must not leave it behind; one that has ended is left alone.
+        // A command that was given up must not be left behind; one that has ended is left alone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs the command in a new folder where nothing disturbs it; it must succeed. Returns the time.
+/// Runs the command undisturbed in a new folder, where it must succeed. Returns the time taken.
 pub fn peace(start: &Start, binary: &Path, place: &Path) -> Result<Duration> {
     fs::create_dir_all(place).with_context(|| format!("cannot make {}", place.display()))?;
     let logs = tempfile::tempdir().context("cannot make a temporary folder")?;

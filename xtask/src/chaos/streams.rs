@@ -10,7 +10,7 @@ use super::works::{Peace, Work};
 
 const STREAMS: [Stream; 4] = [Stream::Usual, Stream::Closed, Stream::Full, Stream::Broken];
 
-/// A work whose words have nowhere to go: its files are as ever.
+/// Tries a work whose words have nowhere to go: its files are as ever.
 pub fn streams(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -21,7 +21,7 @@ pub fn streams(trial: &mut Trial<'_>) -> Result<()> {
         start.arguments.push("--json".into());
     }
     let ending = trial.run_to_end(&start, &place, peace)?;
-    // Only where its report is lost has it reason to complain; a reader that has gone away wanted no more.
+    // The command has reason to complain only where its report is lost; a reader that is gone wanted no more.
     let lost = start.streams[1] == Stream::Full;
     let status = ending.status;
     trial.hold(ending.late || status.success() != lost, || {
@@ -30,7 +30,7 @@ pub fn streams(trial: &mut Trial<'_>) -> Result<()> {
     trial.check_files(work, peace, &place, Leaves::All, false)
 }
 
-/// Commands that have something else to say, an error among it.
+/// Tries commands with other words to say, errors among them.
 pub fn words(trial: &mut Trial<'_>) -> Result<()> {
     const LINES: [(&str, bool); 7] = [
         ("run heat --backend cpu --size 8x8 --steps 1 --output not/there.npy", false),
@@ -48,8 +48,8 @@ pub fn words(trial: &mut Trial<'_>) -> Result<()> {
     let (_, peace) = trial.work();
     let ending = trial.run_to_end(&start, &place, peace)?;
     let status = ending.status;
-    // Output that found no room may fail a command that works otherwise; no stream makes one succeed that
-    // does not.
+    // Output that finds no room may fail a command that works otherwise. No stream makes a command succeed
+    // that fails otherwise.
     let lost = start.streams[1] == Stream::Full;
     let holds = status.success() == works || works && lost && status.code().is_some_and(|code| code == 1);
     trial.hold(ending.late || holds, || format!("{status} of `abide {line}`: {}", ending.words));
@@ -62,14 +62,14 @@ fn any(trial: &mut Trial<'_>) -> [Stream; 3] {
     [input, output(), output()]
 }
 
-/// No file is there.
+/// Checks that the folder has no file.
 fn none(trial: &mut Trial<'_>, place: &Path) -> Result<()> {
     let empty = std::fs::read_dir(place)?.next().is_none();
     trial.hold(empty, || "it leaves files".to_owned());
     Ok(())
 }
 
-/// A few files may be open, and no more.
+/// Tries a low limit of open files.
 pub fn open_files(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace): (&Work, &Peace) = trial.work();
     let place = trial.place();

@@ -10,7 +10,7 @@ use super::start::Start;
 use super::trial::{Trial, short};
 use super::works::CHECKPOINT;
 
-/// Values that a variable may have by accident; `None` takes it away.
+/// Values that a variable may have by accident; `None` removes the variable.
 const VARIABLES: &[(&str, &[Option<&[u8]>])] = &[
     ("HOME", &[None, Some(b""), Some(b"/not/there"), Some(b"/dev/null"), Some(b"\xff\xfe")]),
     ("XDG_CACHE_HOME", &[None, Some(b""), Some(b"relative"), Some(b"/proc/1")]),
@@ -28,7 +28,7 @@ const VARIABLES: &[(&str, &[Option<&[u8]>])] = &[
     ("RUST_BACKTRACE", &[None, Some(b"full"), Some(b"\xff")]),
 ];
 
-/// Variables that are missing or make no sense.
+/// Tries variables that are missing or make no sense.
 pub fn variables(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -42,7 +42,7 @@ pub fn variables(trial: &mut Trial<'_>) -> Result<()> {
     trial.works(&start, &place, work, peace)
 }
 
-/// Names that files may have; `*` stands for as many letters as make it as long as names may be.
+/// Names that files may have; `*` stands for as many letters as make the name as long as names may be.
 const NAMES: &[&[u8]] = &[
     b"two\nlines",
     b"-",
@@ -62,10 +62,10 @@ const NAMES: &[&[u8]] = &[
     b"CON",
 ];
 
-/// The most bytes that a name has.
+/// The most bytes of a name.
 const LONGEST: usize = 255;
 
-/// An output and a checkpoint of odd names.
+/// Tries odd names for an output and a checkpoint.
 pub fn names(trial: &mut Trial<'_>) -> Result<()> {
     let place = trial.place();
     let (work, peace) = trial.bench.works().find(|(work, _)| work.name == "line").context("no such work")?;
@@ -85,7 +85,7 @@ pub fn names(trial: &mut Trial<'_>) -> Result<()> {
     };
     start.arguments.extend([option("--output=", &output), option("--checkpoint=", &checkpoint)]);
     let ending = trial.run_to_end(&start, &place, peace)?;
-    // Arguments that are no text may be refused.
+    // Arguments that are not text may be refused.
     let may_fail = std::str::from_utf8(stem).is_err();
     let status = ending.status;
     trial.hold(ending.late || status.success() || may_fail, || format!("{status}: {}", short(&ending.words)));
@@ -100,10 +100,10 @@ pub fn names(trial: &mut Trial<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The most bytes that a path has, its end included.
+/// The most bytes of a path, its terminating zero included.
 const LONGEST_PATH: usize = 4096;
 
-/// Folders so deep that their path is about as long as paths may be.
+/// Tries folders so deep that their path is about as long as paths may be.
 pub fn long_path(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let mut place = trial.place().canonicalize()?;
@@ -113,7 +113,7 @@ pub fn long_path(trial: &mut Trial<'_>) -> Result<()> {
         if left == 0 {
             break;
         }
-        // Never one letter short, which no folder could fill.
+        // Never one letter short: no folder's name could fill that.
         let letters = if left > 202 { 200 } else { left };
         place.push("d".repeat(letters.min(LONGEST)));
     }

@@ -1,4 +1,4 @@
-//! Several processes that write the same files at once, and somebody who reads them meanwhile.
+//! Several processes that write the same files at once, and a reader of these files meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::checkpoint;
 use super::trial::{Leaves, Trial, signal};
 use super::works::{CHECKPOINT, Peace, Work};
 
-/// Two or three of one work in one folder; one of them may be killed.
+/// Runs two or three processes of one work in one folder; one of them may be killed.
 pub fn together(trial: &mut Trial<'_>) -> Result<()> {
     let (work, peace) = trial.work();
     let place = trial.place();
@@ -43,14 +43,14 @@ pub fn together(trial: &mut Trial<'_>) -> Result<()> {
         trial.check_end(ending, &start);
         trial.succeeded(ending);
     }
-    // What a killed one leaves may be among complete files of the others.
+    // The pieces that a killed process leaves may lie among complete files of the others.
     if killed {
         trial.check_files(work, peace, &place, Leaves::Pieces, false)?;
     }
     trial.check_files(work, peace, &place, Leaves::All, false)
 }
 
-/// Starts them one after the other and waits for all; whether one was killed.
+/// Starts the processes one after the other and waits for all; returns whether one was killed.
 fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<super::start::Ending>, bool)> {
     let (work, peace) = trial.work();
     let start = work.start();
@@ -60,7 +60,7 @@ fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<super::start::Ending>
             let delay = trial.moment(peace) / 2;
             sleep(delay);
         }
-        // Each tells into files of its own.
+        // Each process writes its words to files of its own.
         let logs = trial.folder.join(format!("process{turn}"));
         fs::create_dir_all(&logs)?;
         trial.lines.push(start.line(&trial.bench.binary, place));
@@ -77,8 +77,8 @@ fn run(trial: &mut Trial<'_>, place: &Path) -> Result<(Vec<super::start::Ending>
     Ok((endings, killed))
 }
 
-/// Reads all files again and again: each is what was there before or complete, at any moment. Says what is
-/// not.
+/// Reads all files again and again: at any moment each must be the old file or complete. Returns the files
+/// that are neither.
 fn watch(
     work: &Work,
     peace: &Peace,

@@ -1,4 +1,4 @@
-//! One trial of a scenario: its folder, what it started, and what did not hold.
+//! One trial of a scenario: its folder, the commands started, and the checks that failed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,14 +15,14 @@ use super::start::{Ending, Running, Start, Stream};
 use super::works::{CHECKPOINT, Peace, Work};
 use super::{checkpoint, complete};
 
-/// Statuses of a command that crashed: a panic, and what a shell makes of signals.
+/// Statuses of a command that crashed: that of a panic, and those that a shell makes of signals.
 const CRASHES: [i32; 3] = [101, 134, 139];
 
 /// Signals of a command that crashed: illegal instruction, abort, bus error, division, memory that is not
 /// there.
 const CRASHING: [i32; 5] = [4, 6, 7, 8, 11];
 
-/// Statuses of a command that says what is wrong: its own, and that for arguments which it does not
+/// Statuses of a command that says what is wrong: its own, and that for arguments that it does not
 /// understand.
 const REFUSALS: [i32; 2] = [1, 2];
 
@@ -30,38 +30,39 @@ const REFUSALS: [i32; 2] = [1, 2];
 pub struct Trial<'a> {
     pub bench: &'a Bench,
     pub random: Rng,
-    /// How many trials of the scenario came before: what goes through a list takes its next member by it.
+    /// Number of the scenario's trials before this one; scenarios that go through a list choose by it.
     pub number: usize,
-    /// The folder of the trial; it goes when all held.
+    /// The folder of the trial; it is removed when all checks held.
     pub folder: PathBuf,
-    /// What was in the outputs' places before the first start.
+    /// Contents of the outputs' places before the first start.
     old: BTreeMap<String, Vec<u8>>,
-    /// The shell's lines of what was started.
+    /// The command lines started, for a shell.
     pub lines: Vec<OsString>,
-    /// What did not hold.
+    /// The checks that failed.
     pub failures: Vec<String>,
-    /// Starts that were ended by a signal of ours.
+    /// Starts that were ended by a signal of the trial.
     pub kills: u64,
     /// Temporary files that kills left.
     pub left: u64,
-    /// Starts that ended for want of a little memory; [`starved`] says how.
+    /// Starts that ended because the system refused a little memory; see [`starved`].
     pub starved: u64,
-    /// What the last command said to its end.
+    /// The last command's words.
     said: String,
 }
 
-/// What a start may leave.
+/// The files that a start may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaves {
     /// All files of the whole work.
     All,
     /// Each file as it was before, or as the whole work leaves it.
     Either,
-    /// As `Either`, and temporary files, which are counted and taken away: it had no time to do so itself.
+    /// As `Either`, and temporary files, which are counted and removed, because the command had no time to
+    /// remove them.
     Pieces,
-    /// The outputs of the step at which it stopped, whole, and frames and checkpoints until then.
+    /// The outputs of the step at which the work stopped, whole, and frames and checkpoints until then.
     Stopped,
-    /// Outputs as they were or whole, of whatever step, and temporary files as in `Pieces`.
+    /// Outputs as they were or whole, of any step, and temporary files as in `Pieces`.
     Abandoned,
 }
 
@@ -85,12 +86,12 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
-    /// The folder in which the command runs.
+    /// Returns the folder in which the command runs.
     pub fn place(&self) -> PathBuf {
         self.folder.join("work")
     }
 
-    /// The work whose turn it is.
+    /// Returns the work whose turn it is.
     pub fn work(&self) -> (&'static Work, &'a Peace) {
         let works: Vec<_> = self.bench.works().collect();
         works[self.number % works.len()]
@@ -106,24 +107,24 @@ impl<'a> Trial<'a> {
         Ok(Begun { work, peace, place, start, running, delay })
     }
 
-    /// Something did not hold.
+    /// Records a failed check.
     pub fn fail(&mut self, what: impl Into<String>) {
         self.failures.push(what.into());
     }
 
-    /// Something did not hold, if it does not.
+    /// Records a failed check, unless it holds.
     pub fn hold(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
             self.failures.push(what());
         }
     }
 
-    /// Puts something old into the places of a work's files, or nothing, by chance.
+    /// Puts old contents into the places of a work's files, or nothing, by chance.
     pub fn seed(&mut self, work: &Work, peace: &Peace, place: &Path) -> Result<()> {
         if self.random.bool() { self.seed_all(work, peace, place) } else { Ok(()) }
     }
 
-    /// Puts something old into the places of all of a work's files.
+    /// Puts old contents into the places of all of a work's files.
     pub fn seed_all(&mut self, work: &Work, peace: &Peace, place: &Path) -> Result<()> {
         for name in work.files() {
             let content = match (&peace.earlier, name.as_str()) {
@@ -170,7 +171,7 @@ impl<'a> Trial<'a> {
         }
         let refused = code.is_some_and(|code| REFUSALS.contains(&code));
         if refused && start.streams[2] == Stream::Usual {
-            // What went wrong on the way may be told before.
+            // Faults on the way may be told before.
             let begins = ["error: ", "warning: "].iter().any(|word| ending.words.starts_with(word));
             let says =
                 begins && ending.words.lines().any(|line| line.starts_with("error: ") && line.len() > 20);
@@ -179,7 +180,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Runs the command to an end that is a success or an error in words, never a signal, and checks the
-    /// files: all of them after a success, each old or complete after an error. Returns whether it succeeded.
+    /// files: all of them after a success; each old or complete after an error. Returns whether it succeeded.
     pub fn works_or_says_why(
         &mut self,
         start: &Start,
@@ -191,7 +192,7 @@ impl<'a> Trial<'a> {
         self.worked_or_said_why(&ending, place, work, peace)
     }
 
-    /// The checks of [`Trial::works_or_says_why`].
+    /// Makes the checks of [`Trial::works_or_says_why`].
     pub fn worked_or_said_why(
         &mut self,
         ending: &Ending,
@@ -204,7 +205,7 @@ impl<'a> Trial<'a> {
             || signal(status).is_some_and(|signal| CRASHING.contains(&signal)),
             |code| CRASHES.contains(&code),
         );
-        // A crash and a hang were told already; both leave pieces.
+        // A crash and a hang have been recorded already; both leave pieces.
         let pieces = crashed || ending.late;
         let known = success || pieces || status.code().is_some_and(|code| REFUSALS.contains(&code));
         self.hold(known, || format!("it ended with {status}: {}", short(&ending.words)));
@@ -224,7 +225,7 @@ impl<'a> Trial<'a> {
         self.check_files(work, peace, place, Leaves::All, false)
     }
 
-    /// Checks that it succeeded.
+    /// Checks that the command succeeded.
     pub fn succeeded(&mut self, ending: &Ending) {
         let status = ending.status;
         self.hold(ending.late || status.success(), || {
@@ -263,9 +264,10 @@ impl<'a> Trial<'a> {
                 Leaves::All if resumed && !work.finals().any(|last| last == name) => whole || is_old,
                 Leaves::All => whole,
                 Leaves::Either | Leaves::Pieces => whole || is_old,
-                // What was done until the stop is what the whole work would have done.
+                // Everything done until the stop is as in the whole work.
                 Leaves::Stopped if name.ends_with(".csv") => {
-                    // The last residual may be the recurred one where the whole work has computed it afresh.
+                    // The last residual may be the recurred one where the whole work has computed the true
+                    // one.
                     let lines =
                         found[..found.len().saturating_sub(1)].iter().rposition(|&byte| byte == b'\n');
                     complete::check(&name, &found).is_ok()
@@ -298,7 +300,7 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// A checkpoint loads, and is one that this work writes.
+    /// Checks that a checkpoint loads, and is one that this work writes.
     fn check_checkpoint(&mut self, work: &Work, found: &[u8], leaves: Leaves) -> bool {
         match checkpoint::steps(found) {
             Ok(steps) => match leaves {
@@ -313,7 +315,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A file that nobody asked for.
+    /// Checks a file that nobody asked for.
     fn check_stray(&mut self, name: &str, path: &Path, leaves: Leaves, peace: &Peace) -> Result<()> {
         let temporary = name.starts_with('.') && name.contains("abide-");
         if temporary && matches!(leaves, Leaves::Pieces | Leaves::Abandoned) {
@@ -329,13 +331,13 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// The steps of the checkpoint in `place`; `None` where there is none or it does not load.
+    /// Returns the steps of the checkpoint in `place`; `None` where there is none or it does not load.
     pub fn steps_done(&self, place: &Path) -> Option<u64> {
         checkpoint::steps(&fs::read(place.join(CHECKPOINT)).ok()?).ok()
     }
 
-    /// Goes on, in a folder of its own, from the checkpoint in `place`: the end has the bits of the
-    /// undisturbed run.
+    /// Goes on, in a folder of its own, from the checkpoint in `place`, and checks that the end has the bits
+    /// of the undisturbed run.
     pub fn check_resumes(&mut self, work: &Work, peace: &Peace, place: &Path) -> Result<()> {
         let Some(done) = self.steps_done(place) else { return Ok(()) };
         let own = self.folder.join("resumed");
@@ -350,17 +352,17 @@ impl<'a> Trial<'a> {
         fs::remove_dir_all(&own).with_context(|| format!("cannot remove {}", own.display()))
     }
 
-    /// Adds what no line of a shell says to what was started.
+    /// Adds a remark to the command lines, for whatever no line of a shell says.
     pub fn remark(&mut self, text: impl AsRef<str>) {
         self.lines.push(format!("# {}", text.as_ref()).into());
     }
 
-    /// Says when the last start was disturbed.
+    /// Notes when the last start was disturbed.
     pub fn note_delay(&mut self, delay: Duration) {
         self.remark(format!("disturbed after {:.4} s", delay.as_secs_f64()));
     }
 
-    /// Copies the files of a place that is about to go, where something did not hold.
+    /// Copies the files of a place that is about to vanish, where a check failed.
     pub fn keep_copy(&self, place: &Path) -> Result<()> {
         if self.failures.is_empty() {
             return Ok(());
@@ -376,17 +378,17 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
-    /// Whether a file is there that is not the old one.
+    /// Returns whether a file exists that is not the old one.
     pub fn is_new(&self, name: &str, place: &Path) -> bool {
         fs::read(place.join(name)).is_ok_and(|found| self.old.get(name) != Some(&found))
     }
 
-    /// Forgets what was old in a place where something else stands now.
+    /// Forgets the old contents of a place that now has other contents.
     pub fn forget(&mut self, name: &str) {
         self.old.remove(name);
     }
 
-    /// A moment of a work's undisturbed time, any as likely as any other.
+    /// Returns a random moment of a work's undisturbed time, uniformly distributed.
     pub fn moment(&mut self, peace: &Peace) -> Duration {
         peace.time.mul_f64(self.random.f64())
     }
@@ -399,12 +401,12 @@ pub struct Begun<'a> {
     pub place: PathBuf,
     pub start: Start,
     pub running: Running,
-    /// When to disturb it, from its start.
+    /// Time from its start until it is disturbed.
     pub delay: Duration,
 }
 
-/// Whether it ended as any Rust program does where the system denies it a little memory: the language's
-/// library aborts. A large piece must be asked for in a way that can be refused.
+/// Returns whether the command ended as any Rust program does where the system denies it a little memory: the
+/// language's library aborts. A large piece must be asked for in a way that can be refused.
 fn starved(ending: &Ending) -> bool {
     const LITTLE: u64 = 1 << 16;
     let asked =
@@ -413,7 +415,7 @@ fn starved(ending: &Ending) -> bool {
         && signal(ending.status) == Some(6)
 }
 
-/// The signal that ended a process.
+/// Returns the signal that ended a process.
 pub fn signal(status: ExitStatus) -> Option<i32> {
     #[cfg(unix)]
     return std::os::unix::process::ExitStatusExt::signal(&status);
@@ -424,7 +426,7 @@ pub fn signal(status: ExitStatus) -> Option<i32> {
     }
 }
 
-/// The first lines of what a program says.
+/// Returns the first lines of a program's words.
 pub fn short(words: &str) -> String {
     let text: String = words.trim().chars().take(300).collect();
     text.replace('\n', " | ")

@@ -1,4 +1,4 @@
-//! What the command is asked to do under hostile circumstances, and what comes of it in peace.
+//! The works that the command is given under hostile circumstances, and their undisturbed results.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,11 +17,11 @@ pub const CHECKPOINT: &str = "c.npz";
 /// A run or a solve, small enough to be repeated thousands of times and long enough to be hit in its middle.
 pub struct Work {
     pub name: &'static str,
-    /// What is run or solved, and how.
+    /// The run or the solve, and its options.
     pub head: &'static str,
-    /// What a run that goes on from a checkpoint is not told again.
+    /// The arguments that a run going on from a checkpoint is not given again.
     pub problem: &'static str,
-    /// What is written; the files' names follow from it.
+    /// The outputs; the files' names follow from them.
     pub outputs: &'static str,
     /// Steps of a run; 0 for a solve, which has no checkpoints.
     pub steps: u64,
@@ -98,12 +98,12 @@ pub const WORKS: &[Work] = &[
 ];
 
 impl Work {
-    /// Whether it has checkpoints.
+    /// Returns whether the work has checkpoints.
     pub fn goes_on(&self) -> bool {
         self.steps > 0
     }
 
-    /// The arguments of all of it.
+    /// Returns the arguments of the whole work.
     pub fn start(&self) -> Start {
         let mut words = format!("{} {} {}", self.head, self.problem, self.outputs);
         if self.goes_on() {
@@ -112,7 +112,7 @@ impl Work {
         Start::of(&words)
     }
 
-    /// The arguments of what is left after `done` steps; the checkpoint is replaced on the way.
+    /// Returns the arguments of the rest after `done` steps; the checkpoint is replaced on the way.
     pub fn rest(&self, done: u64) -> Start {
         let left = self.steps.saturating_sub(done);
         Start::of(&format!(
@@ -121,21 +121,21 @@ impl Work {
         ))
     }
 
-    /// The arguments that write a checkpoint's fields and take no step.
+    /// Returns the arguments that write a checkpoint's fields and take no step.
     pub fn show(&self) -> Start {
         let finals = self.pairs().filter(|(option, file)| *option == "--output" && !file.ends_with(".gif"));
         let outputs: Vec<String> = finals.map(|(option, file)| format!("{option} {file}")).collect();
         Start::of(&format!("{} {} --steps 0 --resume {CHECKPOINT}", self.head, outputs.join(" ")))
     }
 
-    /// The files that it leaves at its end, in the order in which they are named.
+    /// Returns the files that the work leaves at its end, in the order in which they are named.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let written = ["--output", "--history", "--plot"];
         let finals = self.pairs().filter(move |(option, _)| written.contains(option));
         finals.map(|(_, file)| file_name(file))
     }
 
-    /// All files that it may write, frames and checkpoint included.
+    /// Returns all files that the work may write, frames and checkpoint included.
     pub fn files(&self) -> Vec<String> {
         let mut files: Vec<String> = self.finals().map(str::to_owned).collect();
         if self.goes_on() {
@@ -154,31 +154,31 @@ impl Work {
     }
 }
 
-/// The file of `v=f.npy`.
+/// Returns the file of `v=f.npy`.
 fn file_name(text: &'static str) -> &'static str {
     text.split_once('=').map_or(text, |(_, file)| file)
 }
 
-/// The file of `f%03d.npy` with a number in it.
+/// Returns the file of `f%03d.npy` with a number in it.
 fn frame(pattern: &str, number: u64) -> String {
     let (before, rest) = pattern.split_once('%').unwrap_or((pattern, "d"));
     let (digits, after) = rest.split_once('d').unwrap_or((rest, ""));
     format!("{before}{number:0width$}{after}", width = digits.parse().unwrap_or(0))
 }
 
-/// What a work leaves when nothing happens to it.
+/// The results of an undisturbed work.
 pub struct Peace {
     /// Every file's bytes.
     pub files: BTreeMap<String, Vec<u8>>,
     /// A checkpoint of the same problem after a quarter of its steps.
     pub earlier: Option<Vec<u8>>,
-    /// How long it takes, from its start to its end.
+    /// Time from start to end.
     pub time: Duration,
 }
 
 impl Peace {
-    /// Runs a work in a folder of its own, twice: bits that differ between the two would make all that
-    /// follows pointless.
+    /// Runs a work in a folder of its own, twice: bits that differ between the two runs would make all
+    /// further checks pointless.
     pub fn of(work: &Work, binary: &Path, folder: &Path) -> Result<Peace> {
         let mut found: Option<Peace> = None;
         for turn in ["first", "second"] {
@@ -225,7 +225,7 @@ impl Peace {
     }
 }
 
-/// Every file of a folder with its bytes.
+/// Reads every file of a folder.
 fn read_all(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {

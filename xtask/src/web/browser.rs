@@ -12,8 +12,8 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-/// WebGPU without a GPU: Chromium's own adapter on the CPU. As root there is no sandbox, and pages are our
-/// own.
+/// WebGPU without a GPU: Chromium's own adapter on the CPU. There is no sandbox, because as root there can be
+/// none, and the pages are our own.
 const FLAGS: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -25,23 +25,23 @@ const FLAGS: [&str; 8] = [
     "--window-size=800,1000",
 ];
 
-/// How long Chromium may take to start and to answer.
+/// The longest that Chromium may take to start and to answer.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How often a page is asked how far it is.
+/// Interval at which a page is asked for its state.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A page in a browser of its own, which ends with it.
+/// A page in a browser of its own; dropping the page ends the browser.
 pub struct Page {
     socket: WebSocket<TcpStream>,
     session: String,
     last: u64,
-    /// What the page wrote to its console, for whoever asks why it went wrong.
+    /// The page's writings to its console, to explain what went wrong.
     console: Vec<String>,
     _browser: Browser,
 }
 
-/// A process and its profile, both gone when it is dropped.
+/// A process and its profile; both go when this is dropped.
 struct Browser {
     process: Child,
     _profile: tempfile::TempDir,
@@ -49,7 +49,7 @@ struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The browser may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -90,7 +90,7 @@ impl Page {
         self.call("Page.navigate", json!({ "url": url })).map(drop)
     }
 
-    /// Waits until the body's `data-state` is `wanted`; a page that has failed is an error.
+    /// Waits until the body's `data-state` is `wanted`; returns an error where the page has failed.
     pub fn wait_for(&mut self, wanted: &str, limit: Duration) -> Result<()> {
         let begun = Instant::now();
         let mut state = String::new();
@@ -118,12 +118,12 @@ impl Page {
         self.value(&format!("document.getElementById('{id}').click()")).map(drop)
     }
 
-    /// An element's text.
+    /// Returns an element's text.
     pub fn text(&mut self, id: &str) -> Result<String> {
         self.value(&format!("document.getElementById('{id}').textContent"))
     }
 
-    /// The text that an expression gives in the page.
+    /// Returns the text that an expression gives in the page.
     pub fn value(&mut self, expression: &str) -> Result<String> {
         let answer =
             self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }))?;
@@ -133,14 +133,14 @@ impl Page {
         Ok(answer["result"]["value"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// The page as it looks, as a PNG file's bytes.
+    /// Takes a picture of the page, as a PNG file's bytes.
     pub fn screenshot(&mut self) -> Result<Vec<u8>> {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }))?;
         let data = answer["data"].as_str().context("the browser made no picture")?;
         base64::engine::general_purpose::STANDARD.decode(data).context("the browser's picture is damaged")
     }
 
-    /// Calls a method and waits for its answer; what the page writes meanwhile is kept.
+    /// Calls a method and waits for its answer; the page's writings meanwhile are kept.
     fn call(&mut self, method: &str, parameters: Value) -> Result<Value> {
         self.last += 1;
         let mut request = json!({ "id": self.last, "method": method, "params": parameters });
@@ -171,7 +171,7 @@ impl Page {
     }
 }
 
-/// What an event of the browser writes to the page's console, if it does.
+/// Returns an event's text for the page's console, if it has one.
 fn written(event: &Value) -> Option<String> {
     let parameters = &event["params"];
     match event["method"].as_str()? {
@@ -192,10 +192,11 @@ fn written(event: &Value) -> Option<String> {
     }
 }
 
-/// Where the browser can be driven, which it says among its first words.
+/// Returns the address at which the browser can be driven, which the browser says among its first words.
 fn address(errors: impl std::io::Read + Send + 'static) -> Result<String> {
     let (sender, receiver) = std::sync::mpsc::channel();
-    // For as long as it lives: a browser whose words nobody reads stops in the middle of one.
+    // Read for as long as the browser lives, because a browser whose words nobody reads stops in the middle
+    // of one.
     std::thread::spawn(move || {
         for line in BufReader::new(errors).lines().map_while(Result::ok) {
             let _ = sender.send(line);

@@ -1,4 +1,5 @@
-//! The page in a headless browser: its steps against the CPU, its buttons, and a screenshot of what it draws.
+//! Checks the page in a headless browser: its steps against the CPU, its buttons, and a screenshot of its
+//! picture.
 
 use std::fs;
 use std::path::Path;
@@ -14,28 +15,28 @@ use super::serve::Server;
 use crate::cargo::{Program, build, succeeds};
 use crate::setup;
 
-/// A domain that no tile divides, its cells, and the steps that are compared with the command's too.
+/// A domain that no tile divides, its cells, and the steps that are also compared with the command's.
 const SIZE: &str = "127x131";
 const CELLS: usize = 127 * 131;
 const STEPS: u64 = 100;
 
-/// Other kernels, for a browser has its own compiler: a dispatch per stage, taps that reach far, several
-/// stages, fields that stay.
+/// Links for other kernels, because a browser has its own compiler: a dispatch per stage, taps that reach
+/// far, several stages, fields that stay.
 const OTHERS: [&str; 3] = [
     "?model=gray-scott&execution=stepwise&size=37x41&steps=5&check",
     "?model=2ds25pt&size=67x61&steps=5&check",
     "?model=fdtd-dielectric&size=37x41&steps=5&check",
 ];
 
-/// What is drawn for the screenshot: as small as will do, for steps are slow without a GPU, and as many as
-/// let spots grow.
+/// The domain and steps of the screenshot: as small as will do, because steps are slow without a GPU, and as
+/// many as let spots grow.
 const PICTURE_SIZE: &str = "96x96";
 const PICTURE_STEPS: u64 = 1200;
 
-/// How long a page may take, on a slow machine's CPU.
+/// The longest that a page may take, on a slow machine's CPU.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Checks the page in `folder`; whether all of it is as it must be.
+/// Checks the page in `folder`; returns whether all checks held.
 pub fn check(folder: &Path) -> Result<bool> {
     let browser = setup::browser()?;
     let expected = on_this_machine()?;
@@ -91,7 +92,7 @@ pub fn check(folder: &Path) -> Result<bool> {
     Ok(ok)
 }
 
-/// What the page at a link reports of its steps, told here too.
+/// Returns the report on its steps of the page at a link, and prints it here too.
 fn report(page: &mut Page, server: &Server, link: &str) -> Result<Value> {
     page.load(&format!("{}{link}", server.address()))?;
     page.wait_for("done", LIMIT)?;
@@ -102,14 +103,14 @@ fn report(page: &mut Page, server: &Server, link: &str) -> Result<Value> {
         .context("the page's report cannot be read")
 }
 
-/// The digest of the same steps' shown field by the command, from the same random values, on this machine's
-/// CPU.
+/// Returns the digest of the shown field after the same steps by the command, from the same random values, on
+/// this machine's CPU.
 fn on_this_machine() -> Result<String> {
     let folder = tempfile::tempdir().context("cannot make a folder for the command's result")?;
     let output = folder.path().join("shown.npy");
     let steps = STEPS.to_string();
-    // As the tests have built it: alone it would have other features, and most of it would be compiled once
-    // more.
+    // The command as the tests have built it. Built alone it would have other features, and most of it would
+    // be compiled once more.
     let programs = build(&["test", "--workspace", "--no-run", "--quiet"])?;
     let is_command =
         |program: &&Program| program.package == "abide" && program.kind == "bin" && !program.is_test;
@@ -133,7 +134,7 @@ fn on_this_machine() -> Result<String> {
         bail!("the command cannot run the model on the CPU");
     }
     let bytes = fs::read(&output).with_context(|| format!("cannot read {}", output.display()))?;
-    // An npy file is a header and then the values as they are.
+    // An npy file is a header, followed by the values as they are.
     let Some(values) =
         bytes.len().checked_sub(4 * CELLS).filter(|&header| header > 0).map(|from| &bytes[from..])
     else {

@@ -16,7 +16,7 @@ use crate::cargo::{cargo, root};
 use crate::setup;
 use serve::Server;
 
-/// What a page is compiled for.
+/// The compiler's target for a page.
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// What `cargo xtask web` may do besides building.
@@ -33,7 +33,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Builds the page and does what was asked for; whether all of that succeeded.
+    /// Builds the page and does what was asked for; returns whether all of that succeeded.
     pub fn run(&self) -> Result<bool> {
         let folder = page()?;
         if self.check && !compare::check(&folder)? {
@@ -48,7 +48,7 @@ impl Web {
     }
 }
 
-/// Builds the page and holds it against the CPU in a headless browser.
+/// Builds the page and checks it against the CPU in a headless browser.
 pub fn check() -> Result<bool> {
     Web { check: true, serve: false }.run()
 }
@@ -59,7 +59,7 @@ fn page() -> Result<PathBuf> {
     let wasm = compile()?;
     let folder = root().join("target").join("web");
     setup::clear(&folder)?;
-    // What the module calls in the page, and the module with those calls in it.
+    // Writes the module's calls into the page, and the module with those calls in it.
     let mut bindings = Bindgen::new();
     bindings.input_path(&wasm).out_name("abide_web").typescript(false);
     bindings.remove_name_section(true).remove_producers_section(true).omit_default_module_path(false);
@@ -75,7 +75,7 @@ fn page() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Compiles the page's crate and returns where the module is.
+/// Compiles the page's crate and returns the module's path.
 fn compile() -> Result<PathBuf> {
     let mut command = cargo(&["build", "--package", "abide-web", "--target", TARGET, "--profile", "wasm"]);
     command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());
@@ -88,7 +88,7 @@ fn compile() -> Result<PathBuf> {
     text.lines().find_map(module).context("cargo names no WebAssembly module")
 }
 
-/// The page's module, if one of cargo's messages names it.
+/// Returns the page's module, if one of cargo's messages names it.
 fn module(line: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(line).ok()?;
     let is_page = message["target"]["name"] == "abide_web";

@@ -1,4 +1,4 @@
-//! A folder's files over http on this machine: browsers load modules, and offer WebGPU, no other way.
+//! A folder's files over http on this machine: browsers load modules, and offer WebGPU, in no other way.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use anyhow::{Context, Result, anyhow};
 use tiny_http::{Header, Request, Response};
 
-/// A server on a port of the system's choice; stopped when it is dropped.
+/// A server on a port of the system's choice; it stops when it is dropped.
 pub struct Server {
     server: Arc<tiny_http::Server>,
     port: u16,
@@ -25,14 +25,14 @@ impl Server {
         let (serving, folder) = (server.clone(), folder.to_path_buf());
         let thread = std::thread::spawn(move || {
             for request in serving.incoming_requests() {
-                // A browser that no longer wants to know is no fault.
+                // A browser that no longer listens is no fault.
                 let _ = answer(&folder, request);
             }
         });
         Ok(Server { server, port, thread: Some(thread) })
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
     }
@@ -65,7 +65,7 @@ fn answer(folder: &Path, request: Request) -> std::io::Result<()> {
     }
 }
 
-/// A file's type and bytes, if the folder has what a link asks for.
+/// Returns a file's type and bytes, if the folder has the file that a link asks for.
 fn file(folder: &Path, url: &str) -> Option<(&'static str, Vec<u8>)> {
     let path = place(url)?;
     let kind = match path.extension()?.to_str()? {
@@ -77,7 +77,7 @@ fn file(folder: &Path, url: &str) -> Option<(&'static str, Vec<u8>)> {
     Some((kind, fs::read(folder.join(path)).ok()?))
 }
 
-/// The path below the folder that a link names; none that leads out of it.
+/// Returns the path below the folder that a link names; `None` for a link that leads out of it.
 fn place(url: &str) -> Option<PathBuf> {
     let path = url.split(['?', '#']).next()?.trim_start_matches('/');
     let path = Path::new(if path.is_empty() { "index.html" } else { path });
