@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// What the binaries are made of.
+/// The sources of the binaries.
 const SOURCES: [&str; 7] =
     ["Cargo.lock", "src", "core/src", "shaders", "backend-cpu/src", "backend-cuda/src", "backend-wgpu/src"];
 
@@ -16,20 +16,20 @@ fn main() {
     println!("cargo:rustc-env=ABIDE_COMMIT={commit}");
 }
 
-/// The commit, with `-dirty` where files differ from it. Not for builds without optimisation: their rates are
-/// nothing to keep, and each commit would rebuild them.
+/// Returns the commit, with `-dirty` where files differ from it. Builds without optimisation have none:
+/// nobody keeps their rates, and each commit would rebuild them.
 fn from_git() -> Option<String> {
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
         return None;
     }
     let root = std::env::var("CARGO_MANIFEST_DIR").ok()?;
-    // Unpacked inside another project, git would tell that one's commit.
+    // Inside another project, git would tell the other project's commit.
     let top = git(&["rev-parse", "--show-toplevel"])?;
     if Path::new(&top).canonicalize().ok()? != Path::new(&root).canonicalize().ok()? {
         return None;
     }
-    // Every commit and every change of the sources may change the answer; a path that is not there would
-    // always.
+    // Every commit and every change of the sources may change the answer. A path that does not exist would
+    // cause a rebuild every time.
     let log = git(&["rev-parse", "--git-path", "logs/HEAD"])?;
     for path in SOURCES.iter().copied().chain([log.as_str()]).filter(|path| Path::new(path).exists()) {
         println!("cargo:rerun-if-changed={path}");

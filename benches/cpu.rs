@@ -1,11 +1,11 @@
-//! How fast the CPU is: what streaming and persistent runs gain over the plain threaded loop, and what lies
-//! beside it.
+//! The rate of the CPU: the gain of streaming and persistent runs over the plain threaded loop, and
+//! comparisons beside it.
 //!
 //! `cargo bench --bench cpu` prints, before criterion's own table, the lines of `benches/results/cpu.csv`:
-//! each execution's rate and its ratio to a sweep per stage and step, taken in turn with it. Then the ratio
-//! of the stepwise bandwidth of 2d5pt (a value read and a value written a cell) to that of a copy by the same
-//! threads in an ordinary loop, and that of gray-scott and of 2d5pt to the same steps in ordinary loops
-//! written by hand.
+//! each execution's rate and its ratio to a sweep per stage and step, taken in turn with it. Then it prints
+//! two more kinds of ratios. The first is the stepwise bandwidth of 2d5pt (one value read and one written per
+//! cell) over that of a copy by the same threads in an ordinary loop. The others compare
+//! gray-scott and 2d5pt with the same steps in ordinary loops written by hand.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use multiversion::multiversion;
 use rayon::prelude::*;
 
-/// A value in 0..1 that looks random.
+/// Returns a value in 0..1 that looks random.
 fn noise(i: usize) -> f64 {
     let mixed = (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Non-trivial values, first touched by the threads that will work on them.
+/// Makes non-trivial values, first touched by the threads that will work on them.
 fn values(len: usize) -> Vec<f64> {
     (0..len).into_par_iter().map(noise).collect()
 }
@@ -47,20 +47,20 @@ fn session(problem: &Problem, execution: Execution) -> Box<dyn Session> {
     backend.open(problem, &plan, fields).expect("a session")
 }
 
-/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a
-/// call of memcpy.
+/// Copies by `to[i] = from[i]` in a loop that the compiler leaves a loop: the factor `one`, unknown to it,
+/// keeps it from a call of memcpy.
 fn copy_loop(to: &mut [f64], from: &[f64], width: usize, one: f64) {
     to.par_chunks_mut(width).zip(from.par_chunks(width)).for_each(|(to, from)| {
         to.iter_mut().zip(from).for_each(|(to, from)| *to = one * from);
     });
 }
 
-/// The shortest of several runs: whatever else the machine does only lengthens them.
+/// Returns the shortest of several runs: anything else that the machine does only lengthens them.
 fn best(seconds: &[f64]) -> f64 {
     seconds.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Holds a few rows of the next step against the reference on the three rows that they depend on.
+/// Compares a few rows of the next step with the reference on the three rows that each depends on.
 fn verify(session: &mut dyn Session, problem: &Problem) {
     let [_, height, width] = problem.shape.padded();
     let rows = [1, height / 3, height / 2, height - 2];
@@ -84,7 +84,7 @@ fn ratio_to_copy(width: usize) {
     let (from, mut to) = (values(cells), vec![0.0; cells]);
     let one = black_box(1.0);
     let (mut copies, mut memcpys, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-    // Taken in turn, so that whatever else the machine does meets all alike.
+    // Taken in turn, so that anything else that the machine does meets all alike.
     for round in 0..24 {
         let begun = Instant::now();
         copy_loop(&mut to, &from, width, one);
@@ -114,14 +114,14 @@ fn ratio_to_copy(width: usize) {
 }
 
 /// Prints each execution's rate and its ratio to a sweep per stage and step. The executions take turns, so
-/// that whatever else the machine does meets all alike.
+/// that anything else that the machine does meets all alike.
 fn ratios_to_stepwise(problem: &Problem) {
     const ROUNDS: usize = 12;
     let executions = [Execution::Stepwise, Execution::Streaming, Execution::Persistent];
     let mut sessions = executions.map(|execution| session(problem, execution));
     let depths = sessions.each_ref().map(|session| u64::from(session.plan().depth.max(1)));
     let mut seconds = executions.map(|_| Vec::new());
-    // Some hundredth of a second and more, in whole passes.
+    // Some hundredths of a second or more, in whole passes.
     let warm = sessions[0].advance(2).expect("steps") / 2.0;
     let steps = depths.map(|depth| ((0.02 / warm) as u64).next_multiple_of(depth).max(depth));
     for round in 0..ROUNDS {
@@ -149,8 +149,8 @@ fn ratios_to_stepwise(problem: &Problem) {
     }
 }
 
-/// A step of gray-scott in an ordinary loop over rows, periodic in both axes; the parameters are `[du, dv,
-/// feed, kill]`.
+/// Takes a step of gray-scott in an ordinary loop over rows, periodic in both axes; the parameters are
+/// `[du, dv, feed, kill]`.
 fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, feed, kill]: [f64; 4]) {
     let height = u.len() / width;
     let [new_u, new_v] = new;
@@ -173,8 +173,8 @@ fn gray_scott(new: [&mut [f64]; 2], [u, v]: [&[f64]; 2], width: usize, [du, dv, 
     });
 }
 
-/// The shortest time that a step takes by hand and in each session, in runs of so many steps, sessions in
-/// whole passes. They take turns, so that whatever else the machine does meets all alike.
+/// Returns the shortest time per step, by hand and in each session, in runs of `steps` steps; sessions take
+/// whole passes. All take turns, so that anything else that the machine does meets all alike.
 fn beside<const N: usize>(
     sessions: &mut [Box<dyn Session>; N],
     steps: u64,
@@ -199,7 +199,7 @@ fn beside<const N: usize>(
     (best(&hand), ours.map(|seconds| best(&seconds)))
 }
 
-/// Prints how long gray-scott takes in each execution, over the loop written by hand.
+/// Prints the time of gray-scott in each execution over that of the loop written by hand.
 fn ratio_to_hand(width: usize) {
     let problem = problem("gray-scott", &[width, width], abide_core::DType::F64);
     let cells = problem.shape.cells();
@@ -221,7 +221,8 @@ fn ratio_to_hand(width: usize) {
     );
 }
 
-/// A row of 2d5pt's kind in an ordinary loop, compiled for the CPU's vectors; its ends stay as they are.
+/// Computes a row of a stencil like 2d5pt in an ordinary loop, compiled for the CPU's vectors; the row's ends
+/// stay as they are.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn star_row(new: &mut [f64], [above, here, below]: [&[f64]; 3], [c, w, e, n, s]: [f64; 5]) {
     let width = new.len();
@@ -232,7 +233,7 @@ fn star_row(new: &mut [f64], [above, here, below]: [&[f64]; 3], [c, w, e, n, s]:
     }
 }
 
-/// A step of it, its rows shared among rayon's threads.
+/// Takes a step of that stencil, its rows shared among rayon's threads.
 fn star(new: &mut [f64], old: &[f64], width: usize, weights: [f64; 5]) {
     let rows = old.len() / width;
     new.par_chunks_mut(width).enumerate().skip(1).take(rows - 2).for_each(|(y, new)| {
@@ -249,7 +250,7 @@ fn ratios_to_plain(width: usize) {
     let mut sessions = executions.map(|execution| session(&problem, execution));
     let (mut now, mut new) = (values(cells), values(cells));
     let weights = black_box([0.2, 0.19, 0.21, 0.18, 0.22]);
-    // Some hundredth of a second and more.
+    // Some hundredths of a second or more.
     let steps = ((0.02 * 2e9 / cells as f64) as u64).max(2);
     let (plain, [stepwise, streaming, persistent]) = beside(&mut sessions, steps, || {
         star(&mut new, &now, width, weights);
@@ -306,7 +307,7 @@ fn stencils(c: &mut Criterion) {
             let mut session = session(&problem, execution);
             let depth = u64::from(session.plan().depth.max(1));
             group.bench_function(format!("{name} {} {dtype} {execution}", problem.shape), |b| {
-                // Whole passes, counted as the steps that they are.
+                // Runs are whole passes, counted as the steps that they are.
                 b.iter_custom(|steps| {
                     let passes = steps.div_ceil(depth) * depth;
                     let seconds = session.advance(passes).expect("steps");

@@ -1,9 +1,9 @@
-//! What each execution gains over a launch per step, on every device there is.
+//! The gain of each execution over a launch per step, on every device present.
 //!
-//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is there, rates in 10⁹
+//! `cargo bench --bench devices [-- NAME…]` prints, for each backend whose device is present, rates in 10⁹
 //! cells per second and their ratio to the stepwise baseline; all executions must leave the baseline's bits.
-//! With names, only problems whose name contains one. A device without memory of its own gets small domains;
-//! absent ones are skipped by name.
+//! With names, it measures only problems whose name contains one of them. A device without memory of its own
+//! gets small domains; absent devices are skipped by name.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use abide::{
 const PROBLEMS: [(&str, usize); 6] =
     [("2d5pt", 2), ("3d7pt", 3), ("gray-scott", 2), ("wave", 2), ("heat-conductivity", 2), ("fdtd-tm", 2)];
 
-/// How much is measured.
+/// The extent of the measurement.
 struct Effort {
     /// Seconds of a timed run.
     seconds: f64,
     /// Timed runs.
     repeats: usize,
-    /// Domains of devices with memory of their own, or small ones.
+    /// Whether devices with memory of their own get the published domains instead of small ones.
     full: bool,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let names: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    // `cargo bench` says so; without, as under `cargo test --benches`, it is enough that all runs.
+    // `cargo bench` passes this argument. Without it, as under `cargo test --benches`, it is enough that
+    // everything runs.
     let effort = match arguments.iter().any(|argument| argument == "--bench") {
         true => Effort { seconds: 0.1, repeats: 5, full: true },
         false => Effort { seconds: 1e-3, repeats: 1, full: false },
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Measures all problems on a device; how many runs failed.
+/// Measures all problems on a device; returns how many runs failed.
 fn device(opened: &Opened, names: &[&String], effort: &Effort) -> usize {
     let spec = opened.backend.device();
     println!("\n{}: {}, {}", opened.backend.name(), spec.name, opened.backend.driver());
@@ -82,7 +83,7 @@ fn device(opened: &Opened, names: &[&String], effort: &Effort) -> usize {
     failed
 }
 
-/// The published sizes on a GPU; elsewhere what takes no time.
+/// Returns the published sizes on a GPU, elsewhere sizes that take little time.
 fn shapes(kind: Kind, axes: usize, effort: &Effort) -> Vec<Shape> {
     let small: &[usize] = match (effort.full, axes) {
         (true, 2) => &[512, 512],
@@ -97,7 +98,7 @@ fn shapes(kind: Kind, axes: usize, effort: &Effort) -> Vec<Shape> {
     shapes.into_iter().flatten().collect()
 }
 
-/// The rates of all executions of a problem that the backend has.
+/// Measures the rates of all executions of a problem that the backend has.
 fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &Effort) -> Result<String> {
     let program = Arc::new(catalogue::find(name)?.program(shape.dimensions())?);
     let problem = Problem::new(program, *shape, dtype)?;
@@ -110,7 +111,7 @@ fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &
     let mut row = format!("{baseline:>9.2}");
     for (execution, width) in [(Execution::Persistent, 16), (Execution::Streaming, 22)] {
         let cell = match plan(execution) {
-            // A plan that is of another kind than asked measures nothing new.
+            // A plan of another kind than asked for measures nothing new.
             Ok(plan) if plan.execution == execution => {
                 let (rate, depth, _) = measured(opened, &problem, &plan, &start, effort, Some(&expected))?;
                 let depth =
@@ -128,8 +129,8 @@ fn shape_row(opened: &Opened, name: &str, shape: &Shape, dtype: DType, effort: &
 /// Steps after which the executions are compared: some whole passes of any kernel, and a remainder.
 const COMPARED: u64 = 51;
 
-/// The median rate in 10⁹ cells per second, the steps of a pass, and the fields after [`COMPARED`] steps,
-/// which must be those that are expected, if any are.
+/// Returns the median rate in 10⁹ cells per second, the steps per pass, and the fields after [`COMPARED`]
+/// steps, which must equal the expected fields, if any are given.
 fn measured(
     opened: &Opened,
     problem: &Problem,
@@ -156,7 +157,7 @@ fn measured(
             None => fields.push(field),
         }
     }
-    // Whole passes, for a remainder costs more a step.
+    // Whole passes, because a remainder costs more per step.
     let depth = u64::from(session.plan().depth);
     let mut steps = depth;
     while session.advance(steps)? < 0.2 * effort.seconds && steps < 1 << 24 {
@@ -172,7 +173,7 @@ fn measured(
     Ok((median, depth, fields))
 }
 
-/// Random values, whose cost no shortcut for zeros hides, and which stay finite.
+/// Makes random values, whose cost no shortcut for zeros hides, and which stay finite.
 fn fill(problem: &Problem, field: usize) -> Result<Array> {
     // A conductivity beyond 1/4 would grow without bound in 2D.
     let (low, high) = if problem.program.fields()[field] == "kappa" { (0.01, 0.15) } else { (0.0, 1.0) };

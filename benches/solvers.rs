@@ -1,4 +1,4 @@
-//! How fast the threaded solvers are, and how close to what plain loops move.
+//! The rate of the threaded solvers, compared with the bandwidth of plain loops.
 //!
 //! `cargo bench --bench solvers` prints, before criterion's own table, for the 2D Laplacian of 1000 × 999
 //! cells in f64: the bandwidth of its product as a ratio to a plain copy loop's, and the time of an iteration
@@ -17,8 +17,8 @@ use abide_cpu::threaded_operator;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rayon::prelude::*;
 
-/// `to[i] = from[i]` in a loop that stays one: the factor of one, unknown to the compiler, keeps it from a
-/// call of memcpy.
+/// Copies by `to[i] = from[i]` in a loop that the compiler leaves a loop: the factor `one`, unknown to it,
+/// keeps it from a call of memcpy.
 fn copy_loop(to: &mut [f64], from: &[f64], one: f64) {
     const PIECE: usize = 1 << 14;
     to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(to, from)| {
@@ -32,12 +32,12 @@ fn seconds(body: impl FnOnce()) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// The shortest of several runs: whatever else the machine does only lengthens them.
+/// Returns the shortest of several runs: anything else that the machine does only lengthens them.
 fn best(seconds: &[f64]) -> f64 {
     seconds.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Seconds of an iteration of conjugate gradients in `iterations` of them.
+/// Returns the seconds per iteration of conjugate gradients, over `iterations` of them.
 fn iteration(system: &mut abide::System, b: &Array, iterations: usize) -> f64 {
     let parameters = Parameters { relative: 0.0, iterations, ..Parameters::DEFAULT };
     let mut x = Array::zeros(b.dtype(), b.len()).expect("a vector");
@@ -49,7 +49,7 @@ fn iteration(system: &mut abide::System, b: &Array, iterations: usize) -> f64 {
     }
 }
 
-/// Seconds of each of some iterations, from one residual to the next.
+/// Returns the seconds of each of `iterations` iterations, from one residual to the next.
 fn iterations_of(system: &mut abide::System, b: &Array, iterations: usize) -> Vec<f64> {
     let parameters = Parameters { relative: 0.0, iterations, ..Parameters::DEFAULT };
     let mut x = Array::zeros(b.dtype(), b.len()).expect("a vector");
@@ -74,12 +74,12 @@ fn ratios(name: &str, matrix: &Matrix) {
         .preconditioner(Preconditioning::None)
         .open()
         .expect("a system");
-    // As many bytes as the product reads and writes: its matrix, a vector in, a vector out.
+    // The bytes that the product reads and writes: its matrix, a vector in, a vector out.
     let bytes = matrix.bytes() + 16 * rows;
     let (from, mut to) = (vec![1.5; bytes / 16], vec![0.0; bytes / 16]);
     let one = black_box(1.0);
     let (mut copies, mut products, mut iterations) = (Vec::new(), Vec::new(), Vec::new());
-    // Taken in turn, so that whatever else the machine does meets all alike.
+    // Taken in turn, so that anything else that the machine does meets all alike.
     for _ in 0..24 {
         copies.push(seconds(|| copy_loop(&mut to, &from, one)));
         products.push(seconds(|| operator.apply(black_box(&x), &mut y)));
@@ -88,7 +88,8 @@ fn ratios(name: &str, matrix: &Matrix) {
     black_box((&to, &y));
     let (copy, product, cg) = (best(&copies), best(&products), best(&iterations));
     let bandwidth = bytes as f64 / copy;
-    // Beside the product: (p, q) reads 2 vectors, x and r 4 and writes 2, (r, r) 1, p 2 and writes 1.
+    // Besides the product: (p, q) reads 2 vectors, x and r read 4 and write 2, (r, r) reads 1, p reads 2 and
+    // writes 1.
     let vectors = 12.0 * 8.0 * rows as f64 / bandwidth;
     println!(
         "{name}: copy loop {:.2} GB/s; product {:.2} GB/s, ratio {:.2}; CG {:.2} ms an iteration, {:.2} times its product and \

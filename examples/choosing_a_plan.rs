@@ -1,5 +1,5 @@
-//! Planning for a device that need not be here, comparing what it could do, and running as planned where
-//! possible.
+//! Planning for a device that need not be present, comparing the rates that it allows, and running as planned
+//! where possible.
 //!
 //! `cargo run --release --example choosing_a_plan`
 
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
 
     println!("\n{}", plan(&problem, &DeviceSpec::preset("a100")?, &Options::default())?.explain());
 
-    // Where it runs here, and how: the best backend there is.
+    // The best backend that is present, and how it runs the problem.
     let program = catalogue::find("2d5pt")?.program(2)?;
     let mut here = Simulation::builder(program).size(&[509, 1021]).execution(Execution::Auto).build()?;
     let report = here.run(50)?;

@@ -7,7 +7,7 @@ use abide::prelude::*;
 use ndarray::Array2;
 
 fn main() -> Result<()> {
-    // A blur that leans to the right: what leaves a cell goes mostly to its right-hand neighbour.
+    // A blur that leans to the right: most of a cell's loss goes to its right-hand neighbour.
     let drift = LinearStencil::new(
         "drift",
         &[([0, 0], 0.4), ([0, -1], 0.3), ([0, 1], 0.1), ([-1, 0], 0.1), ([1, 0], 0.1)],

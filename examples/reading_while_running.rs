@@ -1,4 +1,4 @@
-//! Reading and steering a run while it runs: epochs, a stop when nothing moves any more, a checkpoint.
+//! Reading and steering a run in progress: epochs, a stop when nothing moves any more, a checkpoint.
 //!
 //! `cargo run --release --example reading_while_running`
 

@@ -1,5 +1,5 @@
 //! Poisson's equation −Δu = f on a square of 255 × 255 cells, u = 0 around it: first from a stencil that is
-//! never stored, then from the stored matrix in mixed precision, and both against the solution that is known.
+//! never stored, then from the stored matrix in mixed precision, and both against the known solution.
 //!
 //! `cargo run --release --example solve_poisson`
 
@@ -11,7 +11,7 @@ use abide::sparse::laplacian;
 const N: usize = 255;
 
 fn main() -> Result<(), SolverError> {
-    // u = sin(πx) sin(2πy) has −Δu = 5π² u. Cells are h wide, the Laplacian of the library is that of h = 1.
+    // u = sin(πx) sin(2πy) has −Δu = 5π² u. Cells have the width h; the library's Laplacian is that of h = 1.
     let h = 1.0 / (N as f64 + 1.0);
     let at = |index: usize| ((index % N + 1) as f64 * h, (index / N + 1) as f64 * h);
     let exact = |index: usize| {

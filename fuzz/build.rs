@@ -1,4 +1,4 @@
-//! The corpus is part of the program: a new file there is a change of it.
+//! Makes the corpus part of the program: a new file there changes the program.
 
 fn main() {
     for folder in ["corpus", "regressions"] {

@@ -1,4 +1,4 @@
-//! A campaign: jobs that fuzz one target side by side, and what they found.
+//! A campaign: jobs that fuzz one target side by side, and their findings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,29 +14,29 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::TARGET_VARIABLE;
 
-/// Processes of a target that may go wrong before it is given up: each costs a start.
+/// Processes of a target that may go wrong before the target is given up, because each costs a start.
 const MOST_FAILURES: u64 = 200;
 
 /// Seconds between two lines of progress.
 const PROGRESS: u64 = 30;
 
-/// What to do with each target.
+/// The campaign of each target.
 pub struct Campaign {
     /// Executions, of all jobs together.
     pub runs: Option<u64>,
-    /// The time it takes.
+    /// The time of the campaign.
     pub time: Option<Duration>,
     /// The first job's seed.
     pub seed: u32,
     /// Processes side by side.
     pub jobs: usize,
-    /// Where inputs are kept that take new branches.
+    /// The folder for inputs that take new branches.
     pub corpus: Option<PathBuf>,
-    /// Where inputs go that go wrong.
+    /// The folder for inputs that go wrong.
     pub findings: PathBuf,
 }
 
-/// What was found in one way: how often, and its shortest input.
+/// A fault found: how often, and its shortest input.
 #[derive(Default)]
 struct Finding {
     text: String,
@@ -51,15 +51,15 @@ struct State {
     runs: Vec<AtomicU64>,
     failures: AtomicU64,
     done: AtomicBool,
-    /// Whether libFuzzer said that there are branches to count.
+    /// Whether libFuzzer said that it has branches to count.
     counted: AtomicBool,
-    /// By their words without numbers and names.
+    /// The findings, by their words without numbers and names.
     findings: Mutex<BTreeMap<String, Finding>>,
 }
 
 /// The folders of a target's campaign.
 struct Folders {
-    /// For the jobs' own temporary files, which processes that go wrong leave behind.
+    /// The folder for the jobs' own temporary files, which processes that go wrong leave behind.
     own: PathBuf,
     corpus: PathBuf,
     seeds: PathBuf,
@@ -68,15 +68,16 @@ struct Folders {
 }
 
 impl Folders {
-    /// Takes an input that goes wrong out of those to start from, so that the next process gets beyond it.
+    /// Removes an input that goes wrong from the inputs to start from, so that the next process gets beyond
+    /// it.
     fn forget(&self, input: &Path) {
         let Ok(wrong) = fs::read(input) else { return };
         let files =
             [&self.seeds, &self.corpus].into_iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
         for path in files.filter_map(|entry| Some(entry.ok()?.path())) {
-            // A file may have been too long to be tried whole.
+            // A long file may not have been tried whole.
             if fs::read(&path).is_ok_and(|contents| contents.starts_with(&wrong)) {
-                // Another job may have done so.
+                // Another job may have removed it.
                 let _ = fs::remove_file(path);
             }
         }
@@ -84,7 +85,7 @@ impl Folders {
 }
 
 impl Campaign {
-    /// Fuzzes a target and prints what came of it; whether nothing was found.
+    /// Fuzzes a target and prints the results; returns whether nothing was found.
     pub fn fuzz(&self, target: &Target) -> Result<bool> {
         let own = tempfile::tempdir().context("cannot make a temporary folder")?;
         let folders = self.folders(target, own.path())?;
@@ -140,7 +141,7 @@ impl Campaign {
         Ok(folders)
     }
 
-    /// One process after another, each from where the last one went wrong.
+    /// Runs one process after another; each goes on after the input that the last one went wrong on.
     fn job(&self, target: &Target, job: usize, folders: &Folders, state: &State) -> Result<()> {
         let share =
             self.runs.map(|runs| runs / self.jobs as u64 + u64::from((job as u64) < runs % self.jobs as u64));
@@ -155,7 +156,7 @@ impl Campaign {
                 format!("-seed={}", self.seed.wrapping_add((job + self.jobs * attempt) as u32).max(1)),
                 format!("-max_len={}", target.longest),
                 format!("-artifact_prefix={}/", folders.findings.display()),
-                // What an execution may take, of time and memory, is checked here and not there.
+                // Limits of time and memory are checked in each execution, not by libFuzzer.
                 "-timeout=0".to_owned(),
                 "-report_slow_units=1000000".to_owned(),
                 "-rss_limit_mb=4096".to_owned(),
@@ -237,7 +238,7 @@ impl State {
         };
         let length = |path: &Path| fs::metadata(path).map_or(u64::MAX, |file| file.len());
         if known.input.as_deref().is_some_and(|old| length(old) <= length(&input)) {
-            // Another job may have found the same bytes, and put them away.
+            // Another job may have found the same bytes, and put the file away.
             let _ = fs::remove_file(&input);
             return Ok(());
         }
@@ -299,8 +300,8 @@ impl State {
     }
 }
 
-/// The words of a finding without what differs from one input to the next: all behind the target and the
-/// fault, and numbers other than those of a place in the code.
+/// Returns the words of a finding without the parts that differ from one input to the next: everything after
+/// the target and the fault, and numbers other than those of a place in the code.
 fn kind(text: &str) -> String {
     let start = text.splitn(3, ": ").take(2).collect::<Vec<_>>().join(": ");
     if start.contains("panics at") {
@@ -310,7 +311,7 @@ fn kind(text: &str) -> String {
     }
 }
 
-/// A word as libFuzzer's dictionaries have it.
+/// Formats a word for libFuzzer's dictionaries.
 fn escaped(word: &str) -> String {
     let byte = |byte: u8| match byte {
         b' '..=b'~' if byte != b'"' && byte != b'\\' => char::from(byte).to_string(),

@@ -1,4 +1,4 @@
-//! One execution, and all that is held against it.
+//! One execution, and the checks of it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -12,13 +12,13 @@ use crate::memory;
 /// Bytes that any execution may take, whatever the length of its input.
 const ANY: usize = 4 << 20;
 
-/// Unoptimised code on a busy machine takes its time, and still ends.
+/// Factor on times: unoptimised code on a busy machine takes long, and still ends.
 const PATIENCE: u32 = if cfg!(debug_assertions) { 10 } else { 1 };
 
-/// Runs a target on an input; the error says in a line what is wrong.
+/// Runs a target on an input; the error says in one line what is wrong.
 ///
-/// An execution that does not end in the target's time ends the process, as does one that cannot go on
-/// without the memory that it is refused; both say so on standard error first.
+/// An execution that does not end in the target's time ends the process. So does one that cannot go on
+/// without memory that it is refused. Both say so on standard error first.
 pub fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
     watch();
     Running::begin(target, input);
@@ -46,7 +46,7 @@ pub fn execute(target: &Target, input: &[u8]) -> Result<(), String> {
 }
 
 thread_local! {
-    /// Where the last panic of this thread was.
+    /// Place of the last panic of this thread.
     static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -61,25 +61,25 @@ struct Running {
     target: &'static str,
     input: Vec<u8>,
     limit: Duration,
-    /// When it began, by the clock and by the processor.
+    /// The start, by the clock and by the processor.
     begun: Option<(Instant, Duration)>,
 }
 
 static RUNNING: Mutex<Running> =
     Mutex::new(Running { target: "", input: Vec::new(), limit: Duration::ZERO, begun: None });
 
-/// Limits of time after which an execution has not ended by the clock, however little of the processor it was
-/// given.
+/// Number of time limits after which an execution is late by the clock alone, however little of the processor
+/// it was given.
 const WAITS: u32 = 30;
 
-/// The time that processors have worked for this process.
+/// Returns the time that processors have worked for this process.
 #[cfg(unix)]
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// The clock's, where nothing else is told.
+/// Returns the clock's time, where the system tells nothing else.
 #[cfg(not(unix))]
 fn processor_time() -> Duration {
     static BEGUN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
@@ -100,7 +100,7 @@ impl Running {
         RUNNING.lock().unwrap_or_else(PoisonError::into_inner).begun = None;
     }
 
-    /// Whether it takes longer than it may: on a busy machine the clock alone says little.
+    /// Returns whether the execution takes longer than it may. On a busy machine the clock alone says little.
     fn is_late(&self) -> bool {
         self.begun.is_some_and(|(begun, worked)| {
             let (elapsed, worked) = (begun.elapsed(), processor_time().saturating_sub(worked));
@@ -109,14 +109,14 @@ impl Running {
     }
 }
 
-/// Starts, once, the thread that ends the process where an execution does not end, and keeps panics for the
+/// Starts, once, the thread that ends the process where an execution does not end. Also keeps panics for the
 /// report.
 fn watch() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let printed = take_hook();
         set_hook(Box::new(move |panic| {
-            // Another thread's panic may reach nobody: it is printed as ever.
+            // Another thread's panic may reach nobody, so it is printed as usual.
             if std::thread::current().name() != Some("main") {
                 printed(panic);
             }

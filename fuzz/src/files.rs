@@ -1,4 +1,4 @@
-//! Files in the program itself: the corpus to start from, and inputs that were wrong once.
+//! Files in the program itself: the corpus to start from, and inputs that went wrong before.
 
 use include_dir::{Dir, include_dir};
 
@@ -8,12 +8,12 @@ static REGRESSIONS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/regressions");
 /// A file's name and contents.
 pub type File = (String, &'static [u8]);
 
-/// The inputs that a target starts from.
+/// Returns the inputs that a target starts from.
 pub fn corpus(target: &str) -> Vec<File> {
     files(&CORPUS, target)
 }
 
-/// The inputs that a target went wrong on once.
+/// Returns the inputs that a target went wrong on before.
 pub fn regressions(target: &str) -> Vec<File> {
     files(&REGRESSIONS, target)
 }
@@ -24,7 +24,7 @@ fn files(folder: &'static Dir<'_>, target: &str) -> Vec<File> {
     inside.map(|file| (name(file.path()), file.contents())).collect()
 }
 
-/// The folders there are, so that none is forgotten.
+/// Returns the names of all folders, so that none is forgotten.
 pub fn folders() -> Vec<String> {
     let all = CORPUS.dirs().chain(REGRESSIONS.dirs());
     all.map(|folder| folder.path().to_string_lossy().into_owned()).collect()

@@ -1,11 +1,11 @@
-//! Fuzzing: the targets, what each execution is held to, and the files to start from.
+//! Fuzzing: the targets, the checks of each execution, and the files to start from.
 //!
-//! A [`Target`] makes something of any bytes. [`execute()`] runs it once and says what was wrong with that: a
-//! panic, no end, more memory than the bytes are worth, or what the target itself holds against its result.
-//! The program `abide-fuzz` lets libFuzzer choose the bytes; `cargo test` replays the corpus and what was
-//! found before, and a few mutations.
+//! A [`Target`] processes any bytes. [`execute()`] runs it once and says what was wrong: a panic, no end,
+//! more memory than the bytes are worth, or a failure of the target's own checks of its result. The program
+//! `abide-fuzz` lets libFuzzer choose the bytes; `cargo test` replays the corpus and earlier findings, and a
+//! few mutations.
 //!
-//! How fuzzing is done day by day: docs/testing.md.
+//! The daily practice of fuzzing is in docs/testing.md.
 
 pub mod execute;
 pub mod files;

@@ -1,5 +1,5 @@
 //! `abide-fuzz`: fuzzes targets in as many processes as it is told, needs no Rust and no files, and reports
-//! what it found.
+//! its findings.
 
 mod campaign;
 mod engine;
@@ -12,7 +12,7 @@ use abide_fuzz::{TARGETS, Target, execute, targets};
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 
-/// Names the target of a process that libFuzzer's loop has to itself; its arguments are libFuzzer's.
+/// Names the target of a process that is libFuzzer's loop alone; its arguments are libFuzzer's.
 const TARGET_VARIABLE: &str = "ABIDE_FUZZ_TARGET";
 
 #[derive(Parser)]
@@ -83,7 +83,7 @@ fn find(name: &str) -> Result<&'static Target> {
 }
 
 impl Arguments {
-    /// Does what was asked for; whether nothing was found.
+    /// Does the work asked for; returns whether nothing was found.
     fn follow(self) -> Result<bool> {
         if self.list {
             TARGETS.iter().for_each(|target| println!("{:<12}{}", target.name, target.what));

@@ -1,7 +1,7 @@
-//! What a thread takes from the heap: counted, and refused beyond a limit.
+//! Memory that a thread takes from the heap: counted, and refused beyond a limit.
 //!
-//! Counted by threads, so that one execution's bytes are its own; what other threads take on its behalf is
-//! not.
+//! Memory is counted by thread, so that one execution's bytes are its own; memory that other threads take on
+//! its behalf is not counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -12,25 +12,25 @@ pub struct Counting;
 thread_local! {
     /// Bytes taken and not given back; below 0 where a thread gives back what another took.
     static LIVE: Cell<isize> = const { Cell::new(0) };
-    /// The most of them there were, or would have been had they not been refused.
+    /// The most live bytes so far, including bytes that were refused.
     static PEAK: Cell<isize> = const { Cell::new(0) };
     static LIMIT: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
-/// Counts from here on, and refuses more than `most` bytes at a time.
+/// Begins to count, and refuses more than `most` bytes at a time.
 pub fn begin(most: usize) {
     LIVE.set(0);
     PEAK.set(0);
     LIMIT.set(most.cast_signed());
 }
 
-/// Ends the count: the most bytes that this thread had or wanted at a time since it began.
+/// Ends the count and returns the most bytes that this thread had or wanted at a time since it began.
 pub fn end() -> usize {
     LIMIT.set(isize::MAX);
     PEAK.get().unsigned_abs()
 }
 
-/// Counts `bytes` more, unless they are too many.
+/// Counts `bytes` more, unless that is too many.
 fn grant(bytes: usize) -> bool {
     let live = LIVE.get().saturating_add_unsigned(bytes);
     PEAK.set(PEAK.get().max(live));
@@ -78,7 +78,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // A block that moves is there twice for a while.
+        // A block that moves exists twice for a while.
         // SAFETY: the caller's promises are passed on; the system's allocator made the block.
         let moved = take(size, || unsafe { System.realloc(block, layout, size) });
         if !moved.is_null() {

@@ -1,4 +1,4 @@
-//! Mutations of files that a changed byte alone would break: they are opened, changed inside and closed
+//! Mutations of files that a changed byte alone would break. The files are opened, changed inside and closed
 //! again, so that checksums and lengths hold.
 
 use std::io::{Cursor, Read, Write};
@@ -11,19 +11,19 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::Target;
 
-/// The most bytes that are looked at inside a file.
+/// The most bytes that are read inside a file.
 const INSIDE: u64 = 1 << 16;
 
-/// A part of a file: its name there, and what it holds.
+/// A part of a file: its name there, and its contents.
 type Part = (String, Vec<u8>);
 
-/// A kind of file with something inside.
+/// A kind of file with contents inside.
 pub struct Wrapping {
     open: fn(&[u8]) -> Option<Vec<Part>>,
     close: fn(&[Part]) -> Option<Vec<u8>>,
 }
 
-/// Changes an input by `change`, seven times of eight inside of what it is wrapped in.
+/// Changes an input by `change`, seven times out of eight inside of its wrapping.
 pub fn mutate(target: &Target, input: &mut Vec<u8>, seed: u64, change: &mut dyn FnMut(&mut Vec<u8>)) {
     let mut random = fastrand::Rng::with_seed(seed);
     let wrapping = random.choice(target.wrappings).filter(|_| random.u8(..8) > 0);
@@ -40,7 +40,7 @@ pub fn mutate(target: &Target, input: &mut Vec<u8>, seed: u64, change: &mut dyn 
     change(input);
 }
 
-/// At most [`INSIDE`] bytes of a stream; nothing where it is broken.
+/// Reads at most [`INSIDE`] bytes of a stream; `None` where the stream is broken.
 fn inside(stream: impl Read) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(INSIDE).read_to_end(&mut bytes).ok()?;
@@ -78,7 +78,7 @@ pub const ZIP: Wrapping = Wrapping {
     },
 };
 
-/// Entries of an archive; more than a few are too many to be opened for one change.
+/// Counts the entries of an archive; more than a few are too many to be opened for one change.
 fn part_count(file: &[u8]) -> Option<usize> {
     Some(ZipArchive::new(Cursor::new(file)).ok()?.len()).filter(|&count| count <= 16)
 }
@@ -88,7 +88,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// The chunks of a PNG.
 pub const CHUNKS: Wrapping = Wrapping { open: chunks, close: |parts| Some(png(parts)) };
 
-/// The chunks of a PNG, the compressed rows of pixels as one and unpacked.
+/// The chunks of a PNG; the compressed rows of pixels are one part, unpacked.
 pub const PIXELS: Wrapping = Wrapping {
     open: |file| {
         let (rows, mut others): (Vec<Part>, Vec<Part>) =
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::files::corpus;
 
-    /// Every file of the corpus that opens closes to one that opens to the same.
+    /// Every file of the corpus that can be opened closes to one that opens to the same.
     #[test]
     fn closed_files_open_to_the_same() {
         for (target, wrapping) in [("gzip", GZIP), ("checkpoint", ZIP), ("png", CHUNKS), ("png", PIXELS)] {

@@ -1,7 +1,7 @@
 //! Every file of the corpus and of the regressions as a test of its own, and a short run of each target on
 //! mutations.
 //!
-//! The mutations are blind: what finds new branches is `cargo xtask fuzz`.
+//! The mutations are blind; `cargo xtask fuzz` finds new branches.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use abide_fuzz::files::{File, corpus, folders, regressions};
 use abide_fuzz::{TARGETS, Target, execute, mutate, targets};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// How long each target's mutations are run.
+/// Time for which each target's mutations are run.
 const TIME: Duration = Duration::from_millis(1200);
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // One execution at a time is watched.
+    // Only one execution at a time is watched.
     arguments.test_threads = Some(1);
     let mut trials = vec![Trial::test("every_folder_belongs_to_a_target", every_folder_belongs_to_a_target)];
     for target in TARGETS {
@@ -38,7 +38,7 @@ fn every_folder_belongs_to_a_target() -> Result<(), Failed> {
     }
 }
 
-/// The same mutations each time, as many as the time allows.
+/// Runs the same mutations each time, as many as the time allows.
 fn mutations(target: &'static Target) -> Result<(), Failed> {
     let files: Vec<File> = corpus(target.name);
     let begun = Instant::now();
@@ -49,10 +49,10 @@ fn mutations(target: &'static Target) -> Result<(), Failed> {
         }
         let (name, contents) = &files[seed % files.len()];
         let mut input = contents.to_vec();
-        // Now and then several changes, each of which an earlier one may have made possible.
+        // Sometimes several changes, because an earlier change may make a later one possible.
         for change in 0..=seed / files.len() % 4 {
             mutate::mutate(target, &mut input, (seed + change) as u64, &mut |bytes| {
-                // What cannot be changed stays.
+                // Bytes that cannot be changed stay.
                 let _ = session.mutate(bytes);
             });
         }

@@ -1,4 +1,4 @@
-//! Formulas that nobody thought of: random trees of operators over two fields, on random domains.
+//! Random formulas: trees of operators over two fields, on random domains.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use abide_core::{Boundaries, Boundary, DType, Parameter, Problem, Program, Resul
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// An expression before it has a graph.
+/// An expression that has no graph yet.
 #[derive(Debug, Clone)]
 enum Formula {
     Constant(f64),
     Parameter,
-    /// Divided by 16, so that it stays in the range of the fields.
+    /// The cell's index divided by 16, so that it stays in the range of the fields.
     Coordinate(usize),
     Tap(bool, [i32; 3]),
     Unary(Unary, Box<Formula>),
@@ -39,7 +39,8 @@ impl Formula {
         }
     }
 
-    /// A formula whose value, on the magnitudes of the fields, no intermediate value of this one exceeds.
+    /// Returns a formula whose value, on the magnitudes of the fields, bounds every intermediate value of
+    /// this one.
     fn majorant(&self) -> Formula {
         let sum = |parts: &[Formula]| {
             let add = |a, b| Formula::Binary(Binary::Add, Box::new([a, b]));
@@ -61,8 +62,8 @@ impl Formula {
     }
 }
 
-/// A random formula. A tame one has no operator that makes a large difference of a small one: no division,
-/// root or comparison.
+/// Makes a random formula. A tame formula has no operator that makes a large difference of a small one: no
+/// division, root or comparison.
 fn formula(tame: bool) -> impl Strategy<Value = Formula> {
     let leaf = prop_oneof![
         2 => (-2.0..2.0f64).prop_map(Formula::Constant),
@@ -133,12 +134,12 @@ pub struct Case {
     boundaries: Boundaries,
     /// The type of all fields.
     pub dtype: DType,
-    /// Any number, to choose a way to run by.
+    /// A random number that chooses a way to run.
     pub variant: usize,
 }
 
 impl Case {
-    /// The problem.
+    /// Returns the problem.
     pub fn problem(&self) -> Result<Problem> {
         self.problem_of(&self.stages)
     }
@@ -154,7 +155,7 @@ impl Case {
         Ok(problem)
     }
 
-    /// The problem whose values bound this one's.
+    /// Returns the problem whose values bound this one's.
     pub fn majorant(&self) -> Result<Problem> {
         let stage = |stage: &Random| Random {
             a: stage.a.majorant(),
@@ -182,12 +183,12 @@ fn boundaries() -> impl Strategy<Value = Boundaries> {
     [axis(), axis(), axis()].prop_map(Boundaries)
 }
 
-/// Any such case of these types. A tame one magnifies no difference: no division, root or comparison.
+/// Returns cases of these types. A tame case magnifies no difference: no division, root or comparison.
 pub fn cases(tame: bool, dtypes: Vec<DType>) -> impl Strategy<Value = Case> {
     let stage = move |axes| {
         (formula(tame), proptest::option::of(formula(tame))).prop_map(move |(a, b)| Random { axes, a, b })
     };
-    // Extents from 2, for periodic and mirrored axes must hold the radius.
+    // Extents are at least 2, because periodic and mirrored axes must hold the radius.
     let extents = [2..9usize, 2..24, 2..80usize];
     (1..=3usize).prop_flat_map(move |axes| {
         let stages = proptest::collection::vec(stage(axes), 1..=2);

@@ -100,7 +100,7 @@ fn values<T: Real>(len: usize, seed: u64) -> Vec<T> {
         .collect()
 }
 
-/// A program on a domain, and how many steps to take from which values.
+/// A program on a domain, with its initial values and the number of steps.
 #[derive(Debug, Clone)]
 pub struct Case {
     stages: Vec<Grown>,
@@ -112,7 +112,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The problem in a type; nothing where the domain is too small for the program's boundaries.
+    /// Returns the problem in a type; `None` where the domain is too small for the program's boundaries.
     pub fn problem(&self, dtype: DType) -> Option<Problem> {
         let stages: Vec<&dyn Stencil> = self.stages.iter().map(|stage| stage as &dyn Stencil).collect();
         let program = Arc::new(Program::sequence("grown", &stages).ok()?);
@@ -122,7 +122,7 @@ impl Case {
         problem.check().is_ok().then_some(problem)
     }
 
-    /// The fields' values at the start.
+    /// Returns the fields' initial values.
     pub fn fields(&self, problem: &Problem) -> Vec<Array> {
         let field = |number: usize| {
             let (cells, seed) = (problem.shape.cells(), (self.seed >> 2) + number as u64);
@@ -135,7 +135,7 @@ impl Case {
     }
 }
 
-/// Any such case.
+/// Returns cases of any kind.
 pub fn cases() -> impl Strategy<Value = Case> {
     let choices = |range| prop::collection::vec(any::<(u8, u8, u8, u8)>(), range);
     let stages = (1usize..=3, choices(2..40), prop::option::of(choices(2..20)));

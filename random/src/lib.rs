@@ -1,9 +1,9 @@
-//! Random programs, domains and ways to run them on the CPU: what tests and fuzzing hold against the
-//! reference.
+//! Random programs, domains and ways to run them on the CPU, for comparisons with the reference in tests and
+//! fuzzing.
 //!
-//! Two kinds of programs. Those of [`grown`] take any operator and start from values among which are NaN,
-//! infinity and subnormal numbers; those of [`formulas`] are trees of correctly rounded operators, for every
-//! backend.
+//! There are two kinds of programs. Those of [`grown`] take any operator and start from values that include
+//! NaN, infinity and subnormal numbers. Those of [`formulas`] are trees of correctly rounded operators, for
+//! every backend.
 #![deny(missing_docs)]
 
 pub mod formulas;

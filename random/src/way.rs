@@ -4,8 +4,8 @@ use abide_core::plan::{Cpu, Schedule, Tiling};
 use abide_core::{Execution, Plan};
 use proptest::prelude::*;
 
-/// A way to run: a launch per stage, or passes so deep, in so many tiles and blocks of planes, by threads
-/// that keep their tiles or not.
+/// A way to run: a launch per stage, or passes of some depth, in some number of tiles and blocks of planes,
+/// by threads that keep their tiles or not.
 #[derive(Debug, Clone)]
 pub struct Way {
     chunk: usize,
@@ -13,7 +13,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// The plan for so many threads, and the rows in it.
+    /// Returns the plan for this many threads, and the rows in it.
     pub fn of(&self, mut plan: Plan, threads: usize) -> (Plan, Cpu) {
         let tiling = self.tiled.map(|(depth, tiles, block, persistent)| {
             plan.depth = depth;
@@ -26,7 +26,7 @@ impl Way {
     }
 }
 
-/// Any such way.
+/// Returns any way.
 pub fn ways() -> impl Strategy<Value = Way> {
     let tiled = (1u32..6, [1usize..4, 1usize..4, 1usize..4], 1usize..4, any::<bool>());
     let chunk = prop::sample::select(vec![1usize, 3, 8, 512]);

@@ -4,7 +4,7 @@ use abide::Array;
 
 use super::{Place, noise};
 
-/// A place with a good input and an output that must survive.
+/// Makes a place with a good input and an output that must survive.
 fn place() -> Place {
     let place = Place::new();
     place.write("x.npy", &[6, 5], &Array::F64(noise(30, 9)));
@@ -12,7 +12,7 @@ fn place() -> Place {
     place
 }
 
-/// An npy file of this type descriptor and claimed extents, with `data` behind its header.
+/// Returns an npy file of this type descriptor and claimed extents, with `data` behind its header.
 fn npy(descriptor: &str, extents: &str, data: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': {extents}, }}");
     while !(header.len() + 11).is_multiple_of(64) {

@@ -4,7 +4,7 @@ use super::{Place, json, words};
 
 const QUICK: &str = "bench stencils --backend cpu --quick --steps 20";
 
-/// The lines of a file of results that are no comments.
+/// Returns the lines of a file of results that are no comments.
 fn table(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
 }
@@ -38,7 +38,7 @@ fn a_row_holds_all_that_the_table_needs() {
             (Some(3), Some(22))
         );
     }
-    // A multiply-add a point: twice the lanes in f32, twice the rate.
+    // One multiply-add per point: twice the lanes in f32, twice the rate.
     let ceiling = |row: usize| rows[row]["ceiling_gcells_per_s"].as_f64().unwrap();
     assert!((ceiling(1) / ceiling(0) - 2.0).abs() < 1e-9);
     assert_eq!(report["holds"], true);
@@ -108,7 +108,7 @@ fn what_cannot_be_measured_is_refused_before_anything_is() {
     place.fails("bench roofline nothing.csv --output plot.svg", &["nothing.csv"]);
 }
 
-/// A run that keeps nothing to compare says so; a plan that cannot be made is told in its row, and the
+/// A run that keeps nothing to compare says so. A plan that cannot be made is told in its row, and the
 /// command fails.
 #[test]
 fn what_is_not_verified_says_so_and_what_cannot_run_fails() {

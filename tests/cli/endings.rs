@@ -1,4 +1,4 @@
-//! How commands end: exit status, kind, and one JSON value on standard output.
+//! The endings of commands: exit status, kind, and one JSON value on standard output.
 
 use super::{Place, json, words};
 
@@ -112,7 +112,7 @@ fn every_error_has_its_kind_its_status_and_one_json_value() {
             let sentence = value["error"].as_str().unwrap();
             assert!(!sentence.is_empty() && !sentence.starts_with("error"), "abide {line}: {sentence}");
         }
-        // The status does not depend on the form.
+        // The status is the same with and without `--json`.
         let output = place.command(lines.first().unwrap_or(&"list nothing")).output().unwrap();
         assert!(output.stdout.is_empty() || kind == "not-converged", "{kind}");
         assert!(lines.is_empty() || output.status.code() == Some(status), "{kind}");
@@ -131,7 +131,7 @@ fn json_says_that_all_went_well() {
     }
 }
 
-/// What a solver refuses is no iteration; what it could not finish keeps its report.
+/// A system that the solver refuses has no iterations. A solve that it could not finish keeps its report.
 #[test]
 fn a_solvers_errors_keep_their_report() {
     let place = place();
@@ -151,8 +151,7 @@ fn a_solvers_errors_keep_their_report() {
     place.works("solve tiny.mtx --backend cpu --dtype f64");
 }
 
-/// Rounding may keep the true residual above the tolerance: within the drift that is allowed the report says
-/// so.
+/// Rounding may keep the true residual above the tolerance. Within the allowed drift the report says so.
 #[test]
 fn a_residual_above_the_tolerance_is_told() {
     let place = place();
@@ -181,7 +180,7 @@ mod signals {
         assert!(sent.success());
     }
 
-    /// A run that goes on until it is told to end, some steps in.
+    /// Starts a run that goes on until it is told to end, and waits until it is some steps in.
     fn running(place: &Place, command: &mut Command) -> Child {
         let rest = "run heat --size 64x64 --steps 1000000000000 --checkpoint c.npz --every 1000 --backend cpu --json";
         let child = command
@@ -227,14 +226,14 @@ mod signals {
             let place = Place::new();
             assert!(Command::new("mkfifo").arg(place.path("a.mtx")).status().unwrap().success());
             let child = place.command("solve a.mtx --json").stdout(Stdio::piped()).spawn().unwrap();
-            // Opened only when the command reads it, and by then it listens.
+            // The pipe opens only when the command reads it, and by then the command listens for signals.
             let _held = std::fs::OpenOptions::new().write(true).open(place.path("a.mtx")).unwrap();
             send(signal, &child);
             ended(child, status, "at once");
         }
     }
 
-    /// As under `nohup`.
+    /// The command inherits an ignored signal, as under `nohup`.
     #[test]
     fn a_signal_that_is_to_be_ignored_is() {
         let place = Place::new();

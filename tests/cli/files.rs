@@ -1,4 +1,4 @@
-//! `abide run`: what it writes besides arrays.
+//! `abide run`: the files that it writes besides arrays.
 
 use super::{Place, exists, json};
 
@@ -80,7 +80,7 @@ fn a_checkpoint_splits_a_run_without_a_trace() {
     place.works(&format!("{model} --resume c.npz --steps 63 --output u=parts.npy --output v=parts_v.npy"));
     assert!(place.read("whole.npy").values.same_bits(&place.read("parts.npy").values));
     assert!(place.read("whole_v.npy").values.same_bits(&place.read("parts_v.npy").values));
-    // What agrees may be given again; frames go on counting.
+    // Arguments that agree with the checkpoint may be given again; the numbers of frames go on.
     place.works(&format!(
         "{model} --resume c.npz --size 19x23 --dtype f64 --param feed=0.04 --steps 20 --frames f%d.png --every 10"
     ));

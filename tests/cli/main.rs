@@ -1,4 +1,5 @@
-//! The command as a user meets it: arguments in, files, words and exit status out. All on the CPU's backend.
+//! The command as a user meets it: arguments in, files, words and exit status out. All tests use the CPU's
+//! backend.
 
 mod bad_input;
 mod bench;
@@ -17,7 +18,7 @@ use abide::io::{Loaded, npy};
 use abide::{Array, Shape};
 use tempfile::TempDir;
 
-/// A folder of its own for a test, in which the command runs.
+/// A folder for one test, in which the command runs.
 struct Place(TempDir);
 
 impl Place {
@@ -57,7 +58,7 @@ impl Place {
         assert_eq!(self.contents(), before, "abide {line} changed files");
     }
 
-    /// Every file of the folder with its contents.
+    /// Returns every file of the folder with its contents.
     fn contents(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let files = std::fs::read_dir(self.0.path())
             .unwrap()
@@ -68,7 +69,7 @@ impl Place {
         contents
     }
 
-    /// The names of the folder's files.
+    /// Returns the names of the folder's files.
     fn names(&self) -> Vec<String> {
         self.contents()
             .iter()
@@ -89,7 +90,7 @@ fn words(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Values that look random and are the same everywhere.
+/// Returns values that look random and are the same everywhere.
 fn noise(len: usize, seed: u64) -> Vec<f64> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

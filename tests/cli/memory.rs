@@ -1,4 +1,4 @@
-//! Memory is asked for before it is taken, and threads and caches that cannot be had are told in words.
+//! Memory is asked for before it is taken; threads and caches that are not available are reported in words.
 #![cfg(unix)]
 
 use std::fs;
@@ -43,7 +43,7 @@ fn threads_that_are_not_granted_are_an_error() {
     assert!(output.status.success() && !words(&output).contains("panicked"), "{}", words(&output));
 }
 
-/// The whole need is told at once, each part by name, and nothing of it was taken.
+/// The whole need is reported at once, each part by name, and none of it was taken.
 #[test]
 fn a_run_asks_for_all_that_it_will_hold() {
     let place = Place::new();
@@ -79,12 +79,12 @@ fn limits_on_address_space_are_kept() {
         "solve --matrix hpcg:300x300x300 --backend cpu",
         &["memory for a matrix: hpcg:300x300x300 "],
     );
-    // Little suffices for little.
+    // A small run needs little memory.
     let output = place.limited("ulimit -v 120000", "run heat --backend cpu --size 8x8 --steps 1");
     assert!(output.status.success(), "{}", words(&output));
 }
 
-/// Drivers that corrupt their memory where there is little are not looked for there.
+/// Drivers that corrupt their memory where there is little are not looked for in a small address space.
 #[cfg(target_os = "linux")]
 #[test]
 fn drivers_are_not_looked_for_in_a_small_address_space() {
@@ -117,8 +117,8 @@ fn headers_of_matrices_and_vectors_are_believed_only_so_far() {
     );
 }
 
-/// A picture of many pixels in few bytes: its size is compared, and memory asked for, before a pixel is
-/// decoded.
+/// A picture of many pixels in few bytes is refused: its size is compared, and memory asked for, before a
+/// pixel is decoded.
 #[test]
 fn pictures_are_refused_by_their_headers() {
     let place = Place::new();
@@ -136,7 +136,7 @@ fn pictures_are_refused_by_their_headers() {
     }
 }
 
-/// The checksum of a PNG's chunk.
+/// Returns the checksum of a PNG's chunk.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {
         (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 })
@@ -152,7 +152,7 @@ fn inputs_are_read_as_they_were() {
     let text = place.works("run heat --input x.npy --steps 0 --output z.npy --backend cpu");
     assert!(text.contains("field u: input in f64 rounded to f32"), "{text}");
     assert_eq!(place.read("z.npy").values, place.read("x.npy").values.cast(abide::DType::F32).unwrap());
-    // A pipe is read once.
+    // A pipe can be read only once.
     let script = "mkfifo p.npy; cat x.npy > p.npy & \"$0\" run heat --input p.npy --steps 0 --dtype f64 --output w.npy --backend cpu";
     let mut shell = Command::new("sh");
     let output =
@@ -161,7 +161,7 @@ fn inputs_are_read_as_they_were() {
     assert_eq!(place.read("x.npy"), place.read("w.npy"));
 }
 
-/// The most memory that a run held, in bytes, as far as it is seen while it lasts.
+/// Returns the most memory that a run held, in bytes, as far as it can be seen while the run lasts.
 #[cfg(target_os = "linux")]
 fn peak(place: &Place, line: &str) -> u64 {
     let mut child = place.command(line).stdout(std::process::Stdio::null()).spawn().unwrap();
@@ -179,7 +179,7 @@ fn peak(place: &Place, line: &str) -> u64 {
     }
 }
 
-/// A few cells need neither the machine's bandwidth nor the memory that measuring it takes.
+/// A few cells need neither the machine's bandwidth nor the memory that measuring the bandwidth takes.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_small_run_takes_little_memory() {

@@ -158,7 +158,7 @@ fn help_has_examples() {
 #[test]
 fn view_without_the_windows_program_says_what_to_build() {
     let place = Place::new();
-    // Away from where a build of the workspace may have put the window's program.
+    // Away from the folder where a build of the workspace may have put the window's program.
     let alone = place.path(&format!("abide{}", std::env::consts::EXE_SUFFIX));
     std::fs::copy(env!("CARGO_BIN_EXE_abide"), &alone).unwrap();
     let view = |rest: &[&str]| std::process::Command::new(&alone).arg("view").args(rest).output().unwrap();

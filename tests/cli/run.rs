@@ -1,10 +1,10 @@
-//! `abide run`: what it computes.
+//! `abide run`: its results.
 
 use abide::Array;
 
 use super::{Place, json, noise};
 
-/// Five points, the outermost cells kept, written down once more: the catalogue's 2d5pt.
+/// Computes five points, the outermost cells kept: the catalogue's 2d5pt, written down once more.
 fn five_points(u: &[f64], rows: usize, columns: usize) -> Vec<f64> {
     let mut new = u.to_vec();
     for y in 1..rows - 1 {

@@ -7,7 +7,7 @@ use abide::{Array, DType};
 
 use super::{Place, exists, json, words};
 
-/// The 1D Laplacian plus 1 of 4 rows, its lower triangle.
+/// The lower triangle of the 1D Laplacian plus 1, of 4 rows.
 const MATRIX: &str = "%%MatrixMarket matrix coordinate real symmetric\n4 4 7\n1 1 3\n2 2 3\n3 3 3\n4 4 3\n2 1 -1\n3 2 -1\n4 3 -1\n";
 
 fn place() -> Place {
@@ -126,7 +126,7 @@ fn what_does_not_converge_is_reported_and_fails() {
     let told = json(std::str::from_utf8(&output.stdout).unwrap());
     assert_eq!((told["converged"].as_bool(), told["report"]["iterations"].as_u64()), (Some(false), Some(7)));
     assert_eq!(std::fs::read_to_string(place.path("h.csv")).unwrap().lines().count(), 9);
-    // What is no solution is not written as one.
+    // A vector that is no solution is not written as one.
     assert!(!exists(&place.path("x.npy")));
 }
 
@@ -175,7 +175,7 @@ fn solvers_are_timed_and_checked() {
     std::fs::write(place.path("indefinite.mtx"), indefinite).unwrap();
     let line = "bench solvers --backend cpu --quick --repeats 1 --matrix a.mtx --matrix indefinite.mtx \
                 --operator laplacian2d/9x8 --method cg --method jacobi --csv results.csv";
-    // What no method solves is told, and the command fails.
+    // A system that no method solves is reported, and the command fails.
     let output = place.command(line).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", words(&output));
     let text = String::from_utf8(output.stdout).unwrap();

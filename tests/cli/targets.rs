@@ -1,4 +1,4 @@
-//! What may be written, what becomes of what is there, and what a run does where it cannot write.
+//! Outputs that may be written, the fate of existing files, and the behaviour of a run that cannot write.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use abide::{Array, DType, LinearStencil, Program, Shape, catalogue};
 
 use super::{Place, exists, json, words};
 
-/// A matrix, an array, and a file that must survive.
+/// Makes a place with a matrix, an array, and a file that must survive.
 fn place() -> Place {
     let place = Place::new();
     let matrix = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 2\n2 2 3\n";
@@ -35,7 +35,7 @@ fn no_output_replaces_another() {
     ] {
         place.fails(&format!("{line} --backend cpu"), &["give each its own"]);
     }
-    // Numbers that do not come are no others.
+    // Only numbers that occur collide: the frames here end at number 2.
     place.works("run 2d5pt --size 8x8 --steps 4 --every 2 --frames g%d.npy --output g3.npy --backend cpu");
 }
 
@@ -68,7 +68,7 @@ fn no_output_replaces_an_input_but_the_same_thing() {
     assert_eq!(checkpoint::read_head(&place.path("c.npz")).unwrap().steps, 3);
 }
 
-/// Fields of a program after so many steps.
+/// Writes a checkpoint of a program after `steps` steps.
 fn write_checkpoint(place: &Place, program: Program, steps: u64) {
     let problem = Problem::new(Arc::new(program), Shape::new(&[4]).unwrap(), DType::F32).unwrap();
     let fields = |_| Ok(Array::F32(vec![1.0; 4]));
@@ -116,7 +116,7 @@ mod unix {
         place.works("run heat --size 8x8 --steps 4 --output f.npy --output g.npy --backend cpu");
         assert_eq!(reader.join().unwrap(), std::fs::read(place.path("g.npy")).unwrap());
         assert!(place.path("f.npy").metadata().unwrap().file_type().is_fifo());
-        // What is refused is refused without waiting for a reader.
+        // An output that is refused is refused without waiting for a reader.
         place.fails(
             "run heat --size 8x8 --steps 4 --output f.npy --output no/g.npy --backend cpu",
             &["is not there"],
@@ -160,7 +160,7 @@ mod unix {
             return;
         }
         let place = place();
-        // In place of the system's own.
+        // Stands in for the system's own link.
         symlink("/proc/self/fd/1", place.path("stdout")).unwrap();
         let solve = "solve a.mtx --backend cpu --history stdout";
         let piped = place.works(solve);
@@ -199,13 +199,13 @@ mod unix {
         place.fails("run heat --size 8x8 --steps 1 --output a.npy --backend cpu", &["lead in a circle"]);
     }
 
-    /// The command as a user who is not the system's own; nothing where that cannot be arranged.
+    /// Returns the command as a user other than root; `None` where that cannot be arranged.
     fn as_a_user(place: &Place, line: &str) -> Option<Command> {
         let mut command = place.command(line);
         if place.path(".").metadata().unwrap().uid() == 0 {
             std::fs::set_permissions(place.path("."), std::fs::Permissions::from_mode(0o755)).unwrap();
             command.uid(65534).gid(65534);
-            // The command itself may lie where no other user gets to.
+            // The command itself may lie where no other user can reach it.
             let status = place.command("--version").uid(65534).gid(65534).stdout(Stdio::null()).status();
             return status.is_ok_and(|status| status.success()).then_some(command);
         }
@@ -241,13 +241,14 @@ mod unix {
             assert_eq!(std::fs::read_dir(place.path("d")).unwrap().count(), 1);
         };
         refused(0o444, 0o777, "cannot be written to");
-        // Another's file, where everyone may make files and no one replace others'.
+        // Another user's file, in a folder where everyone may make files and nobody may replace others'.
         if place.path(".").metadata().unwrap().uid() == 0 {
             refused(0o666, 0o1777, "another user's");
         }
     }
 
-    /// The shell's limit on a file's size stands for a full disk: a field fits, a checkpoint of two does not.
+    /// Runs under the shell's limit on a file's size, which stands for a full disk: a field fits, a
+    /// checkpoint of two fields does not.
     fn with_little_room(place: &Place, line: &str) -> std::process::Output {
         let shell = format!("trap '' XFSZ; ulimit -f 2; exec {} {line}", env!("CARGO_BIN_EXE_abide"));
         Command::new("bash").args(["-c", &shell]).current_dir(place.path(".")).output().unwrap()

@@ -11,14 +11,14 @@ fn systems(dtype: abide::DType) -> [Matrix; 3] {
     [grid.assemble().unwrap().into(), grid.into(), random_definite(2111, 11, true, dtype).into()]
 }
 
-/// By how many iterations another order of sums may end a method earlier or later. BiCGStab's residual jumps,
-/// and with it the iteration at which it happens to fall below a threshold.
+/// Returns how many iterations earlier or later another order of sums may end a method. BiCGStab's residual
+/// jumps, and with it the iteration at which the residual happens to fall below a threshold.
 pub fn slack(method: Method, iterations: usize) -> usize {
     2 + if method == Method::BiCgStab { iterations / 8 } else { 0 }
 }
 
-/// What rounding adds to that in f32, where pipelined CG's long recurrences lose the true residual on a
-/// matrix with a dense row, and have to start anew from the iterate.
+/// Returns what rounding in f32 adds to that slack. There pipelined CG's long recurrences lose the true
+/// residual on a matrix with a dense row, and have to start anew from the iterate.
 fn drift(method: Method, dtype: abide::DType, iterations: usize) -> usize {
     let is_drifting = matches!(method, Method::PipelinedCg(_)) && dtype == abide::DType::F32;
     if is_drifting { iterations / 2 } else { 0 }
@@ -33,7 +33,7 @@ pub fn two_runs_have_the_same_bits(subject: &Subject) {
                     let way = Way { preconditioner, ..Way::new(method, tolerance(dtype)) };
                     let mut system = subject.describe(&matrix, &way).open().unwrap();
                     let one = system.solve(&b).unwrap();
-                    // Again in the same session, and in another.
+                    // Solved again in the same session, and in another session.
                     let others = [
                         system.solve(&b).unwrap(),
                         subject.describe(&matrix, &way).open().unwrap().solve(&b).unwrap(),
@@ -82,7 +82,7 @@ pub fn every_cache_gives_a_solution(subject: &Subject) {
                     let what = format!("{} {method} cache {cache} {dtype}", subject.name);
                     match subject.solve(&matrix, &b, &way) {
                         Ok((x, _)) => verify(&what, &matrix, &b, &x, way.relative, 100.0),
-                        // A cache that is too small for what was asked says so.
+                        // A cache that is too small for the plan asked for is refused by name.
                         Err(SolverError::Invalid(Error::Limit { .. } | Error::Unsupported { .. })) => {}
                         Err(error) => panic!("{what}: {error}"),
                     }

@@ -1,6 +1,6 @@
-//! What must hold of linear solvers on every backend: each check is a function of a [`subject::Subject`], a
-//! backend that is present and solves; the macro below makes it a test of every backend. A backend whose
-//! device is absent is skipped by name, unless `ABIDE_REQUIRE` names it.
+//! Checks of linear solvers on every backend. Each check is a function of a [`subject::Subject`], a backend
+//! that is present and solves; the macro below makes it a test of every backend. A backend whose device is
+//! absent is skipped by name, unless `ABIDE_REQUIRE` names it.
 
 mod agreement;
 #[path = "../../backend-cuda/tests/common/parallel.rs"]

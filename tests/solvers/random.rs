@@ -14,7 +14,7 @@ fn runner() -> TestRunner {
     )
 }
 
-/// Small ones as often as large ones.
+/// Returns sizes, small ones as often as large ones.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![1_usize..40, 40_usize..600, 600_usize..5000]
 }
@@ -34,7 +34,8 @@ pub fn random_definite_systems_are_solved(subject: &Subject) {
                 format!("{} n {n} seed {seed} {dense} {method} {preconditioner} {dtype}", subject.name);
             let (x, _) =
                 subject.solve(&matrix, &b, &way).map_err(|e| TestCaseError::fail(format!("{what}: {e}")))?;
-            // Gershgorin: eigenvalues from 0.3 to twice the largest diagonal entry, a hub's.
+            // By Gershgorin's theorem the eigenvalues lie between 0.3 and twice the largest diagonal entry, a
+            // hub's.
             let largest = crate::systems::stored(&matrix).diagonal().unwrap().magnitude();
             verify(&what, &matrix, &b, &x, way.relative, 2.0 * largest / 0.3);
             Ok(())

@@ -15,7 +15,7 @@ fn matrix(rows: usize, columns: usize, entries: &[(usize, usize, f64)], dtype: D
     triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
-/// The error of opening or solving with a random right-hand side.
+/// Returns the error of opening or solving with a random right-hand side.
 fn error(subject: &Subject, matrix: &Matrix, method: Method) -> SolverError {
     let b = random_vector(matrix.dtype(), matrix.rows(), 15).unwrap();
     let way = Way::new(method, 1e-3);
@@ -48,7 +48,7 @@ pub fn matrices_that_cannot_be_solved_have_their_own_errors(subject: &Subject) {
                 assert!(matches!(fails(&one_sided), SolverError::NotSymmetric { .. }));
                 let negative = matrix(2, 2, &[(0, 0, 2.0), (1, 1, -2.0)], dtype);
                 assert_eq!(fails(&negative), SolverError::NotPositive { method: name, row: 1, value: -2.0 });
-                // Eigenvalues 1 + 2 and 1 - 2: only the iteration can tell.
+                // The eigenvalues are 1 + 2 and 1 - 2: only the iteration can tell.
                 let indefinite = matrix(2, 2, &[(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 1.0)], dtype);
                 assert!(
                     matches!(fails(&indefinite), SolverError::Indefinite { .. }),
@@ -89,7 +89,7 @@ pub fn vectors_that_do_not_fit_are_refused(subject: &Subject) {
             let error = system.solve(&b).unwrap_err();
             assert!(matches!(error, SolverError::NotFinite { .. }), "{method}: {error}");
         }
-        // The session is still good.
+        // The session is still usable.
         system.solve(&right).unwrap();
     }
     let way = Way { preconditioner: Preconditioning::BlockJacobi { size: 0 }, ..Way::new(Method::Cg, 1e-3) };
@@ -99,7 +99,7 @@ pub fn vectors_that_do_not_fit_are_refused(subject: &Subject) {
 
 pub fn breakdowns_are_errors(subject: &Subject) {
     for dtype in subject.dtypes() {
-        // Singular with full rows: the right-hand side has a part that no x reaches.
+        // The matrix is singular with full rows: the right-hand side has a part that no x reaches.
         let ring = Matrix::from(shifted(&[9, 10], 0.0, Boundary::Periodic, dtype));
         for method in subject.methods() {
             let found = error(subject, &ring, method);
@@ -117,7 +117,7 @@ pub fn breakdowns_are_errors(subject: &Subject) {
                 "{found:?}"
             );
         }
-        // A rotation: the first product is orthogonal to the residual.
+        // The matrix is a rotation: the first product is orthogonal to the residual.
         let rotation = matrix(2, 2, &[(0, 1, 1.0), (1, 0, -1.0)], dtype);
         let found = error(subject, &rotation, Method::BiCgStab);
         assert!(matches!(found, SolverError::Breakdown { .. }), "{found}");

@@ -1,5 +1,5 @@
-//! Every method, every preconditioner, both types: the residual is what was asked for, the solution a direct
-//! solver's.
+//! Every method, every preconditioner, both types: the residual meets the tolerance, and the solution is a
+//! direct solver's.
 
 use abide::solve::{Matrix, Method, Precision, Preconditioning, named, random_vector};
 use abide::{Boundary, DType, Solve};
@@ -8,7 +8,8 @@ use crate::parallel::each;
 use crate::subject::{Subject, Way, tolerance};
 use crate::systems::{arrow, random_definite, shifted, stored, verify, windy};
 
-/// Symmetric and well-conditioned: what every method is for. Each with a bound of its condition number.
+/// Returns symmetric, well-conditioned systems, which suit every method, each with a bound of its condition
+/// number.
 fn gentle(dtype: DType) -> Vec<(&'static str, Matrix, f64)> {
     let zero = Boundary::Constant(0.0);
     vec![
@@ -58,7 +59,7 @@ pub fn krylov_methods_solve_harder_systems(subject: &Subject) {
             for method in subject.able(&methods) {
                 for preconditioner in [Preconditioning::None, Preconditioning::Jacobi] {
                     let what = format!("{} {name} {dtype} {method} {preconditioner}", subject.name);
-                    // f32 resolves these to a condition number's worth of its own rounding.
+                    // In f32 these are resolved only to the type's rounding times the condition number.
                     let relative = if dtype == DType::F32 { 1e-3 } else { 1e-9 };
                     let way = Way { preconditioner, ..Way::new(method, relative) };
                     let (x, _) =
@@ -101,7 +102,7 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
                     verify(&format!("{boundary} {method} {dtype}"), matrix, &b, &x, way.relative, 41.0);
                     report.iterations
                 });
-                // Where taps fall together, a stored entry is rounded once more.
+                // Where taps fall on the same entry, the stored entry is rounded once more.
                 let slack = crate::agreement::slack(method, one);
                 assert!(
                     one.abs_diff(other) <= slack,
@@ -109,7 +110,7 @@ pub fn operators_are_solved_as_their_stored_matrices(subject: &Subject) {
                 );
             }
         }
-        // Rows that a fixed boundary keeps are the identity's: not symmetric.
+        // Rows that a fixed boundary keeps are the identity's, so the matrix is not symmetric.
         let fixed = shifted(&[12, 13], 0.2, Boundary::Fixed, dtype);
         let matrix = Matrix::from(fixed);
         let b = random_vector(dtype, matrix.rows(), 9).unwrap();
@@ -142,7 +143,7 @@ pub fn mixed_precision_reaches_f64(subject: &Subject) {
             let report = solution.report;
             assert_eq!(report.history.len(), report.iterations + 1, "{what}");
             assert!(report.true_residual.unwrap() <= report.threshold, "{what}");
-            // Nothing in f32 alone comes near.
+            // A solve in f32 alone comes nowhere near this accuracy.
             assert_eq!(system.plan().dtype, DType::F32, "{what}");
         }
     }

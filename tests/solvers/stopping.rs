@@ -1,4 +1,4 @@
-//! When a solve ends, and what it tells then.
+//! The end of a solve, and the report then.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -41,20 +41,20 @@ pub fn limits_end_a_solve_with_its_history(subject: &Subject) {
         let bad = Parameters { relative: -1.0, ..few };
         let refused = subject.solve_with(&matrix, &b, &way, &bad);
         assert!(matches!(refused, Err(SolverError::Invalid(_))), "{method}: {refused:?}");
-        // A right-hand side of zeros has the solution of zeros.
+        // A right-hand side of zeros has a solution of zeros.
         let zero = Array::zeros(DType::F32, b.len()).unwrap();
         let (x, report) = subject.solve(&matrix, &zero, &way).unwrap();
         assert!(x.same_bits(&zero) && report.iterations == 0, "{method}");
     }
-    // A tolerance beyond f32 is no success.
+    // A tolerance beyond f32 is not met.
     let way = Way::new(Method::Cg, 1e-9);
     let beyond = Parameters { relative: 1e-9, iterations: 5000, ..Parameters::DEFAULT };
     let outcome = subject.solve_with(&matrix, &b, &way, &beyond);
     assert!(matches!(outcome, Err(SolverError::Stagnation { .. })), "{outcome:?}");
 }
 
-/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last of n/2 iterations: no
-/// reason to give up.
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last of n/2 iterations,
+/// which is no reason to give up.
 pub fn a_residual_that_rises_for_long_is_no_stagnation(subject: &Subject) {
     let system = |n: usize| -> (Matrix, Array) {
         let zero = Boundaries::all(Boundary::Constant(0.0));
@@ -76,8 +76,9 @@ pub fn a_residual_that_rises_for_long_is_no_stagnation(subject: &Subject) {
         assert!(report.iterations.abs_diff(n / 2) <= 4, "{} {method}: {}", subject.name, report.iterations);
         let rises = report.history[..n / 2 - 50].iter().all(|residual| *residual >= report.history[0]);
         assert!(rises, "{} {method}", subject.name);
-        // Without a threshold that can be met, the energy that rounding undoes ends it. Pipelined CG computes
-        // its residual afresh on the way, at rounding's own level: that ends by the limit on iterations.
+        // Without a threshold that can be met, the run ends when rounding undoes the gain of energy.
+        // Pipelined CG computes its residual afresh on the way, at the level of rounding, so its run ends by
+        // the limit on iterations.
         if matches!(method, Method::PipelinedCg(_)) {
             continue;
         }
@@ -103,7 +104,7 @@ pub fn an_observer_sees_every_iterate_and_may_stop(subject: &Subject) {
         let report = report.unwrap();
         let numbers: Vec<usize> = seen.iter().map(|seen| seen.0).collect();
         assert_eq!(numbers, (0..=report.iterations).collect::<Vec<_>>(), "{method}");
-        // GMRES may lower the last to the true residual.
+        // GMRES may lower the last residual to the true one.
         assert!(
             seen[..report.iterations].iter().zip(&report.history).all(|(seen, r)| seen.1 == *r),
             "{method}"

@@ -1,4 +1,4 @@
-//! The backends under test, and one way to solve on them.
+//! The backends under test, and a way to solve on them.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use abide::backend::{Opened, open};
 use abide::solve::{Matrix, Method, Parameters, Precision, Preconditioning, Report, SolveCache, SolverError};
 use abide::{Array, DType, Error, Result, Solve};
 
-/// Backends that have solvers. One that is in this list and says that it has none fails.
+/// Backends that have solvers. A backend in this list that says that it has none fails.
 const SOLVING: &[&str] = &["cpu", "cuda", "wgpu"];
 
 /// A backend that is present and solves.
@@ -47,7 +47,7 @@ fn say(name: &str, reason: &str) {
     }
 }
 
-/// How a system is solved.
+/// A way to solve a system.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     pub method: Method,
@@ -66,13 +66,14 @@ impl Way {
     }
 }
 
-/// What a type can be asked for: f32's residual cannot fall to 1e-10.
+/// Returns the tolerance that a type can meet: f32's residual cannot fall to 1e-10.
 pub fn tolerance(dtype: DType) -> f64 {
     if dtype == DType::F32 { 1e-4 } else { 1e-10 }
 }
 
 impl Subject {
-    /// The types that the device computes in. All do in f32; what lacks f64 must say so.
+    /// Returns the types that the device computes in. All devices compute in f32; a device without f64 must
+    /// say so.
     pub fn dtypes(&self) -> Vec<DType> {
         let probe = |dtype: DType| {
             let matrix = abide::solve::named::matrix("laplacian2d:3x3", dtype).unwrap();
@@ -88,7 +89,7 @@ impl Subject {
         [DType::F32, DType::F64].into_iter().filter(|&dtype| probe(dtype)).collect()
     }
 
-    /// Those of some methods that the backend has; one that it lacks it must refuse by name.
+    /// Returns those of `methods` that the backend has; it must refuse the others by name.
     pub fn able(&self, methods: &[&str]) -> Vec<Method> {
         let matrix: Matrix = abide::solve::named::matrix("laplacian2d:3x3", DType::F32).unwrap().into();
         let has = |method: &Method| match self.describe(&matrix, &Way::new(*method, 1e-3)).open() {
@@ -104,7 +105,7 @@ impl Subject {
         methods.iter().map(|name| name.parse().unwrap()).filter(has).collect()
     }
 
-    /// All methods that the backend has.
+    /// Returns all methods that the backend has.
     pub fn methods(&self) -> Vec<Method> {
         self.able(&abide::solve::METHODS)
     }

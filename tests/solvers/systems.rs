@@ -1,4 +1,4 @@
-//! Systems to solve, and a direct solver that shares no code with what is tested.
+//! Systems to solve, and a direct solver that shares no code with the solvers under test.
 
 use abide::solve::{GridOperator, Matrix, true_residual};
 use abide::sparse::{Csr, Triplets};
@@ -6,7 +6,7 @@ use abide::{Array, Boundaries, Boundary, DType, LinearStencil, Shape};
 use faer::prelude::Solve as _;
 use faer::sparse::{SparseColMat, Triplet};
 
-/// The solution by a sparse LU factorisation in f64.
+/// Returns the solution by a sparse LU factorisation in f64.
 pub fn direct(matrix: &Csr, b: &Array) -> Vec<f64> {
     let n = matrix.rows();
     let entries: Vec<_> = (0..n)
@@ -18,16 +18,17 @@ pub fn direct(matrix: &Csr, b: &Array) -> Vec<f64> {
     (0..n).map(|i| x[(i, 0)]).collect()
 }
 
-/// The largest difference over the largest value.
+/// Returns the largest difference over the largest value.
 pub fn difference(x: &Array, exact: &[f64]) -> f64 {
     let scale = exact.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     let worst = x.to_f64().iter().zip(exact).fold(0.0_f64, |most, (x, e)| most.max((x - e).abs()));
     worst / scale
 }
 
-/// Holds a solution against its residual, computed in f64 apart from the solver, and against the direct one.
+/// Checks a solution by its residual, computed in f64 apart from the solver, and against the direct solution.
 ///
-/// The error of `x` is at most the condition number times the relative residual; `condition` bounds it.
+/// The error of `x` is at most the condition number times the relative residual; `condition` bounds the
+/// condition number.
 pub fn verify(what: &str, matrix: &Matrix, b: &Array, x: &Array, relative: f64, condition: f64) {
     let norm = b.to_f64().iter().map(|v| v * v).sum::<f64>().sqrt();
     let residual = true_residual(matrix, b, x).unwrap() / norm;
@@ -37,7 +38,7 @@ pub fn verify(what: &str, matrix: &Matrix, b: &Array, x: &Array, relative: f64, 
     assert!(error <= allowed, "{what}: error {error:e}, allowed {allowed:e}");
 }
 
-/// The matrix, stored.
+/// Returns the matrix, stored.
 pub fn stored(matrix: &Matrix) -> Csr {
     match matrix {
         Matrix::Stored(matrix) => (**matrix).clone(),
@@ -45,14 +46,14 @@ pub fn stored(matrix: &Matrix) -> Csr {
     }
 }
 
-/// The five-point Laplacian plus `shift` on a grid, never stored.
+/// Returns the five-point Laplacian plus `shift` on a grid, never stored.
 pub fn shifted(extents: &[usize; 2], shift: f64, boundary: Boundary, dtype: DType) -> GridOperator {
     let taps = [([-1, 0], -1.0), ([0, -1], -1.0), ([0, 0], 4.0 + shift), ([0, 1], -1.0), ([1, 0], -1.0)];
     let stencil = LinearStencil::new("shifted", &taps).unwrap();
     GridOperator::new(stencil, Shape::new(extents).unwrap(), Boundaries::all(boundary), dtype).unwrap()
 }
 
-/// Strictly dominant and symmetric, first row and column dense.
+/// Returns a strictly dominant symmetric matrix whose first row and column are dense.
 pub fn arrow(n: usize, dtype: DType) -> Csr {
     let mut triplets = Triplets::new(n, n).unwrap();
     for i in 0..n {
@@ -65,7 +66,7 @@ pub fn arrow(n: usize, dtype: DType) -> Csr {
     triplets.into_csr().unwrap().cast(dtype).unwrap()
 }
 
-/// Diffusion with a wind, upwind differences: strictly dominant, not symmetric.
+/// Returns diffusion with a wind in upwind differences: strictly dominant, not symmetric.
 pub fn windy(extents: &[usize; 2], dtype: DType) -> GridOperator {
     let taps = [([-1, 0], -1.3), ([0, -1], -1.9), ([0, 0], 5.0), ([0, 1], -0.7), ([1, 0], -0.8)];
     let stencil = LinearStencil::new("windy", &taps).unwrap();
@@ -73,8 +74,8 @@ pub fn windy(extents: &[usize; 2], dtype: DType) -> GridOperator {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), zero, dtype).unwrap()
 }
 
-/// A random symmetric strictly dominant matrix: rows in a random order, entries in another, most given in two
-/// parts; a dense row and column where `dense`.
+/// Makes a random symmetric strictly dominant matrix: rows in a random order, entries in another, most given
+/// in two parts; a dense row and column where `dense`.
 pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut entries = Vec::new();
@@ -97,7 +98,7 @@ pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
     }
     for (i, sum) in sums.iter().enumerate() {
         let value = sum + 0.3 + random.f64();
-        // Adds up to the diagonal.
+        // The two parts add up to the diagonal.
         entries.extend([(i, i, 0.25 * value), (i, i, 0.75 * value)]);
     }
     random.shuffle(&mut entries);
@@ -105,11 +106,12 @@ pub fn random_definite(n: usize, seed: u64, dense: bool, dtype: DType) -> Csr {
     for (i, j, value) in entries {
         triplets.push(i, j, value).unwrap();
     }
-    // Duplicates of a pair are added up in another order above the diagonal than below: round symmetrically.
+    // Duplicates of a pair are added up in another order above the diagonal than below, so the rounded matrix
+    // is made symmetric again.
     symmetrised(&triplets.into_csr().unwrap()).cast(dtype).unwrap()
 }
 
-/// A random strictly dominant matrix that is not symmetric.
+/// Makes a random strictly dominant matrix that is not symmetric.
 pub fn random_dominant(n: usize, seed: u64, dtype: DType) -> Csr {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut triplets = Triplets::new(n, n).unwrap();
@@ -125,7 +127,7 @@ pub fn random_dominant(n: usize, seed: u64, dtype: DType) -> Csr {
     triplets.into_csr().unwrap().cast(dtype).unwrap()
 }
 
-/// The mean of a matrix and its transpose.
+/// Returns the mean of a matrix and its transpose.
 fn symmetrised(matrix: &Csr) -> Csr {
     let mut triplets = Triplets::new(matrix.rows(), matrix.rows()).unwrap();
     for row in 0..matrix.rows() {

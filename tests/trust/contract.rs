@@ -1,4 +1,4 @@
-//! What every session promises, whatever it computes.
+//! The promises of every session, whatever it computes.
 
 use std::sync::Arc;
 
@@ -164,8 +164,7 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
             session.advance(4)?;
             for (field, expected) in expected.iter().enumerate() {
                 let (got, expected) = (session.read(field)?, expected.to_f64());
-                // The steps magnify a difference a little; a change that was missed differs in the second
-                // digit.
+                // The steps magnify a difference a little; a missed change would differ in the second digit.
                 let error =
                     got.to_f64().iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 let allowed = if subject.is_exact() { 0.0 } else { 1e-5 };
@@ -177,7 +176,7 @@ pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Resu
     Ok(())
 }
 
-/// Every mistake is an error that says what to change; none is a panic, and none is passed over.
+/// Every mistake is an error that says what to change; none is a panic, and none is ignored.
 pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     let problem = entry("heat", &[9, 11], DType::F32, Boundary::Mirror)?;
     let backend = &subject.opened.backend;
@@ -204,7 +203,7 @@ pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     {
         assert!(session.read_window(0, low, high).is_err(), "{low:?} {high:?}");
     }
-    // After all that the session still works.
+    // After all these mistakes the session still works.
     session.advance(2)?;
     subject.check_step(&problem, &Options::default(), session.as_mut())?;
 

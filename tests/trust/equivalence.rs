@@ -7,14 +7,14 @@ use abide::{Boundaries, Boundary, Options, Result};
 
 use crate::subject::{Subject, each, fields, problem};
 
-/// One cell, two, three, primes, thinner than any tile, long and flat.
+/// Extents: one cell, two, three, primes, thinner than any tile, long and flat.
 const LINES: &[&[usize]] = &[&[1], &[2], &[3], &[31], &[257], &[1021], &[4099]];
 const PLANES: &[&[usize]] =
     &[&[1, 1], &[1, 37], &[2, 3], &[5, 2], &[29, 1], &[13, 31], &[37, 67], &[7, 1031], &[263, 6]];
 const CUBES: &[&[usize]] =
     &[&[1, 1, 1], &[1, 1, 9], &[2, 3, 5], &[3, 3, 3], &[7, 5, 67], &[19, 13, 17], &[61, 3, 2], &[5, 37, 35]];
 
-/// Every boundary alone, and mixtures by axis and by side.
+/// Returns every boundary alone, and mixtures by axis and by side.
 fn boundaries() -> Vec<Boundaries> {
     use Boundary::{Constant, Fixed, Mirror, Periodic};
     let mut all: Vec<Boundaries> = Boundary::each(0.75).map(Boundaries::all).to_vec();
@@ -25,7 +25,7 @@ fn boundaries() -> Vec<Boundaries> {
 }
 
 /// Runs the entries that have a number of axes at all extents and types. The boundaries take turns, so that
-/// each entry meets each of them several times; every other case also runs in a way that is not the backend's
+/// each entry meets each of them several times. Every other case also runs in a way that is not the backend's
 /// first choice.
 fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[&[usize]]) -> Result<()> {
     let boundaries = boundaries();
@@ -37,8 +37,8 @@ fn sweep(subject: &Subject, wanted: fn(&Entry) -> bool, axes: usize, extents: &[
                 for _ in 0..2 {
                     turn += 1;
                     let boundary = boundaries[turn % boundaries.len()];
-                    // A domain thinner than the radius has no periodic or mirrored ghosts; `contract` tests
-                    // the refusal.
+                    // A domain thinner than the radius has no periodic or mirrored ghost cells; `contract`
+                    // tests the refusal.
                     let made = problem(program.clone(), extents, dtype, boundary);
                     let Ok(problem) =
                         made.or_else(|_| problem(program.clone(), extents, dtype, boundaries[3]))
@@ -98,7 +98,7 @@ pub fn models_of_three_axes(subject: &Subject) -> Result<()> {
     sweep(subject, is_model, 3, CUBES)
 }
 
-/// Every execution, cache policy and depth that the backend has, for every entry.
+/// Runs every execution, cache policy and depth that the backend has, for every entry.
 pub fn every_policy(subject: &Subject) -> Result<()> {
     let boundaries = boundaries();
     let mut problems = Vec::new();
@@ -115,7 +115,7 @@ pub fn every_policy(subject: &Subject) -> Result<()> {
     each(&problems, |problem| subject.compare(problem, &subject.variants(problem), &fields(problem, 7)?, 4))
 }
 
-/// Domains of many tiles, with rests at every edge.
+/// Runs domains of many tiles, with partial tiles at every edge.
 pub fn many_tiles(subject: &Subject) -> Result<()> {
     let boundaries = boundaries();
     let cases: [(&str, &[usize]); 6] = [

@@ -1,7 +1,7 @@
 //! Linear stencils against programs that know nothing of Abide: one in C, and one that pads its arrays by
 //! hand.
 //!
-//! Their weights come from a table that was copied from the published codes, not from the catalogue.
+//! The stencils' weights come from a table that was copied from the published codes, not from the catalogue.
 
 use std::path::Path;
 use std::process::Command;
@@ -43,7 +43,7 @@ fn table() -> Vec<Stencil> {
     all
 }
 
-/// The C program, compiled once; `None` where there is no C compiler.
+/// Returns the C program, compiled once; `None` where there is no C compiler.
 fn program() -> Option<&'static Path> {
     static PROGRAM_FILE: OnceLock<std::result::Result<(tempfile::TempDir, std::path::PathBuf), String>> =
         OnceLock::new();
@@ -66,12 +66,12 @@ fn program() -> Option<&'static Path> {
     }
 }
 
-/// What the C program makes of a field.
+/// Returns the field that the C program computes.
 fn by_c(program: &Path, stencil: &Stencil, shape: Shape, input: &Array, steps: u64) -> Array {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = |name: &str| folder.path().join(name);
     let line = |(o, weight): &([i64; 3], f64)| format!("{} {} {} {weight:?}\n", o[0], o[1], o[2]);
-    // In reverse: the program must find the order of summation itself.
+    // The taps are in reverse, because the program must find the order of summation itself.
     let taps: String = stencil.taps.iter().rev().map(line).collect();
     std::fs::write(file("taps"), taps).expect("taps written");
     std::fs::write(file("input"), input.as_bytes()).expect("input written");
@@ -119,7 +119,7 @@ pub fn a_long_run_equals_a_c_program(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// One field with its ghosts around it.
+/// A field with its ghost cells around it.
 struct Padded<T> {
     extents: [usize; 3],
     radius: [usize; 3],
@@ -127,7 +127,7 @@ struct Padded<T> {
 }
 
 impl<T: Real> Padded<T> {
-    /// Ghosts filled axis by axis, the fastest first, so that the slower axis has the word in the corners.
+    /// Fills the ghost cells axis by axis, the fastest first, so that the slower axis decides in the corners.
     fn new(field: &[T], extents: [usize; 3], radius: [usize; 3], boundaries: &Boundaries) -> Self {
         let size = [0, 1, 2].map(|a| extents[a] + 2 * radius[a]);
         let mut padded =
@@ -156,7 +156,7 @@ impl<T: Real> Padded<T> {
         let (radius, whole) = (self.radius[axis], self.extents[axis]);
         let inner = whole - 2 * radius;
         for depth in 0..radius {
-            // The `depth`-th ghost counted from the edge outwards, and the cell that it copies.
+            // The `depth`-th ghost cell counted from the edge outwards, and the cell that it copies.
             let ghost = if side == 0 { radius - 1 - depth } else { radius + inner + depth };
             let source = match (boundary, side) {
                 (Boundary::Mirror, 0) => radius + depth,
@@ -165,7 +165,7 @@ impl<T: Real> Padded<T> {
                 (Boundary::Clamp, _) => radius + inner - 1,
                 (Boundary::Periodic, 0) => radius + inner - 1 - depth,
                 (Boundary::Periodic, _) => radius + depth,
-                // Nothing may read a ghost beyond a fixed edge: NaN would show.
+                // Nothing may read a ghost cell beyond a fixed edge: its NaN would show.
                 (Boundary::Fixed | Boundary::Constant(_), _) => ghost,
             };
             for index in 0..self.values.len() {

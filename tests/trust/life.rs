@@ -1,4 +1,4 @@
-//! Conway's game of life against patterns that are known, and against the rule on a set of cells.
+//! Conway's game of life against known patterns, and against the rule on a set of cells.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use crate::subject::{Subject, entry, field};
 
 type Cells = BTreeSet<(i64, i64)>;
 
-/// The rule, on an endless plane of cells, each a (row, column).
+/// Applies the rule, on an endless plane of cells, each a (row, column).
 fn generation(alive: &Cells) -> Cells {
     let mut neighbours: HashMap<(i64, i64), usize> = HashMap::new();
     for &(row, column) in alive {
@@ -32,7 +32,7 @@ fn moved(cells: &Cells, by: (i64, i64)) -> Cells {
     cells.iter().map(|(r, c)| (r + by.0, c + by.1)).collect()
 }
 
-/// The living cells after some generations on the torus of the problem's domain.
+/// Returns the living cells after some generations on the torus of the problem's domain.
 fn run(subject: &Subject, problem: &Problem, start: &Cells, generations: u64) -> Result<Cells> {
     let start = field(problem, |[_, r, c]| f64::from(start.contains(&(r as i64, c as i64))));
     let end = subject.run(problem, &Options::default(), &[start], generations)?;
@@ -47,7 +47,7 @@ pub fn a_glider_moves_by_one_cell_in_four_generations(subject: &Subject) -> Resu
     for dtype in subject.dtypes() {
         let problem = entry("life", &[29, 23], dtype, Boundary::Periodic)?;
         assert_eq!(run(subject, &problem, &moved(&glider, (3, 5)), 4)?, moved(&glider, (4, 6)));
-        // Once around the torus in both directions: back after 4 · 29 · 23 generations.
+        // The glider goes once around the torus in both directions and is back after 4 · 29 · 23 generations.
         assert_eq!(run(subject, &problem, &glider, 4 * 29 * 23)?, glider);
     }
     Ok(())
@@ -57,7 +57,7 @@ pub fn the_r_pentomino_lives_as_elsewhere(subject: &Subject) -> Result<()> {
     let pentomino = moved(&pattern(&[".##", "##.", ".#."]), (110, 113));
     let expected = (0..100).fold(pentomino.clone(), |alive, _| generation(&alive));
     assert_eq!(expected.len(), R_PENTOMINO_AFTER_100);
-    // In 100 generations nothing gets farther than 100 cells: the torus is as good as the plane.
+    // In 100 generations nothing travels farther than 100 cells, so the torus is as good as the plane.
     let problem = entry("life", &[223, 227], DType::F32, Boundary::Periodic)?;
     assert_eq!(run(subject, &problem, &pentomino, 100)?, expected);
     Ok(())

@@ -1,4 +1,4 @@
-//! Why the results can be trusted: one suite, run on every backend.
+//! The reasons to trust the results: one suite, run on every backend.
 //!
 //! Each check is a function of a [`subject::Subject`], a backend that is present; the macro below makes it a
 //! test of every backend. A backend whose device is absent is skipped by name, unless `ABIDE_REQUIRE` names

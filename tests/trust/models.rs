@@ -14,7 +14,7 @@ struct Torus {
 }
 
 impl Torus {
-    /// The value at a cell and an offset from it.
+    /// Returns the value at a cell and an offset from it.
     fn at(&self, [y, x]: [usize; 2], dy: isize, dx: isize) -> f64 {
         let wrap = |i: usize, d: isize, n: usize| (i as isize + d).rem_euclid(n as isize) as usize;
         self.values[wrap(y, dy, self.size[0]) * self.size[1] + wrap(x, dx, self.size[1])]
@@ -25,7 +25,7 @@ impl Torus {
         around - 4.0 * self.at(cell, 0, 0)
     }
 
-    /// The field whose values are this function of the cell.
+    /// Returns the field whose values are this function of the cell.
     fn map(&self, value: impl Fn([usize; 2]) -> f64) -> Torus {
         let cell = |i: usize| [i / self.size[1], i % self.size[1]];
         Torus { size: self.size, values: (0..self.values.len()).map(|i| value(cell(i))).collect() }
@@ -73,7 +73,7 @@ fn gray_scott(f: &[Torus], p: &[f64]) -> Vec<Torus> {
     ]
 }
 
-/// The difference against a wind along an axis.
+/// Returns the difference against a wind along an axis.
 fn upwind(q: &Torus, c: [usize; 2], wind: f64, (dy, dx): (isize, isize)) -> f64 {
     let slope = if wind > 0.0 { q.at(c, 0, 0) - q.at(c, -dy, -dx) } else { q.at(c, dy, dx) - q.at(c, 0, 0) };
     wind * slope

@@ -1,4 +1,5 @@
-//! Results against theory: what each scheme conserves, how its waves turn, how fast it converges.
+//! Results against theory: the quantities that each scheme conserves, the turning of its waves, its order of
+//! convergence.
 
 use std::f64::consts::{PI, TAU};
 
@@ -17,7 +18,7 @@ fn epsilon(dtype: DType) -> f64 {
     }
 }
 
-/// The largest difference from a function of the cell.
+/// Returns the largest difference from a function of the cell.
 fn error(problem: &Problem, values: &Array, exact: impl Fn([usize; 3]) -> f64) -> f64 {
     values
         .to_f64()
@@ -40,7 +41,8 @@ pub fn heat_keeps_its_sum(subject: &Subject) -> Result<()> {
                     let end = run(subject, &problem, &start, steps)?;
                     let sum = |array: &Array| array.to_f64().iter().sum::<f64>();
                     let magnitude: f64 = start[0].to_f64().iter().map(|x| x.abs()).sum();
-                    // Each step rounds each cell a few times, by half a unit at most and to either side.
+                    // Each step rounds each cell a few times, each time by at most half a unit and to either
+                    // side.
                     let bound = steps as f64 * epsilon(dtype) * magnitude;
                     let change = (sum(&end[0]) - sum(&start[0])).abs();
                     assert!(
@@ -56,7 +58,7 @@ pub fn heat_keeps_its_sum(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// The modes of the discrete Laplacian: along each axis a wave that fits the boundary.
+/// Returns a mode of the discrete Laplacian: along each axis a wave that fits the boundary.
 fn mode(
     boundary: Boundary,
     extents: [usize; 3],
@@ -82,12 +84,12 @@ fn mode(
     (shape, [0, 1, 2].map(|a| if extents[a] > 1 { number(a) } else { 0.0 }))
 }
 
-/// `Σ (1 − cos k)`: minus half the discrete Laplacian's eigenvalue.
+/// Returns `Σ (1 − cos k)`: minus half the discrete Laplacian's eigenvalue.
 fn half_laplacian(k: [f64; 3]) -> f64 {
     k.iter().map(|k| 1.0 - k.cos()).sum()
 }
 
-/// A mode decays by the factor `1 − 2κ Σ(1 − cos k)` a step, exactly.
+/// A mode decays by the factor `1 − 2κ Σ(1 − cos k)` per step, exactly.
 pub fn heat_modes_decay_as_the_scheme_says(subject: &Subject) -> Result<()> {
     for extents in EXTENTS {
         for boundary in [Boundary::Periodic, Boundary::Mirror, Boundary::Fixed] {
@@ -96,7 +98,7 @@ pub fn heat_modes_decay_as_the_scheme_says(subject: &Subject) -> Result<()> {
                 let problem = with(entry("heat", extents, dtype, boundary)?, "kappa", kappa)?;
                 let (shape, k) = mode(boundary, problem.shape.padded(), [2, 3, 5]);
                 let factor = 1.0 - 2.0 * kappa * half_laplacian(k);
-                // As many steps as take the mode to about a third.
+                // As many steps as let the mode decay to about a third.
                 let steps = (0.3f64.ln() / factor.abs().ln()).ceil();
                 let end = run(subject, &problem, &[field(&problem, &shape)], steps as u64)?;
                 let factor = factor.powi(steps as i32);
@@ -108,12 +110,12 @@ pub fn heat_modes_decay_as_the_scheme_says(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// `sin²(ω/2) = c² Σ sin²(k/2)`: the angle by which a wave turns in a step.
+/// Returns the angle by which a wave turns per step, from `sin²(ω/2) = c² Σ sin²(k/2)`.
 fn dispersion(courant: f64, k: [f64; 3]) -> f64 {
     2.0 * (courant * (0.5 * half_laplacian(k)).sqrt()).asin()
 }
 
-/// Standing waves under every boundary that has them, and a travelling one on a torus.
+/// Standing waves under every boundary that has them, and a travelling wave on a torus, turn by that angle.
 pub fn waves_turn_as_the_scheme_says(subject: &Subject) -> Result<()> {
     for extents in EXTENTS {
         for dtype in subject.dtypes() {
@@ -144,7 +146,7 @@ pub fn waves_turn_as_the_scheme_says(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// Against the continuous solution: halving the cell's width divides the error by four, at constant `dt/dx²`.
+/// Against the continuous solution, halving the cell's width divides the error by four, at constant `dt/dx²`.
 pub fn heat_converges_with_second_order(subject: &Subject) -> Result<()> {
     let kappa = 0.1;
     for axes in [1, 2] {
@@ -177,7 +179,7 @@ pub fn heat_converges_with_second_order(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// `⟨Eⁿ, Eⁿ⁺¹⟩ + |Hⁿ⁺½|²` is what Yee's scheme conserves.
+/// Yee's scheme conserves `⟨Eⁿ, Eⁿ⁺¹⟩ + |Hⁿ⁺½|²`.
 pub fn maxwell_keeps_its_energy(subject: &Subject) -> Result<()> {
     for dtype in subject.dtypes() {
         let problem = with(entry("fdtd-tm", &[37, 29], dtype, Boundary::Periodic)?, "courant", 0.6)?;
@@ -222,8 +224,8 @@ pub fn maxwell_moves_as_the_wave_equation(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// Upwind transport at a Courant number of 1 moves the field by one cell a step, without an error where every
-/// difference is a number of the type.
+/// Upwind transport at a Courant number of 1 moves the field by one cell per step, without an error where
+/// every difference is a number of the type.
 pub fn a_wind_of_one_cell_a_step_shifts(subject: &Subject) -> Result<()> {
     for dtype in subject.dtypes() {
         for (wind, axis) in [(["cx", "cy", "cz"], 2), (["cy", "cx", "cz"], 1), (["cz", "cx", "cy"], 0)] {
@@ -251,7 +253,7 @@ pub fn a_wind_of_one_cell_a_step_shifts(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// States in which nothing drives a change.
+/// States in which nothing drives a change stay as they are.
 pub fn steady_states_stay(subject: &Subject) -> Result<()> {
     let cases: [(&str, &[f64]); 6] = [
         ("heat", &[0.7]),
@@ -279,7 +281,7 @@ pub fn steady_states_stay(subject: &Subject) -> Result<()> {
             }
         }
     }
-    // Different values at the two sides: the profile between them that no longer changes is a line.
+    // The two sides have different values. The profile between them that no longer changes is a line.
     let boundaries = Boundaries([
         [Boundary::Mirror; 2],
         [Boundary::Mirror; 2],

@@ -1,4 +1,4 @@
-//! Formulas that nobody thought of, and every function of the language.
+//! Random formulas, and every function of the language.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn for_cases<S: Strategy>(count: u32, strategy: S, check: impl Fn(S::Value) -> R
     }
 }
 
-/// Same bits for any formula of operators that round correctly; where a backend promises less, an error no
-/// larger than the rounding of the formula's largest intermediate values.
+/// Any formula of operators that round correctly gives the same bits. Where a backend promises less, the
+/// error is no larger than the rounding of the formula's largest intermediate values.
 pub fn exact_formulas(subject: &Subject) -> Result<()> {
     if subject.is_exact() {
         for_cases(64, cases(false, subject.dtypes()), |case| {
@@ -64,7 +64,7 @@ pub fn exact_formulas(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// All functions of the language in one formula.
+/// A stencil with all functions of the language in one formula.
 struct Functions;
 
 impl Stencil for Functions {
@@ -85,7 +85,7 @@ impl Stencil for Functions {
     }
 }
 
-/// Functions whose last bits are each library's own: close everywhere, and refused where they cannot be
+/// Functions whose last bits are each library's own are close everywhere, and refused where they cannot be
 /// trusted.
 pub fn every_function(subject: &Subject) -> Result<()> {
     let program = Arc::new(Program::new(&Functions)?);
@@ -119,7 +119,7 @@ pub fn every_function(subject: &Subject) -> Result<()> {
             Err(error) => return Err(error),
         }
     }
-    // Each alone: a wrong one must not hide behind another.
+    // Each function is tested alone, because a wrong one must not hide behind another.
     let alone: [fn(Expr<'_>) -> Expr<'_>; 7] = [
         |x| x.exp(),
         |x| (x + 1.5).log(),
@@ -144,7 +144,7 @@ pub fn every_function(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
-/// One function of the cell itself.
+/// A stencil of one function of the cell itself.
 struct Pointwise(for<'g> fn(Expr<'g>) -> Expr<'g>);
 
 impl Stencil for Pointwise {

@@ -1,4 +1,4 @@
-//! The backends under test, what may be skipped, and how closely each must agree with the reference.
+//! The backends under test, what may be skipped, and how closely each backend must agree with the reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -18,7 +18,7 @@ pub struct Subject {
     pub name: &'static str,
     /// The backend.
     pub opened: Opened,
-    /// Whether the device computes in f64, once that was tried.
+    /// Whether the device computes in f64, once this has been tried.
     f64: OnceLock<bool>,
 }
 
@@ -47,7 +47,8 @@ pub fn skip(name: &str, reason: &str) {
 }
 
 impl Subject {
-    /// Whether the device computes in a type. All do in f32; what lacks f64 must say so.
+    /// Returns whether the device computes in a type. All devices compute in f32; a device without f64 must
+    /// say so.
     pub fn has(&self, dtype: DType) -> bool {
         dtype == DType::F32 || *self.f64.get_or_init(|| self.computes_in_f64())
     }
@@ -67,17 +68,17 @@ impl Subject {
         }
     }
 
-    /// The types that the device computes in.
+    /// Returns the types that the device computes in.
     pub fn dtypes(&self) -> Vec<DType> {
         [DType::F32, DType::F64].into_iter().filter(|&dtype| self.has(dtype)).collect()
     }
 
-    /// Whether it promises the reference's bits for correctly rounded operators.
+    /// Returns whether the backend promises the reference's bits for correctly rounded operators.
     pub fn is_exact(&self) -> bool {
         self.name != "wgpu"
     }
 
-    /// Every way to run a problem that the backend has; at least one.
+    /// Returns every way to run a problem that the backend has; there is at least one.
     pub fn variants(&self, problem: &Problem) -> Vec<Options> {
         let persistent = CachePolicy::ALL.iter().flat_map(|&cache| {
             let depths = [Depth::Auto, Depth::Steps(2)];
@@ -89,18 +90,18 @@ impl Subject {
                 pin: false,
             })
         });
-        // What a user's tuning found earlier is no part of what is tested.
+        // Plans that a user's earlier tuning found are no part of the test.
         let own = Options { tune: Tune::Off, ..Options::default() };
         let stepwise = Options { execution: Execution::Stepwise, ..own };
-        // Where the bits are promised every depth counts; else one beside the own choice, for a software
-        // driver takes longer to compile a kernel than to run it.
+        // Where the bits are promised, every depth counts. Elsewhere one depth beside the backend's own
+        // choice is enough, because a software driver takes longer to compile a kernel than to run it.
         let depths: &[u32] = if self.is_exact() { &[2, 3, 5] } else { &[3] };
         let depths = [Depth::Auto].into_iter().chain(depths.iter().copied().map(Depth::Steps));
         let several = depths.flat_map(|depth| {
             [Execution::Overlapped, Execution::Streaming].map(|execution| Options { execution, depth, ..own })
         });
         let all = [own, stepwise].into_iter().chain(persistent).chain(several);
-        // Ways that come to one plan are one way.
+        // Ways that lead to the same plan are one way.
         let mut plans = Vec::new();
         let mut is_new = |plan: &Plan| {
             !plans.contains(plan) && {
@@ -114,8 +115,8 @@ impl Subject {
         able
     }
 
-    /// The plan of this way to run a problem, where there is one. Only a limit of the device or the backend
-    /// may forbid it.
+    /// Returns the plan for these options, where there is one. Only a limit of the device or the backend may
+    /// forbid it.
     fn plan(&self, problem: &Problem, options: &Options) -> Option<Plan> {
         match self.opened.backend.plan(problem, options) {
             Ok(plan) => Some(plan),
@@ -124,9 +125,9 @@ impl Subject {
         }
     }
 
-    /// The steps that show all that a way to run a problem does, `least` or more: behind a first step, a
-    /// kernel that takes many steps a pass takes a pass of them, one of half as many that a remainder is left
-    /// to, and so on to a single step.
+    /// Returns the number of steps, at least `least`, that exercises every part of a plan. After a first
+    /// step, a kernel that takes many steps per pass takes one whole pass, one pass of half as many steps
+    /// that remainders run in, and so on down to a single step.
     fn steps(&self, problem: &Problem, options: &Options, least: u64) -> Result<u64> {
         let depth = u64::from(self.opened.backend.plan(problem, options)?.depth);
         let passes =
@@ -134,8 +135,8 @@ impl Subject {
         Ok(if depth > 1 { least.max(1 + passes.sum::<u64>()) } else { least })
     }
 
-    /// The fields after `steps` steps, the first in a call of its own so that the state between calls counts
-    /// too.
+    /// Returns the fields after `steps` steps. The first step is a call of its own, so that the state between
+    /// calls counts too.
     pub fn run(
         &self,
         problem: &Problem,
@@ -151,11 +152,11 @@ impl Subject {
         read(session.as_mut(), fields.len())
     }
 
-    /// Runs a problem in some ways and holds each result against the reference.
+    /// Runs a problem in several ways and compares each result with the reference.
     ///
-    /// A backend that promises the reference's bits must have them at the end, of `steps` steps or more where
-    /// a kernel takes many of them a pass. One that promises a bound must keep it in every step, from its own
-    /// values before the step, and must have the same bits at the end of a run in parts.
+    /// A backend that promises the reference's bits must have them at the end, after `steps` steps, or more
+    /// where a kernel takes many steps per pass. A backend that promises a bound must keep it in every step,
+    /// from its own values before the step, and must have the same bits at the end of a run in parts.
     pub fn compare(&self, problem: &Problem, ways: &[Options], fields: &[Array], steps: u64) -> Result<()> {
         if self.is_exact() {
             let mut by_steps: BTreeMap<u64, Vec<Options>> = BTreeMap::new();
@@ -188,7 +189,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Advances by one step and holds it against the reference's step from the same values.
+    /// Advances by one step and compares the result with the reference's step from the same values.
     pub fn check_step(&self, problem: &Problem, options: &Options, session: &mut dyn Session) -> Result<()> {
         let before = read(session, problem.program.fields().len())?;
         session.advance(1)?;
@@ -199,8 +200,8 @@ impl Subject {
         Ok(())
     }
 
-    /// Runs a problem in some ways and holds each result against what is expected. Where the backend promises
-    /// a bound a step, the program must magnify no difference.
+    /// Runs a problem in several ways and compares each result with the expected fields. Where the backend
+    /// promises a bound per step, the program must magnify no difference.
     pub fn compare_with(
         &self,
         problem: &Problem,
@@ -236,8 +237,8 @@ impl Subject {
         assert_eq!(results.len(), expected.len());
     }
 
-    /// The units in the last place of the largest magnitude by which one step may differ from the
-    /// reference's; 0: the same bits.
+    /// Returns the units in the last place of the largest magnitude by which one step may differ from the
+    /// reference's; 0 means the same bits.
     fn bound(&self, problem: &Problem, magnitude: f64) -> f64 {
         match self.is_exact() {
             true => 0.0,
@@ -250,7 +251,7 @@ impl Subject {
     }
 }
 
-/// Checks each item on as many threads as there are cores, for compiling takes long; the first error is
+/// Checks each item on as many threads as there are cores, because compiling takes long. The first error is
 /// returned, a panic passed on.
 pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
     let next = AtomicUsize::new(0);
@@ -262,7 +263,7 @@ pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Re
     };
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
-        // This thread works too, and alone where there is one item.
+        // This thread works too, and works alone where there is one item.
         let others: Vec<_> = (1..cores.min(items.len())).map(|_| scope.spawn(turns)).collect();
         let own = turns();
         let joined =
@@ -271,12 +272,13 @@ pub fn each<T: Sync>(items: &[T], check: impl Fn(&T) -> Result<()> + Sync) -> Re
     })
 }
 
-/// All fields of a session.
+/// Reads all fields of a session.
 pub fn read(session: &mut dyn Session, fields: usize) -> Result<Vec<Array>> {
     (0..fields).map(|field| session.read(field)).collect()
 }
 
-/// Where and how a result differs from what is expected by more than is allowed; 0 allows no bit.
+/// Describes where and how a result differs from the expected field by more than is allowed; 0 allows no
+/// differing bit.
 fn difference(problem: &Problem, result: &Array, expected: &Array, allowed: f64) -> Option<String> {
     if result.same_bits(expected) {
         return None;
@@ -307,12 +309,12 @@ fn difference(problem: &Problem, result: &Array, expected: &Array, allowed: f64)
     ))
 }
 
-/// The largest finite magnitude of an array.
+/// Returns the largest finite magnitude of an array.
 fn largest(array: &Array) -> f64 {
     array.to_f64().into_iter().filter(|x| x.is_finite()).fold(0.0, |most, x| x.abs().max(most))
 }
 
-/// The distance from a value to the next of its type.
+/// Returns the distance from a value to the next of its type.
 fn ulp(value: f64, dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from((value as f32).next_up()) - f64::from(value as f32),
@@ -320,25 +322,25 @@ fn ulp(value: f64, dtype: DType) -> f64 {
     }
 }
 
-/// A problem and a way to run it, in words.
+/// Describes a problem and a way to run it.
 fn words(problem: &Problem, options: &Options) -> String {
     let Options { execution, cache, depth, .. } = options;
     format!("{}, execution {execution}, cache {cache}, depth {depth:?}", describe(problem))
 }
 
-/// A problem in words.
+/// Describes a problem.
 pub fn describe(problem: &Problem) -> String {
     let boundaries = problem.boundaries.describe(problem.shape.dimensions());
     format!("{} {} {} {boundaries}", problem.program.name(), problem.shape, problem.dtype)
 }
 
-/// An entry of the catalogue for as many axes as `extents` has, with a boundary.
+/// Makes the problem of an entry of the catalogue, for as many axes as `extents` has, with a boundary.
 pub fn entry(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> Result<Problem> {
     let program = catalogue::find(name)?.program(extents.len())?;
     problem(Arc::new(program), extents, dtype, Boundaries::all(boundary))
 }
 
-/// A program on a domain, with its own parameters.
+/// Makes the problem of a program on a domain, with the program's own parameters.
 pub fn problem(
     program: Arc<Program>,
     extents: &[usize],
@@ -358,7 +360,7 @@ pub fn with(mut problem: Problem, parameter: &str, value: f64) -> Result<Problem
     Ok(problem)
 }
 
-/// Random fields within what the catalogue's models take.
+/// Makes random fields in the range that the catalogue's models take.
 pub fn fields(problem: &Problem, seed: u64) -> Result<Vec<Array>> {
     let names = problem.program.fields().iter();
     let start = |(number, name): (usize, &String)| {
@@ -374,7 +376,7 @@ pub fn fields(problem: &Problem, seed: u64) -> Result<Vec<Array>> {
     names.enumerate().map(start).collect()
 }
 
-/// A field from a function of the cell.
+/// Makes a field from a function of the cell.
 pub fn field(problem: &Problem, mut value: impl FnMut([usize; 3]) -> f64) -> Array {
     Array::from_fn(problem.dtype, problem.shape.cells(), |i| value(problem.shape.cell(i)))
 }

@@ -1,22 +1,22 @@
-//! What a link to the page asks for, as in `?model=gray-scott&size=512x512&steps=100&check`.
+//! The request in a link to the page, as in `?model=gray-scott&size=512x512&steps=100&check`.
 
 use abide_core::{DType, Error, Execution, Options, Problem, Result, Shape, catalogue};
 
-/// The most cells of a side: what a canvas shows at a glance.
+/// The most cells per side: as many as a canvas shows at a glance.
 const LONGEST_SIDE: usize = 4096;
 
-/// What to run and how far.
+/// The model to run, and how far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// A model of the catalogue that has two axes.
     pub model: String,
     /// Rows and columns.
     pub size: [usize; 2],
-    /// How to run it.
+    /// The schedule.
     pub execution: Execution,
-    /// Stop after so many steps; go on for ever unless given.
+    /// Steps after which to stop; unless given, the run goes on for ever.
     pub steps: Option<u64>,
-    /// Hold as many steps, each by itself, against the CPU reference.
+    /// Whether to check this many steps, each by itself, against the CPU reference.
     pub check: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for Asked {
 }
 
 impl Asked {
-    /// Reads a link's part from the question mark on.
+    /// Reads the part of a link from the question mark on.
     pub fn parse(query: &str) -> Result<Asked> {
         let mut asked = Asked::default();
         for part in query.trim_start_matches('?').split('&').filter(|part| !part.is_empty()) {
@@ -71,12 +71,12 @@ impl Asked {
         Ok(asked)
     }
 
-    /// What is asked of the plan.
+    /// Returns the options of the plan.
     pub fn options(&self) -> Options {
         Options { execution: self.execution, ..Options::default() }
     }
 
-    /// The problem, with the model's own boundary and parameters, in f32: WebGPU has no other type.
+    /// Returns the problem, with the model's own boundary and parameters, in f32: WebGPU has no other type.
     pub fn problem(&self) -> Result<Problem> {
         let program = catalogue::find(&self.model)?.program(2)?;
         Problem::new(program.into(), Shape::new(&self.size)?, DType::F32)

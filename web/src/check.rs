@@ -1,4 +1,4 @@
-//! Steps in this browser against the CPU reference, within the bound that the backend states.
+//! Checks of steps in this browser against the CPU reference, within the bound that the backend states.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use abide_wgpu::{WgpuBackend, WgpuSession, ulp_bound_per_step_of};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-/// What came of it.
+/// The outcome of a check.
 #[derive(Serialize)]
 pub struct Report {
     /// The problem, in words.
@@ -18,23 +18,23 @@ pub struct Report {
     plan: String,
     /// The digest of the shown field after all steps, on this browser's device.
     device: String,
-    /// The same of the CPU reference, compiled to WebAssembly.
+    /// The digest of the same field by the CPU reference, compiled to WebAssembly.
     reference: String,
     /// The largest difference of a step from the reference's step from the same values, in units in the last
-    /// place of the largest value there is.
+    /// place of the largest value.
     off: f64,
-    /// What the backend states as its bound for a step, in the same unit.
+    /// The backend's stated bound per step, in the same unit.
     bound: f64,
-    /// The largest difference after all steps, each going on from its own values.
+    /// The largest difference after all steps, where each side goes on from its own values.
     drift: f64,
     /// Whether all steps in one call gave the bits of as many calls.
     same_bits: bool,
 }
 
 impl Report {
-    /// For whoever drives the page.
+    /// Returns the report as JSON, for whoever drives the page.
     pub fn json(&self) -> String {
-        // Numbers and text: there is nothing that could not be written.
+        // The report has only numbers and text, which can always be written.
         serde_json::to_string(self).unwrap_or_default()
     }
 
@@ -59,10 +59,11 @@ impl fmt::Display for Report {
     }
 }
 
-/// Steps a problem, each step from the device's own values against the reference; then all of them at once.
+/// Steps a problem and compares each step from the device's own values with the reference's; then takes all
+/// steps at once.
 ///
-/// From random values, for a model's own beginning may be mostly nothing, with edges so faint that devices
-/// may take them for zero, which is outside the bound: field `n`, counted from 0, is what the command calls
+/// The start is random, because a model's own start may be mostly nothing, with edges so faint that devices
+/// may take them for zero, which is outside the bound. Field `n`, counted from 0, starts as the command's
 /// `random:n+1`.
 pub async fn check(backend: &WgpuBackend, problem: &Problem, plan: &Plan, steps: u64) -> Result<Report> {
     let program = &problem.program;
@@ -119,7 +120,8 @@ fn magnitude(fields: &[Array]) -> f64 {
     fields.iter().map(Array::magnitude).fold(0.0, f64::max)
 }
 
-/// In units in the last place at `magnitude`; infinite where values cannot be compared.
+/// Returns the largest difference in units in the last place at `magnitude`; infinite where values cannot be
+/// compared.
 fn distance(a: &[Array], b: &[Array], magnitude: f64) -> f64 {
     let one = |(a, b): (&Array, &Array)| a.scaled_ulp_distance(b, magnitude).unwrap_or(f64::INFINITY);
     a.iter().zip(b).map(one).fold(0.0, f64::max)
@@ -130,7 +132,7 @@ fn difference(a: &[Array], b: &[Array]) -> f64 {
     values(a).iter().zip(values(b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-/// SHA-256 of a field's bytes, in little-endian order as in an npy file.
+/// Returns the SHA-256 of a field's bytes, in little-endian order as in an npy file.
 fn digest(field: &Array) -> String {
     Sha256::digest(field.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

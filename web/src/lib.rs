@@ -2,7 +2,7 @@
 //! program, through WebGPU. `cargo xtask web` builds it.
 //!
 //! The parts that need no browser ([`asked`], [`rhythm`], [`rate`], [`pixels`]) are built and tested
-//! anywhere; the page itself is there in WebAssembly only.
+//! anywhere; the page itself exists in WebAssembly only.
 #![deny(missing_docs)]
 
 pub mod asked;

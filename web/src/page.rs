@@ -1,4 +1,4 @@
-//! The page's elements: what `page/index.html` holds by their ids.
+//! The page's elements, which `page/index.html` holds by their ids.
 
 use abide_core::{Error, Result};
 use js_sys::Promise;
@@ -9,7 +9,7 @@ use web_sys::{
     CanvasRenderingContext2d, Document, Element, HtmlCanvasElement, HtmlElement, ImageData, Window,
 };
 
-/// How far the page is, for its style and for whoever drives it.
+/// The state of the page, for its style and for whoever drives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// Steps are under way.
@@ -18,7 +18,7 @@ pub enum State {
     Stopped,
     /// All steps that were asked for are done.
     Done,
-    /// It went wrong; the page says how.
+    /// The page failed, and says how.
     Failed,
 }
 
@@ -32,7 +32,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page that this runs in.
+    /// Finds the page that this program runs in.
     pub fn find() -> Result<Page> {
         let missing = |what: &str| broken(format!("it has no {what}"));
         let window = web_sys::window().ok_or_else(|| missing("window"))?;
@@ -44,7 +44,7 @@ impl Page {
         Ok(Page { window, document, canvas, context })
     }
 
-    /// The link's part from the question mark on.
+    /// Returns the part of the link from the question mark on.
     pub fn query(&self) -> String {
         self.window.location().search().unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl Page {
         }
     }
 
-    /// Shows how far it is.
+    /// Shows the state.
     pub fn show(&self, state: State) {
         let name = match state {
             State::Running => "running",
@@ -68,10 +68,10 @@ impl Page {
         self.say("toggle", if state == State::Running { "Stop" } else { "Start" });
     }
 
-    /// Notes something in the document's body for whoever drives the page.
+    /// Notes a value in the document's body for whoever drives the page.
     pub fn note(&self, name: &str, value: &str) {
         if let Some(body) = self.document.body() {
-            // It fails only for names that are none.
+            // Setting fails only for invalid names.
             let _ = body.dataset().set(name, value);
         }
     }
@@ -101,7 +101,7 @@ impl Page {
     /// Waits until the browser draws the next frame; while the page is hidden it draws none.
     pub async fn frame(&self) -> Result<()> {
         let mut ask = |resolve: js_sys::Function, _| {
-            // Without a frame to come the promise is never kept, and the page stands still, as it should.
+            // Without a next frame the promise is never kept, and the page stands still, as it should.
             let _ = self.window.request_animation_frame(&resolve);
         };
         let frame = JsFuture::from(Promise::new(&mut ask)).await;

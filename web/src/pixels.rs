@@ -1,13 +1,13 @@
-//! Values to the pixels of a canvas.
+//! The pixels of a canvas for a field's values.
 
-/// Colours of a map, from the least value to the largest.
+/// Colours of a map, from the smallest value to the largest.
 const COLOURS: usize = 256;
 
-/// A colour map, red, green, blue and opacity for each place in it.
+/// A colour map: red, green, blue and opacity for each of its places.
 pub struct Palette([[u8; 4]; COLOURS]);
 
 impl Default for Palette {
-    /// Blue over green to yellow, perceptually uniform: that of the command's pictures.
+    /// Blue over green to yellow, perceptually uniform: the map of the command's pictures.
     fn default() -> Self {
         Palette(std::array::from_fn(|place| {
             let [red, green, blue] = colorous::VIRIDIS.eval_rational(place, COLOURS).as_array();
@@ -17,8 +17,8 @@ impl Default for Palette {
 }
 
 impl Palette {
-    /// The pixels of `values`, row by row, the least of them in the map's first colour and the largest in its
-    /// last. A value that is no number is transparent.
+    /// Makes the pixels of `values`, row by row. The smallest value gets the map's first colour and the
+    /// largest its last. A value that is not finite is transparent.
     pub fn pixels(&self, values: &[f32], pixels: &mut Vec<u8>) {
         let finite = || values.iter().copied().filter(|value| value.is_finite());
         let low = finite().fold(f32::INFINITY, f32::min);

@@ -1,9 +1,9 @@
-//! How fast it runs, in words.
+//! The rate of a run, in words.
 
 /// Seconds of the device's time over which a rate is averaged.
 const SECONDS: f64 = 0.5;
 
-/// Cells times steps per second of the device's time.
+/// A counter of cells times steps per second of the device's time.
 pub struct Rate {
     cells: f64,
     steps: u64,
@@ -11,13 +11,13 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// The rate on a domain of this many cells.
+    /// Makes the rate on a domain of this many cells.
     pub fn new(cells: usize) -> Rate {
         Rate { cells: cells as f64, steps: 0, seconds: 0.0 }
     }
 
-    /// Counts steps that took `seconds`; the rate of all since the last one that was told, where they are
-    /// enough to tell.
+    /// Counts steps that took `seconds`. Returns the rate of all steps since the last rate returned, where
+    /// they are enough for a rate.
     pub fn after(&mut self, steps: u64, seconds: f64) -> Option<String> {
         self.steps += steps;
         self.seconds += seconds;
@@ -29,7 +29,7 @@ impl Rate {
     }
 }
 
-/// Three digits that mean something, be it a GPU or a program that behaves as one.
+/// Formats a rate with three significant digits, for a GPU as for a software driver.
 fn words(gcells_per_s: f64) -> String {
     let decimals = (2.0 - gcells_per_s.max(1e-9).log10().floor()).clamp(0.0, 6.0);
     format!("{gcells_per_s:.*} GCells/s", decimals as usize)

@@ -1,9 +1,9 @@
-//! How many steps go into a frame: as many as leave the browser time to draw it.
+//! The number of steps in a frame: as many as leave the browser time to draw it.
 
-/// What the steps of a frame should take, in seconds: most of a sixtieth.
+/// The time that the steps of a frame should take, in seconds: most of a sixtieth.
 const TARGET: f64 = 0.012;
 
-/// A frame grows at most so many times over the one before.
+/// Factor by which a frame may grow over the frame before.
 const GROWTH: u64 = 2;
 
 /// The steps of the next frame, in whole passes of a plan.
@@ -19,13 +19,13 @@ impl Rhythm {
         Rhythm { depth: u64::from(depth.max(1)), passes: 1 }
     }
 
-    /// The steps of the next frame, of which `left` are to be done at all.
+    /// Returns the steps of the next frame, where `left` remain in all.
     pub fn steps(&self, left: u64) -> u64 {
         (self.passes * self.depth).min(left)
     }
 
-    /// Learns from a frame whose `steps` steps took `seconds`. Part of a frame says nothing of what fits into
-    /// one.
+    /// Learns from a frame whose `steps` steps took `seconds`. A frame of fewer steps than planned tells
+    /// nothing of how many fit.
     pub fn learn(&mut self, steps: u64, seconds: f64) {
         if steps >= self.passes * self.depth {
             let fitting = (TARGET / seconds.max(1e-6) * self.passes as f64) as u64;
@@ -50,7 +50,7 @@ mod tests {
             rhythm.learn(steps, seconds);
         }
         assert!((0.5 * TARGET..=1.01 * TARGET).contains(&seconds), "{seconds}");
-        // One that suddenly takes long is followed by a short one at once.
+        // A frame that suddenly takes long is followed by a short one at once.
         rhythm.learn(rhythm.steps(u64::MAX), 1.2);
         assert!(rhythm.steps(u64::MAX) <= 8);
     }

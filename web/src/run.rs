@@ -16,7 +16,7 @@ use crate::pixels::Palette;
 use crate::rate::Rate;
 use crate::rhythm::Rhythm;
 
-/// Runs the page; called by the browser once it is loaded.
+/// Runs the page; the browser calls it once the page is loaded.
 #[wasm_bindgen(start)]
 pub async fn start() {
     console_error_panic_hook::set_once();
@@ -47,13 +47,13 @@ async fn run(page: &Page) -> Result<()> {
     Loop::new(page, &asked, problem, plan, session).go().await
 }
 
-/// The fields as the model begins.
+/// Makes the model's initial fields.
 fn start_of(problem: &Problem) -> Result<Vec<Array>> {
     let fields = 0..problem.program.fields().len();
     fields.map(|field| problem.program.start(field).fill(&problem.shape, problem.dtype)).collect()
 }
 
-/// What the buttons have asked for since the last frame.
+/// The buttons pressed since the last frame.
 #[derive(Default)]
 struct Pressed {
     toggle: Cell<bool>,
@@ -112,7 +112,7 @@ impl<'a> Loop<'a> {
                 State::Running if toggle => State::Stopped,
                 State::Stopped if toggle => State::Running,
                 State::Done if toggle || self.steps < self.most => {
-                    // On from where it is, beyond what the link asked for; or from the beginning once more.
+                    // Either goes on beyond the steps that the link asked for, or begins once more.
                     self.most = if self.steps < self.most { self.most } else { u64::MAX };
                     State::Running
                 }
@@ -126,7 +126,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// A frame's steps, timed.
+    /// Advances by the steps of a frame, and times them.
     async fn advance(&mut self) -> Result<()> {
         let steps = self.rhythm.steps(self.most - self.steps);
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The command's arguments, one a line: what they ask for, and not its doing.
+//! The command's arguments, one per line: they are read, and nothing is run.
 
 use std::ffi::OsString;
 
@@ -74,7 +74,7 @@ pub const WORDS: &[&str] = &[
     "=",
 ];
 
-/// A command line.
+/// Reads a command line.
 pub fn run(input: &[u8]) -> Result<(), String> {
     let arguments = input.split(|&byte| byte == b'\n').map(argument);
     match check_arguments(arguments) {

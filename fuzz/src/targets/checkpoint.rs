@@ -1,4 +1,4 @@
-//! Checkpoints: what is read is written and read back to the same bits.
+//! Checkpoints: each one that can be read is written, and reads back to the same bits.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub const WORDS: &[&str] = &[
     "../",
 ];
 
-/// A checkpoint.
+/// Reads a checkpoint.
 pub fn run(input: &[u8]) -> Result<(), String> {
     let checkpoint = match read_from(Cursor::new(input), input.len() as u64, Path::new("a.npz")) {
         Ok(checkpoint) => checkpoint,
@@ -56,7 +56,7 @@ pub fn run(input: &[u8]) -> Result<(), String> {
     back(&checkpoint)
 }
 
-/// Writes a checkpoint of a problem with such a head, where there can be one, and reads it again.
+/// Writes a checkpoint of a problem with this head, where there can be one, and reads it again.
 fn back(Checkpoint { head, fields }: &Checkpoint) -> Result<(), String> {
     let Ok(program) = Program::new(&Held(head)) else { return Ok(()) };
     let parameters = head.parameters.iter().map(|(_, value)| *value).collect();

@@ -1,4 +1,5 @@
-//! Matrices and vectors in the Matrix Market format: what is read is written and read back to the same bits.
+//! Matrices and vectors in the Matrix Market format: each one that can be read is written, and reads back to
+//! the same bits.
 
 use std::io::{self, Read, Write};
 
@@ -45,23 +46,23 @@ pub const WORDS: &[&str] = &[
     "1 1 ",
 ];
 
-/// A matrix, in both types.
+/// Reads a matrix, in both types.
 pub fn matrix(input: &[u8]) -> Result<(), String> {
     in_both(|dtype| back(read_matrix_from(input, "a.mtx", dtype)))
 }
 
-/// A packed matrix, from a file.
+/// Reads a packed matrix, from a file.
 pub fn packed(input: &[u8]) -> Result<(), String> {
     let file = file(input, ".mtx.gz")?;
     in_both(|dtype| back(read_matrix(file.path(), dtype)))
 }
 
-/// Rows and columns that are announced take memory, however few entries are listed.
+/// Returns the memory granted: announced rows and columns take memory, however few entries are listed.
 pub fn memory(input: &[u8]) -> usize {
     by_length(input).saturating_add(announced(input))
 }
 
-/// The same of what is packed.
+/// Returns the memory granted to a packed matrix.
 pub fn packed_memory(input: &[u8]) -> usize {
     let mut text = vec![0; 1 << 16];
     let mut length = 0;
@@ -69,11 +70,11 @@ pub fn packed_memory(input: &[u8]) -> usize {
     while let Ok(count @ 1..) = unpacked.read(&mut text[length..]) {
         length += count;
     }
-    // A byte of gzip unpacks to 1032 at most.
+    // A byte of gzip unpacks to at most 1032.
     (1032 * by_length(input)).saturating_add(announced(&text[..length])).saturating_add(announced(input))
 }
 
-/// By the first line of numbers.
+/// Returns the bytes of the rows and columns in the first line of numbers.
 fn announced(text: &[u8]) -> usize {
     let mut lines = text.split(|&byte| byte == b'\n').skip(1);
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
@@ -85,7 +86,7 @@ fn announced(text: &[u8]) -> usize {
     numbers.take(2).map(number).fold(0, usize::saturating_add).saturating_mul(64)
 }
 
-/// A vector, in both types.
+/// Reads a vector, in both types.
 pub fn vector(input: &[u8]) -> Result<(), String> {
     in_both(|dtype| {
         let vector: Array = match read_vector_from(input, "b.mtx", dtype) {
@@ -102,7 +103,7 @@ pub fn vector(input: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Text that asks for its memory.
+/// Text that asks for its memory before it takes it.
 struct Text(Vec<u8>);
 
 impl Write for Text {
@@ -117,7 +118,8 @@ impl Write for Text {
     }
 }
 
-/// What is written; `None` where that and what was read are together more than an execution is granted.
+/// Returns the text written; `None` where the text and the input's values together take more than an
+/// execution is granted.
 fn written(write: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<Option<Vec<u8>>, String> {
     let mut text = Text(Vec::new());
     match write(&mut text) {
@@ -127,7 +129,7 @@ fn written(write: impl FnOnce(&mut Text) -> io::Result<()>) -> Result<Option<Vec
     }
 }
 
-/// In f64, and where that could be read in f32.
+/// Reads in f64, and where that succeeded, in f32.
 fn in_both(read: impl Fn(DType) -> Result<bool, String>) -> Result<(), String> {
     if read(DType::F64)? {
         read(DType::F32)?;
@@ -135,13 +137,13 @@ fn in_both(read: impl Fn(DType) -> Result<bool, String>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether there is a matrix; if so, it returns from its file.
+/// Returns whether there is a matrix, and checks that it comes back from its file.
 fn back(matrix: abide::Result<Csr>) -> Result<bool, String> {
     let matrix = match matrix {
         Ok(matrix) => matrix,
         Err(error) => return refused(&error).map(|()| false),
     };
-    // Entries that stand twice may add up to what no file can hold.
+    // Entries listed twice may add up to values that no file can hold.
     if matrix.values().non_finite() > 0 {
         return Ok(true);
     }

@@ -1,4 +1,4 @@
-//! What is fuzzed, one kind of input a module.
+//! The targets of fuzzing, one module per kind of input.
 
 mod arguments;
 mod checkpoint;
@@ -15,29 +15,30 @@ use tempfile::NamedTempFile;
 
 use crate::mutate::{self, Wrapping};
 
-/// Something that makes something of any bytes.
+/// A function to be fuzzed, which takes any bytes.
 pub struct Target {
-    /// Its name, and that of its folders.
+    /// The target's name, and that of its folders.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description, in one line.
     pub what: &'static str,
     /// The longest input that is tried, in bytes.
     pub longest: usize,
     /// The time that an execution may take, of optimised code.
     pub time: Duration,
-    /// The most bytes of memory that an execution is given, whatever it asks for: more is refused.
+    /// The most bytes of memory that an execution is given, whatever it asks for; more is refused.
     pub most: usize,
     /// The bytes that an input may ask for, beside a few MB for any.
     pub memory: fn(&[u8]) -> usize,
-    /// Takes the input, and says in a line what is wrong with what came of it.
+    /// Takes the input, and says in one line what is wrong with the result.
     pub run: fn(&[u8]) -> Result<(), String>,
-    /// What inputs are wrapped in.
+    /// The wrappings that inputs may have.
     pub wrappings: &'static [Wrapping],
     /// Words of the input's language.
     pub words: &'static [&'static str],
 }
 
-/// Values may be read one digit a value, and are there twice where they are put in order.
+/// Returns the memory granted by an input's length: values may be read from one digit each, and exist twice
+/// while they are put in order.
 fn by_length(input: &[u8]) -> usize {
     64 * input.len()
 }
@@ -97,12 +98,12 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of a name.
+/// Returns the target of a name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
 
-/// An input that is refused: the error is one line that a terminal shows as it is.
+/// Checks the error of an input that is refused: it is one line that a terminal shows as it is.
 fn refused(error: &Error) -> Result<(), String> {
     let text = error.to_string();
     match text.chars().find(|letter| letter.is_control()) {
@@ -111,10 +112,10 @@ fn refused(error: &Error) -> Result<(), String> {
     }
 }
 
-/// A file with these contents, for readers that take a path; it is gone with the handle.
+/// Makes a file with these contents, for readers that take a path; the file goes with the handle.
 fn file(contents: &[u8], extension: &str) -> Result<NamedTempFile, String> {
     let named = || -> std::io::Result<NamedTempFile> {
-        // Where there are files in memory, no disk is waited for.
+        // Where files in memory are available, no disk is waited for.
         let memory = std::path::Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
         let mut file = tempfile::Builder::new().suffix(extension).tempfile_in(folder)?;
@@ -124,7 +125,7 @@ fn file(contents: &[u8], extension: &str) -> Result<NamedTempFile, String> {
     named().map_err(|e| format!("the fuzzer's own file: {e}"))
 }
 
-/// What must hold, or else what is wrong.
+/// Returns `wrong`'s words, unless a claim holds.
 fn ensure(holds: bool, wrong: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(wrong()) }
 }

@@ -1,4 +1,4 @@
-//! NumPy's arrays: what is read is written and read back to the same bits.
+//! NumPy's arrays: each one that can be read is written, and reads back to the same bits.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub const WORDS: &[&str] = &[
     "[('a', '<f8')]",
 ];
 
-/// An array.
+/// Reads an array.
 pub fn run(input: &[u8]) -> Result<(), String> {
     let read = |bytes: &[u8]| npy::decode(&mut &*bytes, bytes.len() as u64, Path::new("a.npy"));
     let Loaded { values, shape } = match read(input) {

@@ -1,4 +1,4 @@
-//! Pictures: grey values from 0 to 1, one a pixel.
+//! Pictures: grey values from 0 to 1, one per pixel.
 
 use abide::Array;
 use abide::io::read;
@@ -8,15 +8,16 @@ use super::{by_length, ensure, file, refused};
 pub const WORDS: &[&str] =
     &["IHDR", "IDAT", "IEND", "PLTE", "tRNS", "acTL", "fcTL", "fdAT", "iCCP", "iTXt", "zTXt", "eXIf"];
 
-/// Bytes that an execution is given: some 100 000 pixels, for more take milliseconds and no other branches.
+/// Bytes that an execution is given: enough for some 100 000 pixels, because more take milliseconds and no
+/// other branches.
 pub const MOST: usize = 2 << 20;
 
-/// A PNG.
+/// Reads a PNG.
 pub fn png(input: &[u8]) -> Result<(), String> {
     run(input, ".png")
 }
 
-/// A JPEG.
+/// Reads a JPEG.
 pub fn jpeg(input: &[u8]) -> Result<(), String> {
     run(input, ".jpg")
 }
@@ -37,10 +38,10 @@ fn run(input: &[u8], extension: &str) -> Result<(), String> {
 }
 
 /// Bytes of memory that a pixel may take: four channels of 16 bits as they come from the file and as they are
-/// turned into grey values, and these in f64.
+/// turned into grey values, and the grey values in f64.
 const PIXEL: usize = 40;
 
-/// By the size in a PNG's header.
+/// Returns the memory granted by the size in a PNG's header.
 pub fn png_memory(input: &[u8]) -> usize {
     let side = |at: usize| {
         input.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize)
@@ -48,11 +49,12 @@ pub fn png_memory(input: &[u8]) -> usize {
     pixels(side(16), side(20)).saturating_add(by_length(input))
 }
 
-/// Bytes of memory that a pixel of a JPEG may take: coefficients of four components, sampled four times as
-/// finely along both axes as the coarsest.
+/// Bytes of memory that a pixel of a JPEG may take: coefficients of four components, each sampled four times
+/// as finely along both axes as the coarsest.
 const COEFFICIENTS: usize = 2 * 4 * 16;
 
-/// By the largest size in a start of a JPEG's frame, in whole blocks and with some rows beside.
+/// Returns the memory granted by the largest size in any start of a JPEG's frame, in whole blocks and with
+/// some extra rows.
 pub fn jpeg_memory(input: &[u8]) -> usize {
     let size = |bytes: &[u8]| {
         let side = |at: usize| usize::from(bytes[at]) << 8 | usize::from(bytes[at + 1]);

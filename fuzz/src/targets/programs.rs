@@ -1,7 +1,7 @@
 //! Random programs on random domains: however the CPU runs them, the bits are the reference's.
 //!
-//! The input is the key of the random numbers that the generators of tests draw from: changed, it makes
-//! another case altogether.
+//! The input is the key of the random numbers from which the tests' generators draw. A changed key makes an
+//! entirely different case.
 
 use std::sync::OnceLock;
 
@@ -18,12 +18,12 @@ use super::ensure;
 /// Bytes of the key.
 pub const KEY: usize = 32;
 
-/// How a problem is run.
+/// The way in which a problem is run.
 #[derive(Debug, Clone)]
 enum Run {
-    /// By a plan of the planner's, for one of the backend's ways.
+    /// By the planner, for one of the backend's variants.
     Planned(usize),
-    /// By no planner's plan.
+    /// By a way that no planner would choose.
     Free(Way),
 }
 
@@ -39,7 +39,7 @@ struct Case {
     steps: [u64; 2],
 }
 
-/// Either generator's case; nothing where its domain is too small for its boundaries.
+/// Returns a case of either generator; `None` where its domain is too small for its boundaries.
 fn cases() -> impl Strategy<Value = Option<Case>> {
     let narrow = any::<bool>().prop_map(|narrow| if narrow { DType::F32 } else { DType::F64 });
     let grown = (grown::cases(), narrow).prop_map(|(case, dtype)| {
@@ -58,7 +58,7 @@ fn cases() -> impl Strategy<Value = Option<Case>> {
     prop_oneof![grown.boxed(), formulas.boxed()]
 }
 
-/// A program, its domain and a way to run it.
+/// Runs a program on its domain in some way.
 pub fn run(input: &[u8]) -> Result<(), String> {
     let mut key = [0; KEY];
     key.iter_mut().zip(input).for_each(|(key, byte)| *key = *byte);
@@ -79,7 +79,8 @@ pub fn run(input: &[u8]) -> Result<(), String> {
         Ok(session)
     });
     let mut session = match advanced {
-        // Rings of many levels are promised more memory than they touch, and an execution is granted little.
+        // Rings of many levels are promised more memory than they touch, and an execution is granted little
+        // memory.
         Err(abide::Error::Limit { .. }) => return Ok(()),
         advanced => advanced.map_err(words)?,
     };
@@ -96,7 +97,7 @@ pub fn run(input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Threads of every run: more than many a tile has rows.
+/// Threads of every run: more than the rows of many tiles.
 const THREADS: usize = 3;
 
 fn backend() -> Result<&'static CpuBackend, String> {
@@ -105,7 +106,7 @@ fn backend() -> Result<&'static CpuBackend, String> {
     backend.as_ref().map_err(Clone::clone)
 }
 
-/// The plan; nothing where the planner has none, as for a domain too small to be cut.
+/// Returns the plan; `None` where the planner has none, as for a domain too small to be cut.
 fn plan(problem: &Problem, run: &Run) -> abide::Result<Option<Plan>> {
     let backend = backend().map_err(|e| abide::Error::device("cpu", "starting", e))?;
     match run {
