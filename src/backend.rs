@@ -324,8 +324,8 @@ fn check_memory(
     let several = |count: usize| if count == 1 { "1 field".to_owned() } else { format!("{count} fields") };
     // The planes that threads keep in a pass, of all threads at once.
     let rings = match plan.map(|plan| &plan.schedule) {
-        Some(Schedule::Cpu(rows)) => {
-            rows.tiling.as_ref().map_or(0, |tiling| rows.threads as u128 * tiling.ring_bytes as u128)
+        Some(Schedule::Cpu(cpu)) => {
+            cpu.tiling.as_ref().map_or(0, |tiling| cpu.threads as u128 * tiling.ring_bytes as u128)
         }
         _ => 0,
     };

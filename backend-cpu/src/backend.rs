@@ -95,16 +95,16 @@ impl CpuBackend {
         &self,
         problem: &Problem,
         plan: &Plan,
-        rows: &Cpu,
+        cpu: &Cpu,
         fields: Vec<Vec<T>>,
     ) -> Result<Box<dyn Session>> {
         let fused = has_fused_multiply_add();
-        let workers = match rows.pinned {
-            true => Workers { pool: Some(self.pinned(rows.threads)?), cores: pin::cores(rows.threads)? },
+        let workers = match cpu.pinned {
+            true => Workers { pool: Some(self.pinned(cpu.threads)?), cores: pin::cores(cpu.threads)? },
             false => Workers { pool: self.pool.clone(), cores: Vec::new() },
         };
         let pool = workers.pool.clone();
-        let open = || Threaded::open(problem, plan, rows, workers, fused, fields);
+        let open = || Threaded::open(problem, plan, cpu, workers, fused, fields);
         // The threads that will sweep the arrays are the first to touch them.
         let session = match &pool {
             Some(pool) => pool.install(open)?,
@@ -195,7 +195,7 @@ impl Backend for CpuBackend {
         self.ready()?;
         plan.check(problem)?;
         check_fields(problem, &fields)?;
-        let Schedule::Cpu(rows) = &plan.schedule else {
+        let Schedule::Cpu(cpu) = &plan.schedule else {
             return Err(Error::Unsupported {
                 who: "backend cpu".to_owned(),
                 reason: format!("the plan is for {}, in tiles", plan.device.name),
@@ -213,8 +213,8 @@ impl Backend for CpuBackend {
             }
         }
         match problem.dtype {
-            DType::F32 => self.session(problem, plan, rows, singles),
-            DType::F64 => self.session(problem, plan, rows, doubles),
+            DType::F32 => self.session(problem, plan, cpu, singles),
+            DType::F64 => self.session(problem, plan, cpu, doubles),
         }
     }
 }

@@ -81,7 +81,7 @@ impl<T: Real> Threaded<T> {
     pub fn open(
         problem: &Problem,
         plan: &Plan,
-        rows: &Cpu,
+        cpu: &Cpu,
         Workers { pool, cores }: Workers,
         fused: bool,
         fields: Vec<Vec<T>>,
@@ -90,9 +90,9 @@ impl<T: Real> Threaded<T> {
         let tapes: Vec<Tape> = simplified.stages().iter().map(|stage| Tape::new(&stage.dag, fused)).collect();
         let writes = simplified.stages().iter().map(|stage| stage.writes.clone()).collect();
         // A plan's fields are anyone's to change; scratch grows with both.
-        let (threads, chunk) = (rows.threads.clamp(1, 4096), rows.chunk.clamp(1, 1 << 16));
+        let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
         let region = Region::new(problem, threads, chunk);
-        let way = match &rows.tiling {
+        let way = match &cpu.tiling {
             None => {
                 let tapes: Vec<&Tape> = tapes.iter().collect();
                 let band = |units| Band::new(units, &region, &tapes, chunk);

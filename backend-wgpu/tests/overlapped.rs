@@ -49,8 +49,8 @@ fn a_small_domain_stays_in_one_window() {
         for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
             let problem = problem(entry(name, extents.len()), &extents, DType::F32, &boundary).unwrap();
             let plan = backend.plan(&problem, &overlapped(Depth::Auto)).unwrap();
-            let blocks = plan.overlapped().unwrap();
-            assert!(blocks.blocks == [1; 3] && plan.depth > 100, "{}", plan.summary());
+            let overlapped = plan.overlapped().unwrap();
+            assert!(overlapped.blocks == [1; 3] && plan.depth > 100, "{}", plan.summary());
             check_plan(&backend, &problem, &plan, &values(&problem, 1), 3);
             let fields = values(&problem, 2);
             let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();

@@ -111,7 +111,7 @@ pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),
         Schedule::Stepwise(tiles) => Ok(stepwise(problem, &program, tiles)),
-        Schedule::WarpStreaming(stream) => Ok(streaming::streaming(problem, &program, stream)),
+        Schedule::WarpStreaming(streaming) => Ok(streaming::streaming(problem, &program, streaming)),
         Schedule::Cpu(_) | Schedule::Overlapped(_) | Schedule::PortableStreaming(_) => {
             Err(Error::invalid("plan", "it is a CPU's or for wgpu", "make a plan for a CUDA device"))
         }

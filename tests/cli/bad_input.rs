@@ -47,7 +47,10 @@ fn arguments() {
         ("run heat --steps 1 --cache l2", &["no cache policy is named `l2`"]),
         ("run heat --steps 1 --depth 0", &["depth `0`"]),
         ("run heat --steps 1 --tune fast", &["no tuning is named `fast`", "off, kept, quick, full"]),
-        ("run heat --steps 1 --execution persistent --cache shared", &["cannot run this: cache shared was asked for"]),
+        (
+            "run heat --steps 1 --execution persistent --cache shared",
+            &["cannot run this: cache shared was asked for"],
+        ),
         ("run heat --steps 1 --execution streaming --depth 1000", &["temporal depth", "256"]),
         ("run heat --steps 1 --input noise", &["no start is named `noise`"]),
         ("run heat --steps 1 --input random:x", &["no start is named `random:x`"]),

@@ -15,7 +15,7 @@ const WINDOW: &str = include_str!("../../kernels/window.cuh");
 const STREAMING: &str = include_str!("../../kernels/streaming.cu");
 
 /// The kernel of a plan that streams; `program` is the simplified one.
-pub(super) fn streaming(problem: &Problem, program: &Program, stream: &WarpStreaming) -> String {
+pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpStreaming) -> String {
     let axes = Axes::of(problem.shape.dimensions());
     let fields = program.fields().len();
     let stages: Vec<(&Stage, Carry)> =
@@ -23,26 +23,26 @@ pub(super) fn streaming(problem: &Problem, program: &Program, stream: &WarpStrea
     let mut text = constants(problem, program);
     let edge_rows = stages.iter().map(|(stage, _)| axes.order(stage.footprint.radius)[1]).max().unwrap_or(0);
     for (name, value) in [
-        ("WARPS", stream.warps),
-        ("OWN_Y", stream.cells_per_thread[0]),
-        ("OWN_X", stream.cells_per_thread[1]),
+        ("WARPS", streaming.warps),
+        ("OWN_Y", streaming.cells_per_thread[0]),
+        ("OWN_X", streaming.cells_per_thread[1]),
         ("STAGES", stages.len()),
-        ("LEVELS", stages.len() * stream.depth),
-        ("LAG", usize::from(stream.lag)),
-        ("AHEAD", stream.ahead),
-        ("MARGIN_S", stream.margin[0]),
-        ("MARGIN_Y", stream.margin[1]),
-        ("MARGIN_X", stream.margin[2]),
-        ("TILES_Y", stream.tiles[0]),
-        ("TILES_X", stream.tiles[1]),
-        ("SHARES", stream.shares),
-        ("FILL", stream.fill),
-        ("MIDDLE_COST", stream.window_costs[0]),
-        ("SIDE_COST", stream.window_costs[1]),
+        ("LEVELS", stages.len() * streaming.depth),
+        ("LAG", usize::from(streaming.lag)),
+        ("AHEAD", streaming.ahead),
+        ("MARGIN_S", streaming.margin[0]),
+        ("MARGIN_Y", streaming.margin[1]),
+        ("MARGIN_X", streaming.margin[2]),
+        ("TILES_Y", streaming.tiles[0]),
+        ("TILES_X", streaming.tiles[1]),
+        ("SHARES", streaming.shares),
+        ("FILL", streaming.fill),
+        ("MIDDLE_COST", streaming.window_costs[0]),
+        ("SIDE_COST", streaming.window_costs[1]),
         ("EDGE_Y", edge_rows),
-        ("NEAR", stream.carried_registers),
-        ("FAR", stream.carried_shared),
-        ("BLOCKS_PER_MULTIPROCESSOR", stream.blocks_per_multiprocessor),
+        ("NEAR", streaming.carried_registers),
+        ("FAR", streaming.carried_shared),
+        ("BLOCKS_PER_MULTIPROCESSOR", streaming.blocks_per_multiprocessor),
     ] {
         constant(&mut text, name, value);
     }

@@ -22,11 +22,11 @@ const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
 const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
 
 /// The kernel of a problem's stages, prepared for WGSL, in windows.
-pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Overlapped) -> Kernel {
+pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlapped) -> Kernel {
     let program = &*problem.program;
     let simplified = program.simplified(problem.dtype);
-    let exchange = blocks.exchange(problem, &simplified);
-    let writer = Writer::new(problem, &simplified, stages, blocks, &exchange);
+    let exchange = overlapped.exchange(problem, &simplified);
+    let writer = Writer::new(problem, &simplified, stages, overlapped, &exchange);
     let bindings = bindings(program, stages);
 
     let mut text = header(problem, "several steps");
@@ -55,9 +55,9 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], blocks: &Overlapped) -
         text,
         bindings,
         piece_cells: usize::MAX,
-        threads: blocks.threads_per_block(),
-        workgroups: blocks.blocks.iter().product(),
-        workgroup_bytes: blocks.shared_bytes,
+        threads: overlapped.threads_per_block(),
+        workgroups: overlapped.blocks.iter().product(),
+        workgroup_bytes: overlapped.shared_bytes,
     }
 }
 
@@ -79,7 +79,7 @@ fn is_used(stages: &[Stage], field: usize) -> bool {
 struct Writer<'a> {
     problem: &'a Problem,
     stages: &'a [Stage],
-    blocks: &'a Overlapped,
+    overlapped: &'a Overlapped,
     exchange: &'a Exchange,
     /// Fields that live in registers.
     fields: Vec<usize>,
@@ -97,13 +97,13 @@ impl<'a> Writer<'a> {
         problem: &'a Problem,
         simplified: &Program,
         stages: &'a [Stage],
-        blocks: &'a Overlapped,
+        overlapped: &'a Overlapped,
         exchange: &'a Exchange,
     ) -> Self {
         let radius = problem.program.radius();
-        let (extents, window) = (problem.shape.padded(), blocks.window());
+        let (extents, window) = (problem.shape.padded(), overlapped.window());
         let images = std::array::from_fn(|axis| {
-            !blocks.whole[axis] && problem.boundaries.0[axis][0] == Boundary::Periodic && radius[axis] > 0
+            !overlapped.whole[axis] && problem.boundaries.0[axis][0] == Boundary::Periodic && radius[axis] > 0
         });
         let fits = |axis: usize| {
             window[axis] <= problem.boundaries.computed(axis, extents[axis], radius[axis]).len()
@@ -111,12 +111,12 @@ impl<'a> Writer<'a> {
         Writer {
             problem,
             stages,
-            blocks,
+            overlapped,
             exchange,
             fields: (0..simplified.fields().len()).filter(|&field| is_used(stages, field)).collect(),
             images,
             masked: std::array::from_fn(|axis| !images[axis] && radius[axis] > 0),
-            refreshes: (0..3).any(|axis| refreshes(problem, axis, blocks.whole[axis], radius[axis])),
+            refreshes: (0..3).any(|axis| refreshes(problem, axis, overlapped.whole[axis], radius[axis])),
             may_be_inside: (0..3).all(fits),
         }
     }
@@ -141,15 +141,15 @@ impl<'a> Writer<'a> {
 
     fn constants(&self) -> String {
         let mut text = String::new();
-        let (configuration, window) = (&self.blocks.configuration, self.blocks.window());
+        let (configuration, window) = (&self.overlapped.configuration, self.overlapped.window());
         for (axis, letter) in AXES.into_iter().enumerate() {
             let numbers = [
-                ("TILE", self.blocks.tile[axis]),
-                ("HALO", self.blocks.halo[axis][0]),
+                ("TILE", self.overlapped.tile[axis]),
+                ("HALO", self.overlapped.halo[axis][0]),
                 ("WINDOW", window[axis]),
                 ("THREADS", configuration.threads[axis]),
                 ("CELLS", configuration.cells[axis]),
-                ("BLOCKS", self.blocks.blocks[axis]),
+                ("BLOCKS", self.overlapped.blocks[axis]),
             ];
             for (name, value) in numbers {
                 // Writing to a string cannot fail.

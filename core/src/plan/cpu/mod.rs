@@ -52,8 +52,8 @@ pub fn is_too_small_to_choose(problem: &Problem, options: &Options) -> bool {
 /// estimate.
 pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let mut plan = free_rows(problem, device, options)?;
-    if let Schedule::Cpu(rows) = &mut plan.schedule {
-        rows.pinned = options.pin;
+    if let Schedule::Cpu(cpu) = &mut plan.schedule {
+        cpu.pinned = options.pin;
     }
     Ok(plan)
 }
@@ -108,9 +108,9 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
 
 /// Plans a stepwise run: all of a stage, then the next stage.
 fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
-    let rows = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, tiling: None };
+    let cpu = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, tiling: None };
     let traffic = Traffic::uncached(problem, device);
-    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Cpu(rows), traffic);
+    let mut plan = base(problem, device, Execution::Stepwise, Schedule::Cpu(cpu), traffic);
     plan.estimated_seconds = tiling::stepwise_seconds(problem, device);
     plan
 }

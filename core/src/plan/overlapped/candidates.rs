@@ -33,8 +33,8 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
             };
             for depth in depths {
                 configuration.depth = depth;
-                if let Some(blocks) = blocks(demand, &layout, &configuration) {
-                    found.push((estimate::step_seconds(demand, device, &blocks, &cost), blocks));
+                if let Some(overlapped) = overlapped(demand, &layout, &configuration) {
+                    found.push((estimate::step_seconds(demand, device, &overlapped, &cost), overlapped));
                 }
             }
         }
@@ -114,7 +114,7 @@ fn ghosts(demand: &Demand<'_>, axis: usize) -> [usize; 2] {
 }
 
 /// Returns the windows of a configuration; `None` if its depth leaves them no tile.
-pub(super) fn blocks(
+pub(super) fn overlapped(
     demand: &Demand<'_>,
     layout: &Layout,
     configuration: &Configuration,

@@ -60,28 +60,29 @@ impl Cost {
 pub(super) fn step_seconds(
     demand: &Demand<'_>,
     device: &DeviceSpec,
-    blocks: &Overlapped,
+    overlapped: &Overlapped,
     cost: &Cost,
 ) -> f64 {
-    let threads = blocks.threads_per_block() as f64;
+    let threads = overlapped.threads_per_block() as f64;
     let work = (threads / 128.0).max(0.25) * cost.instructions;
     let work = work.max(threads / 32.0 * cost.accesses);
-    let resident = rates::resident(device, blocks.threads_per_block(), cost.registers, blocks.shared_bytes);
+    let resident =
+        rates::resident(device, overlapped.threads_per_block(), cost.registers, overlapped.shared_bytes);
     if resident < 1.0 {
         // Registers spill, or not even one workgroup fits.
         return f64::INFINITY;
     }
-    let count = blocks.blocks.iter().product::<usize>() as f64;
+    let count = overlapped.blocks.iter().product::<usize>() as f64;
     let each = (count / rates::units(device)).ceil();
     let waits = cost.barriers * rates::BARRIER_CLOCKS + cost.stages * LATENCY_CLOCKS;
     let clocks = each * work + (each / resident).ceil() * waits;
-    let depth = blocks.configuration.depth as f64;
+    let depth = overlapped.configuration.depth as f64;
     let compute = depth * clocks / rates::CLOCK;
     let bytes = demand.problem.dtype.bytes() as f64;
     let fields = demand.program.fields().len();
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
     let cells = demand.problem.shape.cells() as f64;
-    let moved = cells * bytes * (fields as f64 * (1.0 / blocks.valid).min(2.0) + written);
+    let moved = cells * bytes * (fields as f64 * (1.0 / overlapped.valid).min(2.0) + written);
     let move_seconds = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
     let counted = COUNTED[usize::from(demand.problem.shape.dimensions() > 2)];
     counted * rates::dispatch_seconds(device, compute, move_seconds) / depth

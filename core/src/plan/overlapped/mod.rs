@@ -122,12 +122,18 @@ pub fn plan_configuration(
     super::stepwise::check_buffer(problem, device).ok()?;
     let demand = Demand::of(problem);
     let (layout, cost) = candidates::layout(&demand, device, configuration)?;
-    let blocks = candidates::blocks(&demand, &layout, configuration)?;
-    let estimate = estimate::step_seconds(&demand, device, &blocks, &cost);
-    Some(plan_of(problem, device, blocks, estimate))
+    let overlapped = candidates::overlapped(&demand, &layout, configuration)?;
+    let estimate = estimate::step_seconds(&demand, device, &overlapped, &cost);
+    Some(plan_of(problem, device, overlapped, estimate))
 }
 
-fn plan_of(problem: &Problem, device: &DeviceSpec, blocks: Overlapped, estimate: f64) -> Plan {
-    let depth = blocks.configuration.depth;
-    portable::plan_of(problem, device, (Execution::Overlapped, Schedule::Overlapped(blocks)), depth, estimate)
+fn plan_of(problem: &Problem, device: &DeviceSpec, overlapped: Overlapped, estimate: f64) -> Plan {
+    let depth = overlapped.configuration.depth;
+    portable::plan_of(
+        problem,
+        device,
+        (Execution::Overlapped, Schedule::Overlapped(overlapped)),
+        depth,
+        estimate,
+    )
 }

@@ -37,23 +37,23 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
             );
             let (extents, demand) = (problem.shape.padded(), Demand::of(&problem));
             for plan in &plans {
-                let blocks = plan.overlapped().unwrap();
+                let overlapped = plan.overlapped().unwrap();
                 let what = plan.summary();
-                assert!(blocks.shared_bytes <= device.shared_bytes_per_block, "{what}");
-                assert!(blocks.threads_per_block() <= device.threads_per_block, "{what}");
-                assert_eq!(plan.depth as usize, blocks.configuration.depth);
+                assert!(overlapped.shared_bytes <= device.shared_bytes_per_block, "{what}");
+                assert!(overlapped.threads_per_block() <= device.threads_per_block, "{what}");
+                assert_eq!(plan.depth as usize, overlapped.configuration.depth);
                 for axis in 0..3 {
-                    let (tile, count) = (blocks.tile[axis], blocks.blocks[axis]);
+                    let (tile, count) = (overlapped.tile[axis], overlapped.blocks[axis]);
                     assert!(tile * count >= extents[axis] && tile * (count - 1) < extents[axis], "{what}");
-                    let [low, high] = blocks.halo[axis];
-                    assert!(low + tile + high <= blocks.window()[axis], "{what}");
+                    let [low, high] = overlapped.halo[axis];
+                    assert!(low + tile + high <= overlapped.window()[axis], "{what}");
                     // Each step spoils the reach of a step on either side, unless the window holds the axis
                     // whole.
-                    let spoiled = demand.reach[axis].map(|reach| reach * blocks.configuration.depth);
-                    assert!(blocks.whole[axis] || (low >= spoiled[0] && high >= spoiled[1]), "{what}");
-                    assert!(!blocks.whole[axis] || count == 1, "{what}");
+                    let spoiled = demand.reach[axis].map(|reach| reach * overlapped.configuration.depth);
+                    assert!(overlapped.whole[axis] || (low >= spoiled[0] && high >= spoiled[1]), "{what}");
+                    assert!(!overlapped.whole[axis] || count == 1, "{what}");
                 }
-                assert!(blocks.valid > 0.0 && blocks.valid <= 1.0);
+                assert!(overlapped.valid > 0.0 && overlapped.valid <= 1.0);
             }
             assert!(plans.is_sorted_by(|a, b| a.estimated_seconds <= b.estimated_seconds));
         }
@@ -129,12 +129,12 @@ fn small_domains_are_held_whole_for_hundreds_of_steps() {
             for boundary in ["fixed", "periodic", "mirror", "constant=1"] {
                 let problem = problem(name, extents, DType::F32, boundary);
                 let plan = plan_portable(&problem, device, &Options::default()).unwrap();
-                let blocks = plan.overlapped().unwrap();
-                assert_eq!((blocks.blocks, plan.depth), ([1; 3], 512), "{name} {boundary}");
+                let overlapped = plan.overlapped().unwrap();
+                assert_eq!((overlapped.blocks, plan.depth), ([1; 3], 512), "{name} {boundary}");
                 let ghosts = |axis: usize| {
                     if boundary == "fixed" { [0; 2] } else { [problem.program.radius()[axis]; 2] }
                 };
-                assert_eq!(blocks.halo, [ghosts(0), ghosts(1), ghosts(2)]);
+                assert_eq!(overlapped.halo, [ghosts(0), ghosts(1), ghosts(2)]);
             }
         }
     }

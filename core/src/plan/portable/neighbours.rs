@@ -56,8 +56,8 @@ type Kind = fn(&Plan) -> Vec<usize>;
 
 fn cells(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
-        Schedule::Overlapped(blocks) => [&[1], &blocks.configuration.cells[..]].concat(),
-        Schedule::PortableStreaming(planes) => [&[2], &planes.configuration.cells[..]].concat(),
+        Schedule::Overlapped(overlapped) => [&[1], &overlapped.configuration.cells[..]].concat(),
+        Schedule::PortableStreaming(streaming) => [&[2], &streaming.configuration.cells[..]].concat(),
         _ => Vec::new(),
     }
 }
@@ -68,11 +68,11 @@ fn depth_and_cells(plan: &Plan) -> Vec<usize> {
 
 fn all(plan: &Plan) -> Vec<usize> {
     let rest = match &plan.schedule {
-        Schedule::Overlapped(blocks) => {
-            [&blocks.configuration.threads[..], &[usize::from(blocks.configuration.double)]].concat()
+        Schedule::Overlapped(overlapped) => {
+            [&overlapped.configuration.threads[..], &[usize::from(overlapped.configuration.double)]].concat()
         }
-        Schedule::PortableStreaming(planes) => {
-            let configuration = &planes.configuration;
+        Schedule::PortableStreaming(streaming) => {
+            let configuration = &streaming.configuration;
             [
                 &configuration.threads[..],
                 &[configuration.ahead, configuration.handover.barriers(), configuration.shares],

@@ -9,7 +9,7 @@ use crate::wgsl::moved;
 impl Writer<'_> {
     /// The entry's argument that numbers the threads: in a window of one subgroup, as shuffles do.
     pub(super) fn thread(&self) -> Vec<String> {
-        let builtin = match self.planes.configuration.handover {
+        let builtin = match self.streaming.configuration.handover {
             Handover::Shuffles => "subgroup_invocation_id",
             Handover::Slots | Handover::DoubleSlots => "local_invocation_index",
         };
@@ -18,7 +18,7 @@ impl Writer<'_> {
 
     /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
     fn slots(&self) -> [usize; 2] {
-        let copies = self.planes.configuration.handover.copies();
+        let copies = self.streaming.configuration.handover.copies();
         let pad = self.arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
         if copies == 0 { [0, 0] } else { [self.first_slot(self.levels()) * self.threads(), pad] }
     }
@@ -31,7 +31,7 @@ impl Writer<'_> {
     /// What cells are handed over through.
     pub(super) fn declared(&self) -> Vec<String> {
         let [words, pad] = self.slots();
-        match self.planes.configuration.handover {
+        match self.streaming.configuration.handover {
             Handover::Shuffles => vec![
                 "// The value of a thread further on; a subgroup's threads are a power of two.".to_owned(),
                 "fn shuffled(value: real, thread: u32, further: u32) -> real {".to_owned(),
@@ -44,7 +44,7 @@ impl Writer<'_> {
                     .to_owned(),
                 format!(
                     "var<workgroup> slots: array<real, {}>;",
-                    self.planes.configuration.handover.copies() * words + 2 * pad
+                    self.streaming.configuration.handover.copies() * words + 2 * pad
                 ),
                 String::new(),
             ],
@@ -58,7 +58,8 @@ impl Writer<'_> {
         if words == 0 {
             return Vec::new();
         }
-        let binding = if self.planes.configuration.handover == Handover::DoubleSlots { "var" } else { "let" };
+        let binding =
+            if self.streaming.configuration.handover == Handover::DoubleSlots { "var" } else { "let" };
         [vec![format!("{binding} here = t + {pad};")], self.publish()].concat()
     }
 
@@ -74,7 +75,7 @@ impl Writer<'_> {
         if words == 0 {
             return Vec::new();
         }
-        let free = match self.planes.configuration.handover {
+        let free = match self.streaming.configuration.handover {
             Handover::DoubleSlots => format!("here = 2 * t + {} - here;", 2 * pad + words),
             Handover::Slots | Handover::Shuffles => "workgroupBarrier();".to_owned(),
         };
@@ -102,7 +103,7 @@ impl Writer<'_> {
     /// is any value: what is made of it is wrong already, and not kept.
     pub(super) fn given(&self, level: usize, field: usize, rank: usize, thread: isize) -> String {
         let given = self.arrival(level).exchange.fields[field].as_ref();
-        if self.planes.configuration.handover == Handover::Shuffles {
+        if self.streaming.configuration.handover == Handover::Shuffles {
             let ranks = given.map_or(&[][..], |given| &given.ranks);
             let cell = ranks.iter().position(|&other| other == Some(rank)).unwrap_or_default();
             let further = thread.rem_euclid(self.threads() as isize);

@@ -6,7 +6,7 @@ use crate::wgsl::{moved, vector};
 impl Writer<'_> {
     /// Where a plane's first vector of the thread lies in it.
     pub(super) fn across(&self) -> String {
-        match self.planes.lanes {
+        match self.streaming.lanes {
             1 => format!("r * {} + c", self.stride(1)),
             lanes => format!("r * {} + c / {lanes}", self.stride(1) / lanes),
         }
@@ -14,7 +14,7 @@ impl Writer<'_> {
 
     /// The first cells of vectors of a thread's block, and where they lie from the first.
     fn vectors(&self) -> impl Iterator<Item = (usize, String)> + use<'_> {
-        let lanes = self.planes.lanes;
+        let lanes = self.streaming.lanes;
         (0..self.volume()).step_by(lanes).map(move |cell| {
             let [row, column] = self.place(cell);
             (cell, moved(((row * self.stride(1) + column) / lanes) as isize))
@@ -23,7 +23,7 @@ impl Writer<'_> {
 
     /// The cells of the plane that is `AHEAD` of the one that arrives.
     pub(super) fn fetch(&self, edge: bool) -> Vec<String> {
-        let lanes = self.planes.lanes;
+        let lanes = self.streaming.lanes;
         if edge {
             let fetch = |(field, cell)| {
                 format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell))
@@ -104,7 +104,7 @@ impl Writer<'_> {
     pub(super) fn store(&self, level: usize, behind: usize) -> Vec<String> {
         let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
         lines.push("    if s >= first && s < last {".to_owned());
-        let lanes = self.planes.lanes;
+        let lanes = self.streaming.lanes;
         lines.push(format!("        let to = s * {} + {};", self.stride(0) / lanes, self.across()));
         for (cell, offset) in self.vectors() {
             let [row, column] = self.place(cell);

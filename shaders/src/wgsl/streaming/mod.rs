@@ -35,11 +35,11 @@ const INDICES: [&str; 3] = ["p", "r", "c"];
 pub(super) fn kernel(
     problem: &Problem,
     stages: &[Stage],
-    planes: &PortableStreaming,
+    streaming: &PortableStreaming,
     shorter: bool,
 ) -> Kernel {
     let program = &*problem.program;
-    let writer = Writer::new(problem, stages, planes, shorter);
+    let writer = Writer::new(problem, stages, streaming, shorter);
     let bindings = writer.bindings();
 
     let mut text = header(problem, if shorter { "fewer steps" } else { "several steps" });
@@ -47,7 +47,7 @@ pub(super) fn kernel(
         text.push_str("struct Run {\n    steps: u32,\n}\n");
     }
     text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings, planes.lanes));
+    text.push_str(&binding_lines(program, &bindings, streaming.lanes));
     text.push_str(&domain_constants(
         problem.shape.padded(),
         &problem.boundaries,
@@ -71,9 +71,9 @@ pub(super) fn kernel(
         text,
         bindings,
         piece_cells: usize::MAX,
-        threads: planes.threads_per_block(),
-        workgroups: planes.workgroups(),
-        workgroup_bytes: planes.shared_bytes,
+        threads: streaming.threads_per_block(),
+        workgroups: streaming.workgroups(),
+        workgroup_bytes: streaming.shared_bytes,
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn kernel(
 struct Writer<'a> {
     problem: &'a Problem,
     stages: &'a [Stage],
-    planes: &'a PortableStreaming,
+    streaming: &'a PortableStreaming,
     arrivals: Vec<Arrival>,
     axes: Axes,
     extents: [usize; 3],
@@ -96,10 +96,15 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(problem: &'a Problem, stages: &'a [Stage], planes: &'a PortableStreaming, shorter: bool) -> Self {
+    fn new(
+        problem: &'a Problem,
+        stages: &'a [Stage],
+        streaming: &'a PortableStreaming,
+        shorter: bool,
+    ) -> Self {
         let program = &*problem.program;
         let axes = Axes::of(problem.shape.dimensions());
-        let (threads, cells) = (planes.configuration.threads, planes.configuration.cells);
+        let (threads, cells) = (streaming.configuration.threads, streaming.configuration.cells);
         let (extents, radius) = (axes.order(problem.shape.padded()), axes.order(program.radius()));
         let sides = axes.order(problem.boundaries.0);
         let masked: [bool; 3] =
@@ -107,7 +112,7 @@ impl<'a> Writer<'a> {
         let mut writer = Writer {
             problem,
             stages,
-            planes,
+            streaming,
             arrivals: Arrival::all(stages, program.fields().len(), axes, threads, cells),
             axes,
             extents,
@@ -117,8 +122,8 @@ impl<'a> Writer<'a> {
             may_be_inside: true,
             shorter,
         };
-        let fits = |axis: usize| planes.window()[axis - 1] <= writer.computed(axis).len();
-        let swept = !masked[0] || planes.behind + planes.configuration.ahead < writer.computed(0).len();
+        let fits = |axis: usize| streaming.window()[axis - 1] <= writer.computed(axis).len();
+        let swept = !masked[0] || streaming.behind + streaming.configuration.ahead < writer.computed(0).len();
         writer.may_be_inside = fits(1) && fits(2) && swept;
         writer
     }
@@ -151,15 +156,15 @@ impl<'a> Writer<'a> {
     }
 
     fn volume(&self) -> usize {
-        self.planes.configuration.cells.iter().product()
+        self.streaming.configuration.cells.iter().product()
     }
 
     fn threads(&self) -> usize {
-        self.planes.threads_per_block()
+        self.streaming.threads_per_block()
     }
 
     fn levels(&self) -> usize {
-        self.planes.configuration.depth * self.stages.len()
+        self.streaming.configuration.depth * self.stages.len()
     }
 
     fn arrival(&self, level: usize) -> &Arrival {
@@ -169,7 +174,7 @@ impl<'a> Writer<'a> {
     /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that
     /// has just made.
     fn apart(&self) -> usize {
-        self.planes.configuration.handover.lag()
+        self.streaming.configuration.handover.lag()
     }
 
     /// The planes by which what arrives at a level is behind what arrives at the first.
@@ -179,7 +184,7 @@ impl<'a> Writer<'a> {
 
     /// Where a cell of the block lies in it: row and column.
     fn place(&self, cell: usize) -> [usize; 2] {
-        let columns = self.planes.configuration.cells[1];
+        let columns = self.streaming.configuration.cells[1];
         [cell / columns, cell % columns]
     }
 
@@ -197,7 +202,7 @@ impl<'a> Writer<'a> {
 
     fn constants(&self) -> String {
         let mut text = String::new();
-        let planes = self.planes;
+        let streaming = self.streaming;
         let mut constant = |name: &str, value: isize| {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "const {name}: i32 = {value};");
@@ -214,33 +219,33 @@ impl<'a> Writer<'a> {
                 ("END", computed.end as isize),
                 ("FROM", -ghosts[0]),
                 ("TO", extent + ghosts[1]),
-                ("LEAD", planes.lead[axis][0] as isize),
-                ("MARGIN", planes.margin[axis][0] as isize),
+                ("LEAD", streaming.lead[axis][0] as isize),
+                ("MARGIN", streaming.margin[axis][0] as isize),
             ] {
                 constant(&format!("{name}_{suffix}"), value);
             }
             if axis > 0 {
                 for (name, value) in [
-                    ("WINDOW", planes.window()[axis - 1]),
-                    ("TILE", planes.tile()[axis - 1]),
-                    ("TILES", planes.tiles[axis - 1]),
-                    ("THREADS", planes.configuration.threads[axis - 1]),
-                    ("CELLS", planes.configuration.cells[axis - 1]),
+                    ("WINDOW", streaming.window()[axis - 1]),
+                    ("TILE", streaming.tile()[axis - 1]),
+                    ("TILES", streaming.tiles[axis - 1]),
+                    ("THREADS", streaming.configuration.threads[axis - 1]),
+                    ("CELLS", streaming.configuration.cells[axis - 1]),
                 ] {
                     constant(&format!("{name}_{suffix}"), value as isize);
                 }
             }
         }
-        let [middle, sides] = planes.windows();
+        let [middle, sides] = streaming.windows();
         for (name, value) in [
             ("THREADS", self.threads()),
-            ("WORKGROUPS", planes.workgroups()),
+            ("WORKGROUPS", streaming.workgroups()),
             ("MIDDLE", middle),
-            ("SHARES", planes.configuration.shares),
+            ("SHARES", streaming.configuration.shares),
             ("SIDES", sides),
-            ("SIDE_SHARES", planes.side_shares),
-            ("BEHIND", planes.behind),
-            ("AHEAD", planes.configuration.ahead),
+            ("SIDE_SHARES", streaming.side_shares),
+            ("BEHIND", streaming.behind),
+            ("AHEAD", streaming.configuration.ahead),
         ] {
             constant(name, value as isize);
         }
@@ -254,7 +259,7 @@ impl<'a> Writer<'a> {
         for number in 0..self.stages.len() {
             lines.extend(self.function(number));
         }
-        let at = match self.planes.lanes {
+        let at = match self.streaming.lanes {
             1 => "[at]".to_owned(),
             lanes => format!("[at / {lanes}][at % {lanes}]"),
         };
@@ -279,8 +284,8 @@ impl<'a> Writer<'a> {
                 "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
                  window_{index} == TILES_{suffix} - 1);"
             ));
-            let step = if axis == 2 { self.planes.lanes } else { 1 };
-            for at in (0..self.planes.configuration.cells[axis - 1]).step_by(step) {
+            let step = if axis == 2 { self.streaming.lanes } else { 1 };
+            for at in (0..self.streaming.configuration.cells[axis - 1]).step_by(step) {
                 lines.push(format!(
                     "let keeps_{index}{at} = {index}{plus} >= low_{index} && {index}{plus} < high_{index};",
                     plus = moved(at as isize)
@@ -290,7 +295,7 @@ impl<'a> Writer<'a> {
         let mut beside = Vec::new();
         for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
             let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
-            for at in 0..self.planes.configuration.cells[axis - 1] {
+            for at in 0..self.streaming.configuration.cells[axis - 1] {
                 lines.push(format!(
                     "let held_{index}{at} = {};",
                     held(&format!("{index}{}", moved(at as isize)), suffix)
@@ -313,7 +318,7 @@ impl<'a> Writer<'a> {
                 lines.extend(self.cells().map(first));
             }
         }
-        for ahead in 1..self.planes.configuration.ahead {
+        for ahead in 1..self.streaming.configuration.ahead {
             lines.extend(self.cells().map(|(field, cell)| {
                 let indices = self.indices(&format!("p + {ahead}"), cell);
                 format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
@@ -380,7 +385,7 @@ impl<'a> Writer<'a> {
             lines.push(format!(
                 "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
                 self.swept(),
-                self.stride(0) / self.planes.lanes
+                self.stride(0) / self.streaming.lanes
             ));
         }
         lines.extend(self.fetch(edge));
@@ -390,10 +395,10 @@ impl<'a> Writer<'a> {
             levels.reverse();
         }
         lines.extend(levels.into_iter().flat_map(|level| self.level(level, edge)));
-        for ahead in 0..self.planes.configuration.ahead {
+        for ahead in 0..self.streaming.configuration.ahead {
             let name = |ahead: usize| match ahead {
                 0 => "u0".to_owned(),
-                n if n == self.planes.configuration.ahead => "l".to_owned(),
+                n if n == self.streaming.configuration.ahead => "l".to_owned(),
                 n => format!("a{n}"),
             };
             lines.extend(self.cells().map(|(field, cell)| {

@@ -7,7 +7,7 @@ use super::Writer;
 impl Writer<'_> {
     /// Which window and share a workgroup has.
     pub(super) fn which(&self) -> Vec<String> {
-        let PortableStreaming { tiles, sides, .. } = *self.planes;
+        let PortableStreaming { tiles, sides, .. } = *self.streaming;
         let place = |row: String, column: String| {
             ["window_r", "window_c"]
                 .iter()
@@ -15,7 +15,7 @@ impl Writer<'_> {
                 .map(|(name, at)| format!("{name} = {at};"))
                 .collect()
         };
-        let [middle, _] = self.planes.windows();
+        let [middle, _] = self.streaming.windows();
         let mut lines: Vec<String> =
             ["window_r", "window_c", "share"].map(|name| format!("var {name}: i32;")).into();
         let mut part = |condition: &str, count: &str, from: &str, shares: &str, inner: Vec<String>| {

@@ -72,7 +72,7 @@ pub(super) fn candidates(
                 let Some(layout) = layout(demand, device, &configuration, &arrivals) else { continue };
                 for shares in shares(demand, device, &layout, &configuration) {
                     configuration.shares = shares;
-                    if let Some(planes) = planes(demand, &layout, &configuration) {
+                    if let Some(planes) = streaming(demand, &layout, &configuration) {
                         found.push((estimate::step_seconds(demand, device, &planes, &layout.cost), planes));
                     }
                 }
@@ -204,7 +204,7 @@ pub(super) fn layout(
 
 /// Returns the planes of a configuration; `None` if it has more shares than planes, or more workgroups than a
 /// kernel counts.
-pub(super) fn planes(
+pub(super) fn streaming(
     demand: &Demand<'_>,
     layout: &Layout,
     configuration: &Configuration,

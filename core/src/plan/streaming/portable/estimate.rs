@@ -83,11 +83,12 @@ impl Cost {
 pub(super) fn step_seconds(
     demand: &Demand<'_>,
     device: &DeviceSpec,
-    planes: &PortableStreaming,
+    streaming: &PortableStreaming,
     cost: &Cost,
 ) -> f64 {
-    let threads = planes.threads_per_block() as f64;
-    let resident = rates::resident(device, planes.threads_per_block(), cost.registers, planes.shared_bytes);
+    let threads = streaming.threads_per_block() as f64;
+    let resident =
+        rates::resident(device, streaming.threads_per_block(), cost.registers, streaming.shared_bytes);
     if resident < 1.0 {
         // Registers spill, or not even one workgroup fits.
         return f64::INFINITY;
@@ -97,12 +98,13 @@ pub(super) fn step_seconds(
     let work = (threads / 128.0).max(0.25) * cost.instructions;
     let work = work.max(threads / 32.0 * cost.accesses);
     let latency = cost.barriers * rates::BARRIER_CLOCKS + LATENCY_CLOCKS;
-    let each = (planes.workgroups() as f64 / rates::units(device)).ceil();
+    let each = (streaming.workgroups() as f64 / rates::units(device)).ceil();
     let (rounds, last) = ((each / resident).floor(), each % resident);
     // Workgroups side by side hide each other's waits.
     let plane = |beside: f64| if beside > 0.0 { beside * work + latency / beside } else { 0.0 };
-    let share = extents[0].div_ceil(planes.configuration.shares) + planes.margin[0][0] + planes.behind;
-    let apart = planes.configuration.handover.lag();
+    let share =
+        extents[0].div_ceil(streaming.configuration.shares) + streaming.margin[0][0] + streaming.behind;
+    let apart = streaming.configuration.handover.lag();
     let passing = rounds * plane(resident) + plane(last) + LAST[apart] * plane(resident.min(each));
     let compute = share as f64 * passing / rates::CLOCK;
     let bytes = demand.problem.dtype.bytes() as f64;
@@ -110,9 +112,9 @@ pub(super) fn step_seconds(
     let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
     let moved = demand.problem.shape.cells() as f64
         * bytes
-        * (fields as f64 * (1.0 / planes.valid).min(2.0) + written);
+        * (fields as f64 * (1.0 / streaming.valid).min(2.0) + written);
     let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
     let [spilling, twice] = SPILLING[apart];
     let compute = compute * (1.0 + (cost.registers - spilling).max(0.0) / twice);
-    COUNTED[apart] * rates::dispatch_seconds(device, compute, moving) / planes.configuration.depth as f64
+    COUNTED[apart] * rates::dispatch_seconds(device, compute, moving) / streaming.configuration.depth as f64
 }

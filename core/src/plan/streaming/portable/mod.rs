@@ -251,9 +251,9 @@ pub fn plan_configuration(
     let arrivals =
         Arrival::all(stages, demand.program.fields().len(), axes, configuration.threads, configuration.cells);
     let layout = candidates::layout(&demand, device, configuration, &arrivals)?;
-    let planes = candidates::planes(&demand, &layout, configuration)?;
-    let estimate = estimate::step_seconds(&demand, device, &planes, &layout.cost);
-    Some(plan_of(problem, device, planes, estimate))
+    let streaming = candidates::streaming(&demand, &layout, configuration)?;
+    let estimate = estimate::step_seconds(&demand, device, &streaming, &layout.cost);
+    Some(plan_of(problem, device, streaming, estimate))
 }
 
 /// Refuses what no configuration of streaming planes can do.
@@ -276,12 +276,12 @@ fn check_problem(problem: &Problem) -> Result<()> {
     Ok(())
 }
 
-fn plan_of(problem: &Problem, device: &DeviceSpec, planes: PortableStreaming, estimate: f64) -> Plan {
-    let depth = planes.configuration.depth;
+fn plan_of(problem: &Problem, device: &DeviceSpec, streaming: PortableStreaming, estimate: f64) -> Plan {
+    let depth = streaming.configuration.depth;
     portable::plan_of(
         problem,
         device,
-        (Execution::Streaming, Schedule::PortableStreaming(planes)),
+        (Execution::Streaming, Schedule::PortableStreaming(streaming)),
         depth,
         estimate,
     )

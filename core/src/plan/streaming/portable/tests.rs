@@ -42,43 +42,43 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
                 (axes.order(problem.shape.padded()), axes.order(problem.program.radius()));
             let sides = axes.order(problem.boundaries.0);
             for plan in &plans {
-                let planes = plan.portable_streaming().unwrap();
+                let streaming = plan.portable_streaming().unwrap();
                 let what = plan.summary();
-                assert!(planes.shared_bytes <= device.shared_bytes_per_block, "{what}");
-                assert!(planes.threads_per_block() <= device.threads_per_block, "{what}");
-                assert_eq!(plan.depth as usize, planes.configuration.depth);
-                assert!((1..=extents[0]).contains(&planes.configuration.shares), "{what}");
+                assert!(streaming.shared_bytes <= device.shared_bytes_per_block, "{what}");
+                assert!(streaming.threads_per_block() <= device.threads_per_block, "{what}");
+                assert_eq!(plan.depth as usize, streaming.configuration.depth);
+                assert!((1..=extents[0]).contains(&streaming.configuration.shares), "{what}");
                 for axis in [1, 2] {
                     let (window, tile, count) =
-                        (planes.window()[axis - 1], planes.tile()[axis - 1], planes.tiles[axis - 1]);
-                    let [below, above] = planes.margin[axis];
-                    let first = -(planes.lead[axis][0] as isize);
+                        (streaming.window()[axis - 1], streaming.tile()[axis - 1], streaming.tiles[axis - 1]);
+                    let [below, above] = streaming.margin[axis];
+                    let first = -(streaming.lead[axis][0] as isize);
                     let end = first + ((count - 1) * tile + window) as isize;
                     assert!(count == 1 || tile > 0, "{what}");
                     // The last window holds the domain's end, and the cells that are tapped beyond it; the
                     // window before it does not.
-                    let needed = (extents[axis] + planes.lead[axis][1]) as isize;
+                    let needed = (extents[axis] + streaming.lead[axis][1]) as isize;
                     assert!(end >= needed && (count == 1 || end - tile as isize <= needed), "{what}");
                     // Each step spoils at most a radius on either side, unless cells there are given their
                     // values.
-                    let lanes = if axis == 2 { planes.lanes } else { 1 };
+                    let lanes = if axis == 2 { streaming.lanes } else { 1 };
                     assert!(
                         [window, below, above].into_iter().all(|cells| cells.is_multiple_of(lanes)),
                         "{what}"
                     );
                     for (side, margin) in [below, above].into_iter().enumerate() {
                         let spoiled =
-                            planes.configuration.depth * problem.program.stages().len() * radius[axis];
+                            streaming.configuration.depth * problem.program.stages().len() * radius[axis];
                         assert!(margin <= spoiled.next_multiple_of(lanes));
                         let lead = match sides[axis][side] {
                             Boundary::Periodic => margin,
                             Boundary::Fixed => 0,
                             _ => radius[axis].next_multiple_of(lanes).min(margin),
                         };
-                        assert_eq!(planes.lead[axis][side], lead, "{what}");
+                        assert_eq!(streaming.lead[axis][side], lead, "{what}");
                     }
                 }
-                assert!(planes.valid > 0.0 && planes.valid <= 1.0, "{what}: {}", planes.valid);
+                assert!(streaming.valid > 0.0 && streaming.valid <= 1.0, "{what}: {}", streaming.valid);
             }
             assert!(plans.is_sorted_by(|a, b| a.estimated_seconds <= b.estimated_seconds));
         }
@@ -113,7 +113,7 @@ fn levels_are_a_plane_apart_unless_threads_shuffle() {
         plans
             .iter()
             .filter_map(Plan::portable_streaming)
-            .find(|planes| planes.configuration.handover == handover)
+            .find(|streaming| streaming.configuration.handover == handover)
             .unwrap()
             .behind
     };
@@ -187,7 +187,7 @@ fn threads_shuffle_where_they_can() {
         plans
             .iter()
             .filter_map(Plan::portable_streaming)
-            .map(|planes| planes.configuration.handover)
+            .map(|streaming| streaming.configuration.handover)
             .collect()
     };
     let large = problem("2d5pt", &[8192, 8192], DType::F32, "fixed");

@@ -101,7 +101,7 @@ impl Demand {
 }
 
 /// Returns the streaming kernel of a configuration; `None` if it does not fit the device or the domain.
-pub(super) fn stream(
+pub(super) fn streaming(
     demand: &Demand,
     device: &DeviceSpec,
     configuration: &Configuration,
@@ -152,7 +152,7 @@ pub(super) fn stream(
     let tiles = [tiles[1], tiles[2]];
     let division = divide(demand, tiles, waves * slots, fill);
     let registers = device.registers_for(resident_threads);
-    let mut stream = WarpStreaming {
+    let mut streaming = WarpStreaming {
         depth,
         depth_asked: true,
         warps,
@@ -173,12 +173,12 @@ pub(super) fn stream(
         valid: 0.0,
         sufficient_depth: 0.0,
     };
-    let windows = stream.tiles[0] * stream.tiles[1];
-    let planes = windows * demand.extents[0] + (windows + stream.shares - 1) * margin[0];
+    let windows = streaming.tiles[0] * streaming.tiles[1];
+    let planes = windows * demand.extents[0] + (windows + streaming.shares - 1) * margin[0];
     let computed = planes * window[0] * window[1];
-    stream.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
-    stream.shared_bytes = shared_bytes(demand, &stream);
-    (stream.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(stream)
+    streaming.valid = demand.extents.iter().product::<usize>() as f64 / computed.max(1) as f64;
+    streaming.shared_bytes = shared_bytes(demand, &streaming);
+    (streaming.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(streaming)
 }
 
 /// Returns the number of windows across, and how many of them meet a boundary there.
@@ -217,40 +217,45 @@ fn divide(demand: &Demand, tiles: [usize; 2], most: usize, fill: usize) -> Divis
 
 /// Returns the planes that a block goes through, including those that it does not store, in planes of windows
 /// that meet no boundary.
-pub(super) fn planes_of_share(demand: &Demand, stream: &WarpStreaming) -> f64 {
-    let [all, sides] = windows(demand, stream.tiles);
-    let [middle, side] = stream.window_costs.map(|cost| cost as f64);
+pub(super) fn planes_of_share(demand: &Demand, streaming: &WarpStreaming) -> f64 {
+    let [all, sides] = windows(demand, streaming.tiles);
+    let [middle, side] = streaming.window_costs.map(|cost| cost as f64);
     let weighted = (all - sides) as f64 + sides as f64 * side / middle;
-    let begin = stream.margin[0] + demand.behind(stream.depth, stream.lag);
-    weighted * (demand.extents[0] + stream.fill) as f64 / stream.shares as f64 + begin as f64
+    let begin = streaming.margin[0] + demand.behind(streaming.depth, streaming.lag);
+    weighted * (demand.extents[0] + streaming.fill) as f64 / streaming.shares as f64 + begin as f64
 }
 
 /// Returns the bytes of shared memory per block: the ring of input planes, the edges of strips, the carried
 /// values that registers do not hold, and per warp a row on its way out.
-fn shared_bytes(demand: &Demand, stream: &WarpStreaming) -> usize {
-    let [height, width] = stream.window();
-    let levels = stream.depth * demand.stages;
-    let kept =
-        if demand.fixed.as_flattened().contains(&true) { demand.behind(stream.depth, stream.lag) } else { 0 };
-    let ring = (stream.ahead + kept) * demand.fields * (height + 2 * demand.edge_rows) * width;
-    let edges = (1 + usize::from(stream.lag))
+fn shared_bytes(demand: &Demand, streaming: &WarpStreaming) -> usize {
+    let [height, width] = streaming.window();
+    let levels = streaming.depth * demand.stages;
+    let kept = if demand.fixed.as_flattened().contains(&true) {
+        demand.behind(streaming.depth, streaming.lag)
+    } else {
+        0
+    };
+    let ring = (streaming.ahead + kept) * demand.fields * (height + 2 * demand.edge_rows) * width;
+    let edges = (1 + usize::from(streaming.lag))
         * (levels - 1)
         * demand.fields
-        * (stream.warps + 2)
+        * (streaming.warps + 2)
         * 2
         * demand.edge_rows
         * width;
-    let carried = levels * stream.carried_shared * height * width;
-    (ring + edges + carried + stream.warps * width) * demand.bytes
+    let carried = levels * streaming.carried_shared * height * width;
+    (ring + edges + carried + streaming.warps * width) * demand.bytes
 }
 
 /// Returns the registers that a thread is likely to need; the compiler has the last word.
-pub(super) fn working_registers(demand: &Demand, stream: &WarpStreaming) -> usize {
-    let own = stream.cells_per_thread[0] * stream.cells_per_thread[1];
-    let levels = stream.depth * demand.stages;
-    let kept = levels * stream.carried_registers + if stream.lag { (levels - 1) * demand.fields } else { 0 };
-    let lateral = demand.edge_rows * stream.cells_per_thread[1] + demand.reach_x * stream.cells_per_thread[0];
-    let moving = own * (3 * demand.fields + 2 * stream.carried_shared) / 2 + lateral;
+pub(super) fn working_registers(demand: &Demand, streaming: &WarpStreaming) -> usize {
+    let own = streaming.cells_per_thread[0] * streaming.cells_per_thread[1];
+    let levels = streaming.depth * demand.stages;
+    let kept =
+        levels * streaming.carried_registers + if streaming.lag { (levels - 1) * demand.fields } else { 0 };
+    let lateral =
+        demand.edge_rows * streaming.cells_per_thread[1] + demand.reach_x * streaming.cells_per_thread[0];
+    let moving = own * (3 * demand.fields + 2 * streaming.carried_shared) / 2 + lateral;
     36 + demand.bytes / 4 * (own * kept + moving)
 }
 
@@ -298,7 +303,7 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
                                 waves,
                             };
                             all.extend(
-                                (1..=2).filter_map(|waves| stream(demand, device, &configuration(waves))),
+                                (1..=2).filter_map(|waves| streaming(demand, device, &configuration(waves))),
                             );
                         }
                     }
@@ -307,6 +312,8 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
         }
     }
     // The compiler often finds a way with fewer registers; if it does not, its report of spills says so.
-    all.retain(|stream| working_registers(demand, stream) <= stream.registers + stream.registers / 10);
+    all.retain(|streaming| {
+        working_registers(demand, streaming) <= streaming.registers + streaming.registers / 10
+    });
     all
 }

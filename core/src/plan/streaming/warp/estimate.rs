@@ -7,8 +7,8 @@ use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
 /// Returns the bytes and operations of a step: those of a pass over its depth.
-pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &WarpStreaming) -> Traffic {
-    Traffic::in_passes(problem, device, stream.depth)
+pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, streaming: &WarpStreaming) -> Traffic {
+    Traffic::in_passes(problem, device, streaming.depth)
 }
 
 /// The share of a warp's plane that a scheduler waits in vain, times the warps that it can turn to: for
@@ -56,47 +56,47 @@ pub(super) fn pass_seconds(
     problem: &Problem,
     device: &DeviceSpec,
     demand: &Demand,
-    stream: &WarpStreaming,
+    streaming: &WarpStreaming,
 ) -> f64 {
-    let traffic = traffic(problem, device, stream);
+    let traffic = traffic(problem, device, streaming);
     let schedulers = 4.0;
     let clock = device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64;
     let words = demand.bytes as f64 / 4.0;
-    let [rows, columns] = stream.cells_per_thread.map(|n| n as f64);
+    let [rows, columns] = streaming.cells_per_thread.map(|n| n as f64);
     let own = rows * columns;
-    let levels = (stream.depth * demand.stages) as f64;
+    let levels = (streaming.depth * demand.stages) as f64;
     // Arithmetic of one warp's plane in clocks of its scheduler.
-    let operations = 2.0 * (stream.depth * demand.operations) as f64;
+    let operations = 2.0 * (streaming.depth * demand.operations) as f64;
     let pipe = 32.0 * own * operations * clock * device.multiprocessors as f64 * schedulers
         / traffic.flops_per_second.max(1.0);
     let wide_rows = if demand.boxed { rows + 2.0 * demand.edge_rows as f64 } else { rows };
     let shuffles = 2.0 * words * demand.reach_x as f64 * wide_rows * demand.lateral_fields as f64;
     let words_16 = columns * demand.bytes as f64 / 16.0;
     let edges =
-        if stream.warps > 1 { 4.0 * (demand.edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
-    let far = 2.0 * stream.carried_shared as f64 * rows * words_16;
-    let moves = own * demand.fields as f64 * if stream.lag { 2.0 } else { 1.2 };
+        if streaming.warps > 1 { 4.0 * (demand.edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
+    let far = 2.0 * streaming.carried_shared as f64 * rows * words_16;
+    let moves = own * demand.fields as f64 * if streaming.lag { 2.0 } else { 1.2 };
     let other = levels * (shuffles + edges + far + moves)
         + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
     // The pipe of shared memory serves all four schedulers: a shuffle takes one clock, 16 bytes per thread
     // take four.
     let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
-    let slots = device.multiprocessors * stream.blocks_per_multiprocessor;
-    let rounds = stream.shares.div_ceil(slots);
-    let resident = stream.shares.div_ceil(device.multiprocessors).min(stream.blocks_per_multiprocessor);
-    let warps = (stream.warps * resident) as f64 / schedulers;
-    let barriers = match (stream.warps > 1, stream.lag) {
+    let slots = device.multiprocessors * streaming.blocks_per_multiprocessor;
+    let rounds = streaming.shares.div_ceil(slots);
+    let resident = streaming.shares.div_ceil(device.multiprocessors).min(streaming.blocks_per_multiprocessor);
+    let warps = (streaming.warps * resident) as f64 / schedulers;
+    let barriers = match (streaming.warps > 1, streaming.lag) {
         (false, _) => 0.0,
         (true, true) => 1.0,
         (true, false) => levels,
     };
-    let plane = ((pipe + other) * (warps + EXPOSED[usize::from(stream.lag)] / warps))
+    let plane = ((pipe + other) * (warps + EXPOSED[usize::from(streaming.lag)] / warps))
         .max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
-    let wanted = working_registers(demand, stream) as f64 / stream.registers as f64;
+    let wanted = working_registers(demand, streaming) as f64 / streaming.registers as f64;
     let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
-    let both_sides = (1..3).any(|axis| stream.tiles[axis - 1] == 1 && !open(axis));
-    let many = usize::from(stream.warps > 1);
+    let both_sides = (1..3).any(|axis| streaming.tiles[axis - 1] == 1 && !open(axis));
+    let many = usize::from(streaming.warps > 1);
     let plane = match many {
         0 => plane,
         _ => {
@@ -104,11 +104,11 @@ pub(super) fn pass_seconds(
             plane * if both_sides { BOTH_SIDES } else { 1.0 } * if columns > 4.0 { WIDE_LANES } else { 1.0 }
         }
     };
-    let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, stream) * plane / clock;
-    let read = traffic.cell_bytes * (1.0 / stream.valid).min(1.5);
+    let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock;
+    let read = traffic.cell_bytes * (1.0 / streaming.valid).min(1.5);
     let memory =
         traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
-    let both = match (stream.warps > 1, stream.ahead > 2) {
+    let both = match (streaming.warps > 1, streaming.ahead > 2) {
         // Windows of one row are many and out of step, so computing and moving overlap.
         (false, _) => compute.max(memory),
         // Planes on their way hide some of the shorter, less where computing and moving take equally long.

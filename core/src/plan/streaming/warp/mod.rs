@@ -22,7 +22,7 @@ use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
 use crate::program::Problem;
 
 pub use self::candidates::Configuration;
-use self::candidates::{Demand, candidates, stream};
+use self::candidates::{Demand, candidates, streaming};
 use self::estimate::{pass_seconds, traffic};
 use super::carry::Carry;
 
@@ -153,13 +153,16 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
     let demand = Demand::of(problem);
     let mut streams: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)
         .into_iter()
-        .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
+        .map(|streaming| {
+            (pass_seconds(problem, device, &demand, &streaming) / streaming.depth as f64, streaming)
+        })
         .collect();
     // Of two with the same estimate, prefer the one whose levels do not wait for each other.
     streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
     let depth_asked = options.depth != Depth::Auto;
-    let plan =
-        |(estimate, stream)| plan_of(problem, device, WarpStreaming { depth_asked, ..stream }, estimate);
+    let plan = |(estimate, streaming)| {
+        plan_of(problem, device, WarpStreaming { depth_asked, ..streaming }, estimate)
+    };
     Ok(streams.into_iter().map(plan).collect())
 }
 
@@ -170,18 +173,18 @@ pub fn plan_configuration(
     configuration: &Configuration,
 ) -> Option<Plan> {
     let demand = Demand::of(problem);
-    let stream = stream(&demand, device, configuration)?;
-    let estimate = pass_seconds(problem, device, &demand, &stream) / stream.depth as f64;
-    Some(plan_of(problem, device, stream, estimate))
+    let streaming = streaming(&demand, device, configuration)?;
+    let estimate = pass_seconds(problem, device, &demand, &streaming) / streaming.depth as f64;
+    Some(plan_of(problem, device, streaming, estimate))
 }
 
-fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, estimate: f64) -> Plan {
-    let costs = Costs::of(&problem.program, problem.dtype, stream.cells_per_thread[0]);
+fn plan_of(problem: &Problem, device: &DeviceSpec, mut streaming: WarpStreaming, estimate: f64) -> Plan {
+    let costs = Costs::of(&problem.program, problem.dtype, streaming.cells_per_thread[0]);
     // A device that tells no rate of shared memory or arithmetic has no such depth.
-    stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
-    let traffic = traffic(problem, device, &stream);
-    let depth = stream.depth;
-    let mut plan = base(problem, device, Execution::Streaming, Schedule::WarpStreaming(stream), traffic);
+    streaming.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
+    let traffic = traffic(problem, device, &streaming);
+    let depth = streaming.depth;
+    let mut plan = base(problem, device, Execution::Streaming, Schedule::WarpStreaming(streaming), traffic);
     plan.depth = depth as u32;
     plan.estimated_seconds = estimate;
     plan

@@ -43,13 +43,13 @@ fn windows_cover_the_domain_once() {
             let Some(plan) = plan_configuration(&problem, &h200(), &configuration(3, 12, [4, 2])) else {
                 panic!("{extents:?}")
             };
-            let stream = plan.warp_streaming().unwrap();
+            let streaming = plan.warp_streaming().unwrap();
             for axis in [1, 2] {
-                let window = stream.window()[axis - 1];
-                let used = window - 2 * stream.margin[axis];
+                let window = streaming.window()[axis - 1];
+                let used = window - 2 * streaming.margin[axis];
                 // At a fixed side a window is right up to its end.
-                let sides = if boundary == Boundary::Fixed { 2 * stream.margin[axis] } else { 0 };
-                let tiles = stream.tiles[axis - 1];
+                let sides = if boundary == Boundary::Fixed { 2 * streaming.margin[axis] } else { 0 };
+                let tiles = streaming.tiles[axis - 1];
                 let most = tiles * used + sides;
                 assert!(most >= extents[axis], "{extents:?} axis {axis}: {most}");
                 assert!(tiles == 1 || most - used < extents[axis], "{extents:?} axis {axis}: one too many");
@@ -62,13 +62,13 @@ fn windows_cover_the_domain_once() {
 fn overlap_is_what_margins_take() {
     let problem = problem("2d5pt", &[8352, 8352], DType::F64);
     let plan = plan_configuration(&problem, &h200(), &configuration(8, 1, [1, 4])).unwrap();
-    let stream = plan.warp_streaming().unwrap();
-    assert_eq!(stream.margin, [8, 0, 8]);
-    assert_eq!(stream.window(), [1, 128]);
+    let streaming = plan.warp_streaming().unwrap();
+    assert_eq!(streaming.margin, [8, 0, 8]);
+    assert_eq!(streaming.window(), [1, 128]);
     // (8352 − 16) / 112 windows, each 128 cells wide.
-    assert_eq!(stream.tiles, [1, 75]);
+    assert_eq!(streaming.tiles, [1, 75]);
     let across = 75.0 * 128.0 / 8352.0;
-    let overlap = 1.0 / stream.valid;
+    let overlap = 1.0 / streaming.valid;
     assert!(overlap > across && overlap < 1.1 * across, "{overlap}");
     assert_eq!((plan.depth, plan.execution), (8, Execution::Streaming));
     // Eight steps read and write the domain once.
@@ -122,11 +122,11 @@ fn candidates_fit_every_preset() {
             let plans = streaming_plans(&problem(stencil, extents, DType::F64), &device, &options).unwrap();
             assert!(!plans.is_empty(), "{stencil} on {name}");
             for plan in plans {
-                let stream = plan.warp_streaming().unwrap();
-                let threads = stream.threads_per_block() * stream.blocks_per_multiprocessor;
-                assert!(Some(threads * stream.registers) <= device.registers, "{stream:?}");
-                assert!(stream.shared_bytes <= device.shared_bytes_per_block);
-                assert!(stream.shared_bytes * stream.blocks_per_multiprocessor <= device.shared_bytes);
+                let streaming = plan.warp_streaming().unwrap();
+                let threads = streaming.threads_per_block() * streaming.blocks_per_multiprocessor;
+                assert!(Some(threads * streaming.registers) <= device.registers, "{streaming:?}");
+                assert!(streaming.shared_bytes <= device.shared_bytes_per_block);
+                assert!(streaming.shared_bytes * streaming.blocks_per_multiprocessor <= device.shared_bytes);
                 assert!(plan.estimated_seconds > 0.0);
             }
         }
