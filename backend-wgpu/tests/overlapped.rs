@@ -5,13 +5,58 @@ mod common;
 
 use abide_core::backend::Backend;
 use abide_core::plan::overlapped_plans;
-use abide_core::{Boundary, DType, Depth, Error, Execution, LinearStencil, Options, Program, catalogue};
-use common::random::{boundary, check_cuts, in_parts, overlapped, pick, program};
+use abide_core::{
+    Boundary, DType, Depth, Error, Execution, LinearStencil, Options, Program, Scope, Stencil, catalogue,
+};
+use common::random::{Damp, boundary, check_cuts, in_parts, overlapped, pick, program};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
 
 fn entry(name: &str, dimensions: usize) -> Program {
     catalogue::find(name).unwrap().program(dimensions).unwrap()
+}
+
+/// Two fields on a line that move against each other.
+struct Shift;
+
+impl Stencil for Shift {
+    fn name(&self) -> &str {
+        "shift"
+    }
+
+    fn dimensions(&self) -> usize {
+        1
+    }
+
+    fn fields(&self) -> Vec<String> {
+        ["u", "v"].map(str::to_owned).to_vec()
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let (u, v) = (s.field("u"), s.field("v"));
+        s.set("u", u.at([-2]) * 0.75 + v.here() * 0.125);
+        s.set("v", u.at([-1]) * v.at([2]));
+    }
+}
+
+/// A stage that taps no neighbour begins without a barrier. It must not overwrite what threads that are late
+/// still read for the stage before.
+#[test]
+fn a_stage_without_neighbours_waits_for_readers() {
+    let Some(backend) = backend() else { return };
+    let programs: [&[&dyn Stencil]; 3] =
+        [&[&Shift, &Damp(1)], &[&Shift, &Damp(1), &Damp(1)], &[&Damp(1), &Shift]];
+    for stages in programs {
+        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+            for (extent, dtype) in [(12, DType::F64), (64, DType::F32), (777, DType::F64), (1500, DType::F32)]
+            {
+                let program = Program::sequence("shift and damp", stages).unwrap();
+                let problem = problem(program, &[extent], dtype, &boundary).unwrap();
+                let plan = backend.plan(&problem, &overlapped(Depth::Auto)).unwrap();
+                check_plan(&backend, &problem, &plan, &values(&problem, 31), 3);
+            }
+        }
+    }
 }
 
 /// The bound of a step holds whatever the depth, the window and the calls; random stencils, extents and

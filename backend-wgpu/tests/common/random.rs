@@ -20,10 +20,13 @@ pub fn streaming(depth: Depth) -> Options {
     Options { execution: Execution::Streaming, depth, ..Options::default() }
 }
 
-/// Every fourth time two stages that exchange fields, else a stencil.
+/// Every fourth time stages that exchange fields, every eighth time with a stage behind them that taps no
+/// neighbour, else a stencil.
 pub fn program(seed: u64, rng: &mut Rng) -> Program {
-    match seed % 4 {
-        0 => Program::sequence("exchange", &[&Exchange(true), &Exchange(false)]).unwrap(),
+    let [first, second] = [Exchange(true), Exchange(false)];
+    match seed % 8 {
+        0 => Program::sequence("exchange", &[&first, &second]).unwrap(),
+        4 => Program::sequence("exchange and damp", &[&first, &Damp(2), &second, &Damp(2)]).unwrap(),
         _ => stencil(rng),
     }
 }
@@ -109,6 +112,29 @@ impl Stencil for Exchange {
             s.set("v", 0.4 * u.at([-1, 1]) + 0.3 * v.at([0, 1]) - 1e-3 * s.coord(0));
             s.set("u", u.here() * c + v.here() * 0.25);
         }
+    }
+}
+
+/// A stage on so many axes that changes both fields and taps none of their neighbours.
+pub struct Damp(pub usize);
+
+impl Stencil for Damp {
+    fn name(&self) -> &str {
+        "damp"
+    }
+
+    fn dimensions(&self) -> usize {
+        self.0
+    }
+
+    fn fields(&self) -> Vec<String> {
+        ["u", "v"].map(str::to_owned).to_vec()
+    }
+
+    fn define(&self, s: &Scope<'_>) {
+        let (u, v) = (s.field("u").here(), s.field("v").here());
+        s.set("u", u * 0.75 + v * 0.125);
+        s.set("v", v * 0.5 - u * 0.25);
     }
 }
 

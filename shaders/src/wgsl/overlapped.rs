@@ -326,19 +326,65 @@ impl<'a> Writer<'a> {
 
     fn all_steps(&self, edge: bool) -> Vec<String> {
         let mut lines = vec!["for (var n = 0u; n < run.steps; n++) {".to_owned()];
+        let waits = self.waits(edge);
         for (number, stage) in self.stages.iter().enumerate() {
-            lines.extend(self.stage(number, stage, edge).into_iter().map(|line| format!("    {line}")));
+            let stage = self.stage(number, stage, edge, waits[number]);
+            lines.extend(stage.into_iter().map(|line| format!("    {line}")));
         }
         lines.push("}".to_owned());
         lines
     }
 
-    /// One stage: own cells and slots to new values, those back to registers and slots.
-    fn stage(&self, number: usize, stage: &Stage, edge: bool) -> Vec<String> {
+    /// Returns whether a stage taps slots, and therefore begins with a barrier.
+    fn taps_others(&self, stage: &Stage) -> bool {
+        self.exchange.slots > 0 && stage.dag.taps().any(|tap| tap.offset != [0; 3])
+    }
+
+    /// Returns the fields that a stage writes and that have slots.
+    fn given_by<'s>(&'s self, stage: &'s Stage) -> impl Iterator<Item = (usize, &'s Given)> + 's {
+        stage.writes.iter().filter_map(|&field| Some((field, self.given(field)?)))
+    }
+
+    /// Returns for each stage whether it needs a barrier before it writes slots, because other threads may still
+    /// read those that it overwrites: in the stage itself, or in one before it from which no barrier parts it.
+    fn waits(&self, edge: bool) -> Vec<bool> {
+        let count = self.exchange.fields.len();
+        // For each field the copy that is read, and which copies were read since the last barrier.
+        let (mut current, mut read) = (vec![0; count], vec![[false; 2]; count]);
+        let mut waits = vec![false; self.stages.len()];
+        // Two steps bring the copies back to where they were; the reads of those before count too.
+        for _ in 0..4 {
+            for (stage, wait) in self.stages.iter().zip(&mut waits) {
+                if self.taps_others(stage) {
+                    read.fill([false; 2]);
+                }
+                for tap in stage.dag.taps().filter(|tap| tap.offset != [0; 3]) {
+                    let field = usize::from(tap.field);
+                    read[field][current[field]] = true;
+                }
+                let target = |field: usize, given: &Given| (current[field] + given.copies - 1) % given.copies;
+                *wait |= self.given_by(stage).any(|(field, given)| read[field][target(field, given)]);
+                if *wait {
+                    read.fill([false; 2]);
+                }
+                for (field, given) in self.given_by(stage) {
+                    current[field] = (current[field] + given.copies - 1) % given.copies;
+                }
+                if edge && self.refreshes && self.given_by(stage).next().is_some() {
+                    read.fill([false; 2]);
+                    self.given_by(stage).for_each(|(field, _)| read[field][current[field]] = true);
+                }
+            }
+        }
+        waits
+    }
+
+    /// One stage: own cells and slots to new values, those back to registers and slots. `waits`: other threads
+    /// may still read what it overwrites.
+    fn stage(&self, number: usize, stage: &Stage, edge: bool, waits: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let taps: Vec<Tap> = stage.dag.taps().collect();
-        let taps_others = taps.iter().any(|tap| tap.offset != [0; 3]) && self.exchange.slots > 0;
-        if taps_others {
+        if self.taps_others(stage) {
             lines.push("workgroupBarrier();".to_owned());
         }
         let mut read: Vec<(u16, usize, isize)> = Vec::new();
@@ -370,12 +416,7 @@ impl<'a> Writer<'a> {
             );
             lines.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
         }
-        // Others may still read what is overwritten below, unless it has a second copy.
-        let overwritten = |field: &usize| {
-            self.given(*field).is_some_and(|given| given.copies == 1)
-                && read.iter().any(|r| usize::from(r.0) == *field)
-        };
-        if stage.writes.iter().any(overwritten) {
+        if waits {
             lines.push("workgroupBarrier();".to_owned());
         }
         for (output, &field) in stage.writes.iter().enumerate() {
@@ -395,8 +436,7 @@ impl<'a> Writer<'a> {
             }
             lines.extend(self.give(field, given));
         }
-        let ghosts: Vec<usize> =
-            stage.writes.iter().copied().filter(|&field| self.given(field).is_some()).collect();
+        let ghosts: Vec<usize> = self.given_by(stage).map(|(field, _)| field).collect();
         if edge && self.refreshes && !ghosts.is_empty() {
             lines.push("workgroupBarrier();".to_owned());
             for cell in 0..self.volume() {
