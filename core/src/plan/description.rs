@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::{Execution, Plan, Schedule};
 
-/// A line of an explanation: its name, and what it says.
+/// A line of an explanation: its name and its text.
 pub(super) type Line = (&'static str, String);
 
-/// What every schedule says of itself.
+/// The descriptions that every schedule gives of itself.
 pub(super) trait Describe {
     /// Returns the schedule in one line, its concept first.
     fn summary(&self, plan: &Plan) -> String;
@@ -22,7 +22,7 @@ impl Plan {
         self.schedule.describe().summary(self)
     }
 
-    /// Returns the plan as an explanation: what is asked, where the cells stay, what that projects to and
+    /// Returns the plan as an explanation: what is asked, where the cells stay, what the plan projects to and
     /// what bounds it.
     pub fn explain(&self) -> String {
         let on_cpu = matches!(self.schedule, Schedule::Cpu(_));
@@ -116,7 +116,7 @@ impl Schedule {
     }
 }
 
-/// Returns what an execution is called in the field, and what it does.
+/// Returns the field's term for an execution, and what that execution does.
 fn concept(execution: Execution, on_cpu: bool) -> &'static str {
     match (execution, on_cpu) {
         (Execution::Auto | Execution::Stepwise, true) => {

@@ -1,37 +1,39 @@
-//! A plan's estimate beside what the device took.
+//! A plan's estimate beside the time that the device took.
 
 use super::Plan;
 
 /// A plan that was considered on the device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// The plan as it was compiled, where it was; its report tells registers and spills.
+    /// The plan as it was compiled, if it was; its report has the registers and spills.
     pub plan: Plan,
     /// The planner's estimate of a step in seconds, before the compiler was asked.
     pub predicted_seconds: f64,
     /// The median of the timed runs' seconds per step; `None` where the plan was not timed.
     pub seconds: Option<f64>,
-    /// What the compiler's report changed, or why it was not timed.
+    /// The changes that the compiler's report made, or the reason why the plan was not timed.
     pub note: Option<String>,
 }
 
 impl Measured {
-    /// The most registers a thread of any of its kernels; `None` where it was not compiled.
+    /// Returns the most registers per thread of any of the plan's kernels; `None` if the plan was not
+    /// compiled.
     pub fn registers(&self) -> Option<usize> {
         self.plan.compiled.iter().map(|kernel| kernel.registers).max()
     }
 
-    /// The most bytes a thread of any of its kernels spills; `None` where it was not compiled.
+    /// Returns the most bytes per thread that any of the plan's kernels spills; `None` if it was not
+    /// compiled.
     pub fn spill_bytes(&self) -> Option<usize> {
         self.plan.compiled.iter().map(|kernel| kernel.spill_bytes).max()
     }
 
-    /// What was measured over what was predicted.
+    /// Returns the measured seconds over the predicted ones.
     pub fn ratio(&self) -> Option<f64> {
         self.seconds.filter(|_| self.predicted_seconds > 0.0).map(|seconds| seconds / self.predicted_seconds)
     }
 
-    /// The place of the fastest; `None` where none was timed.
+    /// Returns the index of the fastest plan; `None` if none was timed.
     pub fn fastest(all: &[Measured]) -> Option<usize> {
         let timed = all.iter().enumerate().filter_map(|(place, one)| Some((place, one.seconds?)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place)

@@ -1,11 +1,11 @@
 //! Plans: how a device will run a problem, decided before anything is allocated, printable and testable
 //! anywhere.
 //!
-//! Four schedules of a GPU: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each
+//! A GPU has four schedules: [`Stepwise`], a launch per stage; [`Overlapped`], overlapped tiling, where each
 //! launch advances several steps and recomputes the halo; 2.5-D streaming with temporal blocking, in a form
 //! for warps ([`WarpStreaming`]) and a portable one ([`PortableStreaming`]); [`Persistent`], tiles that stay
-//! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. The models of the
-//! papers behind the last two of a GPU's are in [`papers`].
+//! on the chip for the whole run. A CPU ([`Cpu`]) runs stepwise, streaming or persistent. The papers' models
+//! of streaming and persistent kernels are in [`papers`].
 
 mod cpu;
 mod description;
@@ -62,16 +62,16 @@ pub enum Schedule {
     Persistent(Persistent),
 }
 
-/// What the compiler said of one kernel.
+/// The compiler's report on one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compiled {
-    /// The kernel.
+    /// The kernel's name.
     pub kernel: String,
     /// The target, as in `sm_90`.
     pub target: String,
-    /// Registers a thread.
+    /// Registers per thread.
     pub registers: usize,
-    /// Bytes a thread stores to and loads from local memory for want of registers.
+    /// Bytes per thread that are stored to and loaded from local memory for want of registers.
     pub spill_bytes: usize,
 }
 
@@ -88,37 +88,37 @@ pub struct Plan {
     pub boundaries: Boundaries,
     /// The device planned for.
     pub device: DeviceSpec,
-    /// Stepwise or persistent.
+    /// The execution that was chosen; never `auto`.
     pub execution: Execution,
-    /// Where a persistent run keeps its cells from step to step; `none` for a stepwise one.
+    /// Where a persistent run keeps its cells from step to step; `none` for any other execution.
     pub cache: CachePolicy,
-    /// Steps of a pass over the domain.
+    /// Steps per pass over the domain.
     pub depth: u32,
     /// The division among threads.
     pub schedule: Schedule,
-    /// What a step moves and computes, for [`Plan::project`].
+    /// The bytes and operations of a step, for [`Plan::project`].
     pub traffic: perks::Traffic,
-    /// The planner's own estimate of a step in seconds, coarser than a measurement and no bound: by it plans
-    /// are chosen. 0 where there is nothing to choose.
+    /// The planner's own estimate in seconds per step, by which plans are chosen. It is coarser than a
+    /// measurement, and no bound. 0 where there is nothing to choose.
     pub estimated_seconds: f64,
-    /// The compiler's report, once there is one.
+    /// The compiler's reports, one per kernel; empty until the plan is compiled.
     pub compiled: Vec<Compiled>,
-    /// What differs from the request, and why.
+    /// The differences from the request, with their reasons.
     pub notes: Vec<String>,
 }
 
 impl Plan {
-    /// The share of the domain's cells that stay on the chip between steps, 0 to 1.
+    /// Returns the share of the domain's cells that stay on the chip between steps, 0 to 1.
     pub fn cached_share(&self) -> f64 {
         self.traffic.cached_share()
     }
 
-    /// The projected peak for a number of steps.
+    /// Projects the peak of a run of `steps` steps.
     pub fn project(&self, steps: u64) -> perks::Projection {
         perks::project(&self.traffic, &self.device, steps)
     }
 
-    /// Checks that the plan is for this problem, before any backend does something with both.
+    /// Checks that the plan is for this problem, before any backend uses the two together.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Plan {
         problem.check()?;
         let own = (&*self.program, self.shape, self.dtype, self.boundaries);
         let other = (problem.program.name(), problem.shape, problem.dtype, problem.boundaries);
-        // Programs of one name may still differ in their stages.
+        // Two programs of the same name may still differ in their stages.
         let stages = self.stepwise().is_none_or(|s| s.shared_bytes.len() == problem.program.stages().len());
         if own == other && stages {
             return Ok(());
@@ -197,8 +197,8 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
     }
 }
 
-/// The plan with the least estimate of those that the options leave open: a cache policy is a persistent
-/// kernel's, a depth a streaming one's.
+/// Returns the plan with the least estimate of those that the options leave open. A cache policy asks for a
+/// persistent kernel, a depth for a streaming one.
 fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     if !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
         return plan_streaming(problem, device, options);
@@ -223,7 +223,7 @@ fn fastest(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<
     Ok(plan)
 }
 
-/// The parts of a plan that all schedules share.
+/// Makes a plan of the parts that all schedules share.
 fn base(
     problem: &Problem,
     device: &DeviceSpec,

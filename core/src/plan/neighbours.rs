@@ -1,6 +1,6 @@
 //! The plans around the planner's own choice that are worth trying on a device.
 //!
-//! The estimates rank plans of one execution better than they compare executions, and rank forms that differ
+//! The estimates rank plans of one execution better than they compare executions. They rank forms that differ
 //! much better than forms that hardly differ. So each execution gets its share of the list, and within it the
 //! list goes from coarse to fine: first the best of several depths, then of several blocks, then variants of
 //! the best.
@@ -16,23 +16,27 @@ use crate::device::DeviceSpec;
 use crate::error::Result;
 use crate::program::Problem;
 
-/// Plans of a full list; of any other, those of a quick one.
+/// Plans of a full list, and of a quick one.
 const FULL: usize = 40;
 const QUICK: usize = 8;
 
-/// A plan that is estimated to take as many times as long as the best of its execution is tried only where it
-/// is of a form with a better estimate's.
+/// In the first, coarse choice a plan is left out if its estimate is more than this many times the best of
+/// its execution.
 const HOPELESS: f64 = 2.0;
 
-/// An execution whose best is estimated to take more than so many times as long as another's gets an eighth
-/// of the places and not half: so far off the estimates are not.
+/// An execution gets an eighth of the places instead of half if its best estimate is more than this many
+/// times the other execution's: the estimates are never so far off.
 const FAR: f64 = 3.0;
 
-/// The plans worth trying: the planner's own choice first, then a launch per stage, then others by their
-/// estimate.
+/// Lists the plans worth trying: the planner's own choice first, then a launch per stage, then others by
+/// their estimate.
 ///
-/// As many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All are as `options` ask, and no
-/// two are the same; where the options leave no choice there is one.
+/// [`Tune::Full`] gives up to 40 plans, any other tuning up to 8. All plans are as `options` ask, and no two
+/// are the same; where the options leave no choice the list has one plan.
+///
+/// # Errors
+///
+/// Those of [`plan`].
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let own = plan(problem, device, options)?;
     let (full, most) = (options.tune == Tune::Full, most(options));
@@ -42,7 +46,8 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     }
     let persistent = family(problem, device, options, Execution::Persistent, persistent_plans);
     let streaming = family(problem, device, options, Execution::Streaming, streaming_plans);
-    // The planner's own choice is one of them: a place more for it.
+    // The planner's own choice comes up again among these plans and is dropped then, so there is one place
+    // more.
     let places = most + 1 - plans.len();
     let best = |plans: &[Plan]| plans.first().map_or(f64::INFINITY, |plan| plan.estimated_seconds);
     let share = if persistent.is_empty() {
@@ -65,7 +70,7 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     Ok(plans)
 }
 
-/// Returns how many plans a list holds.
+/// Returns the most plans that a list holds.
 pub(super) fn most(options: &Options) -> usize {
     if options.tune == Tune::Full { FULL } else { QUICK }
 }
@@ -75,8 +80,8 @@ pub(super) fn is_asked(options: &Options, execution: Execution) -> bool {
     matches!(options.execution, Execution::Auto) || options.execution == execution
 }
 
-/// Returns the plans of an execution that the options leave open; none where it cannot be, because the
-/// planner's own choice then is another and says why.
+/// Returns the plans of an execution that the options leave open. The list is empty where the execution is
+/// not possible: the planner's own choice is then another one and says why.
 pub(super) fn family(
     problem: &Problem,
     device: &DeviceSpec,
@@ -87,8 +92,8 @@ pub(super) fn family(
     if is_asked(options, execution) { of(problem, device, options).unwrap_or_default() } else { Vec::new() }
 }
 
-/// As many of `plans`, the best first, from coarse differences to fine; where the list is not full no two are
-/// of one form.
+/// Returns up to `most` of `plans`, which come best first: from coarse differences to fine ones, and unless a
+/// full list is asked for no two of one form.
 fn spread(plans: Vec<Plan>, most: usize, full: bool) -> Vec<Plan> {
     let shares = if full { [most / 4, most * 3 / 4, most] } else { [most / 2, most, 0] };
     let best = plans.first().map_or(0.0, |plan| plan.estimated_seconds);
@@ -101,7 +106,7 @@ fn spread(plans: Vec<Plan>, most: usize, full: bool) -> Vec<Plan> {
     plans.into_iter().zip(taken).filter_map(|(plan, taken)| taken.then_some(plan)).collect()
 }
 
-/// Takes plans, the best first, until `most` are taken, whose key no plan has that is taken.
+/// Takes plans, the best first, until `most` are taken; skips a plan whose key a taken plan already has.
 fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl Fn(&Plan) -> Option<K>) {
     let mut count = taken.iter().filter(|taken| **taken).count();
     let mut seen: HashSet<K> =
@@ -117,8 +122,8 @@ fn take<K: Eq + Hash>(plans: &[Plan], taken: &mut [bool], most: usize, key: impl
     }
 }
 
-/// What sets plans of one execution farthest apart: the temporal depth of a streaming plan, the cells that a
-/// thread of a persistent one owns.
+/// Returns what sets plans of one execution farthest apart: the temporal depth of a streaming plan, the cells
+/// per thread of a persistent one.
 fn coarse(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => persistent.cells_per_thread.to_vec(),
@@ -130,7 +135,7 @@ fn coarse(plan: &Plan) -> Vec<usize> {
     }
 }
 
-/// That, and the threads and cells of a block.
+/// Returns the coarse key together with the threads and cells of a block.
 fn form(plan: &Plan) -> Vec<usize> {
     match &plan.schedule {
         Schedule::Persistent(persistent) => [persistent.threads, persistent.cells_per_thread].concat(),
@@ -145,7 +150,8 @@ fn form(plan: &Plan) -> Vec<usize> {
     }
 }
 
-/// All that makes kernels differ: two numbers of waves may come to the same shares.
+/// Returns all that makes kernels differ. The number of waves is left out, because two of them may come to
+/// the same shares.
 fn kernel(plan: &Plan) -> (Option<Recipe>, Vec<usize>) {
     let mut recipe = Recipe::of(plan);
     if let Some(Recipe::WarpStreaming { configuration }) = &mut recipe {

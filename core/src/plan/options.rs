@@ -1,4 +1,4 @@
-//! What a user may ask of a plan.
+//! The options that a user may set for a plan.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -19,7 +19,7 @@ macro_rules! named {
             /// All values, in the order of their documentation.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The name as the command writes it.
+            /// Returns the name as the command writes it.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $text),*
@@ -60,18 +60,18 @@ pub(crate) use named;
 named! {
     /// The schedule: where the time loop runs, and what stays on the chip between steps.
     Execution "execution" {
-        /// Whichever is estimated to be fastest.
+        /// The execution that is estimated to be fastest.
         #[default]
         Auto = "auto",
         /// On the host: a launch per stage and step. The baseline.
         Stepwise = "stepwise",
-        /// In the kernel for several steps per launch: tiles overlap, and the halo is recomputed (overlapped
+        /// In the kernel, several steps per launch: tiles overlap, and the halo is recomputed (overlapped
         /// tiling).
         Overlapped = "overlapped",
-        /// In the kernel for several steps per launch: planes of the domain pass through a window (2.5-D
+        /// In the kernel, several steps per launch: planes of the domain pass through a window (2.5-D
         /// temporal blocking).
         Streaming = "streaming",
-        /// In the kernel for the whole run: tiles stay on the chip (PERKS).
+        /// In the kernel, for the whole run: tiles stay on the chip (PERKS).
         Persistent = "persistent",
     }
 }
@@ -82,13 +82,13 @@ named! {
         /// The policy that keeps the most.
         #[default]
         Auto = "auto",
-        /// Nowhere: every cell goes through device memory each step.
+        /// Nowhere: every cell goes through device memory in each step.
         None = "none",
         /// In shared memory.
         Shared = "shared",
         /// In registers.
         Registers = "registers",
-        /// In both.
+        /// In both shared memory and registers.
         Mixed = "mixed",
     }
 }
@@ -96,9 +96,9 @@ named! {
 named! {
     /// Whether plans are timed on the device before one of them runs.
     Tune "tuning" {
-        /// No, and what was found earlier is not used either: the planner's own choice.
+        /// No, and no earlier tuning is used either: the planner's own choice.
         Off = "off",
-        /// No, but what an earlier tuning of the same question found fastest is used.
+        /// No, but the plan that an earlier tuning of the same question found fastest is used.
         #[default]
         Kept = "kept",
         /// A few plans that differ much, for some seconds, unless the answer is kept.
@@ -109,20 +109,20 @@ named! {
 }
 
 impl Tune {
-    /// Whether plans are timed.
+    /// Returns whether plans are timed.
     pub fn measures(self) -> bool {
         matches!(self, Tune::Quick | Tune::Full)
     }
 }
 
-/// Temporal depth: steps per launch of an overlapped or a streaming kernel, on a CPU also steps per pass of a
+/// Temporal depth: steps per launch of an overlapped or a streaming kernel; on a CPU also steps per pass of a
 /// persistent run. Other kernels advance one step at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Depth {
-    /// As the planner finds best.
+    /// The depth that the planner finds best.
     #[default]
     Auto,
-    /// This many.
+    /// This many steps.
     Steps(u32),
 }
 
@@ -142,7 +142,7 @@ impl FromStr for Depth {
     }
 }
 
-/// What a user asks of a plan.
+/// A user's options for a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
     /// The schedule.
@@ -151,9 +151,9 @@ pub struct Options {
     pub cache: CachePolicy,
     /// Temporal depth.
     pub depth: Depth,
-    /// Whether plans are timed on the device first, where there are several.
+    /// Whether plans are timed on the device first, if there are several.
     pub tune: Tune,
-    /// Whether a CPU's threads stay each on a core of its own. No other device has threads to pin.
+    /// Whether each of a CPU's threads stays on a core of its own. No other device has threads to pin.
     pub pin: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A plan reduced to what was chosen freely of it: small enough to be kept, enough to make the plan again.
+//! A plan reduced to its free choices: small enough to keep on disk, enough to make the plan again.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +13,13 @@ use crate::program::Problem;
 pub enum Recipe {
     /// A launch per stage: nothing is free.
     Stepwise,
-    /// Tiles that stay on the chip.
+    /// A persistent kernel: tiles that stay on the chip.
     Persistent {
-        /// Where they stay.
+        /// Where the cells stay.
         cache: CachePolicy,
-        /// Their configuration.
+        /// The tiles' configuration.
         configuration: persistent::Configuration,
-        /// Whether the whole domain stays on the chip: what is fast then may be slow where it does not.
+        /// Whether the whole domain stays on the chip: a fast configuration may be slow where it does not.
         whole: bool,
     },
     /// Overlapped tiling.
@@ -40,7 +40,7 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// Returns what was chosen freely of a plan; `None` for a CPU's, of which nothing can be.
+    /// Returns the free choices of a plan; `None` for a CPU's, which has none.
     pub fn of(plan: &Plan) -> Option<Recipe> {
         match &plan.schedule {
             Schedule::Cpu(_) => None,
@@ -62,8 +62,8 @@ impl Recipe {
         }
     }
 
-    /// Returns the plan for a problem on a device; `None` where it does not fit them, or keeps less of the
-    /// domain on the chip than the plan that the recipe is of.
+    /// Returns the plan for a problem on a device; `None` if it does not fit them, or keeps less of the
+    /// domain on the chip than the plan from which the recipe was made.
     pub fn plan(&self, problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Plan> {
         problem.check().ok()?;
         if !self.is_sane() {
@@ -91,8 +91,8 @@ impl Recipe {
         }
     }
 
-    /// Whether its numbers lie within those that any plan has: a file may hold any, and within these the
-    /// planner's arithmetic neither divides by 0 nor overflows.
+    /// Returns whether the recipe's numbers are in the range of real plans. A file may hold any numbers;
+    /// within this range the planner's arithmetic neither divides by 0 nor overflows.
     fn is_sane(&self) -> bool {
         let are_counts = |counts: &[usize]| counts.iter().all(|count| (1..=1024).contains(count));
         match self {
@@ -100,7 +100,7 @@ impl Recipe {
             Recipe::Overlapped { configuration: c } => {
                 are_counts(&c.threads) && are_counts(&c.cells) && are_counts(&[c.depth])
             }
-            // There are at most as many shares as planes.
+            // There are no more shares than planes.
             Recipe::PortableStreaming { configuration: c } => {
                 are_counts(&c.threads)
                     && are_counts(&c.cells)
@@ -146,7 +146,8 @@ mod tests {
         }
     }
 
-    /// 2304² f64 stays on an H200 whole, 3000² does not: the recipe of the first is none for the second.
+    /// 2304² f64 stays on an H200 as a whole, 3000² does not: the recipe of the first gives no plan for the
+    /// second.
     #[test]
     fn a_recipe_is_refused_where_less_stays_on_the_chip() {
         let device = DeviceSpec::preset("h200").unwrap();

@@ -8,28 +8,28 @@ use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::program::{Problem, Stage};
 
-/// Tiles of a launch per stage.
+/// The tiles of a launch per stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stepwise {
     /// Cells of a tile along the three axes, slowest first.
     pub tile: [usize; 3],
     /// Threads of a block along the three axes, slowest first; each divides the tile.
     pub threads: [usize; 3],
-    /// For each stage, the bytes of shared memory that hold its tile with halos; 0 where taps are read from
-    /// device memory instead.
+    /// For each stage, bytes of shared memory for its tile with halos; 0 if its taps are read from device
+    /// memory instead.
     pub shared_bytes: Vec<usize>,
-    /// The most cells of a field in one buffer, for a device that binds none large enough: a field lies in
-    /// several then.
+    /// The most cells of a field in one buffer. On a device that binds no buffer large enough for the field,
+    /// the field lies in several.
     pub piece_cells: usize,
 }
 
 impl Stepwise {
-    /// Blocks along the three axes for a domain.
+    /// Returns the blocks of a domain along the three axes, slowest first.
     pub fn blocks(&self, extents: [usize; 3]) -> [usize; 3] {
         std::array::from_fn(|axis| extents[axis].div_ceil(self.tile[axis]))
     }
 
-    /// Threads of a block.
+    /// Returns the threads of a block.
     pub fn threads_per_block(&self) -> usize {
         self.threads.iter().product()
     }
@@ -50,7 +50,7 @@ impl Describe for Stepwise {
     }
 }
 
-/// The fields of a stage that a tile must stage: those tapped away from the cell itself.
+/// Returns the fields of a stage that a tile must stage: those tapped away from the cell itself.
 pub fn staged_fields(stage: &Stage) -> Vec<usize> {
     let radii = stage.footprint.field_radius.iter().enumerate();
     radii.filter(|(_, radius)| radius.is_some_and(|r| r != [0; 3])).map(|(field, _)| field).collect()
@@ -105,18 +105,18 @@ pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) 
     Ok(plan)
 }
 
-/// Of a piece, whole lines of memory.
+/// Cells of which a piece of a field holds a multiple: whole lines of memory.
 const PIECE: usize = 64;
 
-/// The cells of a field that go into one buffer: all where the device can bind it.
+/// Returns the cells of a field that go into one buffer: all of them if the device can bind such a buffer.
 fn piece_cells(problem: &Problem, device: &DeviceSpec) -> Result<usize> {
     let Err(why) = check_buffer(problem, device) else { return Ok(problem.shape.cells()) };
     let cells = device.buffer_bytes as usize / problem.dtype.bytes() / PIECE * PIECE;
-    // A device that tells its memory binds all of it: what is larger has no room there.
+    // A device that tells its memory binds all of it: a larger field has no room there.
     if cells == 0 || device.memory_bytes > 0 { Err(why) } else { Ok(cells) }
 }
 
-/// Refuses a problem whose fields a kernel could not bind as one buffer each.
+/// Refuses a problem whose fields are too large for a kernel to bind each as one buffer.
 pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()> {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
     if bytes <= device.buffer_bytes {
@@ -130,23 +130,23 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
     ))
 }
 
-/// The planner's estimate of a step's work, fitted to five stencils on an H200: memory, or the staging of
-/// tiles and its indices, whichever is slower; beside it neither the arithmetic nor its operands from shared
-/// memory are hidden.
+/// The planner's estimate of a step in seconds, fitted to five stencils on an H200: the slower of memory and
+/// of staging tiles with their indices. The arithmetic and its operands from shared memory are not hidden
+/// behind that and add to it.
 fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
     const MEMORY_SHARE: f64 = 0.85;
-    /// Clocks of a scheduler for 32 cells of a stage.
+    /// Scheduler clocks per 32 cells of a stage.
     const STAGING_CLOCKS: f64 = 93.0;
     const ARITHMETIC: f64 = 2.7;
     let bound = super::perks::project(traffic, device, 1);
-    // 128 bytes of shared memory a clock and multiprocessor, which has four schedulers.
+    // Shared memory moves 128 bytes per clock and multiprocessor, which has four schedulers.
     let clocks = 4.0 * device.shared_bandwidth / 128.0;
     let stages = problem.program.stages().len() as f64;
     let staging = if clocks > 0.0 { stages * traffic.cells * STAGING_CLOCKS / 32.0 / clocks } else { 0.0 };
     (bound.memory_seconds / MEMORY_SHARE).max(staging) + ARITHMETIC * bound.arithmetic_seconds
 }
 
-/// The tile and the threads of a block: long in the fastest axis, so that loads are whole lines.
+/// Returns the tile and the threads of a block: long in the fastest axis, so that loads are whole lines.
 fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
     let (mut tile, mut threads) = match problem.shape.dimensions() {
         1 => ([1, 1, 1024], [1, 1, 256]),
@@ -159,7 +159,7 @@ fn tile_of(problem: &Problem, device: &DeviceSpec) -> ([usize; 3], [usize; 3]) {
         let axis = (0..3).max_by_key(|&axis| threads[axis]).unwrap_or(2);
         threads[axis] /= 2;
     }
-    // A tile with halos that is too large for shared memory shrinks along its longest axis, down to the
+    // A tile whose halos make it too large for shared memory shrinks along its longest axis, down to the
     // threads.
     let fits = |tile: [usize; 3]| {
         problem.program.stages().iter().all(|stage| {

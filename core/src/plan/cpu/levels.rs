@@ -1,11 +1,11 @@
 //! A pass of several steps as a pipeline: one level for each stage and step, each a few planes behind those
 //! it reads.
 //!
-//! This is the wavefront form of temporal blocking, Nguyen et al.'s 3.5-D blocking (SC'10): planes of a tile
-//! stream past, every level turns those that arrive into planes of its own, and keeps of them only as many,
-//! in a ring, as later levels still read. Along the streamed axis nothing is computed twice but where tiles
-//! begin and end; along the others tiles overlap, for a level computes beyond its tile what later levels will
-//! read there.
+//! This is the wavefront form of temporal blocking, Nguyen et al.'s 3.5-D blocking (SC'10). Planes of a tile
+//! stream past; every level turns those that arrive into planes of its own, of which it keeps in a ring only
+//! as many as later levels still read. Along the streamed axis nothing is computed twice except where tiles
+//! begin and end. Along the other axes tiles overlap, because a level computes beyond its tile what later
+//! levels will read there.
 
 use serde::Serialize;
 
@@ -14,66 +14,66 @@ use crate::program::{Problem, Program};
 /// One stage of one step of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// The stage of the program.
+    /// The index of the stage in the program.
     pub stage: usize,
     /// Planes behind the front of the pass.
     pub lag: usize,
-    /// Cells beyond each side of the tile that it computes, along the three axes, slowest first.
+    /// Cells beyond each side of the tile that the level computes, along the three axes, slowest first.
     pub beyond: [usize; 3],
-    /// For each field of the program, the ring that holds its values; `None` for those from before the pass.
+    /// For each field of the program, the ring that holds its values; `None` for values from before the pass.
     pub sources: Vec<Option<usize>>,
-    /// For each output, where it goes.
+    /// The destinations of the stage's outputs, one per output.
     pub outputs: Vec<Output>,
 }
 
-/// Where a level's output goes: to a ring that a later level reads, to the domain, or to both.
+/// The destination of one output: a ring that a later level reads, the domain, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Output {
     /// The field.
     pub field: usize,
     /// The ring; `None` where the level writes to the domain directly.
     pub ring: Option<usize>,
-    /// Whether it is what the field holds after the pass.
+    /// Whether this output is what the field holds after the pass.
     pub last: bool,
 }
 
 /// The planes of an output that later levels still read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Ring {
-    /// Planes after which it comes to the same place again.
+    /// Planes of the ring: after so many, a plane takes the place of the first.
     pub planes: usize,
-    /// The storage it lies in. Rings whose planes are dead before the front moves on share storage.
+    /// The storage that holds the ring. Rings whose planes are dead before the front moves on share storage.
     pub storage: usize,
-    /// Planes by which its own lie before those of the same number in a ring without shift.
+    /// Planes by which a plane of this ring lies before the plane of the same number in a ring without shift.
     pub shift: usize,
 }
 
 /// The pipeline of a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Levels {
-    /// Steps.
+    /// Steps per pass.
     pub depth: usize,
     /// The streamed axis: the slowest of two or three. A line is a plane of its own.
     pub stream: usize,
-    /// Planes that each level does at a time.
+    /// Planes that each level computes at a time.
     pub block: usize,
-    /// The levels, in order.
+    /// The levels, in the order in which they run.
     pub levels: Vec<Level>,
-    /// The rings.
+    /// The rings of all levels.
     pub rings: Vec<Ring>,
-    /// Planes of each storage.
+    /// Planes that each storage has room for.
     pub storages: Vec<usize>,
     /// Cells beyond each side of a tile that the first levels read, along the three axes.
     pub halo: [usize; 3],
 }
 
-/// The other of the two slower axes.
+/// Returns the other one of the two slower axes.
 pub fn across(stream: usize) -> usize {
     1 - stream
 }
 
 impl Levels {
-    /// The pipeline of `depth` steps of a problem, each level doing `block` planes at a time.
+    /// Makes the pipeline of `depth` steps of a problem; each level computes `block` planes at a time.
     pub fn new(problem: &Problem, depth: usize, block: usize) -> Levels {
         let program = problem.program.simplified(problem.dtype);
         let stream = if program.dimensions() == 3 { 0 } else { 1 };
@@ -93,10 +93,10 @@ impl Levels {
         pipeline
     }
 
-    /// Lets all levels of a program of one stage use one ring for each field, the grid compression of Pohl et
-    /// al. (Parallel Processing Letters 13, 2003) carried over to rings: a level writes a plane where the one
-    /// lies that the level before wrote and that it has just read for the last time. Half as many planes are
-    /// kept, and a plane is written where a cache close by has one already.
+    /// Lets all levels of a program of one stage use one ring for each field. This is the grid compression of
+    /// Pohl et al. (Parallel Processing Letters 13, 2003) carried over to rings: a level writes a plane to
+    /// the place of one that the level before wrote and that it has just read for the last time. Half as many
+    /// planes are kept, and a plane is written to a place that a cache nearby already holds.
     fn share_rings(&mut self, flow: &Flow<'_>) {
         let [stage] = flow.program.stages() else { return };
         let radius = stage.footprint.radius[self.stream];
@@ -112,7 +112,8 @@ impl Levels {
         for (number, level) in self.levels.iter().enumerate() {
             for (field, output) in level.outputs.iter().enumerate() {
                 if let Some(ring) = output.ring {
-                    // A plane is read for the last time with the one that is its radius further on.
+                    // A plane is read for the last time together with the plane that is its radius further
+                    // on.
                     self.rings[ring] = Ring { planes, storage: field, shift: (radius + 1) * number };
                 }
             }
@@ -122,8 +123,8 @@ impl Levels {
 
     fn lay_out(&mut self, flow: &Flow<'_>) {
         let (stream, block) = (self.stream, self.block);
-        // Planes by which each level is behind the front: as far behind each level that it reads as it
-        // reaches ahead.
+        // Planes by which each level is behind the front: behind each level that it reads by as many planes
+        // as it reaches ahead.
         let mut lags = vec![0usize; flow.order.len()];
         for level in flow.live() {
             let reads =
@@ -143,7 +144,7 @@ impl Levels {
             for &field in &stage.writes {
                 let readers: Vec<(usize, usize)> = flow.readers(level, field, stream).collect();
                 let last = flow.last[field] == Some(level);
-                // A level that computes nothing beyond its tile may write there at once.
+                // A level that computes nothing beyond its tile may write to the domain at once.
                 let direct = readers.is_empty() && last && flow.beyond[level] == [0; 3];
                 let ring = (!direct).then(|| {
                     let behind = |&(reader, radius): &(usize, usize)| lags[reader] - lags[level] + radius;
@@ -178,8 +179,8 @@ impl Levels {
         }
     }
 
-    /// Cells beyond each side of a tile that any level computes, along the three axes: what rings must have
-    /// room for.
+    /// Returns the most cells beyond each side of a tile that any level computes, along the three axes. Rings
+    /// must have room for them.
     pub fn beyond(&self) -> [usize; 3] {
         let mut most = [0; 3];
         for level in &self.levels {
@@ -188,9 +189,9 @@ impl Levels {
         most
     }
 
-    /// Cells that all levels compute for each cell of a tile and step, at best 1: what tiles compute twice
-    /// where they overlap. `tile` are the extents of the tile; along `open` axes it has neighbours on both
-    /// sides.
+    /// Returns the cells that all levels compute per cell of a tile and step: 1 at best, more where
+    /// overlapping tiles compute cells twice. `tile` are the extents of the tile; along `open` axes it has
+    /// neighbours on both sides.
     pub fn overlap(&self, tile: [usize; 3], open: [bool; 3]) -> f64 {
         let cells = |beyond: [usize; 3]| -> f64 {
             (0..3).map(|a| (tile[a] + if open[a] { 2 * beyond[a] } else { 0 }) as f64).product()
@@ -200,7 +201,7 @@ impl Levels {
     }
 }
 
-/// Which level reads what of which.
+/// The levels of a pass, and which level reads which fields of which other level.
 struct Flow<'p> {
     program: &'p Program,
     /// The stage of each level.
@@ -254,13 +255,13 @@ impl<'p> Flow<'p> {
         (0..self.order.len()).filter(|&level| self.needed[level])
     }
 
-    /// The fields that a level reads, with its radius for each.
+    /// Returns the fields that a level reads, with its radius for each.
     fn reads(&self, level: usize) -> impl Iterator<Item = (usize, [usize; 3])> + 'p {
         let radius = &self.program.stages()[self.order[level]].footprint.field_radius;
         radius.iter().enumerate().filter_map(|(field, radius)| Some((field, (*radius)?)))
     }
 
-    /// The later levels that read a field of a level, with their radius along an axis.
+    /// Returns the later levels that read a field of a level, with their radius along an axis.
     fn readers(&self, level: usize, field: usize, axis: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.live().filter(move |&reader| self.sources[reader][field] == Some(level)).filter_map(
             move |reader| {
@@ -269,7 +270,7 @@ impl<'p> Flow<'p> {
         )
     }
 
-    /// How far beyond its tile a pass reads the values from before it.
+    /// Returns the cells beyond each side of a tile that a pass reads of the values from before it.
     fn halo(&self) -> [usize; 3] {
         let mut halo = [0; 3];
         for level in self.live() {

@@ -1,8 +1,8 @@
 //! The schedules of a CPU, whose threads share rows of cells.
 //!
-//! Stepwise, a stage sweeps all rows before the next one begins. Streaming and persistent runs advance tiles
-//! by several steps while their planes stream past ([`Tiling`]); they differ in which threads wait for which
-//! between two passes.
+//! A stepwise run sweeps all rows of a stage before the next stage begins. Streaming and persistent runs
+//! advance tiles by several steps while their planes stream past ([`Tiling`]); the two differ in which
+//! threads wait for which between two passes.
 
 mod description;
 mod levels;
@@ -25,7 +25,7 @@ pub use tiling::{MAX_CPU_DEPTH, Tiling};
 pub struct Cpu {
     /// Threads.
     pub threads: usize,
-    /// Whether each stays on a core of its own.
+    /// Whether each thread stays on a core of its own.
     pub pinned: bool,
     /// Cells of a chunk; a multiple of the widest vector.
     pub chunk: usize,
@@ -33,23 +33,23 @@ pub struct Cpu {
     pub tiling: Option<Tiling>,
 }
 
-/// Cells of a chunk: four slots of so many values and the rows beside them stay in a first-level cache.
-/// Somewhat more than a power of two, for so are the rows of tiles.
+/// Cells of a chunk: four slots of so many values and the rows beside them stay in a first-level cache. It is
+/// somewhat more than a power of two, because the rows of tiles are so too.
 const CHUNK: usize = 544;
 
-/// Cells of a domain that are not worth waking a second thread for.
+/// Cells of a domain too small to be worth waking a second thread.
 const FEW: usize = 16384;
 
-/// Whether a plan for a CPU follows from the problem alone: so few cells are swept a step at a time and stay
-/// in its caches, however fast its memory is.
+/// Checks whether a plan for a CPU follows from the problem alone: a domain of so few cells is swept a step
+/// at a time and stays in the CPU's caches, however fast its memory is.
 pub fn is_too_small_to_choose(problem: &Problem, options: &Options) -> bool {
     let one = matches!(options.depth, Depth::Auto | Depth::Steps(1));
     let stepwise = matches!(options.execution, Execution::Auto | Execution::Stepwise);
     stepwise && one && problem.shape.cells() < FEW
 }
 
-/// Plans for a CPU: what `options` ask for, or the fastest by the planner's estimate where they leave it
-/// open.
+/// Plans for a CPU: what `options` ask for, or where they leave it open the fastest by the planner's
+/// estimate.
 pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let mut plan = free_rows(problem, device, options)?;
     if let Schedule::Cpu(rows) = &mut plan.schedule {
@@ -58,7 +58,7 @@ pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Re
     Ok(plan)
 }
 
-/// The plan of threads that run wherever the system puts them.
+/// Plans for threads that run wherever the system puts them.
 fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     let persistent = || -> Result<Plan> {
@@ -106,7 +106,7 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
     }
 }
 
-/// All of a stage, then the next.
+/// Plans a stepwise run: all of a stage, then the next stage.
 fn stepwise(problem: &Problem, device: &DeviceSpec) -> Plan {
     let rows = Cpu { threads: device.multiprocessors.max(1), pinned: false, chunk: CHUNK, tiling: None };
     let traffic = Traffic::uncached(problem, device);

@@ -55,8 +55,7 @@ fn on_a_line_two_storages_serve_any_depth() {
     assert_eq!(Levels::new(&problem("1d3pt", &[999]), 50, 1).storages, [1, 1]);
 }
 
-/// Carries the pipeline out on planes that know their number and level, and looks at every plane that is
-/// read.
+/// Carries the pipeline out on planes that know their number and level, and checks every plane that is read.
 #[test]
 fn rings_hold_what_later_levels_read() {
     for entry in catalogue::entries() {

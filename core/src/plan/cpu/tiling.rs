@@ -1,4 +1,4 @@
-//! Which tiles, how deep: the choice of a CPU's pass by a model of its caches.
+//! The choice of a CPU's tiles and depth, by a model of its caches.
 
 use serde::Serialize;
 
@@ -24,86 +24,86 @@ pub struct Tiling {
     pub block: usize,
     /// Bytes of the planes that a thread keeps between the levels of a pass.
     pub ring_bytes: usize,
-    /// Cells computed for each cell advanced, 1 where no tiles overlap.
+    /// Cells computed per cell advanced; 1 where no tiles overlap.
     pub overlap: f64,
 }
 
-/// Depths to choose from. Deeper passes gain little, for by then memory is out of the way.
+/// Depths to choose from. Deeper passes gain little, because memory is no longer what limits them.
 const DEPTHS: [u32; 11] = [1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32];
 
-/// Cells along a row of a tile to choose from, the whole row beside them.
+/// Cells of a tile's row to choose from; the whole row is a choice too.
 const WIDTHS: [usize; 6] = [256, 512, 1024, 2048, 4096, 8192];
 
-/// Rows of a plane of a tile to choose from in three dimensions, whole planes beside them.
+/// Rows of a tile's plane to choose from in three dimensions; the whole plane is a choice too.
 const HEIGHTS: [usize; 8] = [8, 16, 24, 32, 48, 64, 128, 256];
 
-/// Tiles along the streamed axis for each thread to choose from.
+/// Tiles along the streamed axis per thread to choose from.
 const BANDS: [usize; 4] = [1, 2, 4, 8];
 
-/// The share of a core's peak that rows in its caches reach: sums of products load a value an operation.
+/// The share of a core's peak that rows in its caches reach: sums of products load a value per operation.
 const EFFICIENCY: f64 = 0.35;
 
 /// The share of a core's own cache that rings may take; the rest is for the rows that pass through.
 const RING_SHARE: f64 = 0.5;
 
-/// What rows cost beside their cells, in seconds.
+/// Seconds that rows cost beside their cells.
 struct RowCosts {
     /// A row of a sweep.
     swept: f64,
-    /// A row of a tile, where the rows that its taps read are in rings, at least and for each operation.
+    /// A row of a tile whose taps read rows in rings: at least, and in addition for each operation.
     tiled: f64,
     operation: f64,
     /// A level's turn.
     turn: f64,
 }
 
-/// Of a formula that is carried out step by step, each looked up for every row.
+/// Costs for a formula that is carried out step by step, each step looked up for every row.
 const STEPS: RowCosts = RowCosts { swept: 36e-9, tiled: 20e-9, operation: 3.5e-9, turn: 70e-9 };
 
-/// Of a formula that is one sum of taps, none of which reaches beyond an end of its row: it is looked up once
-/// for all rows.
+/// Costs for a formula that is one sum of taps, none of which reaches beyond an end of its row. The formula
+/// is looked up once for all rows.
 const SUMS: RowCosts = RowCosts { swept: 14e-9, tiled: 16e-9, operation: 0.0, turn: 20e-9 };
 
-/// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds that a byte of
-/// a row takes which does not stay there until the next row reads it too.
+/// Bytes of a first-level cache that the rows beside a computed one may take, and the seconds per byte of a
+/// row that does not stay there until the next row reads it too.
 const FIRST_CACHE: f64 = 32768.0;
 const SECOND_CACHE_SECONDS: f64 = 5e-12;
 
-/// Planes that a level does in a turn to choose from.
+/// Planes per turn of a level to choose from.
 const BLOCKS: [usize; 5] = [1, 2, 3, 4, 6];
 
-/// How much longer a cell takes whose rings spill from a core's own cache, as a share of its time through
-/// memory: what they spill to is closer than memory.
+/// The additional time of a cell whose rings spill from a core's own cache, as a share of its time through
+/// memory. It is less than 1 because the spilled planes go to a cache that is closer than memory.
 const SPILL_SHARE: f64 = 0.3;
 
-/// Seconds from one pass to the next where all threads meet.
+/// Seconds from one pass to the next if all threads meet.
 const MEETING_SECONDS: f64 = 10e-6;
 
-/// The cache that a core has to itself, where the device does not tell.
+/// Bytes of the cache that a core has to itself, if the device does not tell.
 const OWN_CACHE: usize = 1 << 20;
 
-/// What the estimates are made of.
+/// The quantities from which the estimates are made.
 struct Model<'p> {
     problem: &'p Problem,
     threads: f64,
     /// Seconds that a core computes for a cell and step.
     compute: f64,
-    /// Seconds that a cell's bytes take through memory in a step-by-step run, of one thread's share of the
+    /// Seconds that a cell's bytes take through memory in a step-by-step run, at one thread's share of the
     /// bandwidth.
     memory: f64,
     /// Bytes of all fields of a cell, and of those that change.
     cell_bytes: [f64; 2],
-    /// Operations a cell and stage.
+    /// Operations per cell and stage.
     operations: f64,
-    /// What rows cost beside their cells.
+    /// Costs of rows beside their cells.
     row: RowCosts,
-    /// Rows that taps reach to either side.
+    /// Rows that taps reach on either side.
     reach: f64,
-    /// Bytes of a cache that a core has to itself.
+    /// Bytes of the cache that a core has to itself.
     own_cache: f64,
-    /// Whether both arrays of all fields fit in them, of all cores together.
+    /// Whether both arrays of all fields fit in the own caches of all cores together.
     is_cached: bool,
-    /// Cells along each axis that are computed.
+    /// Computed cells along each axis.
     cells: [usize; 3],
     periodic: [bool; 3],
 }
@@ -114,10 +114,10 @@ impl<'p> Model<'p> {
         let traffic = Traffic::uncached(problem, device);
         let (extents, radius) = (problem.shape.padded(), problem.program.radius());
         let own_cache = device.caches.and_then(|caches| caches.level2_bytes).unwrap_or(OWN_CACHE) as f64;
-        // A written line is read first.
+        // A line that is written is read first.
         let bytes = traffic.load_bytes + 2.0 * traffic.store_bytes;
-        // The domain may stay in the cores' own caches altogether, which are several times as fast as what
-        // all share.
+        // The domain as a whole may stay in the cores' own caches, which are several times as fast as the
+        // cache that all cores share.
         let all = traffic.cells * (traffic.cell_bytes + traffic.changing_bytes);
         let is_cached = all <= 1.25 * threads * own_cache;
         let closer = if is_cached { 4.0 } else { 1.0 };
@@ -144,7 +144,7 @@ impl<'p> Model<'p> {
         self.cells.iter().map(|&cells| cells as f64).product()
     }
 
-    /// The tiles of these counts, and the estimate of a step in seconds.
+    /// Returns the tiling with these tile counts, and its estimate in seconds per step.
     fn tiling(&self, levels: &Levels, tiles: [usize; 3]) -> (Tiling, f64) {
         let tile: [usize; 3] = std::array::from_fn(|axis| self.cells[axis].div_ceil(tiles[axis].max(1)));
         let open =
@@ -158,7 +158,7 @@ impl<'p> Model<'p> {
         let depth = levels.depth as f64;
         let count = tiles.iter().product::<usize>().max(1) as f64;
         let rounds = (count / self.threads).ceil() * self.threads / count;
-        // What does not stay in the core's own cache passes through the shared one at every level.
+        // Planes that do not stay in the core's own cache pass through the shared one at every level.
         let spilled = ((ring_bytes as f64 / (RING_SHARE * self.own_cache)) - 1.0).clamp(0.0, 1.0);
         let lines = tile[across(levels.stream)].max(1) as f64;
         let RowCosts { tiled, operation, turn, .. } = self.row;
@@ -166,8 +166,8 @@ impl<'p> Model<'p> {
         let row = turn * levels.levels.len() as f64 / depth / tile[2].max(1) as f64;
         let compute =
             overlap * (self.compute + self.again(tile[2]) + row) + spilled * SPILL_SHARE * self.memory;
-        // Memory works while levels compute, but what they have of their caches waits for the same few
-        // buffers of lines.
+        // Memory works while levels compute, but what levels load from their caches waits for the same few
+        // line buffers. So the two times are added.
         let cell = compute + overlap * self.memory / depth;
         let seconds = self.total() * cell / self.threads * rounds.min(self.threads);
         let meeting = if count > 1.0 { MEETING_SECONDS / depth } else { 0.0 };
@@ -175,8 +175,8 @@ impl<'p> Model<'p> {
         (Tiling { tiles, tile, block: levels.block, ring_bytes, overlap }, seconds)
     }
 
-    /// Seconds a cell that rows of so many cells take because they come from the second-level cache again for
-    /// each row that reads them.
+    /// Returns the seconds per cell that rows of `width` cells add because they come from the second-level
+    /// cache again for each row that reads them.
     fn again(&self, width: usize) -> f64 {
         let [read, written] = self.cell_bytes;
         let beside = 2.0 * self.reach;
@@ -192,7 +192,7 @@ impl<'p> Model<'p> {
         counts
     }
 
-    /// The best tiles for a pipeline.
+    /// Returns the best tiling for a pipeline, and its estimate in seconds per step.
     fn best(&self, levels: &Levels, execution: Execution) -> (Tiling, f64) {
         let (stream, across) = (levels.stream, across(levels.stream));
         let threads = self.threads as usize;
@@ -202,7 +202,7 @@ impl<'p> Model<'p> {
                 let bands = BANDS.iter().map(|&bands| bands * threads).chain([1]);
                 for bands in bands {
                     let bands = bands.clamp(1, self.cells[stream].max(1));
-                    // Threads that keep their tiles for the run need the same number each.
+                    // Threads that keep their tiles for the run need equal numbers of them.
                     let (shared, most) = (bands * rows * x, threads.min(self.cells[stream].max(1)));
                     if execution == Execution::Persistent && bands != most && shared % threads != 0 {
                         continue;
@@ -220,8 +220,8 @@ impl<'p> Model<'p> {
     }
 }
 
-/// Whether every stage is one sum of weighted taps, each a multiplication and all but one an addition, and
-/// rows end where taps do.
+/// Checks whether every stage is one sum of weighted taps, each a multiplication and all but one an addition,
+/// and no tap reaches beyond an end of a row.
 fn sums_alone(problem: &Problem) -> bool {
     let fixed = problem.boundaries.0[2] == [Boundary::Fixed; 2];
     fixed
@@ -231,7 +231,7 @@ fn sums_alone(problem: &Problem) -> bool {
         })
 }
 
-/// The estimate of a step in which every stage sweeps the whole domain.
+/// Returns the estimate in seconds per step of a run in which every stage sweeps the whole domain.
 pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     let model = Model::new(problem, device);
     let stages = problem.program.stages().len() as f64;
@@ -240,7 +240,7 @@ pub(super) fn stepwise_seconds(problem: &Problem, device: &DeviceSpec) -> f64 {
     model.total() * compute.max(model.memory) / model.threads + stages * MEETING_SECONDS
 }
 
-/// Plans passes of the depth asked for, or of the best.
+/// Plans passes of the depth asked for, or of the best depth.
 pub(super) fn plan(
     problem: &Problem,
     device: &DeviceSpec,
@@ -274,7 +274,7 @@ pub(super) fn plan(
         return Err(Error::limit("temporal depth", 0, "1 or more", "ask for --depth auto"));
     };
     if execution == Execution::Persistent {
-        // Only where the tiles stay in the cores' own caches does it pay that threads keep them; elsewhere a
+        // Threads that keep their tiles pay only if the tiles stay in the cores' own caches. Elsewhere a
         // thread that falls behind holds its neighbours up.
         seconds += if model.is_cached { -0.9 * MEETING_SECONDS / f64::from(depth) } else { 0.05 * seconds };
     }

@@ -12,14 +12,14 @@ use crate::plan::portable::{most_words, product};
 /// Depths of windows with a halo, unless one is asked for.
 const DEPTHS: [usize; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24];
 
-/// What threads and cells of a thread come to.
+/// The parts of a window that follow from its threads and cells per thread, whatever its depth.
 pub(super) struct Layout {
     window: [usize; 3],
     whole: [bool; 3],
     shared_bytes: usize,
 }
 
-/// All windows that fit, with their estimated seconds per step.
+/// Returns all windows that fit, with their estimated seconds per step.
 pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth) -> Vec<(f64, Overlapped)> {
     let mut found = Vec::new();
     for (threads, cells) in divisions(demand.problem.shape.dimensions()) {
@@ -42,7 +42,7 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
     found
 }
 
-/// Threads of a window and cells of a thread for a number of axes.
+/// Returns the threads of a window and the cells of a thread to choose from, for a number of axes.
 fn divisions(dimensions: usize) -> Vec<([usize; 3], [usize; 3])> {
     let (threads, cells): (Vec<[usize; 3]>, Vec<[usize; 3]>) = match dimensions {
         1 => (
@@ -63,8 +63,8 @@ fn divisions(dimensions: usize) -> Vec<([usize; 3], [usize; 3])> {
     sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
 }
 
-/// The window of a configuration, whatever its depth; `None` where the device or a compiler has no room for
-/// it.
+/// Returns the window of a configuration, whatever its depth, with its cost; `None` if the device or a
+/// compiler has no room for it.
 pub(super) fn layout(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -92,7 +92,7 @@ pub(super) fn layout(
     let all = (0..3).any(|axis| super::refreshes(demand.problem, axis, whole[axis], demand.radius[axis]));
     let exchange = Exchange::of(&demand.program, threads, cells, all, double);
     let shared_bytes = (exchange.words() * demand.problem.dtype.bytes()).next_multiple_of(16);
-    // Without anything to double, both configurations are one.
+    // If no field has slots to double, both configurations are the same.
     let doubles = exchange.fields.iter().flatten().any(|given| given.copies > 1);
     if shared_bytes > device.shared_bytes_per_block || doubles != double {
         return None;
@@ -107,13 +107,13 @@ impl Layout {
     }
 }
 
-/// Ghost cells below and above an axis that is held whole: those that a computed cell may tap.
+/// Returns the ghost cells below and above an axis that is held whole: those that a computed cell may tap.
 fn ghosts(demand: &Demand<'_>, axis: usize) -> [usize; 2] {
     demand.problem.boundaries.0[axis]
         .map(|side| if side == Boundary::Fixed { 0 } else { demand.radius[axis] })
 }
 
-/// The windows of a configuration; `None` where its depth leaves them no tile.
+/// Returns the windows of a configuration; `None` if its depth leaves them no tile.
 pub(super) fn blocks(
     demand: &Demand<'_>,
     layout: &Layout,

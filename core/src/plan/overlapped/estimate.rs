@@ -1,33 +1,32 @@
-//! How long a step of windows is likely to take: an estimate to choose by, on a device that tells next to
-//! nothing of itself.
+//! The estimated time of a step of windows, by which plans are chosen, on a device that tells next to nothing
+//! of itself.
 
 use super::{Demand, Exchange, Overlapped};
 use crate::device::DeviceSpec;
 use crate::plan::portable::rates;
 
-/// Clocks in which a stage's operations follow one another, however few cells there are.
+/// Clocks in which a stage's operations follow one another, however few cells it has.
 const LATENCY_CLOCKS: f64 = 150.0;
-/// Instructions of a stage and thread beside cells and slots.
+/// Instructions per stage and thread beside those of cells and slots.
 const STAGE_INSTRUCTIONS: f64 = 12.0;
-/// Instructions of a cell and step beside the formula: what is moved, and the share of windows that mask
-/// cells.
+/// Instructions per cell and step beside the formula: moves, and the share of windows that mask cells.
 const CELL_INSTRUCTIONS: f64 = 1.5;
-/// Registers of a thread beside its cells.
+/// Registers per thread beside its cells.
 const OTHER_REGISTERS: f64 = 32.0;
 
-/// Instructions of a step that are at hand, and how much longer those take that are not. By boxes of 25
-/// points.
+/// Instructions of a step that are at hand, and the additional time of each further one, as a multiple.
+/// Fitted to boxes of 25 points.
 const AT_HAND: f64 = 1200.0;
 const FETCHED: f64 = 1.6;
 
-/// What kernels take of what is counted here, of two axes and of three, where every cell of a block is near
-/// an edge: by kernels over Vulkan on an H200.
+/// Factors from the counted time to the measured one, for up to two axes and for three, where every cell of a
+/// block is near an edge. Fitted to kernels over Vulkan on an H200.
 const COUNTED: [f64; 2] = [1.2, 2.0];
 
-/// What a thread does in a step.
+/// The cost of a step for one thread.
 pub(super) struct Cost {
     instructions: f64,
-    /// 32-bit accesses of workgroup memory.
+    /// 32-bit accesses to workgroup memory.
     accesses: f64,
     barriers: f64,
     stages: f64,
@@ -57,7 +56,7 @@ impl Cost {
     }
 }
 
-/// Seconds a step.
+/// Returns the estimate in seconds per step.
 pub(super) fn step_seconds(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -69,7 +68,7 @@ pub(super) fn step_seconds(
     let work = work.max(threads / 32.0 * cost.accesses);
     let resident = rates::resident(device, blocks.threads_per_block(), cost.registers, blocks.shared_bytes);
     if resident < 1.0 {
-        // Registers spill, or nothing runs at all.
+        // Registers spill, or not even one workgroup fits.
         return f64::INFINITY;
     }
     let count = blocks.blocks.iter().product::<usize>() as f64;

@@ -1,8 +1,8 @@
-//! What the threads of a window tell each other: which cells of its block a thread puts into workgroup
-//! memory, and where.
+//! The exchange of cells among a window's threads: which cells of its block a thread puts into workgroup
+//! memory, and at which places.
 //!
 //! A cell's place is its rank among the cells that a block gives, times the threads of the window, plus the
-//! thread's number: neighbouring threads touch neighbouring words, and a neighbour's cell is found at a
+//! thread's number. So neighbouring threads touch neighbouring words, and a neighbour's cell is found at a
 //! constant distance.
 
 use std::collections::HashSet;
@@ -17,13 +17,13 @@ use crate::program::{Problem, Program};
 pub struct Exchange {
     /// Cells of a thread's block along the three axes, slowest first.
     pub cells: [usize; 3],
-    /// Threads of a window along the three axes.
+    /// Threads of a window along the three axes, slowest first.
     pub threads: [usize; 3],
-    /// For each field, what of it is given; `None` where every thread needs its own cells alone.
+    /// For each field, the cells of it that are given; `None` if every thread needs its own cells alone.
     pub fields: Vec<Option<Given>>,
-    /// Slots of a thread, all fields and copies together.
+    /// Slots per thread, all fields and copies together.
     pub slots: usize,
-    /// Words before the first thread's and behind the last thread's slots: a tap beyond the window lands in
+    /// Words before the first thread's slots and behind the last thread's: a tap beyond the window lands in
     /// them.
     pub pad: usize,
 }
@@ -31,29 +31,29 @@ pub struct Exchange {
 /// A field's slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
-    /// For each cell of a block, its rank among those that are given.
+    /// For each cell of a block, its rank among the cells that are given; `None` for a cell that is not.
     pub ranks: Vec<Option<usize>>,
-    /// Cells that are given.
+    /// The number of cells that are given.
     pub count: usize,
-    /// 2 where a stage reads and writes the field, so that new values do not overwrite what others still
-    /// read.
+    /// Copies of each slot: 2 where a stage reads and writes the field, so that new values do not overwrite
+    /// those that other threads still read, else 1.
     pub copies: usize,
     /// The field's first slot.
     pub first: usize,
 }
 
-/// Where a tap's value is found.
+/// The place where a tap finds its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// In the thread's own block: the cell's number there.
     Own(usize),
-    /// In another thread's slot: its rank, and that thread's number less this one's.
+    /// In another thread's slot: the cell's rank, and that thread's number minus this thread's.
     Other(usize, isize),
 }
 
 impl Exchange {
-    /// What a simplified program's stages need of each other's blocks; `all` where ghost cells are refreshed
-    /// from slots, `double` where a stage may be given a second copy to write to.
+    /// Collects the cells that a simplified program's stages need of each other's blocks. With `all`, ghost
+    /// cells are refreshed from slots; with `double`, a field may have a second copy to write to.
     pub fn of(
         program: &Program,
         threads: [usize; 3],
@@ -72,7 +72,7 @@ impl Exchange {
         Exchange::by_taps(taps, program.fields().len(), threads, cells, all, copies)
     }
 
-    /// What taps at one and the same time need of each other's blocks.
+    /// Collects the cells that taps need of each other's blocks if all are read at the same time.
     pub fn at_once(
         taps: impl Iterator<Item = Tap>,
         fields: usize,
@@ -118,7 +118,7 @@ impl Exchange {
         exchange
     }
 
-    /// Where the tap of a cell of the block is found.
+    /// Returns where the tap of a cell of the block is found.
     pub fn source(&self, cell: usize, tap: Tap) -> Source {
         let (place, thread) = self.reach(cell, tap.offset);
         let rank = self.fields[tap.field as usize].as_ref().and_then(|given| given.ranks[place]);
@@ -128,8 +128,8 @@ impl Exchange {
         }
     }
 
-    /// The cell at an offset from a cell of the block: its number in the block that holds it, and the number
-    /// of that block's thread less this one's.
+    /// Returns the cell at an offset from a cell of the block: its number in the block that holds it, and the
+    /// number of that block's thread minus this thread's.
     fn reach(&self, cell: usize, offset: [i32; 3]) -> (usize, isize) {
         let [_, rows, columns] = self.cells;
         let own = [cell / (rows * columns), cell / columns % rows, cell % columns];
@@ -142,12 +142,12 @@ impl Exchange {
         (place, thread)
     }
 
-    /// Words of workgroup memory of a window.
+    /// Returns the words of workgroup memory of a window.
     pub fn words(&self) -> usize {
         if self.slots == 0 { 0 } else { self.slots * self.threads.iter().product::<usize>() + 2 * self.pad }
     }
 
-    /// Slots that a thread reads and writes in a step.
+    /// Returns the slots that a thread reads and writes in a step.
     pub fn accesses(&self, program: &Program) -> usize {
         let stage = |stage: &crate::program::Stage| {
             let written =
@@ -157,7 +157,7 @@ impl Exchange {
         program.stages().iter().map(stage).sum()
     }
 
-    /// Slots of other threads that a thread reads for all taps of its block.
+    /// Returns the number of other threads' slots that a thread reads for all taps of its block.
     pub fn reads(&self, taps: impl Iterator<Item = Tap>) -> usize {
         let volume = self.cells.iter().product::<usize>();
         let sources = taps.flat_map(|tap| (0..volume).map(move |cell| (tap, cell)));
@@ -169,8 +169,9 @@ impl Exchange {
     }
 }
 
-/// Whether ghost cells along an axis are refreshed every step from the cells that they show: those of this
-/// side, and at a periodic side where a window holds the axis whole.
+/// Checks whether ghost cells along an axis are refreshed in every step from the cells that they show. That
+/// is so for ghost cells that show cells of this side, and at a periodic side if a window holds the axis
+/// whole.
 pub fn refreshes(problem: &Problem, axis: usize, whole: bool, radius: usize) -> bool {
     let sides = problem.boundaries.0[axis];
     radius > 0

@@ -3,9 +3,9 @@
 //!
 //! A workgroup owns a *window*: a tile of the domain with a halo around it. Each of its threads keeps a block
 //! of cells in registers for as many steps as the depth, and gives the block's edges to its neighbours
-//! through workgroup memory ([`Exchange`]). Cells near the window's sides go wrong by the reach of a step per
-//! step; when the halo is used up, the tile is written. An axis that a window holds *whole* needs no halo: a
-//! domain that fits into one window stays there for hundreds of steps.
+//! through workgroup memory ([`Exchange`]). In each step, cells near the window's sides go wrong as far as
+//! the step reaches; when the halo is used up, the tile is written. An axis that a window holds *whole* needs
+//! no halo: a domain that fits into one window stays there for hundreds of steps.
 
 mod candidates;
 mod description;
@@ -24,30 +24,30 @@ use crate::program::{Problem, Program};
 
 pub use self::exchange::{Exchange, Given, Source, refreshes};
 
-/// Steps of a dispatch where windows need no halo: enough that starting it costs nothing beside them, and few
-/// enough that it ends long before a system would think that the device hangs.
+/// Steps per dispatch where windows need no halo: enough that starting the dispatch costs nothing beside
+/// them, and few enough that it ends long before a system would take the device for hung.
 const MOST_STEPS: usize = 512;
 
-/// The most words of registers for the cells of a thread.
+/// The most 32-bit registers for the cells of a thread.
 const MOST_WORDS: usize = 64;
 
 /// The free choices of windows. Triples are along the three axes, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Steps of a dispatch.
+    /// Steps per dispatch.
     pub depth: usize,
     /// Threads of a window.
     pub threads: [usize; 3],
-    /// Cells of a thread.
+    /// Cells per thread.
     pub cells: [usize; 3],
-    /// Whether new values have slots of their own, so that a stage needs one barrier and not two.
+    /// Whether new values have slots of their own, so that a stage needs one barrier instead of two.
     pub double: bool,
 }
 
 /// Windows that advance several steps per dispatch. Triples are along the three axes, slowest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overlapped {
-    /// What was chosen freely.
+    /// The free choices.
     pub configuration: Configuration,
     /// Axes that a window holds whole.
     pub whole: [bool; 3],
@@ -59,29 +59,29 @@ pub struct Overlapped {
     pub blocks: [usize; 3],
     /// Bytes of workgroup memory of a window.
     pub shared_bytes: usize,
-    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq.
-    /// 9).
+    /// The share of the computed cells that are kept; less than 1 because windows overlap. It is the valid
+    /// portion V of EBISU (eq. 9).
     pub valid: f64,
 }
 
 impl Overlapped {
-    /// Cells of a window along the three axes.
+    /// Returns the cells of a window along the three axes, slowest first.
     pub fn window(&self) -> [usize; 3] {
         std::array::from_fn(|axis| self.configuration.threads[axis] * self.configuration.cells[axis])
     }
 
-    /// Threads of a window.
+    /// Returns the threads of a window.
     pub fn threads_per_block(&self) -> usize {
         self.configuration.threads.iter().product()
     }
 
-    /// Whether ghost cells are refreshed from slots along any axis.
+    /// Checks whether ghost cells are refreshed from slots along any axis.
     pub fn refreshes(&self, problem: &Problem) -> bool {
         let radius = problem.program.radius();
         (0..3).any(|axis| refreshes(problem, axis, self.whole[axis], radius[axis]))
     }
 
-    /// What threads give each other, for the program simplified for the problem's type.
+    /// Returns the exchange among a window's threads, for the program simplified for the problem's type.
     pub fn exchange(&self, problem: &Problem, simplified: &Program) -> Exchange {
         let Configuration { threads, cells, double, .. } = self.configuration;
         Exchange::of(simplified, threads, cells, self.refreshes(problem), double)
@@ -103,7 +103,7 @@ pub fn plan_overlapped(problem: &Problem, device: &DeviceSpec, options: &Options
     })
 }
 
-/// All plans of windows that fit a device, the one that the model finds fastest first.
+/// Returns all plans of windows that fit a device, the one that the model finds fastest first.
 pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     check_several_steps(problem, device, options)?;
     let demand = Demand::of(problem);
@@ -113,7 +113,7 @@ pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Option
     Ok(plans.into_iter().map(plan).collect())
 }
 
-/// The plan of a configuration, where it fits.
+/// Returns the plan of a configuration; `None` if it does not fit.
 pub fn plan_configuration(
     problem: &Problem,
     device: &DeviceSpec,

@@ -140,7 +140,7 @@ fn small_domains_are_held_whole_for_hundreds_of_steps() {
     }
 }
 
-/// One-sided stages need half of what a symmetric one needs, unless a mirror turns them round.
+/// One-sided stages need half the halo of a symmetric one, unless a mirror turns them round.
 #[test]
 fn halos_are_as_wide_as_a_step_reaches() {
     let reach = |boundary| Demand::of(&problem("fdtd-tm", &[99, 99], DType::F32, boundary)).reach;

@@ -1,4 +1,4 @@
-//! The papers' models beside a plan, and beside what a device took.
+//! The papers' models beside a plan, and beside the time that a device took.
 
 use std::fmt::{self, Display};
 
@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::plan::{Execution, Measured, Plan};
 use crate::program::Problem;
 
-/// The papers' models, the plan, and what was measured of each.
+/// The papers' models and the plan, each with what was measured of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// PERKS's choice; measured is the fastest persistent plan.
+    /// PERKS's choice; measured beside it is the fastest persistent plan.
     pub perks: Row,
-    /// EBISU's choice; measured is the fastest streaming plan.
+    /// EBISU's choice; measured beside it is the fastest streaming plan.
     pub ebisu: Row,
     /// The plan, by the planner's own estimate.
     pub plan: Row,
@@ -23,7 +23,7 @@ pub struct Compared {
     timed: bool,
 }
 
-/// What a model says, and what the device took.
+/// A model's answer, and what the device took.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The choice and its projection, or why there is none.
@@ -33,14 +33,14 @@ pub struct Row {
     pub measured_plan: Option<String>,
     /// Seconds per step, measured.
     pub measured_seconds: Option<f64>,
-    /// The rate measured, in 10⁹ cells per second.
+    /// The measured rate, in 10⁹ cells per second.
     pub measured_gcells_per_s: Option<f64>,
     /// The measured rate over the projected one.
     pub reached: Option<f64>,
 }
 
-/// Returns the papers' models beside a plan for the same problem. `measured` is what a device took, the plan
-/// first; empty where nothing was timed.
+/// Compares the papers' models with a plan for the same problem. `measured` is what a device took, the plan
+/// first; empty if nothing was timed.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub struct Row {
 pub fn compare(problem: &Problem, plan: &Plan, measured: &[Measured]) -> Result<Compared> {
     plan.check(problem)?;
     let Papers { perks, ebisu } = projections(problem, &plan.device)?;
-    // As it was before the compiler's report changed the plan, where it did.
+    // The estimate from before the compiler's report changed the plan, if it did.
     let estimate = measured.first().map_or(plan.estimated_seconds, |own| own.predicted_seconds);
     let own = Projected::of_plan(plan, estimate).map_or_else(
         || Answer::NotApplicable("the planner makes no estimate where there is nothing to choose".to_owned()),
@@ -77,7 +77,7 @@ pub fn compare(problem: &Problem, plan: &Plan, measured: &[Measured]) -> Result<
     })
 }
 
-/// Returns the fastest plan of a schedule.
+/// Returns the fastest measured plan of a schedule.
 fn fastest(measured: &[Measured], execution: Execution) -> Option<&Measured> {
     let timed = measured.iter().filter_map(|one| Some((one, one.seconds?)));
     let kind = timed.filter(|(one, _)| one.plan.execution == execution);
@@ -127,7 +127,7 @@ impl Display for Compared {
 }
 
 impl Compared {
-    /// Writes a line of the table, without the columns of what was measured where nothing was.
+    /// Writes a line of the table, without the measured columns if nothing was measured.
     fn line(&self, f: &mut fmt::Formatter<'_>, cells: [&str; 8]) -> fmt::Result {
         let [name, seconds, rate, measured, reached, bytes, bound, choice] = cells;
         let mut line = format!("{name:<7}{seconds:>11}{rate:>11}");

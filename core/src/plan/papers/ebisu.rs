@@ -1,16 +1,17 @@
 //! The performance model of EBISU (Zhang et al., ICS'23, §5 and §6, eq. 1–12 and 17–23): how deep and how
 //! wide temporal blocking should be, and whether tiles should recompute their halos or exchange them. Of eq.
-//! 13–16, Little's law, only the paper's answer is kept ([`fewest_threads`], [`CELLS_PER_THREAD`]) because no
-//! device tells the latencies that they take.
+//! 13–16, Little's law, only the paper's answer is kept ([`fewest_threads`], [`CELLS_PER_THREAD`]), because
+//! no device tells the latencies that these equations take.
 //!
-//! A block a multiprocessor streams along the swept axis; behind each other stand the steps of one pass, the
-//! depth t. Under *SM tiling* tiles overlap and compute their halos redundantly; under *device tiling* all
-//! blocks together hold one tile, exchange halos through device memory and wait for each other at barriers.
+//! One block per multiprocessor streams along the swept axis; the steps of one pass, the depth t, stand
+//! behind each other. Under *SM tiling* tiles overlap and compute their halos redundantly; under *device
+//! tiling* all blocks together hold one tile, exchange halos through device memory and wait for each other at
+//! barriers.
 //!
-//! Equation numbers are the paper's. Generalised are: a radius for each axis, several fields and stages, and,
-//! wherever the paper takes shared memory for the bottleneck on the chip, the slower of shared memory and
-//! arithmetic. Triples are (swept, slower, faster) axis, pairs (slower, faster) axis of a plane, as in
-//! [`Axes`]; a line or square has planes of one row, so that one formula serves eq. 8 and eq. 9.
+//! Equation numbers are the paper's. Three things are generalised: a radius for each axis; several fields and
+//! stages; and, wherever the paper takes shared memory for the bottleneck on the chip, the slower of shared
+//! memory and arithmetic. Triples are (swept, slower, faster) axis, pairs (slower, faster) axis of a plane,
+//! as in [`Axes`]; a line or square has planes of one row, so that one formula serves eq. 8 and eq. 9.
 
 mod choice;
 mod queue;
@@ -30,18 +31,18 @@ use crate::real::DType;
 pub use choice::{CELLS_PER_THREAD, Choice, Design, LEAST_VALID, Rules, choose, design, fewest_threads};
 pub use queue::Queue;
 
-/// What a step costs at each cell.
+/// The costs of a step per cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Costs {
     /// The radius of a step, rad, of all its stages together.
     pub radius: [usize; 3],
-    /// The type of all fields; its bytes are S_Cell.
+    /// The type of all fields; its size in bytes is S_Cell.
     pub dtype: DType,
     /// Fields of a cell that the chip holds.
     pub fields: usize,
-    /// Loads from and stores to device memory a cell and pass, a_gm.
+    /// Loads from and stores to device memory per cell and pass, a_gm.
     pub memory_accesses: f64,
-    /// Loads from and stores to shared memory a cell and step, a_sm.
+    /// Loads from and stores to shared memory per cell and step, a_sm.
     pub shared_accesses: f64,
     /// Floating-point operations per cell and step, a_cmp.
     pub flops: f64,
@@ -69,33 +70,33 @@ impl Costs {
         }
     }
 
-    /// Bytes of a pass through device memory, A_gm × S_Cell of eq. 2.
+    /// Returns the bytes of a pass through device memory, A_gm × S_Cell of eq. 2.
     fn memory_bytes(&self, work: &Work) -> f64 {
         work.memory_cells * self.memory_accesses * self.dtype.bytes() as f64
     }
 
-    /// Seconds a cell and pass at device memory, of eq. 2.
+    /// Returns the seconds per cell and pass at device memory, of eq. 2.
     fn memory_seconds(&self, device: &DeviceSpec) -> f64 {
         over(self.memory_accesses * self.dtype.bytes() as f64, device.memory_bandwidth)
     }
 
-    /// Seconds a cell and step at shared memory, of eq. 3.
+    /// Returns the seconds per cell and step at shared memory, of eq. 3.
     fn shared_seconds(&self, device: &DeviceSpec) -> f64 {
         over(self.shared_accesses * self.dtype.bytes() as f64, device.shared_bandwidth)
     }
 
-    /// Seconds a cell and step of arithmetic, of eq. 4.
+    /// Returns the seconds per cell and step of arithmetic, of eq. 4.
     fn arithmetic_seconds(&self, device: &DeviceSpec) -> f64 {
         over(self.flops, device.flops(self.dtype))
     }
 
-    /// Cells of a tile with a frame of `radius` times `steps` at each side.
+    /// Returns the cells of a tile with a frame of `radius` times `steps` at each side.
     fn framed(&self, tile: [usize; 2], steps: f64) -> f64 {
         let side = |axis: usize| tile[axis] as f64 + 2.0 * steps * self.radius[axis + 1] as f64;
         side(0) * side(1)
     }
 
-    /// Cells of halo that a tile exchanges a step: (tile_x + tile_y) × 2 × rad of eq. 18.
+    /// Returns the cells of halo that a tile exchanges per step: (tile_x + tile_y) × 2 × rad of eq. 18.
     fn halo(&self, tile: [usize; 2]) -> f64 {
         let [rows, columns] = tile.map(|extent| extent as f64);
         let [above, beside] = [self.radius[1], self.radius[2]].map(|radius| radius as f64);
@@ -103,9 +104,9 @@ impl Costs {
     }
 }
 
-/// Returns a_sm of one stage under redundant register streaming (§4.3.3), as in table 2: a thread keeps what
-/// it has of its own column of `rows` rows in registers; of shared memory it reads the columns beside its own
-/// and, of each column, the rows that its own rows' taps span. The field itself is stored once.
+/// Returns a_sm of one stage under redundant register streaming (§4.3.3), as in table 2. A thread keeps the
+/// cells of its own column of `rows` rows in registers. From shared memory it reads the columns beside its
+/// own and, of each column, the rows that its own rows' taps span. The field itself is stored once.
 fn shared_accesses(stage: &Stage, axes: Axes, rows: usize) -> f64 {
     let footprint = &stage.footprint;
     let rows = rows.max(1) as f64;
@@ -123,30 +124,30 @@ fn shared_accesses(stage: &Stage, axes: Axes, rows: usize) -> f64 {
     read.sum::<f64>() + footprint.stores as f64
 }
 
-/// `amount / rate`; 0 where the device does not tell its rate, as in [`super::perks`].
+/// Returns `amount / rate`; 0 if the device does not tell its rate, as in [`super::perks`].
 fn over(amount: f64, rate: f64) -> f64 {
     if rate > 0.0 { amount / rate } else { 0.0 }
 }
 
-/// The cells that one pass of all blocks handles a plane, D.
+/// The cells per plane that one pass of all blocks handles, D.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Work {
-    /// Cells updated, D_all; also those computed, D_cmp and D_sm.
+    /// Cells updated, D_all; they are also the cells computed, D_cmp and D_sm.
     pub cells: f64,
     /// Cells that go through device memory, D_gm.
     pub memory_cells: f64,
 }
 
 impl Work {
-    /// SM tiling: D_gm = D_sm = D_all.
+    /// Returns the work of SM tiling: D_gm = D_sm = D_all.
     pub fn sm_tiling(device: &DeviceSpec, tile: [usize; 2]) -> Work {
         let cells = blocks(device) * tile[0] as f64 * tile[1] as f64;
         Work { cells, memory_cells: cells }
     }
 
-    /// Device tiling: the halos that blocks exchange each step join D_gm (eq. 18). Of the plane itself, the
-    /// frame of one radius that comes with it is counted too: eq. 18 leaves it out, but only with it come the
-    /// paper's 2.42 µs and 365 GCells/s (§6.3.2).
+    /// Returns the work of device tiling: the halos that blocks exchange in each step join D_gm (eq. 18). Of
+    /// the plane itself, the frame of one radius that comes with it is counted too. Eq. 18 leaves it out, but
+    /// only with it come the paper's 2.42 µs and 365 GCells/s (§6.3.2).
     pub fn device_tiling(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], depth: usize) -> Work {
         let cells = blocks(device) * tile[0] as f64 * tile[1] as f64;
         let memory_cells = blocks(device) * (costs.framed(tile, 1.0) + depth as f64 * costs.halo(tile));
@@ -154,7 +155,7 @@ impl Work {
     }
 }
 
-/// One block a multiprocessor.
+/// Returns the number of blocks: one per multiprocessor.
 fn blocks(device: &DeviceSpec) -> f64 {
     device.multiprocessors.max(1) as f64
 }
@@ -168,15 +169,15 @@ pub struct Attainable {
     pub shared_seconds: f64,
     /// Seconds of arithmetic, T_com (eq. 4).
     pub arithmetic_seconds: f64,
-    /// The longest of them, T_stencil (eq. 5).
+    /// The longest of these three, T_stencil (eq. 5).
     pub seconds: f64,
-    /// Which that is (eq. 6).
+    /// The bottleneck that this is (eq. 6).
     pub bound: Bound,
     /// P (eq. 7), in 10⁹ cells and steps per second.
     pub gcells_per_s: f64,
 }
 
-/// The attainable performance of a pass of `depth` steps, t.
+/// Returns the attainable performance of a pass of `depth` steps, t.
 pub fn attainable(costs: &Costs, device: &DeviceSpec, work: &Work, depth: usize) -> Attainable {
     let t = depth as f64;
     let memory_seconds = work.memory_cells * costs.memory_seconds(device);
@@ -194,11 +195,11 @@ pub fn attainable(costs: &Costs, device: &DeviceSpec, work: &Work, depth: usize)
     Attainable { memory_seconds, shared_seconds, arithmetic_seconds, seconds, bound, gcells_per_s }
 }
 
-/// How tiles get their neighbours' cells.
+/// The way in which tiles get their neighbours' cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tiling {
-    /// Each multiprocessor its own tile: halos are computed redundantly.
+    /// Each multiprocessor has its own tile: halos are computed redundantly.
     Sm,
     /// One tile for the whole device: halos are exchanged, and barriers keep the order.
     Device,
@@ -211,25 +212,26 @@ pub struct Practical {
     pub tiling: Tiling,
     /// The tile of one block: the cells that its first step computes.
     pub tile: [usize; 2],
-    /// Steps a pass, t.
+    /// Steps per pass, t.
     pub depth: usize,
-    /// P.
+    /// The attainable performance, P.
     pub attainable: Attainable,
-    /// The valid share V, 0 to 1: of the computation (eq. 8, 9) or of the time (eq. 11).
+    /// The valid share V, 0 to 1: of the computation under SM tiling (eq. 8, 9), of the time under device
+    /// tiling (eq. 11).
     pub valid: f64,
-    /// Bytes through device memory per cell and step that are kept: A_gm × S_Cell over D_all × t, under SM
-    /// tiling over the valid share of it.
+    /// Bytes through device memory per kept cell and step: A_gm × S_Cell over D_all × t; under SM tiling over
+    /// the valid share of that.
     pub memory_bytes: f64,
     /// PP = P × V (eq. 1), in 10⁹ cells and steps per second.
     pub gcells_per_s: f64,
 }
 
-/// The share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9), 0 where halos leave nothing of
-/// it.
+/// Returns the share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9); 0 if halos leave nothing
+/// of it.
 ///
-/// `tile` is what the first step computes from a tile one radius wider; each later step loses a radius at
-/// both sides. The paper prints eq. 8 and 9 with one side. Its numbers count both: (34 − 2 × 3)² cells valid
-/// of 32² computed are its 77 %.
+/// `tile` is what the first step computes, from a tile one radius wider; each later step loses a radius at
+/// both sides. The paper prints eq. 8 and 9 with one side, but its numbers count both: (34 − 2 × 3)² cells
+/// valid of 32² computed are its 77 %.
 pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
     let lost = depth.saturating_sub(1) as f64;
     let share = |axis: usize| {
@@ -239,8 +241,8 @@ pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
     share(0) * share(1)
 }
 
-/// The share of a device tile's time that is not spent at barriers, V_Dtile (eq. 11); `seconds` is T_stencil,
-/// `barriers` the n of one pass: 1 with lazy streaming, else as many as the depth.
+/// Returns the share of a device tile's time that is not spent at barriers, V_Dtile (eq. 11). `seconds` is
+/// T_stencil; `barriers` is the n of one pass: 1 with lazy streaming, else as many as the depth.
 pub fn valid_device_tile(device: &DeviceSpec, seconds: f64, barriers: usize) -> f64 {
     over(seconds, seconds + device.barrier_seconds * barriers as f64)
 }
@@ -284,11 +286,13 @@ pub fn device_tiling(
     }
 }
 
-/// How deep is enough under SM tiling: the depth at which the bottleneck leaves device memory (eq. 17 with
-/// D_sm = D_gm).
+/// Returns how deep is enough under SM tiling, in steps: the depth at which the bottleneck leaves device
+/// memory (eq. 17 with D_sm = D_gm).
 ///
-/// An error where the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or not
-/// its memory's.
+/// # Errors
+///
+/// [`Error::Invalid`] if the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or
+/// not its memory's bandwidth.
 pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     let memory = costs.memory_seconds(device);
     let chip = costs.shared_seconds(device).max(costs.arithmetic_seconds(device));
@@ -303,9 +307,9 @@ pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     ))
 }
 
-/// Returns how deep is enough under device tiling, where each step adds a halo to exchange (eq. 18 and 19,
-/// solved for t); `None` for a tile that no depth helps, because its halo alone costs more than its cells
-/// (eq. 22 does not hold), and where a rate is not known.
+/// Returns how deep is enough under device tiling, in steps, where each step adds a halo to exchange (eq. 18
+/// and 19, solved for t). `None` for a tile that no depth helps, because its halo alone costs more than its
+/// cells (eq. 22 does not hold), and if a rate is not known.
 pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [usize; 2]) -> Option<f64> {
     let ratio = sufficient_depth(costs, device).ok()?;
     // t × chip × D > memory × (D + t × halo): t (1 − ratio × halo / D) > ratio.
@@ -313,8 +317,12 @@ pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [u
     (halo < 1.0).then(|| ratio / (1.0 - halo))
 }
 
-/// How wide a device tile must be along both axes of its plane (along the one axis of a line), so that the
-/// halos it exchanges cost less than the cells it computes (eq. 22 and 23), in cells.
+/// Returns how wide a device tile must be, in cells along both axes of its plane (along the one axis of a
+/// line), so that the halos it exchanges cost less than the cells it computes (eq. 22 and 23).
+///
+/// # Errors
+///
+/// Those of [`sufficient_depth`].
 pub fn sufficient_width(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     Ok(2.0 * (costs.radius[1] + costs.radius[2]) as f64 * sufficient_depth(costs, device)?)
 }

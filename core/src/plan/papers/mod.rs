@@ -1,9 +1,10 @@
 //! The papers' own models, as they are published: [`perks`] (Zhang et al., ICS'23) projects what bandwidths
 //! allow a persistent kernel, [`ebisu`] (Zhang et al., ICS'23) how deep and wide temporal blocking should be.
 //!
-//! The planner takes parts of them. What each as a whole would choose, [`projections`] tells, and [`compare`]
-//! puts it beside a plan and beside what a device took. Neither model knows boundaries, latencies or
-//! launches; of formulas, linear or not, they know what is read and written, and the count of operations.
+//! The planner takes parts of these models. [`projections`] tells what each as a whole would choose, and
+//! [`compare`] puts that beside a plan and beside what a device took. Neither model knows boundaries,
+//! latencies or launches. Of a formula, linear or not, the models know which cells it reads and writes, and
+//! its count of operations.
 
 mod compared;
 pub mod ebisu;
@@ -24,22 +25,22 @@ pub use compared::{Compared, Row, compare};
 /// Steps of the run that is projected, N of PERKS's example (§5.2).
 pub const STEPS: u64 = 1000;
 
-/// What each paper's model would choose for a problem on a device, and what that projects to.
+/// The papers' choices for a problem on a device, and what they project to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Papers {
-    /// PERKS: what is cached where (eq. 4–12).
+    /// PERKS's answer: what is cached where (eq. 4–12).
     pub perks: Answer,
-    /// EBISU: depth, width and tiling of temporal blocking (eq. 1–23).
+    /// EBISU's answer: depth, width and tiling of temporal blocking (eq. 1–23).
     pub ebisu: Answer,
 }
 
-/// What a model says.
+/// The answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// Its choice, and what that projects to.
+    /// The model's choice, and what it projects to.
     Projected(Box<Projected>),
-    /// Why it says nothing of this problem or device.
+    /// The reason why the model does not apply to this problem or device.
     NotApplicable(String),
 }
 
@@ -54,11 +55,11 @@ pub struct Projected {
     pub gcells_per_s: f64,
     /// Bytes through device memory per cell and step.
     pub memory_bytes: f64,
-    /// What bounds it.
+    /// The bottleneck that bounds the choice.
     pub bound: Bound,
-    /// What else there is to say, a sentence each.
+    /// Further notes, a sentence each.
     pub notes: Vec<String>,
-    /// The model's own terms; `None` for a plan, which has its own.
+    /// The choice in the model's own terms; `None` for a plan, which has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
 }
@@ -67,14 +68,14 @@ pub struct Projected {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Details {
-    /// PERKS's.
+    /// PERKS's terms.
     Perks(perks::Cached),
-    /// EBISU's.
+    /// EBISU's terms.
     Ebisu(ebisu::Design),
 }
 
-/// Returns what the papers' models would choose for a problem on a device, and project. Where a model does
-/// not apply, its answer says why.
+/// Returns what the papers' models would choose for a problem on a device, and what that projects to. If a
+/// model does not apply, its answer says why.
 ///
 /// # Errors
 ///
@@ -124,7 +125,8 @@ fn ebisu_projects(problem: &Problem, device: &DeviceSpec) -> Result<Projected> {
 }
 
 impl Projected {
-    /// Returns a plan with the planner's own estimate of a step, `seconds`; `None` where it made none.
+    /// Returns a plan as a choice, with the planner's own estimate in `seconds` per step; `None` if the
+    /// planner made none.
     fn of_plan(plan: &Plan, seconds: f64) -> Option<Projected> {
         let projection = plan.project(STEPS);
         (seconds > 0.0).then(|| Projected {
@@ -139,7 +141,7 @@ impl Projected {
     }
 }
 
-/// Checks that a device tells what both models ask of it.
+/// Checks that a device tells all rates and sizes that both models need.
 fn known(device: &DeviceSpec) -> Result<()> {
     let asked = [
         ("multiprocessors", device.multiprocessors > 0),
@@ -159,7 +161,7 @@ fn known(device: &DeviceSpec) -> Result<()> {
     ))
 }
 
-/// Returns a note where a problem is more than a paper's stencil.
+/// Returns a note if a problem is more than a paper's stencil.
 fn generalised(problem: &Problem) -> Option<String> {
     let (fields, stages) = (problem.program.fields().len(), problem.program.stages().len());
     (fields > 1 || stages > 1).then(|| {

@@ -1,7 +1,7 @@
 //! The projection of PERKS (Zhang et al., ICS'23, §5.2, eq. 4–12): the best that the hardware's bandwidths
 //! allow.
 //!
-//! Equation numbers are the paper's. Bytes are generalised from one field read and one written a step to as
+//! Equation numbers are the paper's. Bytes are generalised from one field read and one written per step to as
 //! many as the program reads and writes.
 
 mod choice;
@@ -15,7 +15,7 @@ use crate::program::Problem;
 
 pub use choice::{Cached, cache};
 
-/// What the cells of a problem move, and how many of them stay on the chip.
+/// The bytes and operations of a problem's cells, and how many of the cells stay on the chip.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Traffic {
     /// Cells of the domain, D.
@@ -24,29 +24,29 @@ pub struct Traffic {
     pub cached_registers: f64,
     /// Cells that stay in shared memory between steps, D_cache^sm.
     pub cached_shared: f64,
-    /// Bytes that an uncached cell loads a step, L_gm.
+    /// Bytes that an uncached cell loads per step, L_gm.
     pub load_bytes: f64,
-    /// Bytes that an uncached cell stores a step, S_gm.
+    /// Bytes that an uncached cell stores per step, S_gm.
     pub store_bytes: f64,
-    /// Bytes of all fields of a cell: what a cached cell loads once, and takes of its place on the chip.
+    /// Bytes of all fields of a cell: a cached cell loads them once and takes so much room on the chip.
     pub cell_bytes: f64,
-    /// Bytes of the fields of a cell that change: what a cached cell stores once.
+    /// Bytes of the fields of a cell that change: a cached cell stores them once.
     pub changing_bytes: f64,
-    /// Bytes of halo that all tiles load and store a step, A(H(D_cache)).
+    /// Bytes of halo that all tiles load and store per step, A(H(D_cache)).
     pub halo_bytes: f64,
-    /// Bytes of shared memory that the kernel moves a cell and step whatever is cached, A_sm(KERNEL).
+    /// Bytes of shared memory that the kernel moves per cell and step whatever is cached, A_sm(KERNEL).
     pub kernel_shared_bytes: f64,
     /// Floating-point operations per cell and step.
     pub flops: f64,
-    /// The rate of those operations on the device.
+    /// The rate of these operations on the device, per second.
     pub flops_per_second: f64,
-    /// Seconds a step spends between launches or at barriers, whatever else it does; not part of the paper's
-    /// projection, which is a bound by bandwidth, and so reported beside it.
+    /// Seconds per step between launches or at barriers, whatever else the step does. They are not part of
+    /// the paper's projection, which is a bound by bandwidth, and so are reported beside it.
     pub overhead_seconds: f64,
 }
 
 impl Traffic {
-    /// A problem whose cells all go through device memory every step.
+    /// Returns the traffic of a problem whose cells all go through device memory in every step.
     pub fn uncached(problem: &Problem, device: &DeviceSpec) -> Traffic {
         let program = &problem.program;
         let bytes = problem.dtype.bytes();
@@ -70,7 +70,8 @@ impl Traffic {
         }
     }
 
-    /// A problem whose cells all go through device memory once in `depth` steps, in one launch.
+    /// Returns the traffic of a problem whose cells all go through device memory once per launch of `depth`
+    /// steps.
     pub fn in_passes(problem: &Problem, device: &DeviceSpec, depth: usize) -> Traffic {
         let mut traffic = Traffic::uncached(problem, device);
         let depth = depth as f64;
@@ -80,18 +81,18 @@ impl Traffic {
         traffic
     }
 
-    /// Cells that stay on the chip, D_cache.
+    /// Returns the cells that stay on the chip, D_cache.
     pub fn cached(&self) -> f64 {
         self.cached_registers + self.cached_shared
     }
 
-    /// The share of cells that stay on the chip, 0 to 1.
+    /// Returns the share of cells that stay on the chip, 0 to 1.
     pub fn cached_share(&self) -> f64 {
         if self.cells > 0.0 { self.cached() / self.cells } else { 0.0 }
     }
 }
 
-/// What bounds a run.
+/// The bottleneck that bounds a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bound {
@@ -118,11 +119,11 @@ impl Display for Bound {
 pub struct Projection {
     /// Bytes to and from device memory, halos included: A_gm (eq. 5) + A(H).
     pub memory_bytes: f64,
-    /// The least possible: every field read once, every changing one written once.
+    /// The least bytes possible: every field read once, every changing one written once.
     pub least_bytes: f64,
     /// Seconds that A_gm takes (eq. 6).
     pub memory_seconds: f64,
-    /// Seconds that the halos take.
+    /// Seconds that the halos' bytes take.
     pub halo_seconds: f64,
     /// Seconds that shared memory takes (eq. 8).
     pub shared_seconds: f64,
@@ -130,9 +131,9 @@ pub struct Projection {
     pub arithmetic_seconds: f64,
     /// The projected time, T_PERKS (eq. 9).
     pub seconds: f64,
-    /// Cells times steps over that time, P (eq. 10), in 10⁹ per second.
+    /// Cells times steps over the projected time, P (eq. 10), in 10⁹ per second.
     pub gcells_per_s: f64,
-    /// The largest term.
+    /// The bottleneck with the longest time.
     pub bound: Bound,
 }
 
@@ -144,7 +145,7 @@ pub fn project(traffic: &Traffic, device: &DeviceSpec, steps: u64) -> Projection
     let a_gm = n * (traffic.load_bytes + traffic.store_bytes) * uncached
         + (traffic.cell_bytes + traffic.changing_bytes) * traffic.cached();
     let halo = n * traffic.halo_bytes;
-    // Eq. 7 and 8: cells in shared memory are loaded and stored there each step but the first.
+    // Eq. 7 and 8: cells in shared memory are loaded and stored there in each step but the first.
     let a_sm = 2.0 * (n - 1.0).max(0.0) * traffic.cell_bytes * traffic.cached_shared
         + n * traffic.kernel_shared_bytes * traffic.cells;
     // A rate that is not known bounds nothing.

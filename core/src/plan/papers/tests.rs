@@ -30,8 +30,8 @@ fn refused(answer: &Answer) -> &str {
     }
 }
 
-/// Table 2 of the PERKS report: domains that its kernels hold whole, with what it measured of them. What is
-/// projected is a bound, so that no measurement is above it.
+/// Table 2 of the PERKS report: domains that its kernels hold whole, with its measurements of them. The
+/// projection is a bound, so no measurement is above it.
 #[test]
 fn perks_holds_the_reports_domains_whole_and_projects_a_bound() {
     let rows = [
@@ -52,14 +52,14 @@ fn perks_holds_the_reports_domains_whole_and_projects_a_bound() {
         let least = if name.starts_with("2d") { 1.0 - 1e-12 } else { 0.9 };
         assert!(cached.in_registers + cached.in_shared >= least, "{name} {size}: {cached:?}");
         assert!(perks.gcells_per_s > measured, "{name} {size}: {} against {measured}", perks.gcells_per_s);
-        // Loaded and stored once in the run, and the halo.
+        // Cells are loaded and stored once in the run; the halo comes on top.
         assert!(perks.memory_bytes > 2.0 * dtype.bytes() as f64 / STEPS as f64, "{name} {size}");
         assert!(perks.memory_bytes < 2.0 * dtype.bytes() as f64, "{name} {size}");
     }
 }
 
 /// §5.2: a kernel that caches 3072 × 2448 of 3072² cells projects to 876.09 GCells/s. Here more is cached, so
-/// that more is projected, and no persistent kernel projects to more than what is chosen.
+/// the projection is higher, and no persistent kernel projects to more than the chosen one.
 #[test]
 fn perks_chooses_the_highest_projected_peak() {
     let (problem, device) = (problem("2d5pt", "3072x3072", DType::F32), device("a100"));
@@ -72,8 +72,8 @@ fn perks_chooses_the_highest_projected_peak() {
     }
 }
 
-/// §6.2.1 and §6.3.2 of EBISU: 482 GCells/s of 2d5pt and 197 of 3d7pt are measured on an A100, below what is
-/// attainable in practice.
+/// §6.2.1 and §6.3.2 of EBISU: 482 GCells/s of 2d5pt and 197 of 3d7pt were measured on an A100, below the
+/// practical attainable performance.
 #[test]
 fn ebisu_projects_no_less_than_it_measures() {
     for (name, size, measured, projects) in
@@ -135,11 +135,11 @@ fn what_is_more_than_the_paper_or_less_is_noted() {
     assert_eq!(noted("3d7pt", "256x256x256", "the paper takes"), [false, false]);
     assert_eq!(noted("2d5pt", "8352x8352", "6.3 steps take device memory out of the way"), [false, true]);
     assert_eq!(noted("3d7pt", "256x256x256", "18.3 under device tiling"), [false, true]);
-    // What arithmetic binds, the paper would have bound by bandwidths.
+    // A note where arithmetic is the bound, because the paper's bound is by bandwidths alone.
     assert_eq!(noted("3d27pt", "33x288x256", "by bandwidths alone"), [true, false]);
 }
 
-/// On a V100, squares of 32 cells are all that there is room for, and too narrow for 3d13pt.
+/// On a V100 there is room only for squares of 32 cells, which are too narrow for 3d13pt.
 #[test]
 fn halos_that_cost_too_much_are_noted() {
     let papers = projections(&problem("3d13pt", "256x256x256", DType::F64), &device("v100")).unwrap();
@@ -209,7 +209,7 @@ fn what_was_measured_stands_beside_the_model_of_its_schedule() {
     assert_eq!(compared.ebisu.measured_plan, Some(streaming.summary()));
     let reached = projected(&compared.ebisu.answer).seconds / 0.25e-3;
     assert_eq!(compared.ebisu.reached, Some(reached));
-    // As predicted before it was compiled.
+    // The prediction from before the plan was compiled.
     assert_eq!((compared.plan.measured_seconds, compared.plan.reached), (Some(2e-3), Some(0.5)));
     let text = compared.to_string();
     let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().split_whitespace();
@@ -219,7 +219,7 @@ fn what_was_measured_stands_beside_the_model_of_its_schedule() {
     assert_eq!(row("plan").skip(3).take(3).collect::<Vec<_>>(), ["34.9", "50", "%"]);
     assert!(text.ends_with("beside EBISU the fastest streaming one.\n"), "{text}");
 
-    // Without an estimate, or a model that applies, there is what was measured.
+    // Without an estimate, or a model that applies, there still is what was measured.
     all[0].predicted_seconds = 0.0;
     let unknown = DeviceSpec { registers: None, ..device };
     let own = Plan { device: unknown, ..all[0].plan.clone() };

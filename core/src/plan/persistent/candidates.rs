@@ -1,4 +1,4 @@
-//! All sweeps that fit a device.
+//! All configurations of a persistent sweep that fit a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::domain::Axes;
 use crate::plan::CachePolicy;
 use crate::program::Problem;
 
-/// What may be chosen freely of a sweep; the rest follows.
+/// The free choices of a sweep; the rest follows from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
     /// Threads of a block, along the slower and the faster axis of a plane.
@@ -22,8 +22,8 @@ pub struct Configuration {
     pub chunk: usize,
 }
 
-/// All sweeps of a policy that fit: threads, cells per thread and blocks per SM, each with as many planes on
-/// the chip as it can hold.
+/// Returns all sweeps of a cache policy that fit: threads, cells per thread and blocks per SM, each with as
+/// many planes on the chip as it can hold.
 pub(super) fn candidates<'a>(
     problem: &'a Problem,
     device: &'a DeviceSpec,
@@ -36,7 +36,7 @@ pub(super) fn candidates<'a>(
     let vector = 16 / problem.dtype.bytes();
     let cells: &[[usize; 2]] =
         if three { &[[1, 1], [2, 1], [1, 2], [2, 2], [1, 4]] } else { &[[1, 2], [1, 4], [1, 8]] };
-    // Wider than 32 bytes per thread, the window's registers leave none for planes.
+    // If a thread's row is wider than 32 bytes, the window's registers leave none for planes.
     let cells = cells.iter().filter(move |c| c[1] <= 2 * vector && (c[1] < vector || c[1] % vector == 0));
     let threads = rows.iter().flat_map(move |&y| columns.clone().into_iter().map(move |x| [y, x]));
     threads
@@ -79,13 +79,13 @@ fn candidate(
     let tile_count = tiles.iter().product::<usize>();
     let registers = device.registers_for(resident_threads);
     let own = cells_per_thread[0] * cells_per_thread[1];
-    // Some eight cells a thread between barriers hide the latency of arithmetic and of the barrier itself;
-    // more only take registers.
+    // Some eight cells per thread between barriers hide the latency of arithmetic and of the barrier itself;
+    // more cells only take registers.
     if chunk > 1 && (chunk * own > 8 || chunk > planes[0]) {
         return None;
     }
-    // Tiles at the far side of a plane may be narrower than the radius; then a neighbour's neighbour is
-    // needed too.
+    // Tiles at the far side of a plane may be narrower than the radius; then cells of a neighbour's neighbour
+    // are needed too.
     let last = |axis: usize| extents[axis] - (tiles[axis] - 1) * plane[axis - 1];
     let touching =
         (1..3).all(|axis| tiles[axis] == 1 || last(axis) >= radius[axis]) && planes[0] >= radius[0];
@@ -111,8 +111,8 @@ fn candidate(
     if persistent.ring_bytes(problem) > device.shared_bytes_for(blocks_per_multiprocessor) {
         return None;
     }
-    // As many chunks ahead as give every thread a cell of halo to fetch; measured on an H200, eight beat one
-    // by 7 %.
+    // As many chunks ahead as give every thread a halo cell to fetch; measured on an H200, eight chunks beat
+    // one by 7 %.
     let halo = 2 * radius[1] * (plane[1] + 2 * radius[2]) + 2 * radius[2] * plane[0];
     persistent.halo_ahead = (per_block / (chunk * halo).max(1)).clamp(1, 8);
     let working = working_registers(problem, cells_per_thread, chunk);
@@ -125,8 +125,8 @@ fn candidate(
         persistent.planes_shared = planes_shared(problem, device, &persistent);
     }
     if matches!(policy, CachePolicy::Registers | CachePolicy::Mixed) {
-        // Only what shared memory does not hold goes to registers: they are the dearer place, for every plane
-        // there is code of its own.
+        // Only planes that shared memory does not hold go to registers. Registers are the dearer place,
+        // because every plane in them has code of its own.
         let wanted = planes[0].min(planes[1] - persistent.planes_shared).next_multiple_of(chunk);
         persistent.planes_registers = wanted.min(room / chunk * chunk).min(planes[0] / chunk * chunk);
         persistent.planes_shared = persistent.planes_shared.min(planes[1] - persistent.planes_registers);

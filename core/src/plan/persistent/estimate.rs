@@ -1,4 +1,4 @@
-//! What a step of a sweep moves, and how long it is likely to take.
+//! The bytes that a step of a sweep moves, and the planner's estimate of its time.
 
 use super::{Persistent, Synchronisation};
 use crate::device::DeviceSpec;
@@ -6,7 +6,7 @@ use crate::domain::Axes;
 use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
-/// What a step moves under a sweep, for the projection.
+/// Returns the bytes and operations of a step under a sweep, for the projection.
 pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> Traffic {
     let axes = Axes::of(problem.shape.dimensions());
     let extents = axes.order(problem.shape.padded());
@@ -24,7 +24,8 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persi
                 let face: usize = (0..3).filter(|&other| other != axis).map(|other| side[other]).product();
                 2 * radius[axis] * face
             });
-            // Stored by one tile, loaded by another; uncached planes are counted whole already.
+            // Halo cells are stored by one tile and loaded by another; uncached planes are already counted as
+            // a whole.
             traffic.halo_bytes +=
                 2.0 * bytes * (halo.sum::<usize>() * persistent.blocks) as f64 * traffic.cached_share();
             let extended = (persistent.cells_per_thread[0] + 2 * radius[1])
@@ -36,17 +37,18 @@ pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, persistent: &Persi
     traffic
 }
 
-/// How long a step takes of what [`step_seconds`] counts, for planes of one row and of several: 2d5pt,
-/// gray-scott and heat-conductivity, and 3d7pt, on domains that an H200's chip holds.
+/// Factors from the time that [`step_seconds`] counts to the measured time, for planes of one row and of
+/// several. Fitted to 2d5pt, gray-scott and heat-conductivity, and to 3d7pt, on domains that an H200's chip
+/// holds.
 const COUNTED: [f64; 2] = [0.65, 1.45];
 
-/// What a sweep takes longer that keeps planes in registers: its code is unrolled, and what is left of the
-/// registers hides little. Measured on an H200 for eight stencils of two axes, on domains that just fit: 1.1
-/// to 2.5 times what is counted.
+/// The factor for a sweep that keeps planes in registers: its code is unrolled, and the registers that are
+/// left hide little latency. Measured on an H200 for eight stencils of two axes, on domains that just fit:
+/// 1.1 to 2.5 times the time that is counted.
 const UNROLLED: f64 = 1.6;
 
-/// The planner's own estimate of a step, finer than the projected peak: it also counts the tail of uneven
-/// tiles, the issue of instructions and the latency that few threads leave bare.
+/// The planner's own estimate of a step in seconds, finer than the projected peak: it also counts the tail of
+/// uneven tiles, the issue of instructions, and the latency that few threads leave exposed.
 pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> f64 {
     let traffic = traffic(problem, device, persistent);
     let plane = persistent.plane();
@@ -55,9 +57,9 @@ pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &
         (rounds * persistent.planes[1] * plane[0] * plane[1] * persistent.blocks_per_multiprocessor) as f64;
     let own = (persistent.cells_per_thread[0] * persistent.cells_per_thread[1]) as f64;
     let threads = (persistent.threads_per_block() * persistent.blocks_per_multiprocessor) as f64;
-    // Issue slots per cell: the arithmetic; and for each field some selects and moves, a share of the row's
-    // exchange between threads, and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt,
-    // 2d25pt and gray-scott on an H200, where the pipe of f64 works beside nothing else.
+    // Issue slots per cell: the arithmetic; for each field some selects and moves; and a share of the row's
+    // exchange between threads and of the barrier, which a block of one warp hardly feels. Fitted to 2d5pt,
+    // 2d25pt and gray-scott on an H200, where nothing else works beside the f64 pipe.
     let barrier = if persistent.threads_per_block() <= device.warp.unwrap_or(1) { 20.0 } else { 80.0 };
     let fields = problem.program.fields().len() as f64;
     let instructions =

@@ -1,11 +1,11 @@
 //! The persistent schedule: the time loop is in the kernel, and a block keeps its tile on the chip for the
 //! whole run (PERKS, Zhang et al., ICS'23). It sweeps the tile plane by plane.
 //!
-//! The swept axis is the slowest there is (y of a plane, z of a cube); a *plane* is what lies across it. Each
-//! tile's first planes live in registers, the next in shared memory, the rest in device memory, and are
-//! updated in place; a window of the planes around the one computed slides along in registers, and cells of
-//! other threads are exchanged through a ring in shared memory. The rim of each tile is published in device
-//! memory every step for its neighbours.
+//! The swept axis is the slowest that the domain has (y of a plane, z of a cube); a *plane* is what lies
+//! across it. Each tile's first planes live in registers, the next in shared memory, the rest in device
+//! memory, and all are updated in place. A window of the planes around the computed one slides along in
+//! registers, and cells of other threads are exchanged through a ring in shared memory. In every step the rim
+//! of each tile is published in device memory for its neighbours.
 
 mod candidates;
 mod description;
@@ -31,7 +31,7 @@ use self::room::{planes_shared, ring_bytes, shared_bytes};
 /// The largest radius that a persistent kernel's register window takes.
 pub const MAX_PERSISTENT_RADIUS: usize = 12;
 
-/// How blocks wait for each other between stages.
+/// The blocks for which a block waits between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Synchronisation {
@@ -51,11 +51,11 @@ pub struct Persistent {
     pub cells_per_thread: [usize; 2],
     /// Tiles of the domain.
     pub tiles: [usize; 3],
-    /// The fewest and the most planes of a tile; tiles differ by one plane at most.
+    /// The fewest and the most planes of a tile; the two differ by one at most.
     pub planes: [usize; 2],
     /// Planes in registers: the first of each block's first tile.
     pub planes_registers: usize,
-    /// Planes in shared memory: the next.
+    /// Planes in shared memory: those after the planes in registers.
     pub planes_shared: usize,
     /// Planes that arrive and are computed between two barriers of the block.
     pub chunk: usize,
@@ -69,27 +69,27 @@ pub struct Persistent {
     pub synchronisation: Synchronisation,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
-    /// Registers a thread may use.
+    /// Registers that a thread may use.
     pub registers: usize,
 }
 
 impl Persistent {
-    /// Cells of a tile's plane along its two axes.
+    /// Returns the cells of a tile's plane along its two axes.
     pub fn plane(&self) -> [usize; 2] {
         [self.threads[0] * self.cells_per_thread[0], self.threads[1] * self.cells_per_thread[1]]
     }
 
-    /// Threads of a block.
+    /// Returns the threads of a block.
     pub fn threads_per_block(&self) -> usize {
         self.threads[0] * self.threads[1]
     }
 
-    /// All tiles of the domain.
+    /// Returns the number of tiles of the domain.
     pub fn tile_count(&self) -> usize {
         self.tiles.iter().product()
     }
 
-    /// What was chosen freely of it.
+    /// Returns the free choices of the sweep.
     pub fn configuration(&self) -> Configuration {
         Configuration {
             threads: self.threads,
@@ -99,14 +99,14 @@ impl Persistent {
         }
     }
 
-    /// Bytes of the ring through which threads exchange cells: two halves of `chunk` planes with their
-    /// lateral halo.
+    /// Returns the bytes of the ring through which threads exchange cells: two halves of `chunk` planes with
+    /// their lateral halo.
     pub fn ring_bytes(&self, problem: &Problem) -> usize {
         ring_bytes(problem, self.plane(), self.chunk)
     }
 
-    /// The same sweep with `planes` of its planes in registers; those given up go to shared memory as far as
-    /// it reaches (unless `policy` is `registers`).
+    /// Returns the same sweep with `planes` of its planes in registers. Those given up go to shared memory as
+    /// far as there is room, unless `policy` is `registers`.
     fn with_planes_in_registers(
         &self,
         problem: &Problem,
@@ -123,7 +123,7 @@ impl Persistent {
         persistent
     }
 
-    /// Cells of the domain that stay in registers and in shared memory.
+    /// Returns the cells of the domain that stay in registers, and those in shared memory.
     pub fn cached_cells(&self, problem: &Problem) -> [usize; 2] {
         let extents = Axes::of(problem.shape.dimensions()).order(problem.shape.padded());
         let plane = self.plane();
@@ -145,14 +145,14 @@ impl Persistent {
         cells
     }
 
-    /// Planes of the tile in row `row` of the swept axis, whose extent is `extent`: the first rows have one
-    /// more.
+    /// Returns the planes of the tiles in row `row` of the swept axis, whose extent is `extent`. The first
+    /// rows have one plane more.
     pub fn planes_of(&self, row: usize, extent: usize) -> usize {
         extent / self.tiles[0] + usize::from(row < extent % self.tiles[0])
     }
 }
 
-/// Plans a persistent kernel for a device with registers and shared memory to plan with: the first of
+/// Plans a persistent kernel for a device that tells its registers and shared memory: the first of
 /// [`persistent_plans`].
 pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = persistent_plans(problem, device, options)?;
@@ -170,7 +170,7 @@ pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options
     })
 }
 
-/// All plans of persistent kernels that fit a device, the one that the model finds fastest first.
+/// Returns all plans of persistent kernels that fit a device, the one that the model finds fastest first.
 pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
     check_depth(options.depth)?;
@@ -184,8 +184,8 @@ pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Option
         ));
     }
     let policy = if options.cache == CachePolicy::Auto { CachePolicy::Mixed } else { options.cache };
-    // What fits on the chip whole comes first: beside it the model's estimate of a rest in device memory is
-    // too coarse.
+    // Sweeps that keep the whole domain on the chip come first: the model's estimate of a rest in device
+    // memory is too coarse to compare with them.
     let mut sweeps: Vec<(bool, f64, Persistent)> = candidates(problem, device, policy)
         .map(|persistent| {
             let whole = persistent.cached_cells(problem).iter().sum::<usize>() == problem.shape.cells();
@@ -196,7 +196,7 @@ pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Option
     Ok(sweeps.into_iter().map(|(_, _, persistent)| plan_of(problem, device, policy, persistent)).collect())
 }
 
-/// The plan of a configuration, where it is one of those that [`persistent_plans`] would consider.
+/// Returns the plan of a configuration, if it is one of those that [`persistent_plans`] would consider.
 pub fn plan_configuration(
     problem: &Problem,
     device: &DeviceSpec,
@@ -209,7 +209,7 @@ pub fn plan_configuration(
     Some(plan_of(problem, device, policy, persistent))
 }
 
-/// The plan that runs a sweep.
+/// Returns the plan that runs a sweep.
 fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, persistent: Persistent) -> Plan {
     let traffic = traffic(problem, device, &persistent);
     let estimate = step_seconds(problem, device, &persistent);
@@ -220,8 +220,8 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, policy: CachePolicy, persiste
 }
 
 impl Plan {
-    /// The same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's report of
-    /// spills may ask; a plan that is not persistent stays as it is.
+    /// Returns the same plan with `planes` planes in registers, a multiple of the chunk, as the compiler's
+    /// report of spills may ask. A plan that is not persistent stays as it is.
     pub fn with_planes_in_registers(&self, problem: &Problem, planes: usize) -> Plan {
         let Some(persistent) = self.persistent() else { return self.clone() };
         let planes = planes.min(persistent.planes[0]) / persistent.chunk * persistent.chunk;

@@ -1,4 +1,4 @@
-//! What a sweep takes of a multiprocessor: shared memory and registers.
+//! The shared memory and registers of a multiprocessor that a sweep takes.
 
 use super::Persistent;
 use crate::device::DeviceSpec;
@@ -17,8 +17,8 @@ pub(super) fn ring_bytes(problem: &Problem, plane: [usize; 2], chunk: usize) -> 
     2 * chunk * cells * problem.dtype.bytes()
 }
 
-/// Cells before a row of the ring: the radius, rounded up so that the row's first own cell is aligned to 16
-/// bytes.
+/// Returns the cells before a row of the ring: the radius, rounded up so that the row's first own cell is
+/// aligned to 16 bytes.
 fn padding(radius: usize, problem: &Problem) -> usize {
     radius.next_multiple_of(16 / problem.dtype.bytes())
 }
@@ -29,7 +29,7 @@ pub(super) fn shared_bytes(problem: &Problem, persistent: &Persistent) -> usize 
     persistent.ring_bytes(problem) + cells * problem.dtype.bytes()
 }
 
-/// The most planes that shared memory holds beside the ring, of those not in registers.
+/// Returns the most planes, of those not in registers, that shared memory holds beside the ring.
 pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> usize {
     let limit = device.shared_bytes_for(persistent.blocks_per_multiprocessor);
     let plane = persistent.plane();
@@ -38,8 +38,8 @@ pub(super) fn planes_shared(problem: &Problem, device: &DeviceSpec, persistent: 
     room.min(persistent.planes[1] - persistent.planes_registers)
 }
 
-/// Registers a thread needs besides the planes it keeps: the window of the largest stage, addresses and
-/// temporaries.
+/// Returns the registers that a thread needs besides the planes it keeps: the window of the largest stage,
+/// addresses and temporaries.
 pub(super) fn working_registers(problem: &Problem, cells_per_thread: [usize; 2], chunk: usize) -> usize {
     let axes = Axes::of(problem.shape.dimensions());
     let words = problem.dtype.bytes() / 4;

@@ -10,7 +10,7 @@ fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
     Problem::new(Arc::new(program), Shape::new(extents).unwrap(), dtype).unwrap()
 }
 
-/// Table 2 of the PERKS report (paper 001): the rows marked F are domains that the device holds whole.
+/// Table 2 of the PERKS report (paper 001): the rows marked F are domains that the device holds as a whole.
 #[test]
 fn the_fully_cached_domains_of_the_report_fit() {
     type Row = (&'static str, [&'static str; 4]);

@@ -1,9 +1,9 @@
-//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: what the kernels
-//! for them have in common, and which of them is planned.
+//! Devices that have no barrier of all workgroups and tell next to nothing of themselves: the parts that the
+//! kernels for them have in common, and the choice among those kernels.
 //!
-//! Three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in registers for
-//! several steps ([`Overlapped`](super::Overlapped)), and planes that stream through several steps
-//! ([`PortableStreaming`](super::PortableStreaming)).
+//! There are three families: a launch per stage ([`Stepwise`](super::Stepwise)), windows that stay in
+//! registers for several steps ([`Overlapped`](super::Overlapped)), and planes that stream through several
+//! steps ([`PortableStreaming`](super::PortableStreaming)).
 
 mod neighbours;
 pub(super) mod rates;
@@ -25,11 +25,11 @@ pub use self::neighbours::neighbours as portable_neighbours;
 /// The most operations of a kernel's unrolled formulas: compilers take time for each.
 pub(super) const MOST_OPERATIONS: usize = 3000;
 
-/// The most arguments of a stage's function, its taps before all: WGSL allows 255.
+/// The most arguments of a stage's function, mostly its taps: WGSL allows 255.
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
 /// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options`
-/// ask for, or the faster by the planner's estimate where they leave it open.
+/// ask for, or where they leave it open the fastest by the planner's estimate.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let stepwise = || plan_stepwise(problem, device, options);
     match (options.execution, options.depth) {
@@ -51,7 +51,7 @@ pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) 
     }
 }
 
-/// Several steps per launch: overlapped or streaming, whichever is estimated to be faster.
+/// Plans several steps per launch: overlapped or streaming, whichever is estimated to be faster.
 fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     match (plan_overlapped(problem, device, options), plan_portable_streaming(problem, device, options)) {
         (Ok(overlapped), Ok(streaming)) if streaming.estimated_seconds < overlapped.estimated_seconds => {
@@ -62,7 +62,7 @@ fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options)
             streaming.notes.push(format!("streaming because no overlapped tile fits: {why}"));
             Ok(streaming)
         }
-        // Of two reasons, that of overlapped tiling: it can do more.
+        // If neither is possible, the reason given is that of overlapped tiling, which can do more.
         (Err(why), Err(_)) => Err(why),
     }
 }
@@ -82,7 +82,8 @@ pub(super) fn plan_of(
     plan
 }
 
-/// A device has no room for kernels of several steps of a kind; `room` says what there is.
+/// Makes the error for a device that has no room for a kind of kernels of several steps; `room` says how much
+/// room there is.
 pub(super) fn no_room(
     what: &str,
     problem: &Problem,
@@ -105,8 +106,8 @@ pub(super) fn no_room(
     Error::limit(format!("{what} on {}", device.name), asked, room, change)
 }
 
-/// Refuses what no kernel of several steps can do on a device: fields that it cannot bind, cells that stay
-/// from dispatch to dispatch.
+/// Refuses what no kernel of several steps can do on a device: fields that the device cannot bind, and cells
+/// that stay on the chip from dispatch to dispatch.
 pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
     problem.check()?;
     check_buffer(problem, device)?;
@@ -120,15 +121,15 @@ pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, option
     ))
 }
 
-/// What a problem asks of a kernel of several steps, whatever its form.
+/// The demands of a problem on a kernel of several steps, whatever its form.
 pub(super) struct Demand<'a> {
     pub problem: &'a Problem,
-    /// Simplified, as kernels are made of it.
+    /// The simplified program, of which kernels are made.
     pub program: Program,
     pub radius: [usize; 3],
-    /// How far a step reaches below and above a cell along each axis, all stages together.
+    /// The cells below and above a cell along each axis that a step reads, all stages together.
     pub reach: [[usize; 2]; 3],
-    /// Operations of a cell and step; a fused multiply-add is one.
+    /// Operations per cell and step; a fused multiply-add is one.
     pub operations: usize,
 }
 
@@ -141,7 +142,7 @@ impl Demand<'_> {
                 let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
                 let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
                 let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
-                // A ghost cell may show a cell as far on this side of the edge.
+                // A ghost cell may show a cell that is as far from the edge on this side.
                 if problem.boundaries.0[axis].iter().any(|side| side.shows_this_side()) {
                     sides = [sides[0].max(sides[1]); 2];
                 }
@@ -153,13 +154,13 @@ impl Demand<'_> {
     }
 }
 
-/// The most words of registers that a thread may take for cells, of `most` on a GPU: half of them all where a
-/// device tells.
+/// Returns the most 32-bit registers that a thread may take for cells: `most`, but no more than half of all
+/// its registers if the device tells how many there are.
 pub(super) fn most_words(device: &DeviceSpec, most: usize) -> usize {
     device.registers_per_thread.map_or(most, |registers| most.min(registers / 2))
 }
 
-/// All pairs.
+/// Returns all pairs of two lists.
 pub(super) fn product<const N: usize, const M: usize>(
     a: [usize; N],
     b: [usize; M],

@@ -12,10 +12,15 @@ use crate::plan::{
 };
 use crate::program::Problem;
 
-/// The plans worth trying on a device that is planned for by [`plan_portable`]: its own choice first, then a
-/// launch a stage, then windows and planes, half of each, from coarse differences to fine, each by their
-/// estimate: the best for several configurations of a thread's block, then for several depths of each, then
-/// with other threads.
+/// Lists the plans worth trying on a device for which [`plan_portable`] plans. Its own choice comes first,
+/// then a launch per stage, then streaming and overlapped plans, half of each.
+///
+/// Each half goes from coarse differences to fine, in the order of the estimates: the best for several blocks
+/// of a thread, then for several depths of each, then with other threads.
+///
+/// # Errors
+///
+/// Those of [`plan_portable`].
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];
     let most = most(options);
@@ -33,7 +38,7 @@ pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> 
     Ok(plans)
 }
 
-/// Takes so many plans of a family, in three turns.
+/// Takes up to `count` plans of a family, in three turns from coarse differences to fine.
 fn take(plans: &mut Vec<Plan>, family: &[Plan], count: usize) {
     let before = plans.len();
     for (share, kind) in [(count / 2, cells as Kind), (count * 4 / 5, depth_and_cells), (count, all)] {
@@ -49,7 +54,7 @@ fn take(plans: &mut Vec<Plan>, family: &[Plan], count: usize) {
     }
 }
 
-/// What sets plans apart; that of a family begins with a number of its own.
+/// A function for the numbers that set plans apart. They begin with a number of the plan's own family.
 type Kind = fn(&Plan) -> Vec<usize>;
 
 fn cells(plan: &Plan) -> Vec<usize> {

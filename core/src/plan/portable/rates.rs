@@ -1,28 +1,29 @@
-//! What no interface tells of a device, taken to be as on the GPUs that are: a multiprocessor of four
-//! schedulers of 32 lanes, some 33 GB/s of device memory for each of them, and registers and threads as in
-//! every preset.
+//! The rates that no interface tells of a device. They are taken to be those of common GPUs: a multiprocessor
+//! has four schedulers of 32 lanes, some 33 GB/s of device memory, and registers and threads as in every
+//! preset.
 
 use crate::device::DeviceSpec;
 use crate::real::DType;
 
-/// Bytes per second of device memory for each multiprocessor; a little more than an H200 has (31), for one
-/// window too many takes as long as another round.
+/// Bytes per second of device memory per multiprocessor. It is a little more than an H200 has (31 GB/s),
+/// because one window too many takes as long as another round.
 const BANDWIDTH_OF_ONE: f64 = 33e9;
 /// Clocks per second of a multiprocessor.
 pub const CLOCK: f64 = 1.7e9;
-/// Clocks from the last thread's slots to full rate again, barrier included.
+/// Clocks from the last thread's slots until work is at full rate again, barrier included.
 pub const BARRIER_CLOCKS: f64 = 90.0;
 /// Threads and 32-bit registers of a multiprocessor.
 const THREADS: f64 = 2048.0;
 const REGISTERS: f64 = 65536.0;
-/// Workgroups' memory of a multiprocessor, of a workgroup's.
+/// Workgroup memory of a multiprocessor over the most that one workgroup can have.
 const SHARED_OF_ALL: f64 = 3.0;
 /// The share of the memory's bandwidth that kernels of several steps reach, and how much of the shorter of
 /// computing and moving is not hidden behind the longer.
 pub const MEMORY_SHARE: f64 = 0.85;
 const UNHIDDEN: f64 = 0.4;
 
-/// Multiprocessors.
+/// Returns the number of multiprocessors; where the device does not tell it, estimated from the bandwidth of
+/// memory.
 pub fn units(device: &DeviceSpec) -> f64 {
     match device.multiprocessors {
         0 => (device.memory_bandwidth / BANDWIDTH_OF_ONE).round().clamp(1.0, 1024.0),
@@ -30,15 +31,16 @@ pub fn units(device: &DeviceSpec) -> f64 {
     }
 }
 
-/// Workgroups that a multiprocessor holds at once, by their threads, 32-bit registers per thread and bytes of
-/// workgroup memory; 0 where registers would spill.
+/// Returns the workgroups that a multiprocessor holds at once, by their threads, 32-bit registers per thread
+/// and bytes of workgroup memory; 0 if registers would spill.
 pub fn resident(device: &DeviceSpec, threads: usize, registers: f64, shared_bytes: usize) -> f64 {
     let threads = threads as f64;
     let memory = SHARED_OF_ALL * device.shared_bytes_per_block as f64 / (shared_bytes as f64 + 1.0);
     (THREADS / threads).min(REGISTERS / (threads * registers)).min(memory).floor()
 }
 
-/// 32-bit words of a value, and how many times as long as in 32 bits an operation takes.
+/// Returns the 32-bit words of a value, and the time of an operation over that of the same operation in 32
+/// bits.
 pub fn words(dtype: DType) -> (f64, f64) {
     match dtype {
         DType::F32 => (1.0, 1.0),
@@ -46,7 +48,7 @@ pub fn words(dtype: DType) -> (f64, f64) {
     }
 }
 
-/// Seconds of a dispatch that computes and moves for so long.
+/// Returns the seconds of a dispatch that computes for `compute` and moves for `moving` seconds.
 pub fn dispatch_seconds(device: &DeviceSpec, compute: f64, moving: f64) -> f64 {
     compute.max(moving) + UNHIDDEN * compute.min(moving) + device.launch_seconds
 }

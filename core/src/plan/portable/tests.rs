@@ -33,7 +33,7 @@ fn adapter(shared_bytes_per_block: usize, threads_per_block: usize, memory_bandw
     }
 }
 
-/// WebGPU's least, a mobile GPU, a desktop's, a data centre's over Vulkan.
+/// The least that WebGPU guarantees, a mobile GPU, a desktop's, a data centre's over Vulkan.
 pub fn adapters() -> [DeviceSpec; 4] {
     [
         adapter(16 << 10, 256, 20e9),
@@ -96,7 +96,8 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
     assert_eq!(portable_neighbours(&problem, device, &stepwise).unwrap().len(), 1);
 }
 
-/// A depth for which cubes have no room is one of planes; where neither has, the reason is that of windows.
+/// At a depth at which cubes have no room, planes run; where neither has room, the reason given is that of
+/// windows.
 #[test]
 fn planes_step_in_where_there_is_no_window() {
     let device = &adapters()[3];
@@ -104,7 +105,7 @@ fn planes_step_in_where_there_is_no_window() {
     let deep = |depth| {
         plan_portable(&problem, device, &Options { depth: Depth::Steps(depth), ..Options::default() })
     };
-    // Where both have room, the faster: of cubes of radius 2 hardly anything is left inside the halo.
+    // Where both have room, the faster runs: of cubes of radius 2 hardly anything is left inside the halo.
     let plan = deep(2).unwrap();
     assert!(plan.portable_streaming().is_some() && plan.notes.is_empty(), "{:?}", plan.notes);
     let flat = self::problem("2d5pt", &[2304, 2304], DType::F32, "fixed");

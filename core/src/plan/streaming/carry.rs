@@ -1,33 +1,33 @@
-//! What a stage carries from plane to plane when its input arrives one plane at a time.
+//! The values that a stage carries from plane to plane when its input arrives one plane at a time.
 //!
 //! A formula's nodes are computed as early as their taps allow: a node whose farthest tap along the swept
-//! axis is at `d` is computed for the cell in the plane `d` before the one that arrives. What later planes
-//! still need of it is carried in a slot. A linear stencil of radius r thus carries 2r partial sums and no
-//! cell twice; a slot of a *raw* value holds a cell of an earlier plane itself, shared by all outputs that
-//! still need it.
+//! axis is at `d` is computed for the cell in the plane `d` before the one that arrives. If later planes
+//! still need its value, a slot carries the value on. A linear stencil of radius r thus carries 2r partial
+//! sums and no cell twice. A slot of a *raw* value holds a cell of an earlier plane itself, shared by all
+//! outputs that still need it.
 
 use crate::domain::Axes;
 use crate::expr::{Id, Node, Tap};
 use crate::program::Stage;
 
-/// A place that holds one value a cell between two planes.
+/// A place that holds one value per cell between two planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
-    /// The value of a node for the cell whose plane `cut` has arrived last.
+    /// The value of a node for the cell whose plane at offset `cut` has arrived last.
     Node {
         /// The node.
         node: Id,
         /// The offset, from the cell's own, of the plane that arrived last.
         cut: i32,
     },
-    /// A cell of the plane that arrived `age` planes before the last one, `across` of the cell (slower,
-    /// faster axis).
+    /// A cell of the plane that arrived `age` planes before the last one; `across` is its offset in the plane
+    /// (slower, faster axis).
     Raw {
         /// The field.
         field: u16,
-        /// Planes since it arrived.
+        /// Planes since the cell's plane arrived.
         age: i32,
-        /// Where it lies in its plane.
+        /// The cell's offset in its plane.
         across: [i32; 2],
     },
 }
@@ -35,22 +35,22 @@ pub enum Slot {
 /// A stage cut into one part for each plane on which its formula taps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carry {
-    /// The formula's nodes; behind them, a tap of the cell itself for every field that the stage passes on
+    /// The formula's nodes, and behind them a tap of the cell itself for every field that the stage passes on
     /// unchanged.
     pub nodes: Vec<Node>,
     /// For each field of the program, the node that is its new value.
     pub values: Vec<Id>,
-    /// The first and the last plane, by their offset from the cell's, that a part waits for; the last is 0 or
+    /// The first and the last plane for which a part waits, by their offset from the cell's; the last is 0 or
     /// more.
     pub planes: [i32; 2],
     /// For each node, the plane after whose arrival it can be computed; `None` for one that taps nothing.
     pub ready: Vec<Option<i32>>,
-    /// What is carried.
+    /// The slots of the values that are carried.
     pub slots: Vec<Slot>,
 }
 
 impl Carry {
-    /// Cuts a stage of a program of `fields` fields.
+    /// Cuts a stage of a program that has `fields` fields.
     pub fn of(stage: &Stage, fields: usize, axes: Axes) -> Carry {
         let mut nodes = stage.dag.nodes.clone();
         let values: Vec<Id> = (0..fields)
@@ -80,21 +80,21 @@ impl Carry {
         carry
     }
 
-    /// The slot of a node for the cell whose plane `cut` arrived last.
+    /// Returns the slot of a node for the cell whose plane at offset `cut` arrived last.
     pub fn slot(&self, node: Id, cut: i32, axes: Axes) -> Option<usize> {
         let wanted = self.slot_of(node, cut, axes);
         self.slots.iter().position(|&slot| slot == wanted)
     }
 
-    /// The slot in which a node that an earlier plane made ready is carried when the plane at `plane` from
-    /// the cell arrives.
+    /// Returns the slot that carries a node which an earlier plane made ready, when the plane at offset
+    /// `plane` from the cell arrives.
     pub fn known(&self, node: Id, plane: i32, axes: Axes) -> Option<usize> {
         let ready = self.ready[node as usize]?;
         (ready < plane).then(|| self.slot(node, plane - 1, axes)).flatten()
     }
 
-    /// The nodes that the arrival of the plane at `plane` from the cell makes: the new values, if it is the
-    /// last plane, then what is carried on; and the slots for the latter.
+    /// Returns the nodes that the arrival of the plane at offset `plane` from the cell makes, and the slots
+    /// of those carried on. The nodes are the new values, if it is the last plane, and then those carried on.
     pub fn wanted(&self, plane: i32) -> (Vec<Id>, Vec<usize>) {
         let mut wanted = if plane == self.planes[1] { self.values.clone() } else { Vec::new() };
         let mut kept = Vec::new();
@@ -120,7 +120,7 @@ impl Carry {
     }
 
     fn find_slots(&self, axes: Axes) -> Vec<Slot> {
-        // The last plane for whose part each node is needed.
+        // For each node, the last plane whose part needs it.
         let mut last: Vec<Option<i32>> = vec![None; self.nodes.len()];
         let mut needed_by = |node: Id, plane: i32| {
             let slot = &mut last[node as usize];
@@ -158,8 +158,8 @@ impl Carry {
     }
 }
 
-/// Computes later what can be computed later from values that are carried anyway: a value that needs no slot
-/// of its own.
+/// Postpones values that can be computed later from values that are carried anyway, so that they need no slot
+/// of their own.
 fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
     let end = ready.iter().flatten().copied().max().unwrap_or(0).max(0);
     for id in (0..nodes.len()).rev() {
@@ -175,8 +175,8 @@ fn postpone(nodes: &[Node], values: &[Id], ready: &mut [Option<i32>]) {
         else {
             continue;
         };
-        // The nodes that only this one needs, and the values below them, which must wait until then for
-        // others too.
+        // The nodes that only this value needs. The values below them must wait until then for other values
+        // too.
         let mut cone = vec![id];
         let mut carried = true;
         let mut next = 0;
@@ -235,8 +235,8 @@ mod tests {
         assert_eq!(carried("1d3pt", 1), [(0, 0)]);
     }
 
-    /// Gray–Scott: the cell's u and v and two sums of neighbours; the reaction waits, for u and v are there
-    /// anyway.
+    /// Gray–Scott: the cell's u and v and two sums of neighbours. The reaction waits, because u and v are
+    /// carried anyway.
     #[test]
     fn what_carried_values_give_is_not_carried() {
         assert_eq!(carried("gray-scott", 2), [(4, 1)]);

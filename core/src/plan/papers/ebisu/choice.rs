@@ -1,4 +1,4 @@
-//! What EBISU's model chooses (§6, table 1): how wide a tile is, how deep a pass, and which tiling.
+//! The choice of EBISU's model (§6, table 1): how wide a tile is, how deep a pass, and which tiling.
 
 use serde::Serialize;
 
@@ -12,24 +12,24 @@ use crate::plan::description::{count, times};
 use crate::plan::papers::STEPS;
 use crate::program::Problem;
 
-/// The rows of a plane that a thread owns, its instruction-level parallelism (§6.1): with the threads of
-/// [`fewest_threads`] it saturates memory, shared memory and arithmetic.
+/// The rows of a plane that a thread owns, its instruction-level parallelism (§6.1). Together with the
+/// threads of [`fewest_threads`] they saturate memory, shared memory and arithmetic.
 pub const CELLS_PER_THREAD: usize = 4;
 
-/// The share of its computation that an SM tile must at least keep for [`choose`], unless told otherwise. The
-/// paper goes as deep as the overhead is "acceptable" and stops at 77 % where the next step would leave 66 %
+/// The least share of its computation that an SM tile must keep for [`choose`], unless told otherwise. The
+/// paper goes as deep as the overhead is "acceptable" and stops at 77 %, where the next step would leave 66 %
 /// (§6.3.2).
 pub const LEAST_VALID: f64 = 0.75;
 
 /// Barriers per pass of device tiling, n: lazy streaming leaves one (§5.2.2).
 const BARRIERS: usize = 1;
 
-/// What [`choose`] keeps to.
+/// The rules that [`choose`] keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rules {
     /// How a block's planes are held.
     pub queue: Queue,
-    /// Bytes of the chip for a block's planes.
+    /// Bytes on the chip for a block's planes.
     pub capacity_bytes: usize,
     /// The least valid share of an SM tile, 0 to 1.
     pub least_valid: f64,
@@ -60,12 +60,12 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Returns the faster of the two (eq. 20 and 21).
+    /// Returns the faster of the two tilings (eq. 20 and 21).
     pub fn faster(&self) -> &Practical {
         if self.device.gcells_per_s > self.sm.gcells_per_s { &self.device } else { &self.sm }
     }
 
-    /// Returns the slower of the two.
+    /// Returns the slower of the two tilings.
     pub fn slower(&self) -> &Practical {
         if self.faster().tiling == Tiling::Sm { &self.device } else { &self.sm }
     }
@@ -74,14 +74,18 @@ impl Choice {
 /// Returns which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile`
 /// cells per block.
 ///
-/// SM tiling takes its fastest depth, up to what suffices (eq. 17), has room and keeps the least valid share;
-/// device tiling goes as deep as there is room. An error where not even one step's planes fit, or a rate is
-/// not known.
+/// SM tiling takes its fastest depth up to the one that suffices (eq. 17), as far as there is room and it
+/// keeps the least valid share. Device tiling goes as deep as there is room.
 ///
-/// In 2D the choice is clear. In 3D it hangs on the least valid share: the paper reports device tiling ahead
-/// for all its 3D stencils, which the model shows for 3d7pt only. For those of radius 1 and more points,
-/// which arithmetic binds, it has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for 3
-/// steps only, by half.
+/// In 2D the choice is clear. In 3D it depends on the least valid share: the paper reports device tiling
+/// ahead for all its 3D stencils, but the model shows that for 3d7pt only. For stencils of radius 1 and more
+/// points, which arithmetic binds, the model has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes
+/// leave room for 3 steps only, by half.
+///
+/// # Errors
+///
+/// [`Error::Limit`] if not even one step's planes fit; those of [`sufficient_depth`] if a rate of the device
+/// is not known.
 pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rules) -> Result<Choice> {
     rules.queue.fit(costs, tile, 1, rules.capacity_bytes)?;
     let room = rules.queue.deepest(costs, tile, rules.capacity_bytes).min(rules.steps.max(1));
@@ -94,8 +98,9 @@ pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rule
     Ok(Choice { sm, device: device_tiling(costs, device, tile, room, BARRIERS) })
 }
 
-/// Returns the fewest resident threads of a multiprocessor that are worth having: fewer do not give a thread
-/// more registers (§6.1), for it can address no more. In whole warps; 0 where the device does not tell.
+/// Returns the fewest resident threads of a multiprocessor that are worth having, in whole warps; 0 if the
+/// device does not tell. Fewer threads do not give a thread more registers (§6.1), because it cannot address
+/// more.
 pub fn fewest_threads(device: &DeviceSpec) -> usize {
     let warp = device.warp.unwrap_or(1);
     let threads = device.registers.zip(device.registers_per_thread).map_or(0, |(all, each)| all / each);
@@ -105,7 +110,7 @@ pub fn fewest_threads(device: &DeviceSpec) -> usize {
 /// A row of the paper's table 1, for any problem and device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Design {
-    /// What a step costs at each cell.
+    /// The costs of a step per cell.
     pub costs: Costs,
     /// Threads per block, and so per multiprocessor.
     pub threads: usize,
@@ -114,9 +119,9 @@ pub struct Design {
     /// The width from which a device tile's halos cost less than its cells (eq. 22 and 23), in cells.
     pub sufficient_width: f64,
     /// The depth that takes device memory out of the way under device tiling (eq. 18 and 19), in steps;
-    /// `None` where none does.
+    /// `None` if no depth does.
     pub sufficient_depth_device_tile: Option<f64>,
-    /// The two tilings.
+    /// Both tilings at their depths.
     #[serde(flatten)]
     pub choice: Choice,
 }
@@ -149,8 +154,9 @@ pub fn design(problem: &Problem, device: &DeviceSpec) -> Result<Design> {
     })
 }
 
-/// Returns the tile of one block: a line of a cell per thread in 2D, in 3D a square whose sides are whole
-/// warps and that gives each thread its cells. It is as much wider as halos ask (eq. 23) and room allows.
+/// Returns the tile of one block: in 2D a line of a cell per thread, in 3D a square whose sides are whole
+/// warps and that gives each thread its cells. It is wider than that as far as halos ask (eq. 23) and room
+/// allows.
 fn tile(costs: &Costs, device: &DeviceSpec, dimensions: usize, rules: &Rules) -> Result<[usize; 2]> {
     let threads = fewest_threads(device).max(1);
     let (unit, least) = if dimensions == 3 {
@@ -160,7 +166,7 @@ fn tile(costs: &Costs, device: &DeviceSpec, dimensions: usize, rules: &Rules) ->
         (threads, threads)
     };
     let of_side = |side: usize| [if dimensions == 3 { side } else { 1 }, side];
-    // Nothing wider than the room has cells for could fit.
+    // No tile with more cells than there is room for could fit.
     let wanted = (sufficient_width(costs, device)?.ceil() as usize).min(rules.capacity_bytes);
     let sides = (least..wanted.next_multiple_of(unit).max(least) + 1).step_by(unit);
     let fits = |side: &usize| rules.queue.deepest(costs, of_side(*side), rules.capacity_bytes) > 0;
@@ -177,7 +183,7 @@ impl Design {
         format!("{}, tiles of {tile} cells, {threads}; {}", tiling(faster), valid(faster))
     }
 
-    /// Returns what else there is to say of the choice, a sentence each.
+    /// Returns the further notes on the choice, a sentence each.
     pub fn notes(&self, problem: &Problem, device: &DeviceSpec) -> Vec<String> {
         let slower = self.choice.slower();
         let out_of_the_way = match self.sufficient_depth_device_tile {
@@ -219,7 +225,7 @@ fn tiling(practical: &Practical) -> String {
     format!("{kind}, {} per pass", count(practical.depth, "step"))
 }
 
-/// Returns what a tiling's valid share is of, in words.
+/// Returns in words what a tiling's valid share is a share of.
 fn valid(practical: &Practical) -> String {
     let of = match practical.tiling {
         Tiling::Sm => "of the computed cells are kept",

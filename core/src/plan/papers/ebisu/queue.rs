@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 
 /// A circular multi-queue, by how its planes are found.
 ///
-/// Lazy streaming (§4.3.2) would take a plane more per step. It is left out because the paper's own depths
-/// leave it out: with it, 3d7pt would fit 5 steps on an A100 and not the 8 of §6.3.2.
+/// Lazy streaming (§4.3.2) would take one more plane per step. It is left out because the paper's own depths
+/// leave it out: with it, 3d7pt would fit only 5 steps on an A100 instead of the 8 of §6.3.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
-    /// Indices are moved on after each plane: as many planes as are needed.
+    /// Indices are moved on after each plane; the queue has as many planes as are needed.
     Shifted,
-    /// Indices are computed modulo a power of two, which rounds the planes up to it.
+    /// Indices are computed modulo a power of two, to which the number of planes is rounded up.
     Computed,
 }
 
@@ -28,13 +28,14 @@ impl Queue {
         }
     }
 
-    /// Returns the bytes that those planes take, each with a frame of one radius.
+    /// Returns the bytes that the planes of a pass of `depth` steps take, each plane with a frame of one
+    /// radius.
     pub fn bytes(self, costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
         self.planes(costs, depth) as f64 * plane_bytes(costs, tile)
     }
 
-    /// Returns the greatest depth whose planes fit `capacity` bytes; 0 where no depth does, `usize::MAX`
-    /// where any does, as for a program that taps no other plane.
+    /// Returns the greatest depth whose planes fit in `capacity` bytes; 0 if no depth does, `usize::MAX` if
+    /// any does, as for a program that taps no other plane.
     pub fn deepest(self, costs: &Costs, tile: [usize; 2], capacity: usize) -> usize {
         let most = (capacity as f64 / plane_bytes(costs, tile)) as usize;
         let most = match (self, most.checked_ilog2()) {
@@ -47,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Checks that there is room for a pass; the error tells the deepest that there is room for.
+    /// Checks that there is room for a pass; the error tells the deepest pass for which there is room.
     pub fn fit(self, costs: &Costs, tile: [usize; 2], depth: usize, capacity: usize) -> Result<()> {
         let bytes = self.bytes(costs, tile, depth);
         if bytes <= capacity as f64 {

@@ -61,13 +61,13 @@ fn depth_7_suffices_for_2d5pt() {
     let (device, costs) = (a100(), costs("2d5pt"));
     let depth = sufficient_depth(&costs, &device).unwrap();
     assert_eq!(format!("{depth:.1}"), "6.3");
-    // On either side of it, eq. 6 names the bottleneck.
+    // On either side of this depth, eq. 6 names another bottleneck.
     let work = Work::sm_tiling(&device, [1, 256]);
     assert_eq!(attainable(&costs, &device, &work, 6).bound, Bound::Memory);
     assert_eq!(attainable(&costs, &device, &work, 7).bound, Bound::Shared);
 }
 
-/// A stencil of many operations meets arithmetic before shared memory; depth beyond that gains nothing.
+/// A stencil of many operations is bound by arithmetic before shared memory; depth beyond that gains nothing.
 #[test]
 fn arithmetic_can_be_what_makes_a_depth_suffice() {
     let (device, costs) = (a100(), costs("3d27pt"));
@@ -80,8 +80,8 @@ fn arithmetic_can_be_what_makes_a_depth_suffice() {
 }
 
 /// §6.2.2: "So we can get t > 18.34. In this situation, the on-chip memory per thread block desired for EBISU
-/// is 352 KB, which exceeds the capacity of A100 (164 KB)." A block can have 163 KiB of them; and §6.3.2: "as
-/// deep as t = 8".
+/// is 352 KB, which exceeds the capacity of A100 (164 KB)." A block can have 163 KiB of those. And §6.3.2:
+/// "as deep as t = 8".
 #[test]
 fn the_depth_3d7pt_wants_does_not_fit() {
     let (device, costs, tile) = (a100(), costs("3d7pt"), [32, 32]);
@@ -105,8 +105,8 @@ fn the_depth_3d7pt_wants_does_not_fit() {
     assert!(rules.queue.fit(&costs, tile, 9, rules.capacity_bytes).is_err());
 }
 
-/// §6.3.1: "V_SMtile ≈ 95 %" for 2d5pt at t = 7 and tile_x = 256 (table 1); both sides of the halo counted,
-/// for with the one side that eq. 8 prints it would be 97 %.
+/// §6.3.1: "V_SMtile ≈ 95 %" for 2d5pt at t = 7 and tile_x = 256 (table 1). Both sides of the halo are
+/// counted, because with the one side that eq. 8 prints it would be 97 %.
 ///
 /// "For device level tiling, we can go as deep as t = 15. T_sm = 2.05 us, V_Dtile ≈ 63 %." The paper does not
 /// give that tile. Lines of 512 cells in a queue of a power of two (table 1) are held 15 steps deep at most,
@@ -128,7 +128,7 @@ fn two_dimensions_are_for_sm_tiling() {
     assert_eq!(tiled.attainable.bound, Bound::Shared);
     assert_eq!(format!("{:.0} %", 100.0 * tiled.valid), "63 %");
 
-    // Eq. 20: far apart, so the choice is clear, for all 2D stencils of table 2.
+    // Eq. 20: the two are far apart, so the choice is clear, for all 2D stencils of table 2.
     for name in ["2d5pt", "2ds9pt", "2d9pt", "2d25pt"] {
         let choice = choose(&costs(name), &device, [1, 256], &rules).unwrap();
         assert_eq!(choice.faster().tiling, Tiling::Sm, "{name}");
@@ -141,7 +141,7 @@ fn two_dimensions_are_for_sm_tiling() {
 }
 
 /// §6.3.2: "t = 3, V ≈ 77 %, P = 292 GCells/s, PP ≈ 225 GCells/s. t = 8, T_gm = 2.42, V ≈ 67 %, P = 365
-/// GCells/s, PP ≈ 244 GCells/s." The 225 is of the rounded 77 %.
+/// GCells/s, PP ≈ 244 GCells/s." The 225 follows from the rounded 77 %.
 #[test]
 fn three_dimensions_are_for_device_tiling() {
     let (device, costs) = (a100(), costs("3d7pt"));
@@ -165,8 +165,8 @@ fn three_dimensions_are_for_device_tiling() {
     assert!(device_tiling(&costs, &device, [32, 32], 8, 8).gcells_per_s < choice.sm.gcells_per_s / 2.0);
 }
 
-/// What the choice in 3D hangs on: SM tiling would win at depth 5, were 44 % of
-/// its computation acceptable to lose.
+/// The choice in 3D depends on the least valid share: SM tiling would win at depth 5 if it were acceptable to
+/// lose 44 % of its computation.
 #[test]
 fn the_least_valid_share_decides_in_three_dimensions() {
     let (device, costs) = (a100(), costs("3d7pt"));
@@ -175,7 +175,7 @@ fn the_least_valid_share_decides_in_three_dimensions() {
     assert_eq!((choice.faster().tiling, choice.faster().depth), (Tiling::Sm, 5));
     let rate = |depth| sm_tiling(&costs, &device, [32, 32], depth).gcells_per_s;
     assert!((1..=8).all(|depth| rate(depth) <= choice.sm.gcells_per_s));
-    // As `choose` says of the stencils for which the model does not agree with the paper.
+    // The leads that the docs of `choose` name for stencils on which the model and the paper do not agree.
     for (name, lead) in [("3d13pt", 1.57), ("3d17pt", 1.06), ("3d27pt", 1.10), ("poisson", 1.04)] {
         let choice = choose(&self::costs(name), &device, [32, 32], &Rules::of(&device, 3, 1000)).unwrap();
         close(choice.sm.gcells_per_s / choice.device.gcells_per_s, lead, 5e-3);
@@ -192,7 +192,7 @@ fn tiles_of_3d7pt_are_wide_enough_from_23_cells_on() {
     let (device, costs) = (a100(), costs("3d7pt"));
     let width = sufficient_width(&costs, &device).unwrap();
     assert_eq!(format!("{width:.1}"), "22.3");
-    // Eq. 22 is what makes eq. 19 solvable.
+    // Eq. 22 makes eq. 19 solvable.
     assert!(sufficient_depth_device_tile(&costs, &device, [23, 23]).unwrap() > 100.0);
     assert_eq!(sufficient_depth_device_tile(&costs, &device, [22, 22]), None);
     assert_eq!(sufficient_depth_device_tile(&costs, &device, [0, 0]), None);
@@ -206,7 +206,7 @@ fn queues_are_as_long_as_the_papers() {
     assert_eq!(Queue::Computed.planes(&costs, 3), 8);
 }
 
-/// `deepest` against a search with `bytes`, at capacities that fit nothing, just one step, and many.
+/// `deepest` against a search with `bytes`, at capacities for nothing, for just one step, and for many.
 #[test]
 fn the_deepest_pass_is_the_last_that_fits() {
     for (name, tile) in [("2d5pt", [1, 100]), ("3d13pt", [9, 17])] {
@@ -230,7 +230,7 @@ fn an_eighth_of_the_threads_is_the_fewest_worth_having() {
 }
 
 /// Table 1: 256 threads; tiles of 256 cells under SM tiling in 2D, of 32 × 32 cells in 3D. Table 3 has the
-/// depths at which the paper measured, each fine-tuned around what the model says: those it says are beside.
+/// depths at which the paper measured, each fine-tuned around the model's; the model's own are beside them.
 #[test]
 fn designs_are_those_of_tables_1_and_3() {
     let table = [
@@ -251,15 +251,15 @@ fn designs_are_those_of_tables_1_and_3() {
         assert_eq!((design.threads, chosen.tile), (256, if two { [1, 256] } else { [32, 32] }), "{name}");
         assert_eq!(chosen.depth, depth, "{name}");
         assert!(published <= 2 * depth && depth <= 2 * published, "{name}: {depth} against {published}");
-        // Eq. 20 and 21, but for the 3D stencils that `choose` names.
+        // Eq. 20 and 21, except for the 3D stencils that `choose` names.
         let agrees = two || name == "3d7pt";
         assert_eq!(design.choice.faster().tiling == tiling, agrees, "{name}");
         assert_ne!(design.choice.slower().tiling, design.choice.faster().tiling);
     }
 }
 
-/// What a device offers for each byte of its memory decides: a V100, of more shared bandwidth per byte of
-/// memory's and less room, is as wide and shallower.
+/// The rates of a device over its memory's bandwidth decide: a V100, with more shared bandwidth per byte of
+/// memory's and less room, gets tiles as wide and passes shallower.
 #[test]
 fn other_devices_have_other_designs() {
     let v100 = DeviceSpec::preset("v100").unwrap();
@@ -267,7 +267,7 @@ fn other_devices_have_other_designs() {
     let cube = on(&v100, "3d7pt", "512x512x512");
     assert_eq!((cube.choice.device.tile, cube.choice.device.depth), ([32, 32], 4));
     assert_eq!(format!("{:.1}", cube.sufficient_width), "30.9");
-    // Wider tiles than warps are long, where halos ask for it and there is room.
+    // Tiles wider than warps are long, if halos ask for it and there is room.
     let roomy = DeviceSpec { shared_bytes_per_block: 1 << 20, ..v100.clone() };
     assert_eq!(on(&roomy, "3d13pt", "512x512x512").choice.sm.tile, [64, 64]);
     assert_eq!(on(&v100, "3d13pt", "512x512x512").choice.sm.tile, [32, 32]);
@@ -275,13 +275,13 @@ fn other_devices_have_other_designs() {
     assert!(error.contains("one axis") && error.contains("two or three axes"), "{error}");
 }
 
-/// Bytes of what is kept: two values per pass of 7 steps, of which 95 % are kept.
+/// Bytes per kept cell: two values per pass of 7 steps, of which 95 % are kept.
 #[test]
 fn bytes_are_of_cells_that_are_kept() {
     let (device, costs) = (a100(), costs("2d5pt"));
     let sm = sm_tiling(&costs, &device, [1, 256], 7);
     close(sm.memory_bytes, 16.0 / 7.0 / sm.valid, 1e-12);
-    // Of a 3D tile, the frame that comes with it and a halo per step beside.
+    // For a 3D tile, the frame that comes with it and a halo per step come on top.
     let costs = self::costs("3d7pt");
     let tiled = device_tiling(&costs, &device, [32, 32], 8, 1);
     close(tiled.memory_bytes, 16.0 * (34.0 * 34.0 + 8.0 * 128.0) / (1024.0 * 8.0), 1e-12);

@@ -1,4 +1,4 @@
-//! What PERKS's model chooses: the persistent kernel of the highest projected peak.
+//! The choice of PERKS's model: the persistent kernel of the highest projected peak.
 
 use serde::Serialize;
 
@@ -11,29 +11,29 @@ use crate::plan::persistent::{Persistent, persistent_plans};
 use crate::plan::{Execution, Options};
 use crate::program::Problem;
 
-/// What is cached where, and what that projects to.
+/// The cells that are cached in each place, and what that projects to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cached {
     /// The share of the domain's cells that stay in registers, D_cache^reg / D, 0 to 1.
     pub in_registers: f64,
     /// The share of the domain's cells that stay in shared memory, D_cache^sm / D, 0 to 1.
     pub in_shared: f64,
-    /// The tiles and who holds what of them.
+    /// The tiles, and which of their planes stay in registers and shared memory.
     pub persistent: Persistent,
-    /// What [`STEPS`] steps project to (eq. 5–10).
+    /// The projection of [`STEPS`] steps (eq. 5–10).
     pub projection: Projection,
 }
 
-/// Returns the persistent kernel of the highest projected peak (P, eq. 10) for [`STEPS`] steps, of those that
-/// fit the device.
+/// Returns the persistent kernel with the highest projected peak (P, eq. 10) for [`STEPS`] steps, of those
+/// that fit the device.
 ///
-/// The paper leaves open how large D_cache is: what its kernels leave of registers and shared memory (§5.2).
-/// Here it is what this project's kernels can hold. Concurrency (eq. 11 and 12) takes latencies that no
-/// device tells; kernels of too few threads to hide them are no candidates.
+/// The paper leaves open how large D_cache is: as large as its kernels leave room in registers and shared
+/// memory (§5.2). Here it is as much as this project's kernels can hold. Concurrency (eq. 11 and 12) takes
+/// latencies that no device tells; kernels with too few threads to hide them are no candidates.
 ///
 /// # Errors
 ///
-/// Those of [`persistent_plans`]; [`Error::Limit`] where no kernel fits.
+/// Those of [`persistent_plans`]; [`Error::Limit`] if no kernel fits.
 pub fn cache(problem: &Problem, device: &DeviceSpec) -> Result<Cached> {
     let options = Options { execution: Execution::Persistent, ..Options::default() };
     let best = persistent_plans(problem, device, &options)?
@@ -46,7 +46,7 @@ pub fn cache(problem: &Problem, device: &DeviceSpec) -> Result<Cached> {
             let persistent = plan.persistent()?.clone();
             Some(Cached { in_registers, in_shared, persistent, projection })
         })
-        // Of equals the first, which the planner's own estimate prefers.
+        // Of equal peaks the first, which the planner's own estimate prefers.
         .reduce(
             |best, next| {
                 if next.projection.gcells_per_s > best.projection.gcells_per_s { next } else { best }
@@ -75,7 +75,7 @@ impl Cached {
         )
     }
 
-    /// Returns what else there is to say of the projection, a sentence each.
+    /// Returns the further notes on the projection, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let p = &self.projection;
         let bandwidths = (p.memory_seconds + p.halo_seconds).max(p.shared_seconds);

@@ -14,7 +14,7 @@ use crate::real::DType;
 /// Depths that are tried, unless one is asked for.
 const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20];
 
-/// How cells are handed over, and by how many planes loads are ahead.
+/// Ways to hand cells over, each with the planes by which loads are ahead.
 const WAYS: [(Handover, usize); 6] = [
     (Handover::DoubleSlots, 1),
     (Handover::DoubleSlots, 2),
@@ -24,15 +24,15 @@ const WAYS: [(Handover, usize); 6] = [
     (Handover::Shuffles, 4),
 ];
 
-/// Rounds of workgroups that shares are cut for.
+/// Rounds of workgroups for which shares are cut.
 const ROUNDS: [usize; 4] = [1, 2, 3, 5];
 
-/// What a plane takes in a window at a side, of one in the middle, in halves.
+/// The cost of a plane in a window at a side, in halves of the cost in a window in the middle.
 const SIDE_COST: usize = 3;
 
-/// What depth, threads and cells of a thread come to, whatever the shares.
+/// The parts of a plan that follow from its depth, threads and cells per thread, whatever the shares.
 pub(super) struct Layout {
-    /// Planes by which the result is behind what arrives.
+    /// Planes by which the result is behind the arriving plane.
     behind: usize,
     margin: [[usize; 2]; 3],
     lead: [[usize; 2]; 3],
@@ -44,7 +44,7 @@ pub(super) struct Layout {
     pub cost: Cost,
 }
 
-/// All planes that fit, with their estimated seconds per step.
+/// Returns all plans of planes that fit, with their estimated seconds per step.
 pub(super) fn candidates(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -82,7 +82,7 @@ pub(super) fn candidates(
     found
 }
 
-/// Threads of a window and cells of a thread for a number of axes.
+/// Returns the threads of a window and the cells of a thread to choose from, for a number of axes.
 fn divisions(dimensions: usize) -> Vec<([usize; 2], [usize; 2])> {
     let (threads, cells): (Vec<[usize; 2]>, Vec<[usize; 2]>) = match dimensions {
         2 => ([32, 64, 128, 256, 512].map(|x| [1, x]).to_vec(), [1, 2, 4, 8].map(|x| [1, x]).to_vec()),
@@ -93,7 +93,7 @@ fn divisions(dimensions: usize) -> Vec<([usize; 2], [usize; 2])> {
     sized.flat_map(|threads| cells.clone().into_iter().map(move |cells| (threads, cells))).collect()
 }
 
-/// The numbers of shares that fill the device with whole rounds of workgroups, nearly.
+/// Returns the numbers of shares that fill the device with nearly whole rounds of workgroups.
 fn shares(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -105,7 +105,7 @@ fn shares(
     let places = (rates::units(device) * resident) as usize;
     let middle = (layout.tiles[0] - layout.sides[0]) * (layout.tiles[1] - layout.sides[1]);
     let sides = layout.tiles.iter().product::<usize>() - middle;
-    // As windows in the middle.
+    // The cost of all windows, in windows of the middle.
     let windows = if middle == 0 { sides } else { middle + sides * SIDE_COST / 2 };
     let planes = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded())[0];
     let mut all: Vec<usize> =
@@ -114,8 +114,8 @@ fn shares(
     all
 }
 
-/// The windows of a configuration, whatever its shares; `None` where the device or a compiler has no room for
-/// it, or its depth leaves nothing between the margins.
+/// Returns the windows of a configuration, whatever its shares; `None` if the device or a compiler has no
+/// room for them, or its depth leaves nothing between the margins.
 pub(super) fn layout(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -131,7 +131,8 @@ pub(super) fn layout(
     if count > device.threads_per_block || depth.checked_mul(volume)? > MOST_OPERATIONS {
         return None;
     }
-    // What waits before a level, and the planes on their way; one waits before the first level always.
+    // The planes that wait before levels, and those on their way; one plane always waits before the first
+    // level.
     let waiting = handover.lag() * (depth * arrivals.len() - 1) + ahead;
     let sums = depth * arrivals.iter().map(|arrival| arrival.carry.slots.len()).sum::<usize>();
     let carried = volume * (sums + waiting * fields);
@@ -143,7 +144,7 @@ pub(super) fn layout(
         return None;
     }
     let slots = depth * arrivals.iter().map(|arrival| arrival.exchange.slots).sum::<usize>();
-    // With nothing to give, all ways are one.
+    // If threads have no cells to give, all handovers are the same.
     if slots == 0 && handover != Handover::DoubleSlots {
         return None;
     }
@@ -169,7 +170,7 @@ pub(super) fn layout(
     let mut margin = axes.order(demand.reach).map(|reach| reach.map(|reach| depth * reach));
     margin[0] = swept;
     let (radius, extents) = (axes.order(demand.radius), axes.order(problem.shape.padded()));
-    // Of 16 bytes, where all rows, threads and windows begin with a whole vector.
+    // Vectors of 16 bytes, or 8, if all rows, threads and windows begin with a whole vector.
     let lanes = [16, 8].map(|bytes| bytes / problem.dtype.bytes());
     let lanes =
         lanes.into_iter().find(|&lanes| extents[2].is_multiple_of(lanes) && cells[1].is_multiple_of(lanes));
@@ -201,8 +202,8 @@ pub(super) fn layout(
     Some(Layout { behind, margin, lead, tiles, sides, lanes, carried, shared_bytes, cost })
 }
 
-/// The planes of a configuration; `None` where it has more shares than planes, or more
-/// workgroups than a kernel counts.
+/// Returns the planes of a configuration; `None` if it has more shares than planes, or more workgroups than a
+/// kernel counts.
 pub(super) fn planes(
     demand: &Demand<'_>,
     layout: &Layout,
@@ -231,7 +232,8 @@ pub(super) fn planes(
         planes.side_shares = (configuration.shares * SIDE_COST).div_ceil(2).min(extents[0]);
     }
     let [height, width] = planes.window();
-    // Both margins of a share: what it takes before its first plane, and what waits behind its last.
+    // Both margins of a share: the planes that it takes before its first own plane, and those that wait
+    // behind its last.
     let swept = extents[0] + configuration.shares * (layout.margin[0][0] + layout.margin[0][1]);
     let computed = windows as f64 * (height * width) as f64 * swept as f64;
     planes.valid = demand.problem.shape.cells() as f64 / computed;

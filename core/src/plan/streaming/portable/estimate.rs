@@ -1,40 +1,41 @@
-//! How long a step of streaming planes is likely to take: an estimate to choose by.
+//! The estimated time of a step of streaming planes, by which plans are chosen.
 
 use super::{Arrival, Configuration, Demand, Handover, PortableStreaming};
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
 use crate::plan::portable::rates;
 
-/// Instructions of a level and thread beside cells and slots, and of a plane and thread beside levels.
+/// Instructions per level and thread beside those of cells and slots, and per plane and thread beside those
+/// of levels.
 const LEVEL_INSTRUCTIONS: f64 = 6.0;
 const PLANE_INSTRUCTIONS: f64 = 30.0;
-/// Instructions of a cell and level beside the formula.
+/// Instructions per cell and level beside the formula.
 const CELL_INSTRUCTIONS: f64 = 0.5;
-/// Instructions of a vector on its way from device memory, or back.
+/// Instructions per vector on its way from device memory, or back.
 const MOVING_INSTRUCTIONS: f64 = 4.0;
-/// Clocks of a plane in which a level's operations follow one another, whatever else a multiprocessor could
+/// Clocks per plane in which a level's operations follow one another, whatever else a multiprocessor could
 /// do.
 const LATENCY_CLOCKS: f64 = 120.0;
-// Pairs below are for levels that take what has just been made, and for levels a plane apart
-// (`Handover::lag`).
+// The first number of a pair below is for levels that take what has just been made, the second for levels a
+// plane apart (`Handover::lag`).
 
-/// Registers of a thread beside what it carries, and for each cell at work.
+/// Registers per thread beside what it carries, and per cell at work.
 const OTHER_REGISTERS: [f64; 2] = [52.0, 36.0];
 const CELL_REGISTERS: f64 = 2.0;
-/// From so many registers per thread on compilers spill some, and with so many more a plane takes twice as
-/// long. By some 90 kernels over Vulkan on an H200, as the next.
+/// The registers per thread from which compilers spill some, and the number of further registers that make a
+/// plane take twice as long. Fitted, like the next two, to some 90 kernels over Vulkan on an H200.
 const SPILLING: [[f64; 2]; 2] = [[256.0, 40.0], [210.0, 20.0]];
-/// How much of a round follows when its first workgroups have ended: of a subgroup each, those of a
-/// multiprocessor end one by one.
+/// The share of a round that is left when its first workgroups have ended. Those of one multiprocessor end
+/// one by one if each is a single subgroup.
 const LAST: [f64; 2] = [0.7, 0.0];
-/// What kernels take of what is counted here.
+/// Factors from the counted time to the measured one.
 const COUNTED: [f64; 2] = [0.85, 1.25];
 
-/// What a thread does while a plane passes.
+/// The cost of a plane for one thread.
 pub(super) struct Cost {
     instructions: f64,
-    /// 32-bit accesses of workgroup memory, or shuffles, and lines of device memory that a warp touches, for
-    /// each of its threads.
+    /// 32-bit accesses to workgroup memory, or shuffles, and lines of device memory that a warp touches, per
+    /// thread of the warp.
     accesses: f64,
     barriers: f64,
     pub registers: f64,
@@ -58,7 +59,8 @@ impl Cost {
             given + exchange.reads(arrival.taps.iter().copied())
         });
         let accesses = depth * accesses.sum::<usize>() as f64;
-        // Accesses of device memory: whole vectors, but of cells that lie as far apart as a thread's.
+        // Accesses to device memory: of whole vectors, but for cells as far apart as those of neighbouring
+        // threads.
         let written =
             (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
         let moves = volume / lanes as f64 * (fields + written as f64);
@@ -77,7 +79,7 @@ impl Cost {
     }
 }
 
-/// Seconds a step.
+/// Returns the estimate in seconds per step.
 pub(super) fn step_seconds(
     demand: &Demand<'_>,
     device: &DeviceSpec,
@@ -87,7 +89,7 @@ pub(super) fn step_seconds(
     let threads = planes.threads_per_block() as f64;
     let resident = rates::resident(device, planes.threads_per_block(), cost.registers, planes.shared_bytes);
     if resident < 1.0 {
-        // Registers spill, or nothing runs at all.
+        // Registers spill, or not even one workgroup fits.
         return f64::INFINITY;
     }
     let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());

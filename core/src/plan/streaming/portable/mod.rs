@@ -2,12 +2,12 @@
 //! (Nguyen et al., SC'10).
 //!
 //! A workgroup owns a *window* across the swept axis, each of its threads a block of a plane's cells, and
-//! sweeps a *share* of the planes. The stages of `depth` steps are *levels*, one behind another: each turns
-//! the plane that arrives into a plane of its result and carries partial sums ([`Carry`]), so that it reads
-//! only neighbours in the newest plane. Levels work a plane apart, from the last to the first, and one
-//! barrier per plane serves all; where a window is one subgroup whose threads can shuffle, they work from the
-//! first to the last without a barrier. Windows overlap by the reach of all steps along the two axes of a
-//! plane only. The warp form for CUDA is [`WarpStreaming`](super::warp::WarpStreaming).
+//! sweeps a *share* of the planes. The stages of `depth` steps are *levels*, one behind another. Each level
+//! turns the plane that arrives into a plane of its result and carries partial sums ([`Carry`]), so that it
+//! reads neighbours in the newest plane only. Levels work a plane apart, from the last to the first, and one
+//! barrier per plane serves all. Where a window is one subgroup whose threads can shuffle, levels work from
+//! the first to the last without a barrier. Windows overlap by the reach of all steps, and only along the two
+//! axes of a plane. The warp form for CUDA is [`WarpStreaming`](super::warp::WarpStreaming).
 
 mod candidates;
 mod description;
@@ -29,13 +29,14 @@ use crate::plan::portable::{
 use crate::plan::{Execution, Options, Plan, Schedule};
 use crate::program::{Problem, Stage};
 
-/// The most words of registers for what a thread's cells carry from plane to plane, all levels together.
+/// The most 32-bit registers for the values that a thread's cells carry from plane to plane, all levels
+/// together.
 const MOST_WORDS: usize = 216;
 
 /// The free choices of planes. Pairs are (slower, faster) axis of a plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Steps of a dispatch.
+    /// Steps per dispatch.
     pub depth: usize,
     /// Threads of a window.
     pub threads: [usize; 2],
@@ -43,29 +44,29 @@ pub struct Configuration {
     pub cells: [usize; 2],
     /// Planes by which loads are ahead of their use.
     pub ahead: usize,
-    /// How threads give each other cells of a plane.
+    /// The way in which threads give each other cells of a plane.
     pub handover: Handover,
     /// Parts into which the planes of a window are cut.
     pub shares: usize,
 }
 
-/// How the threads of a window give each other cells of a plane.
+/// The way in which the threads of a window give each other cells of a plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Handover {
     /// Through workgroup memory.
     Slots,
     /// Through two places of workgroup memory, of which one is read while the other is written.
     DoubleSlots,
-    /// By shuffles: the window is one row of threads, and they are a subgroup. 32-bit values alone. With no
-    /// barrier to save, a level takes what the one before it has just made.
+    /// By shuffles: the window is one row of threads, which are a subgroup. For 32-bit values alone. As there
+    /// is no barrier to save, a level takes what the level before it has just made.
     Shuffles,
 }
 
 impl Handover {
-    /// All there are, by their barriers.
+    /// All handovers, by increasing barriers per plane.
     pub const ALL: [Handover; 3] = [Handover::Shuffles, Handover::DoubleSlots, Handover::Slots];
 
-    /// Barriers of a workgroup for each plane.
+    /// Returns the barriers of a workgroup per plane.
     pub fn barriers(self) -> usize {
         match self {
             Handover::Slots => 2,
@@ -74,12 +75,13 @@ impl Handover {
         }
     }
 
-    /// Planes by which a level is behind the one before it, beside what its formula waits for.
+    /// Returns the planes by which a level is behind the level before it, beside those for which its formula
+    /// waits.
     pub fn lag(self) -> usize {
         usize::from(self != Handover::Shuffles)
     }
 
-    /// Copies of what threads put into workgroup memory.
+    /// Returns the copies of the cells that threads put into workgroup memory.
     pub fn copies(self) -> usize {
         match self {
             Handover::Slots => 1,
@@ -89,79 +91,80 @@ impl Handover {
     }
 }
 
-/// Planes that stream through several steps per dispatch. Pairs are (slower, faster) axis of a plane, triples
+/// Planes that stream through several steps per dispatch. Pairs are (slower, faster) axis of a plane; triples
 /// begin with the swept axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortableStreaming {
-    /// What was chosen freely.
+    /// The free choices.
     pub configuration: Configuration,
-    /// Cells below and above what is kept that go wrong where the domain goes on beyond a window, or share.
+    /// Cells below and above the kept ones that go wrong where the domain goes on beyond a window or share.
     pub margin: [[usize; 2]; 3],
-    /// Cells below and above the domain that the outermost windows, or shares, hold.
+    /// Cells below and above the domain that the outermost windows or shares hold.
     pub lead: [[usize; 2]; 3],
-    /// Windows of the domain, across.
+    /// Windows of the domain along the two axes of a plane.
     pub tiles: [usize; 2],
     /// Rows and columns of windows that lie at a side of the domain where it does not go on.
     pub sides: [usize; 2],
-    /// Parts into which the planes of those are cut: they ask the boundary, and take longer.
+    /// Parts into which the planes of windows at a side are cut: these windows ask the boundary and take
+    /// longer.
     pub side_shares: usize,
     /// Cells of a row that are loaded and stored at once.
     pub lanes: usize,
-    /// The planes by which the result is behind what arrives.
+    /// Planes by which the result is behind the arriving plane.
     pub behind: usize,
     /// Values that a thread carries from plane to plane in registers.
     pub carried: usize,
     /// Bytes of workgroup memory of a window.
     pub shared_bytes: usize,
-    /// The share of the computed cells that are kept, for windows and shares overlap: the valid portion V of
-    /// EBISU (eq. 9).
+    /// The share of the computed cells that are kept; less than 1 because windows and shares overlap. It is
+    /// the valid portion V of EBISU (eq. 9).
     pub valid: f64,
 }
 
 impl PortableStreaming {
-    /// Cells of a window's plane along its two axes.
+    /// Returns the cells of a window's plane along its two axes.
     pub fn window(&self) -> [usize; 2] {
         std::array::from_fn(|axis| self.configuration.threads[axis] * self.configuration.cells[axis])
     }
 
-    /// Cells that a window in the middle keeps along the two axes.
+    /// Returns the cells of a plane that a window in the middle keeps along the two axes.
     pub fn tile(&self) -> [usize; 2] {
         std::array::from_fn(|axis| self.window()[axis].saturating_sub(self.margin[axis + 1].iter().sum()))
     }
 
-    /// Threads of a workgroup.
+    /// Returns the threads of a workgroup.
     pub fn threads_per_block(&self) -> usize {
         self.configuration.threads.iter().product()
     }
 
-    /// Windows that lie at no side, and those that do.
+    /// Returns the number of windows that lie at no side, and of those that do.
     pub fn windows(&self) -> [usize; 2] {
         let middle: usize = (0..2).map(|axis| self.tiles[axis] - self.sides[axis]).product();
         [middle, self.tiles.iter().product::<usize>() - middle]
     }
 
-    /// Workgroups of a dispatch.
+    /// Returns the workgroups of a dispatch.
     pub fn workgroups(&self) -> usize {
         let [middle, sides] = self.windows();
         middle * self.configuration.shares + sides * self.side_shares
     }
 }
 
-/// A stage as a level sees it: cut by plane of arrival, and what its threads give each other of the plane
-/// that arrives.
+/// A stage as a level sees it: cut by plane of arrival, with the cells that the level's threads give each
+/// other of the arriving plane.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrival {
-    /// The parts, and what is carried between them.
+    /// The parts, and the values carried between them.
     pub carry: Carry,
-    /// Cells of the arriving plane that the stage looks at, from a cell: a plane's offsets, 0 along the swept
-    /// axis.
+    /// Cells of the arriving plane that the stage reads, as offsets from a cell; 0 along the swept axis.
     pub taps: Vec<Tap>,
-    /// Which cells threads give each other.
+    /// The cells that threads give each other.
     pub exchange: Exchange,
 }
 
 impl Arrival {
-    /// The simplified stages of a step of a program of `fields` fields, for threads and cells of a plane.
+    /// Cuts the simplified stages of a step of a program that has `fields` fields, for threads and cells of a
+    /// plane.
     pub fn all(
         stages: &[Stage],
         fields: usize,
@@ -197,7 +200,7 @@ impl Arrival {
         Arrival { carry, taps, exchange }
     }
 
-    /// The planes by which the result is behind what arrives.
+    /// Returns the planes by which the stage's result is behind the arriving plane.
     pub fn delay(&self) -> usize {
         self.carry.planes[1].unsigned_abs() as usize
     }
@@ -219,7 +222,7 @@ pub fn plan_portable_streaming(problem: &Problem, device: &DeviceSpec, options: 
     })
 }
 
-/// All plans of planes that fit a device, the one that the model finds fastest first.
+/// Returns all plans of planes that fit a device, the one that the model finds fastest first.
 pub fn portable_streaming_plans(
     problem: &Problem,
     device: &DeviceSpec,
@@ -234,7 +237,7 @@ pub fn portable_streaming_plans(
     Ok(plans.into_iter().map(plan).collect())
 }
 
-/// The plan of a configuration, where it fits.
+/// Returns the plan of a configuration; `None` if it does not fit.
 pub fn plan_configuration(
     problem: &Problem,
     device: &DeviceSpec,
@@ -253,7 +256,7 @@ pub fn plan_configuration(
     Some(plan_of(problem, device, planes, estimate))
 }
 
-/// Refuses what no configuration of planes does.
+/// Refuses what no configuration of streaming planes can do.
 fn check_problem(problem: &Problem) -> Result<()> {
     let change = "leave --execution at auto, or use --execution overlapped";
     if problem.shape.dimensions() < 2 {
@@ -265,7 +268,7 @@ fn check_problem(problem: &Problem) -> Result<()> {
         ));
     }
     let radius = problem.program.radius();
-    // A cell that a ghost cell shows is another thread's, or of a plane that has gone.
+    // The cell that a ghost cell shows belongs to another thread, or to a plane that has already passed.
     if let Some((axis, side)) = problem.boundaries.showing_this_side(|axis| radius[axis] > 0) {
         let what = format!("radius along an axis with a {side} boundary in a portable streaming kernel");
         return Err(Error::limit(what, radius[axis], 0, change));

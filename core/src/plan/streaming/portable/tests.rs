@@ -55,11 +55,11 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
                     let first = -(planes.lead[axis][0] as isize);
                     let end = first + ((count - 1) * tile + window) as isize;
                     assert!(count == 1 || tile > 0, "{what}");
-                    // The last window holds the domain's end, and what is tapped beyond it; the one before it
-                    // does not.
+                    // The last window holds the domain's end, and the cells that are tapped beyond it; the
+                    // window before it does not.
                     let needed = (extents[axis] + planes.lead[axis][1]) as isize;
                     assert!(end >= needed && (count == 1 || end - tile as isize <= needed), "{what}");
-                    // Each step spoils a radius at most on either side, unless cells there are given their
+                    // Each step spoils at most a radius on either side, unless cells there are given their
                     // values.
                     let lanes = if axis == 2 { planes.lanes } else { 1 };
                     assert!(
@@ -85,8 +85,8 @@ fn every_plan_keeps_to_the_limits_and_covers_the_domain() {
     }
 }
 
-/// What arrives is asked of neighbours in its own plane alone: a star of radius r of 2r cells along each axis
-/// of it.
+/// A stage reads neighbours in the arriving plane alone: for a star of radius r, 2r cells along each axis of
+/// the plane.
 #[test]
 fn a_star_asks_for_its_plane_alone() {
     for (name, dimensions, radius) in [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("3d7pt", 3, 1), ("3d13pt", 3, 2)]
@@ -101,8 +101,8 @@ fn a_star_asks_for_its_plane_alone() {
     }
 }
 
-/// The result is behind what arrives by a radius a step, and a plane a level but the first, unless threads
-/// shuffle.
+/// The result is behind the arriving plane by a radius per step, and by a plane per level except the first,
+/// unless threads shuffle.
 #[test]
 fn levels_are_a_plane_apart_unless_threads_shuffle() {
     let device = &adapters()[3];
@@ -176,7 +176,8 @@ fn recipes_make_plans_again_and_wrong_numbers_none() {
     }
 }
 
-/// Rows are handed over by shuffles where a device has them, for values that it can shuffle; nowhere else.
+/// Rows are handed over by shuffles on devices that have them, for values that they can shuffle; nowhere
+/// else.
 #[test]
 fn threads_shuffle_where_they_can() {
     let able = &adapters()[3];

@@ -1,4 +1,4 @@
-//! All streams that fit a device.
+//! All configurations of streaming by warps that fit a device.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,19 +10,19 @@ use crate::plan::Depth;
 use crate::program::Neighbourhood;
 use crate::program::{Problem, Stage};
 
-/// What a plane costs in windows that meet no boundary across, and in those that do: for planes of one row,
-/// and of several. After the instructions of both; measured on an H200.
+/// The cost of a plane in windows that meet no boundary across, and in windows that do: for planes of one
+/// row, and of several. By the instructions of both; measured on an H200.
 const PLANE_COSTS: [[usize; 2]; 2] = [[2, 5], [4, 5]];
 
-/// Windows are cut each by itself where there are so many shares to each.
+/// Shares per window from which each window is cut by itself.
 const SHARES_OF_A_WINDOW: usize = 8;
 
-/// What may be chosen freely of a stream; the rest follows.
+/// The free choices of a streaming kernel; the rest follows from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Steps of a launch.
+    /// Steps per launch.
     pub depth: usize,
-    /// Warps of a block.
+    /// Warps per block.
     pub warps: usize,
     /// Cells of a plane that a thread owns.
     pub cells_per_thread: [usize; 2],
@@ -30,36 +30,37 @@ pub struct Configuration {
     pub lag: bool,
     /// Planes of the input in shared memory.
     pub ahead: usize,
-    /// Values a cell and stage carried in shared memory.
+    /// Values per cell and stage that are carried in shared memory.
     pub carried_shared: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
-    /// Blocks for each that is resident.
+    /// Blocks launched per resident block.
     pub waves: usize,
 }
 
-/// What a program asks of every stream.
+/// The demands of a program on every streaming kernel.
 pub(super) struct Demand {
-    /// The swept, slower and faster extents, radii of a step, and whether either side of the axis is fixed.
+    /// The swept, slower and faster extents, the radii of a step, and whether either side of an axis is
+    /// fixed.
     extents: [usize; 3],
     pub radius: [usize; 3],
     fixed: [[bool; 2]; 3],
     pub periodic: [bool; 3],
     shown_swept: bool,
-    /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether off the axes
-    /// too, and the most fields that it taps so.
+    /// The most rows and columns beyond its own that a stage taps along a plane's axes, whether it taps off
+    /// the axes too, and the most fields that a stage taps along the faster axis.
     pub edge_rows: usize,
     pub reach_x: usize,
     pub boxed: bool,
     pub lateral_fields: usize,
-    /// The most values a cell that any stage carries.
+    /// The most values per cell that any stage carries.
     pub carried: usize,
-    /// Stages of a step, and the planes by which they delay the result.
+    /// Stages per step, and the planes by which they delay the result.
     pub stages: usize,
     pub delay: usize,
     pub fields: usize,
     pub bytes: usize,
-    /// Operations of a cell and step.
+    /// Operations per cell and step.
     pub operations: usize,
 }
 
@@ -93,13 +94,13 @@ impl Demand {
         }
     }
 
-    /// The planes by which the result of a pass is behind what arrives.
+    /// Returns the planes by which the result of a pass is behind the arriving plane.
     pub(super) fn behind(&self, depth: usize, lag: bool) -> usize {
         self.delay * depth + if lag { depth * self.stages - 1 } else { 0 }
     }
 }
 
-/// The stream of a configuration, where it fits the device and the domain.
+/// Returns the streaming kernel of a configuration; `None` if it does not fit the device or the domain.
 pub(super) fn stream(
     demand: &Demand,
     device: &DeviceSpec,
@@ -119,7 +120,7 @@ pub(super) fn stream(
     let resident_threads = threads * blocks_per_multiprocessor;
     let lanes = 16 / demand.bytes;
     let margin = [0, 1, 2].map(|axis| depth * demand.radius[axis]);
-    // Windows start on a boundary of 16 bytes.
+    // Windows start at a multiple of 16 bytes.
     let margin = [margin[0], margin[1], margin[2].next_multiple_of(lanes)];
     let window = [warps * own[0], 32 * own[1]];
     if threads > device.threads_per_block
@@ -134,7 +135,8 @@ pub(super) fn stream(
     {
         return None;
     }
-    // A periodic domain wraps once: what a window needs from beyond it must lie in the domain.
+    // A periodic domain wraps once: the cells that a window needs from beyond the edge must lie in the
+    // domain.
     if (0..3).any(|axis| demand.periodic[axis] && margin[axis] > demand.extents[axis]) {
         return None;
     }
@@ -179,7 +181,7 @@ pub(super) fn stream(
     (stream.shared_bytes <= device.shared_bytes_for(blocks_per_multiprocessor)).then_some(stream)
 }
 
-/// Windows across, and how many of them meet a boundary there.
+/// Returns the number of windows across, and how many of them meet a boundary there.
 fn windows(demand: &Demand, tiles: [usize; 2]) -> [usize; 2] {
     let [rows, columns] = tiles;
     let sides = |axis: usize| {
@@ -189,19 +191,19 @@ fn windows(demand: &Demand, tiles: [usize; 2]) -> [usize; 2] {
     [all, all - (rows - sides(1)) * (columns - sides(2))]
 }
 
-/// How the planes of all windows become shares.
+/// The division of all windows' planes into shares.
 struct Division {
     shares: usize,
     window_costs: [usize; 2],
     fill: usize,
 }
 
-/// At most `most` shares of equal cost.
+/// Cuts the planes of all windows into at most `most` shares of equal cost.
 fn divide(demand: &Demand, tiles: [usize; 2], most: usize, fill: usize) -> Division {
     let planes = demand.extents[0];
     let [plane, side] = PLANE_COSTS[usize::from(demand.extents[1] > 1)];
     let [all, sides] = windows(demand, tiles);
-    // The shares of a window in the middle, and of one at a side, if no share has planes of two.
+    // The shares of a window in the middle, and of one at a side, if no share has planes of two windows.
     let whole = |middle: usize| [middle.min(planes), (middle * side / plane).min(planes)];
     let sum = |costs: [usize; 2]| (all - sides) * costs[0] + sides * costs[1];
     let middle = most * plane / (all * plane + sides * (side - plane));
@@ -213,8 +215,8 @@ fn divide(demand: &Demand, tiles: [usize; 2], most: usize, fill: usize) -> Divis
     Division { shares: most.min(all * planes), window_costs, fill }
 }
 
-/// The planes that a block goes through, those that it does not store among them, in planes of windows that
-/// meet no boundary.
+/// Returns the planes that a block goes through, including those that it does not store, in planes of windows
+/// that meet no boundary.
 pub(super) fn planes_of_share(demand: &Demand, stream: &WarpStreaming) -> f64 {
     let [all, sides] = windows(demand, stream.tiles);
     let [middle, side] = stream.window_costs.map(|cost| cost as f64);
@@ -223,8 +225,8 @@ pub(super) fn planes_of_share(demand: &Demand, stream: &WarpStreaming) -> f64 {
     weighted * (demand.extents[0] + stream.fill) as f64 / stream.shares as f64 + begin as f64
 }
 
-/// The ring of input planes, the edges of strips, what is carried beside the registers, and a row a warp on
-/// its way out.
+/// Returns the bytes of shared memory per block: the ring of input planes, the edges of strips, the carried
+/// values that registers do not hold, and per warp a row on its way out.
 fn shared_bytes(demand: &Demand, stream: &WarpStreaming) -> usize {
     let [height, width] = stream.window();
     let levels = stream.depth * demand.stages;
@@ -242,7 +244,7 @@ fn shared_bytes(demand: &Demand, stream: &WarpStreaming) -> usize {
     (ring + edges + carried + stream.warps * width) * demand.bytes
 }
 
-/// Registers that a thread is likely to need; the compiler has the last word.
+/// Returns the registers that a thread is likely to need; the compiler has the last word.
 pub(super) fn working_registers(demand: &Demand, stream: &WarpStreaming) -> usize {
     let own = stream.cells_per_thread[0] * stream.cells_per_thread[1];
     let levels = stream.depth * demand.stages;
@@ -255,7 +257,7 @@ pub(super) fn working_registers(demand: &Demand, stream: &WarpStreaming) -> usiz
 /// The depths that are tried where none is asked for.
 const DEPTHS: [usize; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 
-/// All streams that fit.
+/// Returns all streaming kernels that fit.
 pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> Vec<WarpStreaming> {
     let depths = match depth {
         Depth::Auto => DEPTHS.to_vec(),
@@ -263,12 +265,12 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
     };
     let flat = demand.extents[1] == 1;
     let lanes = 16 / demand.bytes;
-    // A plane of one row: a warp is a block, and many share a multiprocessor. Else a block of many warps has
-    // it alone, or with one other.
+    // If planes have one row, a block is one warp and many blocks share a multiprocessor. Else a block of
+    // many warps has a multiprocessor alone, or shares it with one other.
     let rows: &[usize] = if flat { &[1] } else { &[1, 2, 3, 4, 5, 6] };
     let warps: &[usize] = if flat { &[1] } else { &[4, 8, 12, 16] };
     let blocks: &[usize] = if flat { &[4, 8, 12, 16, 20, 24] } else { &[1, 2] };
-    // Planes of one row are short: more of them must be under way.
+    // Planes of one row are short, so more of them must be on their way.
     let ahead: &[usize] = if flat { &[5] } else { &[2, 3, 4] };
     let shared = if flat { 0 } else { demand.carried.min(2) };
     let mut all = Vec::new();
@@ -277,8 +279,8 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             for &row in rows {
                 for column in [lanes, 2 * lanes] {
                     for &blocks_per_multiprocessor in blocks {
-                        // Stages a plane apart hide what few warps leave exposed, and take registers that
-                        // many warps need.
+                        // Stages a plane apart hide the latency that few warps leave exposed, and take
+                        // registers that many warps need.
                         let lags: &[bool] =
                             if flat && blocks_per_multiprocessor > 8 { &[false] } else { &[false, true] };
                         let kinds = (0..=shared).flat_map(|n| lags.iter().map(move |&lag| (lag, n)));
@@ -304,7 +306,7 @@ pub(super) fn candidates(demand: &Demand, device: &DeviceSpec, depth: Depth) -> 
             }
         }
     }
-    // The compiler often finds a way with fewer; where it does not, its report of spills says so.
+    // The compiler often finds a way with fewer registers; if it does not, its report of spills says so.
     all.retain(|stream| working_registers(demand, stream) <= stream.registers + stream.registers / 10);
     all
 }

@@ -5,7 +5,7 @@ use crate::plan::Plan;
 use crate::plan::description::{Describe, Line, count, times};
 
 impl WarpStreaming {
-    /// Windows, and how they are cut.
+    /// Returns the windows and how they are cut, in words.
     fn sweep(&self) -> String {
         let window = times(&self.window());
         format!("{} windows of {window} cells, swept in {} equal chunks", times(&self.tiles), self.shares)

@@ -1,4 +1,4 @@
-//! What a pass of a stream moves, and how long it is likely to take.
+//! The bytes that a pass of streaming by warps moves, and the planner's estimate of its time.
 
 use super::WarpStreaming;
 use super::candidates::{Demand, planes_of_share, working_registers};
@@ -6,53 +6,54 @@ use crate::device::DeviceSpec;
 use crate::plan::papers::perks::Traffic;
 use crate::program::Problem;
 
-/// What a step moves under a stream: a depth-th of a pass.
+/// Returns the bytes and operations of a step: those of a pass over its depth.
 pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, stream: &WarpStreaming) -> Traffic {
     Traffic::in_passes(problem, device, stream.depth)
 }
 
-/// How much of a warp's plane a scheduler waits in vain, times the warps it has to turn to: fitted, as all
-/// numbers below, to two hundred kernels of nine stencils measured on an H200. Stages that follow each other
-/// wait for each other.
+/// The share of a warp's plane that a scheduler waits in vain, times the warps that it can turn to: for
+/// stages that follow each other, and so wait for each other, and for stages a plane apart. Fitted, as all
+/// numbers below, to two hundred kernels of nine stencils measured on an H200.
 const EXPOSED: [f64; 2] = [0.75, 0.35];
 
-/// What kernels take of what is counted here, of planes of one row and of several.
+/// Factors from the counted time to the measured one, for planes of one row and of several.
 const COUNTED: [f64; 2] = [1.05, 0.85];
 
-/// For how many values, of its registers, a compiler finds room, and what a plane of several rows takes
-/// longer for each part beyond: values spill.
+/// The share of its registers in which a compiler finds room for values, and the additional time of a plane
+/// of several rows per share of values beyond that: they spill.
 const FOUND_ROOM: f64 = 0.9875;
 const SPILLING: f64 = 1.7;
 
-/// How many times as long a plane takes in a window of many warps that has both sides of the domain: it asks
-/// of every cell whether it is held; and where lanes have more than four columns. By five kernels, and by
-/// three.
+/// Factors on the time of a plane in blocks of several warps: where a window has both sides of the domain,
+/// because it asks of every cell whether the cell is held; and where lanes have more than four columns.
+/// Fitted to five kernels, and to three.
 const BOTH_SIDES: f64 = 1.6;
 const WIDE_LANES: f64 = 1.2;
 
-/// Clocks between a barrier of the block and work at full rate again.
+/// Clocks from a barrier of the block until work is at full rate again.
 const BARRIER_CLOCKS: f64 = 60.0;
 
-/// How much of the shorter of computing and moving is not hidden behind the longer in a block of warps, which
-/// wait for their planes together, where one is on its way alone.
+/// The share of the shorter of computing and moving that is not hidden behind the longer. It is for blocks of
+/// several warps, which wait for their planes together, if only one plane is on its way.
 const UNHIDDEN: f64 = 0.65;
 
-/// Instructions a plane and thread for the loop, and a row of it for the copy and the way out.
+/// Instructions per plane and thread for the loop, and per row of the plane for the copy and the way out.
 const PLANE_INSTRUCTIONS: f64 = 55.0;
 const ROW_INSTRUCTIONS: f64 = 22.0;
 
-/// Seconds of a pass beside its planes: until the first have come, and from the first block's end to the
-/// last's. By passes over domains that the last-level cache holds, of 17 to 50 µs.
+/// Seconds of a pass beside its planes: until the first planes have come, and from the first block's end to
+/// the last's. Fitted to passes of 17 to 50 µs over domains that the last-level cache holds.
 const PASS_SECONDS: f64 = 5e-6;
 
-/// The share of device memory's bandwidth that streams reach, of planes of one row and of several: by kernels
-/// of two to six steps that take as long whatever their depth.
+/// The share of device memory's bandwidth that streaming kernels reach, for planes of one row and of several.
+/// Fitted to kernels of two to six steps that take as long whatever their depth.
 const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 
-/// The planner's own estimate of a pass, in seconds.
+/// Returns the planner's own estimate of a pass, in seconds.
 ///
-/// A scheduler issues an instruction a clock; arithmetic takes it for as long as its pipe needs. Warps hide
-/// each other's latency but for a rest. Memory works beside it. Blocks come in rounds.
+/// A scheduler issues an instruction per clock; an arithmetic instruction occupies it for as long as its pipe
+/// needs. Warps hide all but a rest of each other's latency. Memory works at the same time. Blocks come in
+/// rounds.
 pub(super) fn pass_seconds(
     problem: &Problem,
     device: &DeviceSpec,
@@ -79,8 +80,8 @@ pub(super) fn pass_seconds(
     let moves = own * demand.fields as f64 * if stream.lag { 2.0 } else { 1.2 };
     let other = levels * (shuffles + edges + far + moves)
         + (PLANE_INSTRUCTIONS + ROW_INSTRUCTIONS * rows) * demand.fields as f64;
-    // The pipe of shared memory serves all four schedulers: a clock for a shuffle, four for 16 bytes per
-    // thread.
+    // The pipe of shared memory serves all four schedulers: a shuffle takes one clock, 16 bytes per thread
+    // take four.
     let shared = schedulers * levels * (shuffles + 4.0 * (edges + far));
     let slots = device.multiprocessors * stream.blocks_per_multiprocessor;
     let rounds = stream.shares.div_ceil(slots);
@@ -110,10 +111,10 @@ pub(super) fn pass_seconds(
     let memory =
         traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
     let both = match (stream.warps > 1, stream.ahead > 2) {
-        // Windows of one row are many and out of step.
+        // Windows of one row are many and out of step, so computing and moving overlap.
         (false, _) => compute.max(memory),
-        // Planes on their way hide some of it, less where both take as long: by two dozen kernels of every
-        // stencil.
+        // Planes on their way hide some of the shorter, less where computing and moving take equally long.
+        // Fitted to two dozen kernels of every stencil.
         (true, true) => compute.hypot(memory),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };

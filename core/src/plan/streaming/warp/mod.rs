@@ -2,7 +2,7 @@
 //! every plane of the domain passes through the chip once.
 //!
 //! A block owns a window across the swept axis and streams along it. The stages of `depth` steps stand behind
-//! one another; each turns the plane that arrives into a plane of its result and keeps partial sums
+//! one another. Each stage turns the plane that arrives into a plane of its result and keeps partial sums
 //! ([`carry`](super::carry)). Windows overlap because cells near their sides go wrong by a radius per stage
 //! (the SM tiling of EBISU, Zhang et al., ICS'23). Along the fastest axis a window is as wide as a warp.
 
@@ -29,63 +29,63 @@ use super::carry::Carry;
 /// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WarpStreaming {
-    /// Steps of a launch.
+    /// Steps per launch.
     pub depth: usize,
-    /// Whether the depth was asked for, and not the planner's choice.
+    /// Whether the depth was asked for, rather than chosen by the planner.
     pub depth_asked: bool,
-    /// Warps of a block, one above another along the slower axis of a plane.
+    /// Warps per block, one above another along the slower axis of a plane.
     pub warps: usize,
     /// Cells of a plane that a thread owns.
     pub cells_per_thread: [usize; 2],
     /// Cells along each axis that go wrong at a side of a window where the domain goes on.
     pub margin: [usize; 3],
-    /// Windows of the domain, across.
+    /// Windows of the domain along the two axes of a plane.
     pub tiles: [usize; 2],
-    /// Blocks of a launch: the planes of all windows are cut into so many shares of equal cost.
+    /// Blocks per launch: the planes of all windows are cut into so many shares of equal cost.
     pub shares: usize,
-    /// What all planes of a window cost that meets no boundary across, and of one that does, in shares or to
-    /// each other.
+    /// The cost of all planes of a window that meets no boundary across, and of a window that does: in
+    /// shares, or relative to each other.
     pub window_costs: [usize; 2],
-    /// What beginning with a window costs beside, in planes, where a share may have planes of several
+    /// The additional cost of beginning with a window, in planes, if a share may have planes of several
     /// windows.
     pub fill: usize,
-    /// Whether a stage takes what the one before it made a plane ago, and not just now: then one barrier a
-    /// plane serves all stages, and they do not wait for each other.
+    /// Whether a stage takes what the stage before it made a plane ago, instead of just now. Then one barrier
+    /// per plane serves all stages, and they do not wait for each other.
     pub lag: bool,
     /// Planes of the input in shared memory: one in use, the others on their way.
     pub ahead: usize,
-    /// Values a cell and stage that are carried from plane to plane in registers.
+    /// Values per cell and stage that are carried from plane to plane in registers.
     pub carried_registers: usize,
-    /// The rest of them, in shared memory.
+    /// Values per cell and stage that are carried in shared memory.
     pub carried_shared: usize,
     /// Blocks resident on one multiprocessor.
     pub blocks_per_multiprocessor: usize,
-    /// Blocks for each that is resident.
+    /// Blocks launched per resident block.
     pub waves: usize,
     /// Bytes of dynamic shared memory of a block.
     pub shared_bytes: usize,
-    /// Registers a thread may use.
+    /// Registers that a thread may use.
     pub registers: usize,
-    /// The share of the computed cells that are kept, for windows overlap: the valid portion V of EBISU (eq.
-    /// 9).
+    /// The share of the computed cells that are kept; less than 1 because windows overlap. It is the valid
+    /// portion V of EBISU (eq. 9).
     pub valid: f64,
-    /// The depth beyond which device memory would no longer be the bottleneck, were all else at its peak
-    /// (EBISU, eq. 17).
+    /// The depth, in steps, beyond which device memory would no longer be the bottleneck if all else were at
+    /// its peak (EBISU, eq. 17).
     pub sufficient_depth: f64,
 }
 
 impl WarpStreaming {
-    /// Cells of a window's plane along its two axes.
+    /// Returns the cells of a window's plane along its two axes.
     pub fn window(&self) -> [usize; 2] {
         [self.warps * self.cells_per_thread[0], 32 * self.cells_per_thread[1]]
     }
 
-    /// Threads of a block.
+    /// Returns the threads of a block.
     pub fn threads_per_block(&self) -> usize {
         32 * self.warps
     }
 
-    /// What was chosen freely of it.
+    /// Returns the free choices of the windows.
     pub fn configuration(&self) -> Configuration {
         Configuration {
             depth: self.depth,
@@ -100,7 +100,8 @@ impl WarpStreaming {
     }
 }
 
-/// The largest radius where ghost cells show cells of their side: one ghost cell shows the cell beside it.
+/// The largest radius for boundaries whose ghost cells show cells of this side: a single ghost cell shows the
+/// cell beside it.
 const SHOWN_RADIUS: usize = 1;
 
 /// Plans streaming for a device: the first of [`streaming_plans`].
@@ -129,7 +130,7 @@ pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options)
     })
 }
 
-/// All plans of streaming kernels that fit a device, the one that the model finds fastest first.
+/// Returns all plans of streaming kernels that fit a device, the one that the model finds fastest first.
 pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
     device.require(Capability::Warps, "a streaming kernel")?;
@@ -154,7 +155,7 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
         .into_iter()
         .map(|stream| (pass_seconds(problem, device, &demand, &stream) / stream.depth as f64, stream))
         .collect();
-    // Of two as fast by the estimate, the one whose levels do not wait for each other.
+    // Of two with the same estimate, prefer the one whose levels do not wait for each other.
     streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
     let depth_asked = options.depth != Depth::Auto;
     let plan =
@@ -162,7 +163,7 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
     Ok(streams.into_iter().map(plan).collect())
 }
 
-/// The plan of a configuration, where it fits.
+/// Returns the plan of a configuration; `None` if it does not fit.
 pub fn plan_configuration(
     problem: &Problem,
     device: &DeviceSpec,
@@ -176,7 +177,7 @@ pub fn plan_configuration(
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, estimate: f64) -> Plan {
     let costs = Costs::of(&problem.program, problem.dtype, stream.cells_per_thread[0]);
-    // A device without a rate of shared memory or arithmetic has no such depth.
+    // A device that tells no rate of shared memory or arithmetic has no such depth.
     stream.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
     let traffic = traffic(problem, device, &stream);
     let depth = stream.depth;
@@ -186,8 +187,8 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, mut stream: WarpStreaming, es
     plan
 }
 
-/// The stages of a problem's program, cut for streaming; of the simplified program, as kernels are made of
-/// it.
+/// Returns the stages of a problem's program, cut for streaming. The program is simplified first, as it is
+/// for kernels.
 pub fn carries(problem: &Problem) -> Vec<Carry> {
     let program = problem.program.simplified(problem.dtype);
     let axes = Axes::of(problem.shape.dimensions());

@@ -1,4 +1,4 @@
-//! Plans of streams, made for presets.
+//! Plans of streaming by warps, made for presets.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn configuration(depth: usize, warps: usize, cells_per_thread: [usize; 2]) -> Co
     }
 }
 
-/// Every cell belongs to exactly one window: what windows keep, laid end to end, is the domain.
+/// Every cell belongs to exactly one window: the cells that windows keep, laid end to end, are the domain.
 #[test]
 fn windows_cover_the_domain_once() {
     for extents in [[512, 512, 512], [509, 521, 503], [127, 193, 251], [7, 300, 65], [64, 48, 64]] {
@@ -65,7 +65,7 @@ fn overlap_is_what_margins_take() {
     let stream = plan.warp_streaming().unwrap();
     assert_eq!(stream.margin, [8, 0, 8]);
     assert_eq!(stream.window(), [1, 128]);
-    // (8352 − 16) / 112 windows, each as wide as 128.
+    // (8352 − 16) / 112 windows, each 128 cells wide.
     assert_eq!(stream.tiles, [1, 75]);
     let across = 75.0 * 128.0 / 8352.0;
     let overlap = 1.0 / stream.valid;
@@ -75,7 +75,7 @@ fn overlap_is_what_margins_take() {
     assert_eq!(plan.traffic.load_bytes * 8.0, 8.0);
 }
 
-/// Large domains stream, as deep as pays; a domain that fits on the chip persists.
+/// Large domains stream, as deep as pays; a domain that fits on the chip stays there.
 #[test]
 fn the_planner_chooses_between_streaming_and_persisting() {
     let device = h200();
@@ -104,7 +104,7 @@ fn what_cannot_stream_is_refused_by_name() {
     assert!(plan_streaming(&problem("2d5pt", &[512, 512], DType::F32), &device, &cached).is_err());
     let mut periodic = problem("2d5pt", &[5, 5], DType::F32);
     periodic.boundaries = Boundaries::all(Boundary::Periodic);
-    // No pass reaches farther round than once.
+    // No pass wraps round the domain more than once.
     for plan in streaming_plans(&periodic, &device, &options).unwrap() {
         assert!(plan.depth <= 5);
     }
