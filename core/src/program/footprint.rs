@@ -1,5 +1,5 @@
-//! What a formula reads and costs: radius, shape of the neighbourhood, linearity, operations and bytes per
-//! cell.
+//! The footprint of a formula, what it reads and costs: radius, shape of the neighbourhood, linearity,
+//! operations and bytes per cell.
 
 use serde::Serialize;
 

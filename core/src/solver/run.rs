@@ -32,7 +32,7 @@ pub struct Run<'p> {
 enum Clock {
     /// The run's own, from when the first residual was known.
     Own(Option<Instant>),
-    /// That of the code that has the loop.
+    /// The clock of the code that has the loop.
     Elsewhere,
 }
 

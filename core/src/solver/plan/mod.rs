@@ -35,7 +35,7 @@ named! {
 named! {
     /// The way in which the parts of an iteration wait for each other.
     SolveSync "synchronisation" {
-        /// They do not: there is one thread.
+        /// No part waits: there is one thread.
         #[default]
         None = "none",
         /// Threads of a CPU join after each product, update and reduction.
