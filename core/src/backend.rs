@@ -1,4 +1,4 @@
-//! What every backend offers, and the loop that drives a session in epochs.
+//! The traits of a backend, and the loop that drives a session in epochs.
 
 use std::any::Any;
 use std::ops::ControlFlow;
@@ -15,68 +15,71 @@ use crate::solver::LinearBackend;
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
-    /// `cpu`, `wgpu` or `cuda`.
+    /// Returns `cpu`, `wgpu` or `cuda`.
     fn name(&self) -> &'static str;
 
-    /// The device it runs on.
+    /// Returns the device that the backend runs on.
     fn device(&self) -> &DeviceSpec;
 
-    /// The driver, compiler or code through which it runs, with its version, in one line: what a measured
-    /// rate depends on beside the device.
+    /// Returns, in one line, the driver, compiler or code through which the backend runs, with its version. A
+    /// measured rate depends on it as well as on the device.
     fn driver(&self) -> String;
 
-    /// How it would run a problem. Nothing is allocated on the device unless the options ask for tuning and
-    /// there is a [`Backend::tuner`].
+    /// Plans how the backend would run a problem. Nothing is allocated on the device unless the options ask
+    /// for tuning and there is a [`Backend::tuner`].
     fn plan(&self, problem: &Problem, options: &Options) -> Result<Plan>;
 
-    /// What finds the fastest of several plans by timing them; `None` where the backend chooses by its model
-    /// alone.
+    /// Returns the tuner, which finds the fastest of several plans by timing them; `None` if the backend
+    /// chooses by its model alone.
     fn tuner(&self) -> Option<&dyn Tuner> {
         None
     }
 
-    /// What solves linear systems; `None` where the backend cannot.
+    /// Returns the backend's solvers of linear systems; `None` if it has none.
     fn linear(&self) -> Option<&dyn LinearBackend> {
         None
     }
 
-    /// Compiles, allocates and loads: one array for each field of the program, in order, of the problem's
-    /// type and size.
+    /// Compiles, allocates and loads a problem. `fields` has one array for each field of the program, in
+    /// order, of the problem's type and size.
     ///
-    /// The session's own [`Session::plan`] may differ from `plan` where the compiler's report asked for it;
-    /// its notes say so.
+    /// The session's own [`Session::plan`] may differ from `plan` if the compiler's report asked for it; the
+    /// plan's notes say so.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
 }
 
 /// A backend that has several plans for a problem, and can time them.
 pub trait Tuner {
-    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. Where
-    /// the options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that none could
-    /// be timed at all.
+    /// Times the [`crate::plan::neighbours`] of the planner's own choice, which is the first of them. If the
+    /// options ask for tuning, the fastest is kept for [`Backend::plan`]. An error means that no plan could
+    /// be timed.
     fn measure(&self, problem: &Problem, options: &Options) -> Result<Vec<Measured>>;
 }
 
 /// A problem in progress on a device.
 pub trait Session: Send {
-    /// The plan that runs.
+    /// Returns the plan that runs.
     fn plan(&self) -> &Plan;
 
-    /// Advances exactly `steps` steps and returns when they are done, with the seconds that the device took.
+    /// Advances exactly `steps` steps, returns when they are done, and returns the seconds that the device
+    /// took.
     ///
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
 
-    /// A field's current values.
+    /// Reads a field's current values.
     fn read(&mut self, field: usize) -> Result<Array>;
 
-    /// The current values of a field in the box `low..high`, slowest axis first, packed without padding.
+    /// Reads the current values of a field in the box `low..high`, slowest axis first, packed without
+    /// padding.
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array>;
 
     /// Replaces a field's values.
     fn write(&mut self, field: usize, values: &Array) -> Result<()>;
 
-    /// The buffer that holds a field's values after the last step, in the backend's own type, for who draws
-    /// on the same device; later steps overwrite it. `None` where the values lie in no such buffer.
+    /// Returns the buffer that holds a field's values after the last step, in the backend's own type, for
+    /// code that draws on the same device. Later steps overwrite it. `None` if the values lie in no such
+    /// buffer.
     fn device_buffer(&self, _field: usize) -> Option<Box<dyn Any>> {
         None
     }
@@ -138,7 +141,7 @@ pub fn check_window(problem: &Problem, low: [usize; 3], high: [usize; 3]) -> Res
     Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
 }
 
-/// The values of a window of an array of the whole domain.
+/// Returns the values of a window of an array of the whole domain.
 pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
     let [nz, ny, nx] = check_window(problem, low, high)?;
     let shape = problem.shape;
@@ -163,20 +166,20 @@ pub struct Progress {
     pub steps: u64,
     /// Steps asked for.
     pub total: u64,
-    /// Seconds the device took so far.
+    /// Seconds that the device took so far.
     pub seconds: f64,
     /// Cells times steps per second so far, in 10⁹.
     pub gcells_per_s: f64,
 }
 
-/// How long an epoch should take, and when to stop.
+/// The length of epochs, and the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The length of an epoch: a run answers its observer this often.
     pub epoch: Duration,
-    /// The most steps of an epoch, where something must happen at exact steps.
+    /// The most steps per epoch, for a caller to whom something must happen at exact steps.
     pub every: Option<u64>,
-    /// Stop after the epoch in which this much time has passed.
+    /// The time after which a run stops, at the end of its current epoch.
     pub deadline: Option<Duration>,
 }
 
@@ -186,7 +189,7 @@ impl Default for Pace {
     }
 }
 
-/// What a run did.
+/// The report on a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunReport {
     /// The backend's name.
@@ -195,30 +198,31 @@ pub struct RunReport {
     pub device: String,
     /// Steps done.
     pub steps: u64,
-    /// Steps asked for; more than `steps` only where the run was stopped.
+    /// Steps asked for; more than `steps` only if the run was stopped.
     pub steps_asked: u64,
     /// Cells of the domain.
     pub cells: u64,
-    /// Seconds the device took, without loading and reading back.
+    /// Seconds that the device took, without loading and reading back.
     pub seconds: f64,
-    /// Cells times steps per second, in 10⁹; every cell of the domain counted once a step.
+    /// Cells times steps per second, in 10⁹; every cell of the domain counts once per step.
     pub gcells_per_s: f64,
     /// Bytes to and from device memory by the plan's model.
     pub bytes_moved: f64,
-    /// The least possible: every field read once, every changing field written once, for the whole run.
+    /// The least bytes possible: every field read once and every changing field written once in the whole
+    /// run.
     pub bytes_least: f64,
-    /// Rate over the rate that the plan projects as the peak.
+    /// The measured rate over the rate that the plan projects as the peak.
     pub share_of_projected_peak: f64,
-    /// Values of any field that are NaN or infinite, where they were counted.
+    /// Values of any field that are NaN or infinite, if they were counted.
     pub non_finite: Option<u64>,
     /// The plan that ran.
     pub plan: Plan,
-    /// Where and why the run differs from what was asked.
+    /// Where the run differs from what was asked, and why.
     pub notes: Vec<String>,
 }
 
 impl RunReport {
-    /// The report of `steps` steps that took `seconds`.
+    /// Makes the report of a run of `steps` steps that took `seconds`.
     pub fn new(backend: &str, plan: &Plan, steps: u64, steps_asked: u64, seconds: f64) -> Self {
         let cells = plan.shape.cells() as u64;
         let rate = if seconds > 0.0 { (cells * steps) as f64 / seconds / 1e9 } else { 0.0 };
@@ -241,13 +245,13 @@ impl RunReport {
     }
 }
 
-/// What looks at a session after each epoch, and may change it or stop the run.
+/// A function that sees the session after each epoch, and may change it or stop the run.
 pub type Observer<'a> = dyn FnMut(&mut dyn Session, &Progress) -> Result<ControlFlow<()>> + 'a;
 
-/// Runs `steps` steps in epochs of about `pace.epoch`; after each, `observe` sees the session and may stop
-/// the run.
+/// Runs `steps` steps in epochs of about `pace.epoch`. After each epoch `observe` sees the session and may
+/// stop the run.
 ///
-/// The first epoch is a small part of `pace.epoch` by the plan's projection, later ones grow with the
+/// The first epoch is a small part of `pace.epoch` by the plan's projection; later ones grow with the
 /// measured rate.
 pub fn drive(
     backend: &str,
@@ -258,11 +262,11 @@ pub fn drive(
 ) -> Result<RunReport> {
     let begun = Instant::now();
     let cells = session.plan().shape.cells() as f64;
-    // A projection is a bound: no device is faster, some are many times slower.
+    // A projection is a bound: no device is faster, and some are many times slower.
     let plan = session.plan();
     let projected = plan.estimated_seconds.max(plan.project(1000).seconds / 1000.0);
     let first = pace.epoch.as_secs_f64() / 8.0 / projected.max(1e-9);
-    // Whole passes: steps that are none are slower.
+    // Take whole passes, because steps that do not fill a pass are slower.
     let depth = u64::from(session.plan().depth.max(1));
     let whole = |steps: u64| (steps / depth).max(1) * depth;
     let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
@@ -275,7 +279,7 @@ pub fn drive(
         seconds += session.advance(now)?;
         let wall = wall.elapsed().as_secs_f64();
         done += now;
-        // Grow at most eightfold: the first epochs also pay for warming up.
+        // Grow at most eightfold, because the first epochs also pay for warming up.
         let fitting = (now as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
         epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
         let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The result of every fallible call in Abide.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in words a user can act on.
+/// An error, in words that a user can act on.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,24 +15,24 @@ pub enum Error {
     Limit {
         /// The limited quantity.
         what: String,
-        /// What was asked for.
+        /// The value that was asked for.
         asked: String,
         /// The limit.
         limit: String,
-        /// What to change.
+        /// The advice on what to change.
         change: String,
     },
-    /// A value that cannot be used.
+    /// A value cannot be used.
     #[error("{}: {}; {change}", Plain(.what), Plain(.reason))]
     Invalid {
         /// The value or argument.
         what: String,
-        /// Why it cannot be used.
+        /// The reason why it cannot be used.
         reason: String,
-        /// What to change.
+        /// The advice on what to change.
         change: String,
     },
-    /// A name that is not known.
+    /// A name is not known.
     #[error("no {kind} is named `{}`; known: {}", Plain(.asked), Plain(.known))]
     Unknown {
         /// The kind of thing that was looked up.
@@ -47,17 +47,17 @@ pub enum Error {
     Unavailable {
         /// The backend.
         backend: &'static str,
-        /// Why it is unavailable.
+        /// The reason why it is unavailable.
         reason: String,
     },
     /// A backend or a device is there but cannot run this problem.
     #[error("{who} cannot run this: {reason}; {change}")]
     Unsupported {
-        /// As in `backend cpu`, or a device's name.
+        /// The backend or device, as in `backend cpu`, or a device's name.
         who: String,
         /// The feature or operation that is missing.
         reason: String,
-        /// What to change.
+        /// The advice on what to change.
         change: String,
     },
     /// A call into a driver or a device failed.
@@ -65,7 +65,7 @@ pub enum Error {
     Device {
         /// The backend.
         backend: &'static str,
-        /// What was being done.
+        /// The operation that failed.
         operation: String,
         /// The driver's own words.
         message: String,
@@ -85,15 +85,15 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         message: String,
-        /// What to change.
+        /// The advice on what to change.
         change: String,
     },
 }
 
-/// Words that may come from a file or a file's name: what would move a terminal's cursor or end a line is
-/// escaped.
+/// Text that may come from a file or a file's name: characters that would move a terminal's cursor or end a
+/// line are escaped.
 struct Plain<T>(T);
 
 impl<T: Display> Display for Plain<T> {
@@ -114,7 +114,7 @@ impl<T: Display> Display for Plain<T> {
 }
 
 impl Error {
-    /// An [`Error::Limit`].
+    /// Makes an [`Error::Limit`].
     pub fn limit(
         what: impl Into<String>,
         asked: impl ToString,
@@ -129,12 +129,12 @@ impl Error {
         }
     }
 
-    /// An [`Error::Invalid`].
+    /// Makes an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>, reason: impl Into<String>, change: impl Into<String>) -> Self {
         Error::Invalid { what: what.into(), reason: reason.into(), change: change.into() }
     }
 
-    /// An [`Error::Unknown`], listing the names there are.
+    /// Makes an [`Error::Unknown`] that lists the names there are.
     pub fn unknown<S: AsRef<str>>(
         kind: &'static str,
         asked: impl Into<String>,
@@ -145,12 +145,12 @@ impl Error {
         Error::Unknown { kind, asked: asked.into(), known }
     }
 
-    /// An [`Error::Device`].
+    /// Makes an [`Error::Device`].
     pub fn device(backend: &'static str, operation: impl Into<String>, message: impl ToString) -> Self {
         Error::Device { backend, operation: operation.into(), message: message.to_string() }
     }
 
-    /// An [`Error::File`].
+    /// Makes an [`Error::File`].
     pub fn file(path: impl Into<PathBuf>, message: impl ToString, change: impl Into<String>) -> Self {
         Error::File { path: path.into(), message: message.to_string(), change: change.into() }
     }

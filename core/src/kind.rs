@@ -1,4 +1,4 @@
-//! What kind of failure an error is, for scripts that must tell them apart.
+//! The kinds of failures, for scripts that must tell errors apart.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde::{Serialize, Serializer};
 use crate::error::Error;
 use crate::solver::SolverError;
 
-/// What kind of failure an error is.
+/// The kind of failure that an error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The request is wrong by itself: a name that is not known, a value that cannot be used.
+    /// The request is wrong by itself: it has a name that is not known, or a value that cannot be used.
     Usage,
-    /// The request is understood and cannot be done: a file, a limit, a matrix that cannot be solved, what a
-    /// backend does not have.
+    /// The request is understood but cannot be carried out: because of a file, a limit, a matrix that cannot
+    /// be solved, or an ability that a backend lacks.
     Refusal,
     /// A solver began, and came to no solution.
     NotConverged,
-    /// The user, or the system, ended it.
+    /// The user or the system ended the run.
     Interrupted,
     /// A device, its driver or its compiler is not there or failed.
     Device,
@@ -33,7 +33,7 @@ impl ErrorKind {
         ErrorKind::Device,
     ];
 
-    /// `usage`, `refusal`, `not-converged`, `interrupted` or `device`.
+    /// Returns `usage`, `refusal`, `not-converged`, `interrupted` or `device`.
     pub fn name(self) -> &'static str {
         match self {
             ErrorKind::Usage => "usage",
@@ -58,7 +58,7 @@ impl Serialize for ErrorKind {
 }
 
 impl Error {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Invalid { .. } | Error::Unknown { .. } => ErrorKind::Usage,
@@ -69,10 +69,10 @@ impl Error {
 }
 
 impl SolverError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            // What a solver cannot use is the matrix or a vector: the numbers, not the request.
+            // An invalid input of a solver is the matrix or a vector: the numbers are wrong, not the request.
             SolverError::Invalid(error) => match error.kind() {
                 ErrorKind::Usage => ErrorKind::Refusal,
                 kind => kind,

@@ -1,13 +1,13 @@
-//! What to compute and how to plan it.
+//! The core of Abide: what to compute, and how to plan it.
 //!
-//! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones; a [`Program`] is one or more of them
-//! in order; a [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says
-//! how a device ([`DeviceSpec`]) will run it, and can be made and printed without any. [`Backend`]s open
-//! [`Session`]s that do.
+//! A [`Stencil`] writes new values as formulas ([`Expr`]) of old ones. A [`Program`] is one or more stencils
+//! in order. A [`Problem`] puts a program on a domain ([`Shape`], [`Boundaries`], [`DType`]). A [`plan`] says
+//! how a device ([`DeviceSpec`]) will run a problem; it can be made and printed without the device.
+//! [`Backend`]s open [`Session`]s, which run it.
 //!
 //! A [`sparse`] matrix is made from entries, a linear stencil or a Matrix Market file.
 //!
-//! This crate knows no device, starts no thread and touches no file but those of Matrix Market.
+//! This crate knows no device, starts no thread and touches no files except those of Matrix Market.
 #![deny(missing_docs)]
 
 pub mod backend;

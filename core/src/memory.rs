@@ -2,32 +2,33 @@
 
 use crate::{Error, Result};
 
-/// An empty vector with room for `len` values.
+/// Returns an empty vector with room for `len` values.
 ///
 /// # Errors
 ///
-/// [`refused`] where the machine has not that much memory.
+/// [`refused`] if the machine does not have that much memory.
 pub fn reserved<T>(len: usize, what: &str, change: &str) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| refused::<T>(len, what, change))?;
     Ok(values)
 }
 
-/// `len` copies of `value`, or an error as of [`reserved`].
+/// Returns `len` copies of `value`; the same error as [`reserved`].
 pub fn filled<T: Clone>(value: T, len: usize, what: &str, change: &str) -> Result<Vec<T>> {
     let mut values = reserved(len, what, change)?;
     values.resize(len, value);
     Ok(values)
 }
 
-/// A copy, or an error as of [`reserved`].
+/// Returns a copy; the same error as [`reserved`].
 pub fn copied<T: Copy>(values: &[T], what: &str, change: &str) -> Result<Vec<T>> {
     let mut copy = reserved(values.len(), what, change)?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
 
-/// The error for room for `len` values that the machine does not have: what it is for, and what to change.
+/// Makes the error for `len` values for which the machine has no memory; `what` is the memory's use, `change`
+/// the advice.
 pub fn refused<T>(len: usize, what: &str, change: &str) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;
     Error::limit(

@@ -1,4 +1,4 @@
-//! The two number types, and the arrays of either that hold a field.
+//! The two number types, and the arrays that hold a field in either.
 
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
@@ -20,7 +20,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Bytes of one value.
+    /// Returns the bytes of one value.
     pub fn bytes(self) -> usize {
         match self {
             DType::F32 => 4,
@@ -28,7 +28,7 @@ impl DType {
         }
     }
 
-    /// `f32` or `f64`.
+    /// Returns `f32` or `f64`.
     pub fn name(self) -> &'static str {
         match self {
             DType::F32 => "f32",
@@ -36,7 +36,7 @@ impl DType {
         }
     }
 
-    /// Whether a number, rounded to the type, is finite.
+    /// Checks whether a number, rounded to the type, is finite.
     pub fn is_finite(self, value: f64) -> bool {
         match self {
             DType::F32 => (value as f32).is_finite(),
@@ -63,10 +63,10 @@ impl FromStr for DType {
     }
 }
 
-/// A real number type that the kernels compute in: `f32` or `f64`.
+/// A real number type in which the kernels compute: `f32` or `f64`.
 ///
 /// The operations are exactly those of the expression language, whose functions are [`Elementary`]; each
-/// rounds once, to nearest even.
+/// operation rounds once, to nearest even.
 pub trait Real:
     Copy
     + Send
@@ -93,21 +93,21 @@ pub trait Real:
     const ZERO: Self;
     /// Rounds a constant of an expression to this type.
     fn from_f64(value: f64) -> Self;
-    /// The exact value in f64.
+    /// Returns the exact value in f64.
     fn to_f64(self) -> f64;
-    /// The bits, widened to 64.
+    /// Returns the bits, widened to 64.
     fn to_bits64(self) -> u64;
-    /// `self * a + b`, rounded once.
+    /// Returns `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// `self` to the power of `exponent`.
+    /// Returns `self` to the power of `exponent`.
     fn powf(self, exponent: Self) -> Self;
-    /// Neither infinite nor NaN.
+    /// Checks whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// An array of this type's values as an [`Array`].
+    /// Turns a vector of this type's values into an [`Array`].
     fn into_array(values: Vec<Self>) -> Array;
-    /// The values of an array of this type, or nothing where it holds the other.
+    /// Returns the values of an array of this type; `None` if it holds the other type.
     fn slice(array: &Array) -> Option<&[Self]>;
-    /// The values of an array of this type, or nothing where it holds the other.
+    /// Returns the values of an array of this type; `None` if it holds the other type.
     fn slice_mut(array: &mut Array) -> Option<&mut [Self]>;
 }
 
@@ -183,8 +183,8 @@ macro_rules! with_array {
 }
 
 impl Array {
-    /// A few values made by `value(index)`, rounded to `dtype`; [`Array::try_from_fn`] makes as many as a
-    /// user asks for.
+    /// Makes a few values by `value(index)`, rounded to `dtype`. For as many values as a user asks for there
+    /// is [`Array::try_from_fn`].
     pub fn from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Self {
         match dtype {
             DType::F32 => Array::F32((0..len).map(|i| value(i) as f32).collect()),
@@ -192,7 +192,7 @@ impl Array {
         }
     }
 
-    /// `len` values made by `value(index)`, rounded to `dtype`; an error where the machine has not that much
+    /// Makes `len` values by `value(index)`, rounded to `dtype`. Fails if the machine does not have that much
     /// memory.
     pub fn try_from_fn(dtype: DType, len: usize, mut value: impl FnMut(usize) -> f64) -> Result<Self> {
         Ok(match dtype {
@@ -209,7 +209,7 @@ impl Array {
         })
     }
 
-    /// The type of the values.
+    /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
         match self {
             Array::F32(_) => DType::F32,
@@ -217,27 +217,27 @@ impl Array {
         }
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         with_array!(self, v => v.len())
     }
 
-    /// No values at all.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value at `index` in f64, exactly.
+    /// Returns the value at `index` in f64, exactly; `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<f64> {
         with_array!(self, v => v.get(index).map(|x| x.to_f64()))
     }
 
-    /// All values in f64, exactly.
+    /// Returns all values in f64, exactly.
     pub fn to_f64(&self) -> Vec<f64> {
         with_array!(self, v => v.iter().map(|x| x.to_f64()).collect())
     }
 
-    /// A copy, or an error where the machine has no memory for it.
+    /// Returns a copy. Fails if the machine has no memory for it.
     pub fn try_clone(&self) -> Result<Array> {
         fn copied<T: Real>(values: &[T]) -> Result<Array> {
             memory::copied(values, WHAT, CHANGE).map(T::into_array)
@@ -245,7 +245,7 @@ impl Array {
         with_array!(self, v => copied(v))
     }
 
-    /// The same values rounded to `dtype`; an error where the machine has no memory for them.
+    /// Returns the same values rounded to `dtype`. Fails if the machine has no memory for them.
     pub fn cast(&self, dtype: DType) -> Result<Array> {
         if dtype == self.dtype() {
             return self.try_clone();
@@ -253,19 +253,19 @@ impl Array {
         with_array!(self, v => Array::try_from_fn(dtype, v.len(), |i| v[i].to_f64()))
     }
 
-    /// How many values are NaN or infinite.
+    /// Counts the values that are NaN or infinite.
     pub fn non_finite(&self) -> usize {
         with_array!(self, v => v.iter().filter(|x| !x.is_finite()).count())
     }
 
-    /// The values as bytes, in the machine's order.
+    /// Returns the values as bytes, in the machine's byte order.
     pub fn as_bytes(&self) -> &[u8] {
         // SAFETY: f32 and f64 have no padding and every byte pattern is a valid u8; the length is the slice's
         // own.
         with_array!(self, v => unsafe { std::slice::from_raw_parts(v.as_ptr().cast::<u8>(), std::mem::size_of_val(v.as_slice())) })
     }
 
-    /// `len` zeros, or an error where the machine has not that much memory.
+    /// Returns `len` zeros. Fails if the machine does not have that much memory.
     pub fn zeros(dtype: DType, len: usize) -> Result<Array> {
         fn zeros<T: Real>(len: usize) -> Result<Array> {
             memory::filled(T::ZERO, len, WHAT, CHANGE).map(T::into_array)
@@ -276,8 +276,8 @@ impl Array {
         }
     }
 
-    /// The largest difference from `other` in units in the last place, NaN equal to NaN; `None` where type or
-    /// length differ.
+    /// Returns the largest difference from `other` in units in the last place, with NaN equal to NaN; `None`
+    /// if the types or lengths differ.
     ///
     /// A NaN against a number, or an infinity against anything else, counts as `u64::MAX`.
     pub fn ulp_distance(&self, other: &Array) -> Option<u64> {
@@ -310,14 +310,14 @@ impl Array {
         }
     }
 
-    /// The largest absolute value among the finite ones; 0 where there is none.
+    /// Returns the largest absolute value among the finite ones; 0 if there is none.
     pub fn magnitude(&self) -> f64 {
         with_array!(self, v => v.iter().filter(|x| x.is_finite()).fold(0.0, |most, x| x.to_f64().abs().max(most)))
     }
 
-    /// The largest difference from `other` in units of the type's epsilon times `magnitude`: units in the
-    /// last place of the field's largest value, so that values where large ones cancel do not count as wrong.
-    /// `None` where type or length differ.
+    /// Returns the largest difference from `other` in units of the type's epsilon times `magnitude`; `None`
+    /// if the types or lengths differ. These are units in the last place of the field's largest value, so
+    /// that values where large ones cancel do not count as wrong.
     ///
     /// NaN equals NaN; a NaN against a number, or an infinity against anything else, counts as infinite.
     pub fn scaled_ulp_distance(&self, other: &Array, magnitude: f64) -> Option<f64> {
@@ -341,7 +341,8 @@ impl Array {
         }
     }
 
-    /// Same type, same length and the same bits everywhere; any NaN equals any NaN.
+    /// Checks whether both arrays have the same type, the same length and the same bits everywhere; any NaN
+    /// equals any NaN.
     pub fn same_bits(&self, other: &Array) -> bool {
         fn same<T: Real>(a: &[T], b: &[T]) -> bool {
             let one = |(x, y): (&T, &T)| {
@@ -357,11 +358,11 @@ impl Array {
     }
 }
 
-/// What memory is asked for, and what to change where there is none.
+/// The use of the memory that is asked for, and what to change if there is none.
 const WHAT: &str = "an array";
 const CHANGE: &str = "choose a smaller size or f32";
 
-/// An empty vector with room for `len` values, or an error where the machine has not that much memory.
+/// Returns an empty vector with room for `len` values. Fails if the machine does not have that much memory.
 fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
     memory::reserved(len, WHAT, CHANGE)
 }

@@ -6,9 +6,10 @@ use crate::program::Program;
 use crate::program::Start;
 use crate::program::{Parameter, Scope, Stencil};
 
-/// First half of a step: the magnetic field, half a cell beside the electric one, from its curl.
+/// The first half of a step: the magnetic field, half a cell beside the electric one, from the curl of the
+/// electric field.
 ///
-/// Knows the fields and starts of the program that it is part of.
+/// It knows the fields and starts of the program that it is part of.
 pub(super) struct Magnetic {
     fields: fn() -> Vec<String>,
     start: fn(&str) -> Start,
@@ -20,7 +21,7 @@ impl Magnetic {
     }
 }
 
-/// Second half: the electric field from the curl of the new magnetic one.
+/// The second half of a step: the electric field from the curl of the new magnetic field.
 struct Electric;
 
 fn fields() -> Vec<String> {
@@ -91,8 +92,8 @@ impl Stencil for Electric {
     }
 }
 
-/// Maxwell 2D, transverse magnetic (Yee, IEEE Trans. Antennas Propag. 14, 1966): fields `ez`, `hx`, `hy`;
-/// `hx` lies half a cell up the y axis, `hy` half a cell up the x axis.
+/// Returns Maxwell 2D, transverse magnetic (Yee, IEEE Trans. Antennas Propag. 14, 1966), with the fields
+/// `ez`, `hx` and `hy`. `hx` lies half a cell up the y axis, `hy` half a cell up the x axis.
 pub fn fdtd_tm() -> Result<Program> {
     Program::sequence("fdtd-tm", &[&Magnetic::among(fields, start), &Electric])
 }

@@ -1,7 +1,7 @@
 //! The fourteen linear stencils of the PERKS and EBISU papers, with the weights of their published codes.
 //!
-//! Names, points and radii as in PERKS (ICS'23), table 1. The weights of a stencil add up to one to four
-//! digits.
+//! Names, points and radii are those of PERKS (ICS'23), table 1. The weights of a stencil add up to 1, to
+//! four digits.
 
 use super::Entry;
 use crate::error::{Error, Result};
@@ -120,7 +120,7 @@ macro_rules! stencils {
             make: |_| Ok(Box::new(LinearStencil::new($name, $taps)?)),
         }),*];
 
-        /// The linear stencil of a name, with its weights.
+        /// Returns the linear stencil of a name, with its weights.
         pub(super) fn find(name: &str) -> Result<LinearStencil> {
             match name {
                 $($name => LinearStencil::new($name, $taps),)*

@@ -7,11 +7,11 @@ use crate::program::Program;
 use crate::program::Start;
 use crate::program::{Parameter, Scope, Stencil};
 
-/// The wave equation where each cell has a speed of its own: `u' = 2u − w + (courant·c)²·lap(u)`, where `w`
-/// is the level before `u`, and `c` the speed relative to that of `courant`.
+/// The wave equation with a speed of its own in each cell: `u' = 2u − w + (courant·c)²·lap(u)`, where `w` is
+/// the level before `u`, and `c` the speed relative to that of `courant`.
 ///
-/// Stable while `courant·max(c) ≤ 1/√dimensions`. Where `c` is 0 and `u` starts at 0 it stays 0: a wall that
-/// reflects.
+/// It is stable while `courant·max(c) ≤ 1/√dimensions`. Where `c` is 0 and `u` starts at 0, `u` stays 0: such
+/// cells are a wall that reflects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaveMedium {
     /// The number of axes, 1 to 3.
@@ -47,8 +47,8 @@ impl Stencil for WaveMedium {
     }
 }
 
-/// Second half of a step in a dielectric: the curl of the new magnetic field, weakened where the material is
-/// denser.
+/// The second half of a step in a dielectric: the electric field from the curl of the new magnetic field,
+/// weakened where the material is denser.
 struct ElectricInDielectric;
 
 fn fields() -> Vec<String> {
@@ -91,8 +91,8 @@ impl Stencil for ElectricInDielectric {
     }
 }
 
-/// Maxwell 2D, transverse magnetic, as [`super::fdtd_tm`], through a dielectric: the field `eta` is the
-/// vacuum's permittivity over the material's, 1 in vacuum and less elsewhere.
+/// Returns Maxwell 2D, transverse magnetic, as [`super::fdtd_tm`], through a dielectric. The field `eta` is
+/// the vacuum's permittivity over the material's: 1 in vacuum and less elsewhere.
 pub fn fdtd_dielectric() -> Result<Program> {
     Program::sequence("fdtd-dielectric", &[&Magnetic::among(fields, start), &ElectricInDielectric])
 }

@@ -19,14 +19,14 @@ use crate::program::{LinearStencil, Stencil};
 pub struct Entry {
     /// The name under which the command knows it.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// The numbers of axes it can have.
+    /// The numbers of axes that the entry can have.
     pub dimensions: RangeInclusive<usize>,
     make: fn(usize) -> Result<Made>,
 }
 
-/// What an entry makes: a stencil, or stages in order.
+/// The result of an entry: a stencil, or stages in order.
 type Made = Box<dyn IntoProgram>;
 
 trait IntoProgram {
@@ -46,7 +46,7 @@ impl IntoProgram for Program {
 }
 
 impl Entry {
-    /// The program for a number of axes; an error where the entry has no such form.
+    /// Returns the program for a number of axes. Fails if the entry has no such form.
     pub fn program(&self, dimensions: usize) -> Result<Program> {
         if !self.dimensions.contains(&dimensions) {
             let (low, high) = (self.dimensions.start(), self.dimensions.end());
@@ -62,19 +62,19 @@ impl Entry {
     }
 }
 
-/// All entries: the linear stencils first, then the models.
+/// Returns all entries: the linear stencils first, then the models.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
     linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES)
 }
 
-/// The entry of a name.
+/// Returns the entry of a name.
 pub fn find(name: &str) -> Result<&'static Entry> {
     entries()
         .find(|e| e.name == name)
         .ok_or_else(|| Error::unknown("stencil", name, entries().map(|e| e.name)))
 }
 
-/// The linear stencil of a name, with its weights; an error that lists them for any other.
+/// Returns the linear stencil of a name, with its weights. For any other name the error lists them.
 pub fn linear(name: &str) -> Result<LinearStencil> {
     linear::find(name)
 }

@@ -1,4 +1,4 @@
-//! Models people know: one stencil a step, with parameters.
+//! Well-known models: one stencil per step, with parameters.
 
 use super::Entry;
 use crate::domain::Boundary;
@@ -7,10 +7,10 @@ use crate::program::Start;
 use crate::program::{Parameter, Scope, Stencil};
 
 /// Heat conduction, explicit Euler in time, second order in space, in units of the cell's width and the step:
-/// `u' = u + kappa·lap(u)`, or with a conductivity field `kappa` in flux form,
-/// `u' = u + Σ (k₊·(u₊ − u) − k₋·(u − u₋))` with `k±` the mean of the two cells'.
+/// `u' = u + kappa·lap(u)`. With a conductivity field `kappa` it is in flux form, `u' = u + Σ (k₊·(u₊ − u) −
+/// k₋·(u − u₋))`, where `k±` is the mean of the two cells' `kappa`.
 ///
-/// Stable for `kappa ≤ 1/(2·dimensions)`. Conserves the sum under periodic and mirror boundaries.
+/// It is stable for `kappa ≤ 1/(2·dimensions)`, and conserves the sum under periodic and mirror boundaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heat {
     /// The number of axes, 1 to 3.
@@ -66,7 +66,7 @@ impl Stencil for Heat {
 /// The wave equation, second order in time and space: `u' = 2u − w + courant²·lap(u)`, where `w` is the level
 /// before `u`.
 ///
-/// `courant` is speed · step / width; stable up to 1/√dimensions.
+/// `courant` is speed · step / width; the model is stable up to 1/√dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wave {
     /// The number of axes, 1 to 3.
@@ -193,7 +193,7 @@ impl Stencil for Burgers {
         let (u, v, dt) = (s.field("u"), s.field("v"), s.param("dt"));
         for name in ["u", "v"] {
             let q = s.field(name);
-            // The difference against the wind, along an axis that the wind blows along with `speed`.
+            // The difference against the wind, along an axis along which the wind blows with `speed`.
             let upwind = |axis: usize, speed: Expr<'g>| {
                 speed * speed.gt(0.0).select(q.here() - q.along(axis, -1), q.along(axis, 1) - q.here())
             };
@@ -256,7 +256,7 @@ impl Stencil for AdvectionDiffusion {
     }
 }
 
-/// Conway's game of life: a cell is 1 (alive) or 0; it lives on with two or three living neighbours of eight,
+/// Conway's game of life: a cell is 1 (alive) or 0. It lives on with two or three living neighbours of eight,
 /// and is born with three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life;

@@ -1,9 +1,10 @@
-//! What a schedule needs of a device beyond memory, a row each, and the one refusal where it is missing.
+//! The capabilities beyond memory that a schedule may need of a device, a row each, and the one refusal where
+//! a capability is missing.
 
 use super::DeviceSpec;
 use crate::error::{Error, Result};
 
-/// What a device may be able to do.
+/// An ability that a device may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
     /// All blocks wait for each other within a kernel, and their registers can be planned.
@@ -15,7 +16,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Returns it in words.
+    /// Returns the capability in words.
     fn words(self) -> &'static str {
         match self {
             Capability::Barrier => "a barrier among all blocks of a kernel, and registers to plan with",
@@ -35,12 +36,12 @@ impl Capability {
 }
 
 impl DeviceSpec {
-    /// Returns whether the device is able to do this.
+    /// Returns whether the device has a capability.
     pub fn has(&self, capability: Capability) -> bool {
         capability.is_of(self)
     }
 
-    /// Refuses `what` on a device that is not able to do this.
+    /// Refuses `what` on a device that does not have the capability.
     ///
     /// # Errors
     ///

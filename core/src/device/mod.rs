@@ -1,4 +1,5 @@
-//! What a device has: asked of it at run time, or a preset, so that a plan for it can be made anywhere.
+//! The resources and rates of a device: asked of it at run time, or a preset, so that a plan for it can be
+//! made anywhere.
 
 mod capabilities;
 mod presets;
@@ -10,20 +11,20 @@ use crate::real::DType;
 pub use self::capabilities::Capability;
 pub use self::presets::PRESETS;
 
-/// The resources and rates that a plan needs; `None` where the device has not the resource or does not tell.
-/// Rates are peaks, 0 where they are not known: a datasheet's where the device or a preset tells them, else
-/// measured by copies.
+/// The resources and rates that a plan needs; `None` if the device does not have the resource or does not
+/// tell. Rates are peaks, 0 if they are not known: those of a datasheet if the device or a preset tells them,
+/// else measured by copies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceSpec {
     /// The device's own name.
     pub name: String,
     /// Compute capability of a CUDA device, as in (9, 0).
     pub compute_capability: Option<(u32, u32)>,
-    /// Multiprocessors, or cores of a CPU; 0 where the device does not tell.
+    /// Multiprocessors, or cores of a CPU; 0 if the device does not tell.
     pub multiprocessors: usize,
     /// 32-bit registers of one multiprocessor.
     pub registers: Option<usize>,
-    /// The most registers a thread can use.
+    /// The most registers that a thread can use.
     pub registers_per_thread: Option<usize>,
     /// Bytes of shared memory of one multiprocessor.
     pub shared_bytes: usize,
@@ -45,7 +46,7 @@ pub struct DeviceSpec {
     pub memory_bytes: u64,
     /// The most bytes of one buffer that a kernel can address.
     pub buffer_bytes: u64,
-    /// Bytes per second between device memory and the chip; 0, too, where nobody needed to measure it.
+    /// Bytes per second between device memory and the chip; 0 also if no one needed to measure the rate.
     pub memory_bandwidth: f64,
     /// Bytes per second from the last-level cache.
     pub l2_bandwidth: f64,
@@ -53,12 +54,11 @@ pub struct DeviceSpec {
     pub shared_bandwidth: f64,
     /// Floating-point operations per second in f32, a fused multiply-add counted twice.
     pub f32_flops: f64,
-    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 where there is no
-    /// f64.
+    /// Floating-point operations per second in f64, a fused multiply-add counted twice; 0 if there is no f64.
     pub f64_flops: f64,
     /// Seconds from one kernel to the next in a graph or submission.
     pub launch_seconds: f64,
-    /// Seconds of a barrier among all resident blocks.
+    /// Seconds per barrier among all resident blocks.
     pub barrier_seconds: f64,
 }
 
@@ -72,7 +72,7 @@ pub struct Caches {
 }
 
 impl DeviceSpec {
-    /// Operations per second in a type.
+    /// Returns the floating-point operations per second in a type.
     pub fn flops(&self, dtype: DType) -> f64 {
         match dtype {
             DType::F32 => self.f32_flops,
@@ -80,20 +80,21 @@ impl DeviceSpec {
         }
     }
 
-    /// Registers that each of `threads` threads resident on a multiprocessor may use.
+    /// Returns the registers that each of `threads` threads resident on a multiprocessor may use.
     pub fn registers_for(&self, threads: usize) -> usize {
         let [all, most] = [self.registers, self.registers_per_thread].map(Option::unwrap_or_default);
         let registers = (all / threads).min(most) / 8 * 8;
         if registers >= 248 { most } else { registers }
     }
 
-    /// Bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
+    /// Returns the bytes of shared memory that each of `blocks` blocks resident on a multiprocessor may use.
     pub fn shared_bytes_for(&self, blocks: usize) -> usize {
         self.shared_bytes_per_block
             .min((self.shared_bytes / blocks).saturating_sub(self.shared_bytes_reserved))
     }
 
-    /// Bytes of registers and shared memory on the whole chip: the most a persistent kernel could keep.
+    /// Returns the bytes of registers and shared memory on the whole chip: the most that a persistent kernel
+    /// could keep.
     pub fn on_chip_bytes(&self) -> usize {
         self.multiprocessors * (4 * self.registers.unwrap_or(0) + self.shared_bytes)
     }

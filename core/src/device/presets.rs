@@ -1,4 +1,4 @@
-//! Devices by name, so that a plan for one can be made anywhere.
+//! Device presets by name, so that a plan for such a device can be made anywhere.
 
 use super::DeviceSpec;
 use crate::error::{Error, Result};
@@ -21,9 +21,9 @@ struct Preset {
     barrier_us: f64,
 }
 
-/// Vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes per clock and slice as published
-/// for V100 and A100; H100 and H200 measured as about 5.5 TB/s by microbenchmarks. The A100's barrier is
-/// measured (Zhang et al., ICS'23, §5.2.2), the others' is a microsecond.
+/// The figures of vendor datasheets and whitepapers (SXM parts). L2 bandwidths are 64 bytes per clock and
+/// slice as published for V100 and A100; for H100 and H200 microbenchmarks measured about 5.5 TB/s. The
+/// A100's barrier is measured (Zhang et al., ICS'23, §5.2.2); that of the others is taken as a microsecond.
 const TABLE: [Preset; 4] = [
     Preset {
         name: "V100",
@@ -84,15 +84,15 @@ const TABLE: [Preset; 4] = [
 ];
 
 impl DeviceSpec {
-    /// A preset by name: `v100`, `a100`, `h100` or `h200`.
+    /// Returns a preset by its name: `v100`, `a100`, `h100` or `h200`.
     pub fn preset(name: &str) -> Result<DeviceSpec> {
         let lower = name.to_ascii_lowercase();
         let Some(position) = PRESETS.iter().position(|&preset| preset == lower) else {
             return Err(Error::unknown("device preset", name, PRESETS));
         };
         let p = &TABLE[position];
-        // 64 f32 lanes a multiprocessor before Hopper, 128 from Hopper on; a fused multiply-add is two
-        // operations.
+        // There are 64 f32 lanes per multiprocessor before Hopper, 128 from Hopper on; a fused multiply-add
+        // is two operations.
         let lanes = if p.capability.0 >= 9 { 128.0 } else { 64.0 };
         let clocks = p.multiprocessors as f64 * p.clock_ghz * 1e9;
         let f32_flops = 2.0 * lanes * clocks;

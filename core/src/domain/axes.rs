@@ -1,29 +1,29 @@
-//! The axes of a domain: always three, of which the slow ones may be absent.
+//! The axes of a domain: always three, of which the slow ones may be missing.
 
 use serde::Serialize;
 
-/// The letter of an axis of the padded three: z, y, x from the slowest.
+/// Returns the letter of one of the three padded axes: z, y, x from the slowest.
 pub fn axis_name(axis: usize) -> &'static str {
     ["z", "y", "x"][axis]
 }
 
-/// Which of the three padded axes is swept, and which two lie in a plane.
+/// The three padded axes in the order swept, plane's slower, plane's faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Axes(pub [usize; 3]);
 
 impl Axes {
-    /// The axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and a square
-    /// have a plane of one row; a line is a single plane.
+    /// Returns the axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and
+    /// a square have a plane of one row; a line is a single plane.
     pub fn of(dimensions: usize) -> Axes {
         if dimensions == 3 { Axes([0, 1, 2]) } else { Axes([1, 0, 2]) }
     }
 
-    /// `values` of the padded axes in the order swept, slower, faster.
+    /// Reorders values of the padded axes to swept, slower, faster.
     pub fn order<T: Copy>(self, values: [T; 3]) -> [T; 3] {
         self.0.map(|axis| values[axis])
     }
 
-    /// Values in the order swept, slower, faster as those of the padded axes.
+    /// Reorders values of swept, slower, faster to the padded axes.
     pub fn padded<T: Clone>(self, values: [T; 3]) -> [T; 3] {
         let mut all = values.clone();
         for (value, axis) in values.into_iter().zip(self.0) {

@@ -1,4 +1,4 @@
-//! The boundary kinds, each a row of a table, and the boundary at each side of a domain.
+//! The kinds of boundary, each a row of a table, and the boundary at each side of a domain.
 
 use std::fmt::{self, Display};
 use std::ops::Range;
@@ -11,23 +11,23 @@ use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::real::DType;
 
-/// Where a kernel finds the cell that a ghost cell shows: expressions of its index `i` along an axis of `n`
-/// cells, which mean the same in C and WGSL.
+/// The place where a kernel finds the cell that a ghost cell shows: expressions of the index `i` along an
+/// axis of `n` cells, which mean the same in C and WGSL.
 #[derive(Debug, Clone, Copy)]
 pub struct KindText {
-    /// The constant's name; its value is the number of the row.
+    /// The constant's name; its value is the number of the table's row.
     pub constant: &'static str,
-    /// For `-n <= i < 0`.
+    /// The cell's index for `-n <= i < 0`.
     pub below: &'static str,
-    /// For `n <= i < 2 * n`.
+    /// The cell's index for `n <= i < 2 * n`.
     pub above: &'static str,
-    /// Whether it is a cell of this side.
+    /// Whether the cell lies at the same side as the ghost cell.
     pub shows_this_side: bool,
 }
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident $(($value:ty))?, $name:literal, $constant:literal, $near:literal, $apart:literal, |$i:ident, $n:ident| $below:expr, $above:expr;)*) => {
-        /// What lies beyond one side of the domain.
+        /// The rule for the ghost cells beyond one side of the domain.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
         #[serde(rename_all = "lowercase")]
         pub enum Boundary {
@@ -35,7 +35,7 @@ macro_rules! kinds {
         }
 
         impl Boundary {
-            /// How each kind is written.
+            /// The notation of each kind.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
             /// The text of each kind in kernels.
@@ -48,27 +48,27 @@ macro_rules! kinds {
                 }),*
             ];
 
-            /// Returns one boundary of each kind, with this value where it takes one.
+            /// Returns one boundary of each kind, with this value if the kind takes one.
             pub fn each(value: f64) -> [Boundary; Boundary::NAMES.len()] {
                 [$(Boundary::$kind $((value as $value))?),*]
             }
 
-            /// Returns how it is written, a value as C.
+            /// Returns the boundary's notation, with a value as C.
             pub fn name(self) -> &'static str {
                 match self { $(Boundary::$kind { .. } => $name),* }
             }
 
-            /// Returns the name of its constant in kernels.
+            /// Returns the name of the boundary's constant in kernels.
             pub fn constant(self) -> &'static str {
                 match self { $(Boundary::$kind { .. } => $constant),* }
             }
 
-            /// Returns whether ghost cells show cells of this side, whose values change from stage to stage.
+            /// Checks whether ghost cells show cells of this side, whose values change from stage to stage.
             pub fn shows_this_side(self) -> bool {
                 match self { $(Boundary::$kind { .. } => $near),* }
             }
 
-            /// Returns whether each ghost cell shows a cell of its own, of which there must be as many as the
+            /// Checks whether each ghost cell shows a different cell, of which there must be as many as the
             /// radius.
             fn shows_different_cells(self) -> bool {
                 match self { $(Boundary::$kind { .. } => $apart),* }
@@ -88,14 +88,14 @@ macro_rules! kinds {
     };
 }
 
-// Kind: how it is written, its constant in kernels, whether ghost cells show cells of this side, whether they
-// show different cells, and the index that each shows below the first and above the last cell.
+// Kind: its notation, its constant in kernels, whether ghost cells show cells of this side, whether they show
+// different cells, and the index that each shows below the first and above the last cell.
 kinds! {
-    /// The outermost cells, as many as the program's radius on the axis, keep their initial values. No computed
-    /// cell reaches outside; the nearest cell stands there.
+    /// The outermost cells, as many as the program's radius on the axis, keep their initial values. No
+    /// computed cell taps beyond the edge; the table has the nearest cell there.
     #[default]
     Fixed, "fixed", "FIXED", false, false, |i, n| 0, n - 1;
-    /// The domain continues at its other side.
+    /// The domain goes on at its other side.
     Periodic, "periodic", "PERIODIC", false, true, |i, n| i + n, i - n;
     /// Ghost cells mirror the edge, `u[-1] = u[0]`, `u[-2] = u[1]`: no flux.
     Mirror, "mirror", "MIRROR", true, true, |i, n| -1 - i, n - 1 - i + n;
@@ -106,7 +106,7 @@ kinds! {
 }
 
 impl Boundary {
-    /// Returns the value that ghost cells hold; 0 where they show cells.
+    /// Returns the value that ghost cells hold; 0 if they show cells.
     pub fn value(self) -> f64 {
         if let Boundary::Constant(value) = self { value } else { 0.0 }
     }
@@ -132,7 +132,7 @@ impl Display for Boundary {
 impl FromStr for Boundary {
     type Err = Error;
 
-    /// Reads one of [`Boundary::NAMES`], where C is a finite number; `constant(C)` too.
+    /// Reads one of [`Boundary::NAMES`], where C is a finite number; also reads `constant(C)`.
     fn from_str(text: &str) -> Result<Self> {
         let value = text
             .strip_prefix("constant=")
@@ -152,27 +152,27 @@ impl FromStr for Boundary {
 #[serde(transparent)]
 pub struct Boundaries(pub [[Boundary; 2]; 3]);
 
-/// Where a tap's cell is found once the boundary has been asked.
+/// The place of a tap's value after the boundary has been applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
-    /// At this index along the axis.
+    /// The cell at this index along the axis.
     Cell(usize),
-    /// Nowhere: it holds this value.
+    /// No cell: the tap has this value.
     Value(f64),
 }
 
 impl Boundaries {
-    /// The same boundary everywhere.
+    /// Returns the same boundary on all axes and sides.
     pub fn all(boundary: Boundary) -> Self {
         Boundaries([[boundary; 2]; 3])
     }
 
-    /// Reads a [`BoundaryText`] whose sides that are not named keep `default`.
+    /// Reads a [`BoundaryText`]; sides that it does not name keep `default`.
     pub fn parse(text: &str, default: Boundary) -> Result<Self> {
         Ok(text.parse::<BoundaryText>()?.over(default))
     }
 
-    /// Checks the boundaries of the axes there are against the domain, the radius of the program on each axis
+    /// Checks the boundaries of the domain's axes against the domain, the radius of the program on each axis
     /// and the type of the fields.
     pub fn check(&self, shape: &Shape, radius: [usize; 3], dtype: DType) -> Result<()> {
         for axis in 3 - shape.dimensions()..3 {
@@ -212,8 +212,8 @@ impl Boundaries {
         Ok(())
     }
 
-    /// Returns where the value at `index` along `axis` is found: at most one extent outside `0..extent`, or
-    /// anywhere where the axis is periodic.
+    /// Returns where the value at `index` along `axis` is found. The index is at most one extent outside
+    /// `0..extent`, or anywhere if the axis is periodic.
     pub fn source(&self, axis: usize, index: isize, extent: usize) -> Source {
         let n = extent as isize;
         let side = match index {
@@ -224,7 +224,8 @@ impl Boundaries {
         match self.0[axis][side] {
             Boundary::Constant(value) => Source::Value(value),
             kind => {
-                // A periodic axis repeats; of others, farther out lie only cells that no computed cell taps.
+                // A periodic axis repeats. Beyond other sides, only cells that no computed cell taps lie
+                // farther out.
                 let repeated = if index < 0 { index.rem_euclid(n) - n } else { index % n + n };
                 let near = if kind == Boundary::Periodic { repeated } else { index };
                 Source::Cell(kind.shown(near, n).clamp(0, n - 1) as usize)
@@ -232,21 +233,22 @@ impl Boundaries {
         }
     }
 
-    /// Returns the first of some axes with a side whose ghost cells show cells of that side, and its boundary.
+    /// Returns the first of the axes for which `is_meant` holds that has a side whose ghost cells show cells
+    /// of that side, with that side's boundary.
     pub fn showing_this_side(&self, is_meant: impl Fn(usize) -> bool) -> Option<(usize, Boundary)> {
         let sides =
             (0..3).filter(|&axis| is_meant(axis)).flat_map(|axis| self.0[axis].map(|side| (axis, side)));
         sides.into_iter().find(|(_, side)| side.shows_this_side())
     }
 
-    /// The indices along `axis` that are computed; the rest of `0..extent` keep their values.
+    /// Returns the indices along `axis` that are computed; the rest of `0..extent` keep their values.
     pub fn computed(&self, axis: usize, extent: usize, radius: usize) -> Range<usize> {
         let width = |side: usize| if self.0[axis][side] == Boundary::Fixed { radius } else { 0 };
         let start = width(0).min(extent);
         start..extent.saturating_sub(width(1)).max(start)
     }
 
-    /// In words: once where all axes of `shape` agree, else per axis and side.
+    /// Returns the boundaries in words: once if all axes agree, else per axis and side.
     pub fn describe(&self, dimensions: usize) -> String {
         let axes = &self.0[3 - dimensions..];
         if axes.iter().flatten().all(|b| *b == axes[0][0]) {
@@ -260,17 +262,17 @@ impl Boundaries {
     }
 }
 
-/// Boundaries as somebody wrote them: one for all sides, or one for each side that is named.
+/// Boundaries as a user writes them: one for all sides, or one for each side that is named.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BoundaryText {
-    /// As in `periodic`.
+    /// One for all sides, as in `periodic`.
     All(Boundary),
-    /// As in `y=periodic,x-=mirror`: by axis and side, `None` where none is named.
+    /// One per axis and side, as in `y=periodic,x-=mirror`; `None` for a side that is not named.
     Sides([[Option<Boundary>; 2]; 3]),
 }
 
 impl BoundaryText {
-    /// Returns them over `default` for the sides that are not named.
+    /// Returns the boundaries, with `default` for the sides that are not named.
     pub fn over(self, default: Boundary) -> Boundaries {
         match self {
             BoundaryText::All(boundary) => Boundaries::all(boundary),
@@ -280,7 +282,8 @@ impl BoundaryText {
         }
     }
 
-    /// The same for a program of so many axes; an error where another axis is named.
+    /// Returns the boundaries for a program of `dimensions` axes, with `default` for the sides that are not
+    /// named. Fails if an axis is named that the program does not have.
     pub fn resolve(self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
         let axes = 3 - dimensions.min(3)..3;
         if let BoundaryText::Sides(sides) = self
@@ -295,7 +298,8 @@ impl BoundaryText {
 impl FromStr for BoundaryText {
     type Err = Error;
 
-    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each once.
+    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each side
+    /// once.
     fn from_str(text: &str) -> Result<Self> {
         let mut sides_of = [[None; 2]; 3];
         for part in text.split(',') {
@@ -350,7 +354,7 @@ mod tests {
         assert_eq!(boundaries, Boundaries(expected));
         let error = text.resolve(Boundary::Fixed, 1).unwrap_err().to_string();
         assert!(error.contains("no axis is named `y`"), "{error}");
-        // The default itself is named like any other.
+        // The default boundary itself may be named like any other.
         let named: BoundaryText = "z=fixed".parse().unwrap();
         assert!(named.resolve(Boundary::Fixed, 2).is_err());
         let all: BoundaryText = "mirror".parse().unwrap();

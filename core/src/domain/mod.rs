@@ -1,4 +1,4 @@
-//! Domains: their extents, their axes and what lies beyond their sides.
+//! Domains: their extents, their axes and the boundaries at their sides.
 
 mod axes;
 mod boundary;

@@ -16,8 +16,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A shape from its extents, slowest first; an error unless there are one to three, none is zero and the
-    /// cells can be counted.
+    /// Makes a shape from its extents, slowest first. Fails unless there are one to three extents, none is
+    /// zero and the number of cells can be counted.
     pub fn new(extents: &[usize]) -> Result<Self> {
         let dimensions = extents.len();
         if !(1..=3).contains(&dimensions) {
@@ -50,38 +50,39 @@ impl Shape {
         }
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The extents of the axes there are, slowest first.
+    /// Returns the extents of the axes that the domain has, slowest first.
     pub fn extents(&self) -> &[usize] {
         &self.extents[3 - self.dimensions..]
     }
 
-    /// The extents of three axes, slowest first; the axes that are not there have extent 1.
+    /// Returns the extents of three axes, slowest first; axes that the domain does not have have extent 1.
     pub fn padded(&self) -> [usize; 3] {
         self.extents
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.extents.iter().product()
     }
 
-    /// The index of a cell in an array of the whole domain.
+    /// Returns the index of a cell in an array of the whole domain.
     pub fn index(&self, at: [usize; 3]) -> usize {
         (at[0] * self.extents[1] + at[1]) * self.extents[2] + at[2]
     }
 
-    /// The cell at an index of an array of the whole domain.
+    /// Returns the cell at an index of an array of the whole domain, as its indices along three axes, slowest
+    /// first.
     pub fn cell(&self, index: usize) -> [usize; 3] {
         let [_, y, x] = self.extents;
         [index / (y * x), index / x % y, index % x]
     }
 
-    /// Bytes of one field.
+    /// Returns the bytes of one field.
     pub fn bytes(&self, dtype: DType) -> usize {
         self.cells() * dtype.bytes()
     }

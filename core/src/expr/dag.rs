@@ -1,9 +1,9 @@
-//! A finished formula: nodes in evaluation order, and its value at a cell.
+//! A finished formula: nodes in evaluation order, and their values at a cell.
 
 use super::{Id, Node, Tap, binary, unary};
 use crate::real::Real;
 
-/// A formula ready to be evaluated or lowered: every node's operands come before it, and every node is
+/// A formula ready to be evaluated or lowered: every node's operands come before the node, and every node is
 /// needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dag {
@@ -14,7 +14,7 @@ pub struct Dag {
 }
 
 impl Dag {
-    /// The nodes of `all` that `outputs` need, renumbered in the same order.
+    /// Returns the nodes of `all` that `outputs` need, renumbered in the same order.
     pub(super) fn pruned(all: &[Node], outputs: &[Id]) -> Dag {
         let mut needed = vec![false; all.len()];
         for &id in outputs {
@@ -38,7 +38,7 @@ impl Dag {
         Dag { nodes, outputs: outputs.iter().map(|&id| new[id as usize]).collect() }
     }
 
-    /// The distinct taps, in the order in which the formula meets them.
+    /// Returns the distinct taps, in the order in which the formula meets them.
     pub fn taps(&self) -> impl Iterator<Item = Tap> + '_ {
         self.nodes.iter().filter_map(|node| match node {
             Node::Tap(tap) => Some(*tap),

@@ -29,12 +29,12 @@ pub type Id = u32;
 pub struct Constant(u64);
 
 impl Constant {
-    /// The constant with this value.
+    /// Makes the constant with this value.
     pub fn new(value: f64) -> Self {
         Constant(value.to_bits())
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn value(self) -> f64 {
         f64::from_bits(self.0)
     }
@@ -60,18 +60,18 @@ pub enum Node {
     Tap(Tap),
     /// The cell's index along an axis of the padded three (0 is the slowest), counted from 0.
     Coord(u8),
-    /// One operand.
+    /// An operator on one operand.
     Unary(Unary, Id),
-    /// Two operands.
+    /// An operator on two operands.
     Binary(Binary, Id, Id),
     /// `a * b + c`, rounded once.
     Fma(Id, Id, Id),
-    /// The second operand where the first is not zero, else the third.
+    /// The second operand if the first is not zero, else the third.
     Select(Id, Id, Id),
 }
 
 impl Node {
-    /// The operands, in order.
+    /// Returns the operands, in order.
     pub fn operands(self) -> impl Iterator<Item = Id> {
         let (list, len) = match self {
             Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => ([0; 3], 0),
@@ -82,7 +82,7 @@ impl Node {
         list.into_iter().take(len)
     }
 
-    /// The same operation on renumbered operands.
+    /// Returns the same operation on renumbered operands.
     pub fn map(self, mut f: impl FnMut(Id) -> Id) -> Node {
         match self {
             Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => self,
@@ -107,12 +107,12 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// Makes an empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The handle of a node, stored now unless an equal one was stored before.
+    /// Returns the handle of a node, which is stored now unless an equal one was stored before.
     pub fn add(&self, node: Node) -> Expr<'_> {
         let mut nodes = self.nodes.borrow_mut();
         let nodes = &mut *nodes;
@@ -123,17 +123,17 @@ impl Graph {
         Expr { graph: self, id }
     }
 
-    /// A literal.
+    /// Returns a literal.
     pub fn constant(&self, value: f64) -> Expr<'_> {
         self.add(Node::Const(Constant::new(value)))
     }
 
-    /// How many distinct nodes there are.
+    /// Returns the number of distinct nodes.
     pub fn len(&self) -> usize {
         self.nodes.borrow().list.len()
     }
 
-    /// No nodes at all.
+    /// Returns whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -142,18 +142,18 @@ impl Graph {
         self.nodes.borrow().list[id as usize]
     }
 
-    /// The needed part of the graph, in evaluation order.
+    /// Returns the needed part of the graph, in evaluation order.
     pub fn dag(&self, outputs: &[Expr<'_>]) -> Dag {
         let nodes = self.nodes.borrow();
         let outputs: Vec<Id> = outputs.iter().map(|e| e.id).collect();
         Dag::pruned(&nodes.list, &outputs)
     }
 
-    /// The same formula with each addition or subtraction of a product made one fused multiply-add.
+    /// Returns the same formula with each addition or subtraction of a product made one fused multiply-add.
     ///
-    /// This changes bits: it is part of a definition, never of simplification. Where both operands are
-    /// products the right one is fused, so that `a*b + c*d` is `fma(c, d, a*b)`: the order in which a linear
-    /// stencil sums.
+    /// This changes bits: it is part of a definition, never of simplification. If both operands are products,
+    /// the right one is fused, so that `a*b + c*d` is `fma(c, d, a*b)`: the order in which a linear stencil
+    /// sums.
     pub fn contracted<'g>(&'g self, expr: Expr<'g>) -> Expr<'g> {
         let mut new: Vec<Expr<'g>> = Vec::with_capacity(expr.id as usize + 1);
         let product = |e: Expr<'g>| match self.node(e.id) {
@@ -202,12 +202,12 @@ impl std::fmt::Debug for Expr<'_> {
 }
 
 impl<'g> Expr<'g> {
-    /// The graph this formula lives in.
+    /// Returns the graph that the formula lives in.
     pub fn graph(self) -> &'g Graph {
         self.graph
     }
 
-    /// The node's number in its graph.
+    /// Returns the node's number in its graph.
     pub fn id(self) -> Id {
         self.id
     }

@@ -1,22 +1,22 @@
-//! The operators: a row of a table has all that planning, the CPU and both kernel languages have to know of
-//! one.
+//! The operators. The row of an operator in a table has all that planning, the CPU and both kernel languages
+//! have to know of it.
 //!
-//! What a row leaves open is only how errors pass through it on wgpu, which `backend-wgpu/src/accuracy` says;
-//! the compiler finds an operator that is missing there.
+//! Only one thing is left open by a row: how errors pass through the operator on wgpu.
+//! `backend-wgpu/src/accuracy` says that, and the compiler finds an operator that is missing there.
 
 use super::{Expr, IntoExpr};
 use crate::real::Real;
 
-/// How C and WGSL write an operator of two operands.
+/// The notation of an operator of two operands in C and WGSL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
-    /// Between its operands.
+    /// A sign between its operands.
     Infix(&'static str),
-    /// A function of this name: in C, and in WGSL.
+    /// A function of this name, in C and in WGSL.
     Call(&'static str, &'static str),
-    /// The first operand where this relation holds between them, else the second.
+    /// The first operand if this relation holds between the two, else the second.
     Choose(&'static str),
-    /// 1 where this relation holds between them, else 0.
+    /// 1 if this relation holds between the operands, else 0.
     Relation(&'static str),
 }
 
@@ -28,7 +28,7 @@ macro_rules! unary {
             $($(#[$doc])* $op),*
         }
 
-        /// The functions of the operators of one operand, in a number type.
+        /// The functions of the operators of one operand, for a number type.
         pub trait Elementary: Sized {
             $($(#[$doc])* fn $method(self) -> Self;)*
         }
@@ -50,7 +50,7 @@ macro_rules! unary {
         elementary!(f64);
 
         impl Unary {
-            /// All of them.
+            /// All operators of one operand.
             pub const ALL: &'static [Unary] = &[$(Unary::$op),*];
 
             /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
@@ -58,22 +58,22 @@ macro_rules! unary {
                 match self { $(Unary::$op => $exact),* }
             }
 
-            /// Returns the floating-point operations that it counts as.
+            /// Returns the floating-point operations that the operator counts as.
             pub fn flops(self) -> usize {
                 match self { $(Unary::$op => $flops),* }
             }
 
-            /// Returns its name in messages.
+            /// Returns the operator's name in messages.
             pub fn name(self) -> &'static str {
                 match self { $(Unary::$op => stringify!($method)),* }
             }
 
-            /// Returns what C writes before the operand in parentheses.
+            /// Returns the text that C writes before the operand in parentheses.
             pub fn c(self) -> &'static str {
                 match self { $(Unary::$op => $c),* }
             }
 
-            /// Returns what WGSL writes before the operand in parentheses.
+            /// Returns the text that WGSL writes before the operand in parentheses.
             pub fn wgsl(self) -> &'static str {
                 match self { $(Unary::$op => $wgsl),* }
             }
@@ -96,7 +96,7 @@ macro_rules! unary {
     };
 }
 
-// Operator and method: exact?, operations, C, WGSL, its value in either type.
+// Operator and method: whether it is exact, operations, C, WGSL, its value in either type.
 unary! {
     /// The opposite sign.
     Neg negated: true, 0, "-", "-", |x| -x;
@@ -127,7 +127,7 @@ macro_rules! binary {
         }
 
         impl Binary {
-            /// All of them.
+            /// All operators of two operands.
             pub const ALL: &'static [Binary] = &[$(Binary::$op),*];
 
             /// Returns whether every backend rounds the result correctly, so that all agree to the bit.
@@ -135,12 +135,12 @@ macro_rules! binary {
                 match self { $(Binary::$op => $exact),* }
             }
 
-            /// Returns the floating-point operations that it counts as.
+            /// Returns the floating-point operations that the operator counts as.
             pub fn flops(self) -> usize {
                 match self { $(Binary::$op => $flops),* }
             }
 
-            /// Returns how C and WGSL write it.
+            /// Returns the notation in C and WGSL.
             pub fn text(self) -> Text {
                 match self { $(Binary::$op => $text),* }
             }
@@ -172,7 +172,8 @@ fn truth<T: Real>(holds: bool) -> T {
     if holds { T::ONE } else { T::ZERO }
 }
 
-// Operator and method: exact?, operations, how it is written, its value. The first four are Rust's operators.
+// Operator and method: whether it is exact, operations, its notation, its value. The first four are Rust's
+// operators.
 binary! {
     /// The sum.
     Add: true, 1, Text::Infix("+"), |a, b| a + b;
@@ -203,7 +204,7 @@ binary! {
 }
 
 impl Binary {
-    /// Returns the relation as C and WGSL write it, if this is a comparison.
+    /// Returns the relation as C and WGSL write it; `None` if this is no comparison.
     pub fn relation(self) -> Option<&'static str> {
         match self.text() {
             Text::Relation(sign) => Some(sign),

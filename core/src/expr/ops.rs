@@ -4,9 +4,9 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::{Binary, Expr, Node, Unary};
 
-/// Something that can stand in a formula: an expression or a number.
+/// A value that can stand in a formula: an expression or a number.
 pub trait IntoExpr<'g> {
-    /// The operand as an expression of `peer`'s graph.
+    /// Returns the operand as an expression of `peer`'s graph.
     fn beside(self, peer: Expr<'g>) -> Expr<'g>;
 }
 
@@ -58,19 +58,19 @@ impl<'g> Expr<'g> {
         self.graph.add(Node::Binary(op, self.id, right.id))
     }
 
-    /// `self * a + b`, rounded once.
+    /// Returns `self * a + b`, rounded once.
     pub fn mul_add(self, a: impl IntoExpr<'g>, b: impl IntoExpr<'g>) -> Expr<'g> {
         let (a, b) = (a.beside(self), b.beside(self));
         self.graph.add(Node::Fma(self.id, a.id, b.id))
     }
 
-    /// `yes` where this is not zero (a NaN is not zero), else `no`.
+    /// Returns `yes` if this is not zero (a NaN is not zero), else `no`.
     pub fn select(self, yes: impl IntoExpr<'g>, no: impl IntoExpr<'g>) -> Expr<'g> {
         let (yes, no) = (yes.beside(self), no.beside(self));
         self.graph.add(Node::Select(self.id, yes.id, no.id))
     }
 
-    /// The square, as one multiplication.
+    /// Returns the square, as one multiplication.
     pub fn squared(self) -> Expr<'g> {
         self * self
     }

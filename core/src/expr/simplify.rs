@@ -2,13 +2,13 @@
 //!
 //! Constants are folded in the run's own type, never in a wider one, and only through operators that every
 //! backend rounds correctly. Identities are used only where they hold for signed zeros, infinities and NaN:
-//! `x + 0` is not `x` when `x` is −0, so it stays; `x + (−0)` goes.
+//! `x + 0` stays, because it is not `x` when `x` is −0; `x + (−0)` becomes `x`.
 
 use super::{Binary, Constant, Dag, Graph, Id, Node, Unary, binary, unary};
 use crate::real::{DType, Real};
 
 impl Dag {
-    /// The same values, to the bit, from fewer operations in `dtype`.
+    /// Returns a formula of the same values, to the bit, with fewer operations in `dtype`.
     pub fn simplified(&self, dtype: DType) -> Dag {
         match dtype {
             DType::F32 => simplified::<f32>(self),
@@ -29,7 +29,7 @@ fn simplified<T: Real>(dag: &Dag) -> Dag {
     Dag::pruned(&nodes.list, &outputs)
 }
 
-/// The number of a node equal in value to `node`, whose operands are already rewritten.
+/// Returns the number of a node equal in value to `node`, whose operands are already rewritten.
 fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
     let constant = |id: Id| match graph.node(id) {
         Node::Const(c) => Some(T::from_f64(c.value())),
@@ -44,8 +44,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
         _ => None,
     };
     match node {
-        // Rounded once here, so that equal values share a node and literals are printed as the type holds
-        // them.
+        // The constant is rounded once here, so that equal values share a node and literals are printed as
+        // the type holds them.
         Node::Const(c) => number(T::from_f64(c.value())),
         Node::Unary(op, a) => {
             if let (true, Some(x)) = (op.is_exact(), constant(a)) {
@@ -120,8 +120,8 @@ fn rewrite<T: Real>(graph: &Graph, node: Node) -> Id {
     }
 }
 
-/// 1/x where x is a power of two whose reciprocal is a normal number: then division and multiplication round
-/// alike.
+/// Returns 1/x if x is a power of two whose reciprocal is a normal number, because then division and
+/// multiplication round alike.
 fn exact_reciprocal<T: Real>(x: T) -> Option<T> {
     let (mantissa, smallest) = match T::DTYPE {
         DType::F32 => (23, f64::from(f32::MIN_POSITIVE)),
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(graph.contracted(plain).id(), fused.id());
     }
 
-    /// A formula grown from a list of random choices: each new node takes operands among the earlier ones.
+    /// Grows a formula from a list of random choices: each new node takes operands among the earlier ones.
     fn grow<'g>(graph: &'g Graph, choices: &[(u8, u8, u8, u8)]) -> Expr<'g> {
         let mut all: Vec<Expr<'g>> = vec![graph.add(tap(0)), graph.add(tap(1)), graph.add(tap(2))];
         all.push(graph.add(Node::Param(0)));

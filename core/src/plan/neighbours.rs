@@ -31,12 +31,12 @@ const FAR: f64 = 3.0;
 /// Lists the plans worth trying: the planner's own choice first, then a launch per stage, then others by
 /// their estimate.
 ///
-/// [`Tune::Full`] gives up to 40 plans, any other tuning up to 8. All plans are as `options` ask, and no two
-/// are the same; where the options leave no choice the list has one plan.
+/// There are as many as [`Tune::Full`] asks for, else as many as [`Tune::Quick`] does. All plans are as
+/// `options` ask, and no two are the same; where the options leave no choice the list has one plan.
 ///
 /// # Errors
 ///
-/// Those of [`plan`].
+/// Those of [`plan()`].
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let own = plan(problem, device, options)?;
     let (full, most) = (options.tune == Tune::Full, most(options));

@@ -130,9 +130,9 @@ pub(super) fn check_buffer(problem: &Problem, device: &DeviceSpec) -> Result<()>
     ))
 }
 
-/// The planner's estimate of a step in seconds, fitted to five stencils on an H200: the slower of memory and
-/// of staging tiles with their indices. The arithmetic and its operands from shared memory are not hidden
-/// behind that and add to it.
+/// Returns the planner's estimate of a step in seconds, fitted to five stencils on an H200: the slower of
+/// memory and of staging tiles with their indices. The arithmetic and its operands from shared memory are not
+/// hidden behind that and add to it.
 fn step_seconds(problem: &Problem, device: &DeviceSpec, traffic: &Traffic) -> f64 {
     const MEMORY_SHARE: f64 = 0.85;
     /// Scheduler clocks per 32 cells of a stage.

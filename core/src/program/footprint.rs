@@ -1,12 +1,12 @@
-//! What a formula reads and costs: radius, shape of the neighbourhood, linearity, operations and bytes per
-//! cell.
+//! The footprint of a formula, what it reads and costs: radius, shape of the neighbourhood, linearity,
+//! operations and bytes per cell.
 
 use serde::Serialize;
 
 use crate::expr::{Binary, Dag, Node, Unary};
 use crate::real::DType;
 
-/// How the taps of a stage lie around the cell.
+/// The positions of a stage's taps around the cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Neighbourhood {
@@ -18,25 +18,25 @@ pub enum Neighbourhood {
     Box,
 }
 
-/// What one stage reads, computes and writes at each cell.
+/// The footprint of one stage: what it reads, computes and writes per cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Footprint {
     /// The largest distance of any tap along each of the three axes, slowest first.
     pub radius: [usize; 3],
-    /// The same for each field of the program; `None` for a field that the stage does not read.
+    /// The radius for each field of the program; `None` for a field that the stage does not read.
     pub field_radius: Vec<Option<[usize; 3]>>,
-    /// How the taps lie.
+    /// The positions of the taps.
     pub neighbourhood: Neighbourhood,
     /// Whether every output is a sum of taps times constants or parameters (a constant term allowed).
     pub linear: bool,
-    /// Distinct taps.
+    /// The number of distinct taps.
     pub taps: usize,
-    /// Floating-point operations per cell; a fused multiply-add counts two, a comparison, selection or sign
-    /// none.
+    /// Floating-point operations per cell; a fused multiply-add counts as two; a comparison, a selection or a
+    /// change of sign as none.
     pub flops: usize,
-    /// Fields read.
+    /// The number of fields read.
     pub loads: usize,
-    /// Fields written.
+    /// The number of fields written.
     pub stores: usize,
 }
 
@@ -74,7 +74,7 @@ impl Footprint {
         }
     }
 
-    /// Bytes a cell that a code moves which reads and writes each field once a step.
+    /// Returns the bytes per cell of a code that reads and writes each field once per step.
     pub fn bytes(&self, dtype: DType) -> usize {
         (self.loads + self.stores) * dtype.bytes()
     }
@@ -89,7 +89,8 @@ fn flops(node: Node) -> usize {
     }
 }
 
-/// The degree of each node in the taps: 0, 1, or anything else.
+/// Checks whether all outputs are linear in the taps. The degree of each node in the taps is 0, 1, or
+/// anything else.
 fn is_linear(dag: &Dag) -> bool {
     const OTHER: u8 = 2;
     let mut degree: Vec<u8> = Vec::with_capacity(dag.nodes.len());
@@ -98,8 +99,8 @@ fn is_linear(dag: &Dag) -> bool {
         let product = |a: u8, b: u8| if a + b > 1 { OTHER } else { a + b };
         degree.push(match node {
             Node::Const(_) | Node::Param(_) => 0,
-            // A weight that varies in space makes a linear map, but not the constant one that "linear"
-            // promises.
+            // A weight that varies in space makes a linear map, but not the one with constant weights that
+            // "linear" promises.
             Node::Coord(_) => OTHER,
             Node::Tap(_) => 1,
             Node::Unary(Unary::Neg, a) => of(a),

@@ -1,9 +1,10 @@
-//! Linear stencils: weights at offsets.
+//! Linear stencils: weighted sums of taps.
 
 use super::stencil::{Scope, Stencil};
 use crate::error::{Error, Result};
 
-/// The shorthand for weights at offsets: a single field `u`, replaced by a weighted sum of its neighbours.
+/// A stencil that replaces a single field `u` by a weighted sum of its neighbours, given as weights at
+/// offsets.
 ///
 /// Taps are summed in the order of their offsets, slowest axis first: the first product is a plain
 /// multiplication, every later tap one fused multiply-add onto the sum.
@@ -15,9 +16,9 @@ pub struct LinearStencil {
 }
 
 impl LinearStencil {
-    /// A linear stencil from offsets of `D` numbers, slowest axis first, and weights.
+    /// Makes a linear stencil from offsets of `D` numbers, slowest axis first, and weights.
     ///
-    /// An error if there are no taps, an offset stands twice, or a weight is not finite.
+    /// Fails if there are no taps, an offset stands twice, or a weight is not finite.
     pub fn new<const D: usize>(name: impl Into<String>, taps: &[([i32; D], f64)]) -> Result<Self> {
         let name = name.into();
         if !(1..=3).contains(&D) {
@@ -52,7 +53,7 @@ impl LinearStencil {
         Ok(LinearStencil { name, dimensions: D, taps: padded })
     }
 
-    /// The taps in the order of summation; offsets padded to three axes.
+    /// Returns the taps in the order of summation, their offsets padded to three axes.
     pub fn taps(&self) -> &[([i32; 3], f64)] {
         &self.taps
     }

@@ -1,5 +1,5 @@
-//! Programs: one or more stencils in order per step, over shared fields; what a stage reads and costs, how the
-//! fields start, and a program on a domain.
+//! Programs: one or more stencils in order per step, over shared fields; the footprint of a stage; the starts
+//! of fields; and a program on a domain.
 
 mod footprint;
 mod linear;
@@ -35,13 +35,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of a single stencil a step.
+    /// Makes the program of a single stencil per step.
     pub fn new(stencil: &dyn Stencil) -> Result<Program> {
         Program::sequence(stencil.name(), &[stencil])
     }
 
-    /// The program that applies several stencils in order each step. Fields and parameters of the same name
-    /// are shared; boundary, starts and the shown field are the first stencil's that has them.
+    /// Makes the program that applies several stencils in order in each step. Fields and parameters of the
+    /// same name are shared. Boundary, starts and the shown field are those of the first stencil that has
+    /// them.
     pub fn sequence(name: impl Into<String>, stencils: &[&dyn Stencil]) -> Result<Program> {
         let name = name.into();
         let Some(first) = stencils.first() else {
@@ -109,64 +110,64 @@ impl Program {
         })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The names of the fields, in order.
+    /// Returns the names of the fields, in order.
     pub fn fields(&self) -> &[String] {
         &self.fields
     }
 
-    /// The number of a field by name.
+    /// Returns the number of a field by its name.
     pub fn field(&self, name: &str) -> Result<usize> {
         self.fields.iter().position(|f| f == name).ok_or_else(|| Error::unknown("field", name, &self.fields))
     }
 
-    /// The parameters, in order.
+    /// Returns the parameters, in order.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// The number of a parameter by name.
+    /// Returns the number of a parameter by its name.
     pub fn parameter(&self, name: &str) -> Result<usize> {
         let position = self.parameters.iter().position(|p| p.name == name);
         position
             .ok_or_else(|| Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())))
     }
 
-    /// The stages of a step, in order.
+    /// Returns the stages of a step, in order.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
     }
 
-    /// The boundary that suits the program.
+    /// Returns the boundary that suits the program.
     pub fn boundary(&self) -> Boundary {
         self.boundary
     }
 
-    /// The number of the field a picture shows.
+    /// Returns the number of the field that a picture shows.
     pub fn shown(&self) -> usize {
         self.shown
     }
 
-    /// The initial state of a field, by number.
+    /// Returns the initial state of a field, by its number.
     pub fn start(&self, field: usize) -> &Start {
         &self.starts[field]
     }
 
-    /// Whether any stage writes the field; a field that none writes is a coefficient.
+    /// Returns whether any stage writes the field; a field that no stage writes is a coefficient.
     pub fn is_written(&self, field: usize) -> bool {
         self.stages.iter().any(|stage| stage.writes.contains(&field))
     }
 
-    /// The radius along each of the three axes, slowest first: the largest of any stage's.
+    /// Returns the radius along each of the three axes, slowest first: the largest of any stage's.
     pub fn radius(&self) -> [usize; 3] {
         let mut radius = [0; 3];
         for stage in &self.stages {
@@ -177,24 +178,26 @@ impl Program {
         radius
     }
 
-    /// Floating-point operations per cell and step.
+    /// Returns the floating-point operations per cell and step.
     pub fn flops(&self) -> usize {
         self.stages.iter().map(|stage| stage.footprint.flops).sum()
     }
 
-    /// Operations a cell and step that take a place in an arithmetic pipe; a fused multiply-add is one.
+    /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
+    /// is one.
     pub fn operations(&self) -> usize {
         let nodes = self.stages.iter().flat_map(|stage| &stage.dag.nodes);
         nodes.filter(|node| node.operands().next().is_some()).count()
     }
 
-    /// Bytes a cell and step that a code moves which runs the stages in turn, reading and writing each field
-    /// once a stage.
+    /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each
+    /// field once per stage.
     pub fn bytes(&self, dtype: DType) -> usize {
         self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum()
     }
 
-    /// Whether all backends agree to the bit: no operator is used whose rounding the backends may choose.
+    /// Returns whether all backends agree to the bit: no operator is used whose rounding a backend may
+    /// choose.
     pub fn is_exact(&self) -> bool {
         use crate::expr::Node;
         self.stages.iter().flat_map(|stage| &stage.dag.nodes).all(|node| match node {
@@ -204,7 +207,7 @@ impl Program {
         })
     }
 
-    /// The same program with every stage's formula simplified for a type; no value changes by a bit.
+    /// Returns the same program with every stage's formula simplified for a type; no value changes by a bit.
     pub fn simplified(&self, dtype: DType) -> Program {
         let mut program = self.clone();
         for stage in &mut program.stages {
@@ -215,5 +218,5 @@ impl Program {
     }
 }
 
-/// The most fields a program may have.
+/// The most fields that a program may have.
 pub const MAX_FIELDS: usize = 64;

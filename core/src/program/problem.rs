@@ -23,7 +23,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem with the program's own boundary and parameters, checked by [`Problem::check`].
+    /// Makes a problem with the program's own boundary and parameters, checked by [`Problem::check`].
     pub fn new(program: Arc<Program>, shape: Shape, dtype: DType) -> Result<Self> {
         let boundaries = Boundaries::all(program.boundary());
         let parameters = program.parameters().iter().map(|p| p.default).collect();

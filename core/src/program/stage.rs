@@ -14,7 +14,7 @@ pub struct Stage {
     pub dag: Dag,
     /// The numbers of the fields written, in the order of the formula's outputs.
     pub writes: Vec<usize>,
-    /// What the formula reads and costs.
+    /// The formula's footprint.
     pub footprint: Footprint,
 }
 

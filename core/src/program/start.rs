@@ -13,30 +13,31 @@ pub enum Start {
     Constant(f64),
     /// Independent uniform values in `low..high`; the same for the same seed and size on every machine.
     Random {
-        /// The seed.
+        /// The seed of the values.
         seed: u64,
-        /// The smallest value.
+        /// The smallest value possible.
         low: f64,
-        /// The bound above.
+        /// The bound above all values.
         high: f64,
     },
-    /// A Gaussian of height 1 in the middle, an eighth of the shortest axis of more than one cell wide.
+    /// A Gaussian of height 1 in the middle. Its width is an eighth of the shortest axis that has more than
+    /// one cell.
     Gaussian,
     /// 1 in the middle cell, 0 elsewhere.
     Point,
-    /// Squares (cubes) of one value on another: one in the middle and, on a large domain, more at random
-    /// places.
+    /// Squares (cubes) of one value on a background of another: one square in the middle and, on a large
+    /// domain, more at random places.
     Seeds {
         /// The value in the squares.
         inside: f64,
         /// The value elsewhere.
         outside: f64,
-        /// The seed of the places; fields of one model that share it share the places.
+        /// The seed of the places; fields of one model that share the seed share the places.
         seed: u64,
     },
     /// 1 with this probability, else 0, cell by cell.
     Coin {
-        /// The seed.
+        /// The seed of the values.
         seed: u64,
         /// The probability of a 1.
         probability: f64,
@@ -62,7 +63,7 @@ impl FromStr for Start {
 }
 
 impl Start {
-    /// The values on a domain; an error where the machine has not that much memory.
+    /// Returns the start's values on a domain. Fails if the machine does not have that much memory.
     pub fn fill(&self, shape: &Shape, dtype: DType) -> Result<Array> {
         let mut array = Array::zeros(dtype, shape.cells())?;
         let mut write = |value: &mut dyn FnMut(usize) -> f64| match &mut array {
@@ -107,7 +108,8 @@ impl Start {
     }
 }
 
-/// Corners of the squares of [`Start::Seeds`]: one for each 48² cells or so, 12 cells wide at most.
+/// Returns the corners of the squares of [`Start::Seeds`]: one square for each 48² cells or so, at most 12
+/// cells wide.
 fn squares(shape: &Shape, seed: u64) -> Vec<([usize; 3], [usize; 3])> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let extents = shape.padded();

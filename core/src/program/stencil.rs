@@ -1,4 +1,4 @@
-//! Stencils: what a user writes.
+//! Stencils: the formulas that a user writes.
 
 use std::cell::RefCell;
 
@@ -12,14 +12,14 @@ use crate::expr::{Expr, Graph, Node, Tap};
 pub struct Parameter {
     /// The name, as the formula and the command use it.
     pub name: String,
-    /// The value unless another is given.
+    /// The value unless another one is given.
     pub default: f64,
-    /// What it means, with its unit, in a few words.
+    /// The meaning with its unit, in a few words.
     pub about: String,
 }
 
 impl Parameter {
-    /// A parameter with a default and its meaning.
+    /// Makes a parameter with a default and its meaning.
     pub fn new(name: impl Into<String>, default: f64, about: impl Into<String>) -> Self {
         Parameter { name: name.into(), default, about: about.into() }
     }
@@ -44,33 +44,33 @@ impl Parameter {
 /// # Ok::<(), abide_core::Error>(())
 /// ```
 pub trait Stencil: Send + Sync {
-    /// The name under which the stencil is listed.
+    /// Returns the name under which the stencil is listed.
     fn name(&self) -> &str;
 
-    /// The number of axes, 1 to 3.
+    /// Returns the number of axes, 1 to 3.
     fn dimensions(&self) -> usize;
 
-    /// The names of the fields it reads or writes, in order; one field `u` unless said otherwise.
+    /// Returns the names of the fields that the stencil reads or writes, in order; one field `u` by default.
     fn fields(&self) -> Vec<String> {
         vec!["u".to_owned()]
     }
 
-    /// The parameters it uses; none unless said otherwise.
+    /// Returns the parameters that the stencil uses; none by default.
     fn parameters(&self) -> Vec<Parameter> {
         Vec::new()
     }
 
-    /// The boundary that suits it; `fixed` unless said otherwise.
+    /// Returns the boundary that suits the stencil; `fixed` by default.
     fn boundary(&self) -> Boundary {
         Boundary::Fixed
     }
 
-    /// The field a picture shows: the first unless said otherwise.
+    /// Returns the number of the field that a picture shows; the first by default.
     fn shown(&self) -> usize {
         0
     }
 
-    /// The initial state of a field unless another is given.
+    /// Returns the initial state of a field unless another one is given.
     fn start(&self, _field: &str) -> Start {
         Start::Random { seed: 1, low: 0.0, high: 1.0 }
     }
@@ -79,9 +79,9 @@ pub trait Stencil: Send + Sync {
     fn define(&self, scope: &Scope<'_>);
 }
 
-/// What a formula may use: fields, parameters, coordinates, and [`Scope::set`] for the results.
+/// The means of a formula: fields, parameters, coordinates, and [`Scope::set`] for the results.
 ///
-/// A wrong name does not stop the definition; it is reported when the program is made.
+/// A wrong name does not stop the definition; the error comes when the program is made.
 pub struct Scope<'g> {
     graph: &'g Graph,
     dimensions: usize,
@@ -129,17 +129,17 @@ impl<'g> Scope<'g> {
         }
     }
 
-    /// The number of axes.
+    /// Returns the number of axes.
     pub fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// A field, to be read at offsets.
+    /// Returns a field, to be read at offsets.
     pub fn field<'s>(&'s self, name: &str) -> Field<'s, 'g> {
         Field { scope: self, number: self.number(name) }
     }
 
-    /// A parameter's value.
+    /// Returns a parameter's value.
     pub fn param(&self, name: &str) -> Expr<'g> {
         let number = self.parameters.iter().position(|p| p.name == name).unwrap_or_else(|| {
             self.fail(Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())));
@@ -148,12 +148,13 @@ impl<'g> Scope<'g> {
         self.graph.add(Node::Param(number as u16))
     }
 
-    /// A literal.
+    /// Returns a literal.
     pub fn constant(&self, value: f64) -> Expr<'g> {
         self.graph.constant(value)
     }
 
-    /// The cell's index along an axis as a number, 0 at the low side; axis 0 is the stencil's slowest.
+    /// Returns the cell's index along an axis as a number, 0 at the low side; axis 0 is the stencil's
+    /// slowest.
     pub fn coord(&self, axis: usize) -> Expr<'g> {
         if axis >= self.dimensions {
             self.fail(Error::limit(
@@ -167,12 +168,13 @@ impl<'g> Scope<'g> {
         self.graph.add(Node::Coord((3 - self.dimensions + axis) as u8))
     }
 
-    /// The sum of `term(i)` over a range of components, added in order.
+    /// Returns the sum of `term(i)` over a range of components, added in order.
     pub fn sum(&self, range: std::ops::Range<usize>, term: impl FnMut(usize) -> Expr<'g>) -> Expr<'g> {
         range.map(term).reduce(|sum, term| sum + term).unwrap_or_else(|| self.constant(0.0))
     }
 
-    /// The same formula with products fused into the additions around them (see [`Graph::contracted`]).
+    /// Returns the same formula with products fused into the additions around them (see
+    /// [`Graph::contracted`]).
     pub fn contracted(&self, expr: Expr<'g>) -> Expr<'g> {
         self.graph.contracted(expr)
     }
@@ -200,12 +202,13 @@ pub struct Field<'s, 'g> {
 }
 
 impl<'g> Field<'_, 'g> {
-    /// The old value at an offset in cells, slowest axis first; as many numbers as the stencil has axes.
+    /// Returns the old value at an offset in cells, slowest axis first, with as many numbers as the stencil
+    /// has axes.
     pub fn at<const D: usize>(&self, offset: [i32; D]) -> Expr<'g> {
         self.at_slice(&offset)
     }
 
-    /// [`Field::at`] for an offset whose length is not known when compiling.
+    /// Returns the same as [`Field::at`], for an offset whose length is not known when compiling.
     pub fn at_slice(&self, offset: &[i32]) -> Expr<'g> {
         let mut padded = [0; 3];
         if offset.len() == self.scope.dimensions {
@@ -223,12 +226,12 @@ impl<'g> Field<'_, 'g> {
         self.scope.graph.add(Node::Tap(Tap { field: self.number, offset: padded }))
     }
 
-    /// The old value at the cell itself.
+    /// Returns the old value at the cell itself.
     pub fn here(&self) -> Expr<'g> {
         self.at_slice(&[0; 3][..self.scope.dimensions])
     }
 
-    /// The old value `distance` cells away along one axis; axis 0 is the stencil's slowest.
+    /// Returns the old value `distance` cells away along one axis; axis 0 is the stencil's slowest.
     pub fn along(&self, axis: usize, distance: i32) -> Expr<'g> {
         let mut offset = vec![0; self.scope.dimensions];
         match offset.get_mut(axis) {
@@ -243,9 +246,9 @@ impl<'g> Field<'_, 'g> {
         self.at_slice(&offset)
     }
 
-    /// The sum of the nearest neighbours along every axis minus as many times the cell: the second-order
-    /// Laplacian times the square of the cell's width. Neighbours are added in the order of their offsets,
-    /// slowest axis first.
+    /// Returns the sum of the nearest neighbours along every axis minus as many times the cell: the
+    /// second-order Laplacian times the square of the cell's width. Neighbours are added in the order of
+    /// their offsets, slowest axis first.
     pub fn laplacian(&self) -> Expr<'g> {
         let dimensions = self.scope.dimensions;
         let low = (0..dimensions).map(|axis| self.along(axis, -1));
@@ -255,5 +258,5 @@ impl<'g> Field<'_, 'g> {
     }
 }
 
-/// The farthest tap a formula may use, in cells; far beyond what any tile holds.
+/// The farthest tap that a formula may use, in cells; far beyond what any tile holds.
 pub const MAX_RADIUS: u32 = 1024;

@@ -1,4 +1,4 @@
-//! What every backend offers that solves linear systems.
+//! The traits of backends that solve linear systems.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,28 +8,28 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::real::Array;
 
-/// Sees the number of an iterate and the norm of its residual, and may end the run with
+/// A function that sees the number of an iterate and the norm of its residual, and may end the run with
 /// [`SolverError::Stopped`].
 ///
-/// It is called once for every entry of the history, in order; a backend whose loop runs on a device may call
+/// It is called once for every entry of the history, in order. A backend whose loop runs on a device may call
 /// it for several iterations at once.
 pub type Observe<'a> = dyn FnMut(usize, f64) -> ControlFlow<()> + Send + 'a;
 
-/// A backend that solves `A x = b`. A [`Backend`] that is one says so in [`Backend::linear`].
+/// A backend that solves `A x = b`. Such a [`Backend`] returns itself from [`Backend::linear`].
 pub trait LinearBackend: Backend {
-    /// How it would solve systems with a matrix. Nothing is allocated on the device.
+    /// Plans how the backend would solve systems with a matrix. Nothing is allocated on the device.
     fn plan_solve(&self, matrix: &Matrix, options: &SolveOptions) -> Result<SolvePlan>;
 
     /// Checks the system ([`Matrix::check`], [`SolvePlan::check`]), compiles, allocates, loads the matrix and
     /// makes the preconditioner.
     ///
-    /// The session's own [`LinearSession::plan`] may differ from `plan` where a compiler's report asked for
-    /// it; its notes say so.
+    /// The session's own [`LinearSession::plan`] may differ from `plan` if a compiler's report asked for it;
+    /// the plan's notes say so.
     ///
     /// # Errors
     ///
-    /// What is wrong with the matrix, each with its own [`SolverError`]; [`SolverError::Invalid`] for what
-    /// the device cannot do.
+    /// Each fault of the matrix has its own [`SolverError`]; [`SolverError::Invalid`] stands for whatever the
+    /// device cannot do.
     fn open_solver(
         &self,
         matrix: &Matrix,
@@ -37,14 +37,14 @@ pub trait LinearBackend: Backend {
         options: &SolveOptions,
     ) -> Result<Box<dyn LinearSession>, SolverError>;
 
-    /// Solves independent systems whose matrices have their entries at the same places: one result a system,
-    /// in order, each as [`LinearSession::solve`] gives it.
+    /// Solves independent systems whose matrices have their entries at the same places. There is one result
+    /// per system, in order, each as [`LinearSession::solve`] gives it.
     ///
-    /// One after the other, unless the backend does better.
+    /// The systems are solved one after the other, unless the backend does better.
     ///
     /// # Errors
     ///
-    /// What [`check_batch`] finds, and what the backend cannot do for any of them.
+    /// Those of [`check_batch`], and one if the backend cannot solve any of the systems.
     fn solve_batch(
         &self,
         systems: &mut [BatchSystem<'_>],
@@ -56,7 +56,7 @@ pub trait LinearBackend: Backend {
     }
 }
 
-/// Solves one of many systems in a session of its own.
+/// Solves one of many systems, in a session of its own.
 ///
 /// # Errors
 ///
@@ -72,17 +72,17 @@ pub fn solve_alone(
     session.solve(system.b, system.x, parameters, &mut |_, _| ControlFlow::Continue(()))
 }
 
-/// One of many independent systems; `x` holds the first guess, and then the last iterate.
+/// One of many independent systems. `x` holds the first guess, and after the solve the last iterate.
 pub struct BatchSystem<'a> {
     /// The matrix, stored.
     pub matrix: &'a Matrix,
     /// The right-hand side.
     pub b: &'a Array,
-    /// The solution.
+    /// The first guess, and then the solution.
     pub x: &'a mut Array,
 }
 
-/// Checks that the matrices of a batch are stored, of one type, and have their entries at the same places.
+/// Checks that the matrices of a batch are stored, have one type, and have their entries at the same places.
 pub fn check_batch(systems: &[BatchSystem<'_>]) -> Result<()> {
     let Some(Matrix::Stored(first)) = systems.first().map(|system| system.matrix) else {
         let reason = "its matrices are not stored";
@@ -112,20 +112,20 @@ pub fn check_batch(systems: &[BatchSystem<'_>]) -> Result<()> {
     }
 }
 
-/// A matrix on a device, ready to solve for one right-hand side after the other.
+/// A matrix on a device, ready to be solved for one right-hand side after the other.
 pub trait LinearSession: Send {
-    /// The plan that runs.
+    /// Returns the plan that runs.
     fn plan(&self) -> &SolvePlan;
 
     /// Improves `x` until `b - A x` is small enough, as
-    /// [`Solver::solve_observed`](super::Solver::solve_observed) does: the same stopping tests, history, true
-    /// residual and errors ([`Run`](super::Run) has them). `x` holds the first guess, and then the last
-    /// iterate.
+    /// [`Solver::solve_observed`](super::Solver::solve_observed) does: with the same stopping tests, history,
+    /// true residual and errors (all in [`Run`](super::Run)). `x` holds the first guess, and after the solve
+    /// the last iterate.
     ///
     /// # Errors
     ///
-    /// [`SolverError::Invalid`] for vectors of another type or length and parameters that are no tolerances;
-    /// else the error that says how the iteration ended, with the history.
+    /// [`SolverError::Invalid`] for vectors of another type or length, and for parameters that are no
+    /// tolerances; else the error that says how the iteration ended, with the history.
     fn solve(
         &mut self,
         b: &Array,

@@ -13,7 +13,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The interval `[low, high]`; an error unless `0 < low <= high`, both finite.
+    /// Makes the interval `[low, high]`. Fails unless `0 < low <= high` and both are finite.
     pub fn new(low: f64, high: f64) -> Result<Self> {
         if low > 0.0 && low <= high && high.is_finite() {
             return Ok(Bounds { low, high });
@@ -22,33 +22,33 @@ impl Bounds {
         Err(Error::invalid("the bounds of the eigenvalues", reason, "give 0 < low <= high, both finite"))
     }
 
-    /// The lower end.
+    /// Returns the lower end.
     pub fn low(self) -> f64 {
         self.low
     }
 
-    /// The upper end.
+    /// Returns the upper end.
     pub fn high(self) -> f64 {
         self.high
     }
 
-    /// `[lower low, upper high]`: for factors around 1 a margin about an estimate.
+    /// Returns `[lower low, upper high]`; factors around 1 give a margin about an estimate.
     pub fn widened(self, lower: f64, upper: f64) -> Result<Self> {
         Bounds::new(lower * self.low, upper * self.high)
     }
 
-    /// The least and the largest Ritz value of `M^-1 A` after `steps` steps of Lanczos' method, from a fixed
-    /// random vector.
+    /// Estimates the bounds: the least and the largest Ritz value of `M^-1 A` after `steps` steps of Lanczos'
+    /// method, from a fixed random vector.
     ///
-    /// Both lie within the spectrum: the upper is near the largest eigenvalue after a few dozen steps, the
-    /// lower may be far above the least. Lanczos' matrix is read off the coefficients of conjugate gradients
-    /// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 6.7.3), its extreme eigenvalues
-    /// found by bisection with Sturm sequences.
+    /// Both values lie within the spectrum. The upper one is near the largest eigenvalue after a few dozen
+    /// steps; the lower one may be far above the least. Lanczos' matrix is read off the coefficients of
+    /// conjugate gradients (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 6.7.3). Its
+    /// extreme eigenvalues are found by bisection with Sturm sequences.
     ///
     /// # Errors
     ///
-    /// [`SolverError::Indefinite`] where the matrix or the preconditioner proves not to be positive definite,
-    /// [`SolverError::NotFinite`] for one with NaN, and [`SolverError::Invalid`] for 0 steps or an operator
+    /// [`SolverError::Indefinite`] if the matrix or the preconditioner proves not to be positive definite,
+    /// [`SolverError::NotFinite`] if either has NaN, and [`SolverError::Invalid`] for 0 steps or an operator
     /// without rows.
     pub fn estimate<T: Real, E: Engine<T>>(
         engine: &E,
@@ -100,7 +100,8 @@ impl Bounds {
     }
 }
 
-/// The eigenvalues below `x` of a symmetric tridiagonal matrix: the negative terms of its Sturm sequence.
+/// Counts the eigenvalues below `x` of a symmetric tridiagonal matrix: the negative terms of its Sturm
+/// sequence.
 fn below(diagonal: &[f64], beside: &[f64], x: f64) -> usize {
     let mut count = 0;
     let mut q = 1.0;
@@ -115,8 +116,8 @@ fn below(diagonal: &[f64], beside: &[f64], x: f64) -> usize {
     count
 }
 
-/// The least and the largest eigenvalue of a symmetric tridiagonal matrix, to about 1e-14 of Gershgorin's
-/// interval.
+/// Returns the least and the largest eigenvalue of a symmetric tridiagonal matrix, to about 1e-14 of
+/// Gershgorin's interval.
 fn extremes(diagonal: &[f64], beside: &[f64]) -> (f64, f64) {
     let n = diagonal.len();
     let radius = |i: usize| {

@@ -1,23 +1,23 @@
-//! What a solver asks of a machine: reductions and fused updates of vectors.
+//! The operations that a solver needs of a machine: reductions and fused updates of vectors.
 //!
 //! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another
-//! engine that keeps [`reduce`](super::reduce)'s tree and applies the same closure to each element gives the
-//! same bits.
+//! engine gives the same bits if it keeps [`reduce`](super::reduce)'s tree and applies the same closure to
+//! each element.
 
 use super::reduce;
 use crate::real::Real;
 
 /// Reductions and elementwise updates of vectors in host memory.
 ///
-/// All slices of a call have one length; an engine may stop at the shortest.
+/// All slices of a call have the same length; an engine may stop at the end of the shortest.
 pub trait Engine<T: Real>: Send + Sync {
-    /// The dot products of `K` pairs in one reduction: one pass, one synchronisation.
+    /// Returns the dot products of `K` pairs in one reduction: one pass, one synchronisation.
     ///
-    /// Each is the sum in [`reduce`](super::reduce)'s tree.
+    /// Each product is the sum in [`reduce`](super::reduce)'s tree.
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K];
 
-    /// `write[..][i] = f(write[..][i], read[..][i])` for each `i`: one pass over all the vectors of an
-    /// update.
+    /// Computes `write[..][i] = f(write[..][i], read[..][i])` for each `i`, in one pass over all the vectors
+    /// of an update.
     fn update<const W: usize, const R: usize>(
         &self,
         write: [&mut [T]; W],
@@ -25,8 +25,8 @@ pub trait Engine<T: Real>: Send + Sync {
         f: impl Fn([T; W], [T; R]) -> [T; W] + Sync,
     );
 
-    /// `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last may be
-    /// short.
+    /// Calls `f(start, chunk)` for each chunk of `size` values of `out`, which begins at `start`; the last
+    /// chunk may be short.
     fn chunks(&self, out: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync);
 
     /// Runs a whole solve where the engine's threads are at hand.
@@ -34,19 +34,19 @@ pub trait Engine<T: Real>: Send + Sync {
         solve()
     }
 
-    /// The dot product of `a` and `b`.
+    /// Returns the dot product of `a` and `b`.
     fn dot(&self, a: &[T], b: &[T]) -> T {
         self.dots([(a, b)])[0]
     }
 
-    /// `out[j] = (basis[j], w)` for each `j`, in one reduction.
+    /// Computes `out[j] = (basis[j], w)` for each `j`, in one reduction.
     fn project(&self, basis: &[Vec<T>], w: &[T], out: &mut [T]) {
         for (out, v) in out.iter_mut().zip(basis) {
             *out = self.dot(v, w);
         }
     }
 
-    /// `w += sum_j coefficients[j] basis[j]`, `j` in order.
+    /// Computes `w += sum_j coefficients[j] basis[j]`, `j` in order.
     fn combine(&self, w: &mut [T], basis: &[Vec<T>], coefficients: &[T]) {
         for (v, &c) in basis.iter().zip(coefficients) {
             self.update([&mut *w], [v], |[w], [v]| [w + c * v]);
@@ -71,7 +71,7 @@ impl<T: Real> Engine<T> for Serial {
     ) {
         let lengths = write.iter().map(|w| w.len()).chain(read.iter().map(|r| r.len()));
         let n = lengths.min().unwrap_or(0);
-        // Slices of one length: the bounds are checked here, not in the loop.
+        // The slices have one length, so the bounds are checked here and not in the loop.
         let write = write.map(|w| &mut w[..n]);
         let read = read.map(|r| &r[..n]);
         for i in 0..n {

@@ -7,10 +7,11 @@ use crate::program::{LinearStencil, Stencil};
 use crate::real::{DType, Real};
 use crate::sparse::{Affine, Csr};
 
-/// `A x` is one step of a linear stencil on `x`, boundary and all: the matrix of [`Affine`], not stored.
+/// An operator whose product `A x` is one step of a linear stencil on `x`, boundary and all: the matrix of
+/// [`Affine`], not stored.
 ///
-/// Cells that a `fixed` boundary keeps have rows of the identity. What lies beyond a `constant` side must be
-/// 0, for the operator to be linear.
+/// Cells that a `fixed` boundary keeps have rows of the identity. The constant beyond a `constant` side must
+/// be 0, so that the operator is linear.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridOperator {
     stencil: LinearStencil,
@@ -21,8 +22,8 @@ pub struct GridOperator {
 }
 
 impl GridOperator {
-    /// The operator of a stencil on a domain; an error where the boundary does not suit it, or holds a
-    /// constant but 0.
+    /// Makes the operator of a stencil on a domain. Fails if the boundary does not suit the domain, or holds
+    /// a constant other than 0.
     pub fn new(stencil: LinearStencil, shape: Shape, boundaries: Boundaries, dtype: DType) -> Result<Self> {
         if shape.dimensions() != stencil.dimensions() {
             return Err(Error::invalid(
@@ -47,43 +48,44 @@ impl GridOperator {
         Ok(GridOperator { stencil, shape, boundaries, dtype, radius })
     }
 
-    /// The stencil; its taps are summed in order.
+    /// Returns the stencil; its taps are summed in order.
     pub fn stencil(&self) -> &LinearStencil {
         &self.stencil
     }
 
-    /// The domain: one row of the matrix a cell, in the order of [`Shape::index`].
+    /// Returns the domain: one row of the matrix per cell, in the order of [`Shape::index`].
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The boundaries.
+    /// Returns the boundaries.
     pub fn boundaries(&self) -> Boundaries {
         self.boundaries
     }
 
-    /// The type of weights and vectors.
+    /// Returns the type of weights and vectors.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The farthest tap on each axis.
+    /// Returns the farthest tap on each axis, in cells.
     pub fn radius(&self) -> [usize; 3] {
         self.radius
     }
 
-    /// The same operator with weights rounded to `dtype`.
+    /// Returns the same operator with weights rounded to `dtype`.
     pub fn cast(&self, dtype: DType) -> Result<GridOperator> {
         Ok(GridOperator { dtype, ..self.clone() })
     }
 
-    /// The stored matrix.
+    /// Returns the stored matrix.
     pub fn assemble(&self) -> Result<Csr> {
         Ok(Affine::new(&self.stencil, &self.shape, &self.boundaries, self.dtype)?.matrix)
     }
 
-    /// The stored matrix of the least domain on which the stencil meets every side of its boundary as it does
-    /// on its own: it is symmetric, finite and positive on the diagonal exactly where the operator is.
+    /// Returns the stored matrix of the least domain on which the stencil meets every side of its boundary as
+    /// it does on its own domain. This matrix is symmetric, finite and positive on the diagonal exactly where
+    /// the operator is.
     pub(super) fn sample(&self) -> Result<Csr> {
         let first = 3 - self.shape.dimensions();
         let extents = self.shape.padded();
@@ -91,20 +93,20 @@ impl GridOperator {
         Ok(Affine::new(&self.stencil, &Shape::new(&least)?, &self.boundaries, self.dtype)?.matrix)
     }
 
-    /// One row's product with `x`: the sum of its taps in order, the first a plain multiplication, every
-    /// later one fused.
+    /// Returns one row's product with `x`: the sum of its taps in order, the first a plain multiplication,
+    /// every later one fused.
     pub fn product_at<T: Real>(&self, x: &[T], row: usize) -> T {
         let Some(mut taps) = self.taps_of(self.shape.cell(row)) else {
             return x[row];
         };
         let read = |at: Option<usize>| at.map_or(T::ZERO, |at| x[at]);
-        // A stencil has a tap.
+        // A stencil has at least one tap.
         let first = taps.next().map_or(T::ZERO, |(at, weight)| T::from_f64(weight) * read(at));
         taps.fold(first, |sum, (at, weight)| T::from_f64(weight).mul_add(read(at), sum))
     }
 
-    /// The cells from which the taps of a cell read, with their weights; nothing for a cell that keeps its
-    /// value.
+    /// Returns the cells from which the taps of a cell read, with their weights; `None` for a cell that keeps
+    /// its value.
     fn taps_of(&self, cell: [usize; 3]) -> Option<impl Iterator<Item = (Option<usize>, f64)> + '_> {
         let extents = self.shape.padded();
         let kept =
@@ -138,7 +140,7 @@ impl<T: Real> Operator<T> for GridOperator {
     }
 
     fn diagonal(&self) -> Option<Vec<T>> {
-        // Taps that fall on their own cell by a mirror or a short period count, too.
+        // Taps that fall on their own cell by a mirror or a short period count too.
         let entry = |row: usize| match self.taps_of(self.shape.cell(row)) {
             Some(taps) => {
                 taps.filter(|(at, _)| *at == Some(row)).fold(T::ZERO, |sum, (_, w)| sum + T::from_f64(w))

@@ -1,4 +1,4 @@
-//! The matrix of a system: stored, or a linear stencil that never is.
+//! The matrix of a system: a stored one, or a linear stencil that is never stored.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl From<GridOperator> for Matrix {
 }
 
 impl Matrix {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         match self {
             Matrix::Stored(matrix) => matrix.rows(),
@@ -39,8 +39,8 @@ impl Matrix {
         }
     }
 
-    /// The number of entries: those stored, or those that a stored one would have at most, one for each cell
-    /// and tap.
+    /// Returns the number of entries: those stored, or for a stencil the most that a stored matrix would
+    /// have, one for each cell and tap.
     pub fn nonzeros(&self) -> usize {
         match self {
             Matrix::Stored(matrix) => matrix.nnz(),
@@ -50,7 +50,7 @@ impl Matrix {
         }
     }
 
-    /// The type of the entries and of the vectors.
+    /// Returns the type of the entries and of the vectors.
     pub fn dtype(&self) -> DType {
         match self {
             Matrix::Stored(matrix) => matrix.dtype(),
@@ -58,7 +58,7 @@ impl Matrix {
         }
     }
 
-    /// Bytes of what is stored; 0 for a stencil.
+    /// Returns the bytes of the stored arrays; 0 for a stencil.
     pub fn bytes(&self) -> usize {
         match self {
             Matrix::Stored(matrix) => matrix.bytes(),
@@ -66,8 +66,8 @@ impl Matrix {
         }
     }
 
-    /// The same matrix with entries rounded to `dtype`; an error where one of them, or a whole row, is beyond
-    /// its range.
+    /// Returns the same matrix with entries rounded to `dtype`. Fails if one of them, or a whole row, is
+    /// beyond the type's range.
     pub fn cast(&self, dtype: DType) -> Result<Matrix> {
         Ok(match self {
             _ if dtype == self.dtype() => self.clone(),
@@ -76,7 +76,7 @@ impl Matrix {
         })
     }
 
-    /// The reference's operator: plain loops on one thread; an error where `T` is not the matrix's type.
+    /// Returns the reference's operator: plain loops on one thread. Fails if `T` is not the matrix's type.
     ///
     /// A row's product is a plain multiplication and then one fused multiply-add for each later entry or tap,
     /// in order.
@@ -91,12 +91,12 @@ impl Matrix {
         })
     }
 
-    /// What can be seen to be wrong with a system before anything is computed: the matrix is not square, has
-    /// no rows, an entry that is not finite, a row of zeros; or the method is for symmetric positive definite
-    /// matrices and this is none.
+    /// Checks what can be seen of a system before anything is computed. Fails if the matrix is not square,
+    /// has no rows, an entry that is not finite or a row of zeros, or if the method needs a symmetric
+    /// positive definite matrix and this one is not.
     ///
-    /// A backend asks this once, when it opens a session. One pass over the entries; a few cells for a
-    /// stencil.
+    /// A backend calls this once, when it opens a session. The check is one pass over the entries; for a
+    /// stencil, over a few cells.
     pub fn check(&self, options: &SolveOptions) -> Result<(), SolverError> {
         self.check_extents()?;
         match self {
@@ -105,7 +105,7 @@ impl Matrix {
         }
     }
 
-    /// An error unless it is square and has rows: what a planner takes for granted.
+    /// Fails unless the matrix is square and has rows, which planners take for granted.
     pub fn check_extents(&self) -> Result<()> {
         let (rows, columns) = match self {
             Matrix::Stored(matrix) => (matrix.rows(), matrix.columns()),
@@ -121,7 +121,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Whether it equals its transpose.
+    /// Returns whether the matrix equals its transpose.
     pub fn is_symmetric(&self) -> Result<bool> {
         if self.check_extents().is_err() {
             return Ok(false);
@@ -132,7 +132,7 @@ impl Matrix {
         })
     }
 
-    /// Checks that a vector has the matrix's type; its length is the solver's to check.
+    /// Checks that a vector has the matrix's type; its length is for the solver to check.
     pub fn check_vector(&self, name: &str, vector: &Array) -> Result<()> {
         if vector.dtype() == self.dtype() {
             return Ok(());
@@ -142,8 +142,8 @@ impl Matrix {
     }
 }
 
-/// The matrix in another type. An entry that becomes 0 is rounded like any other; a row that does would make
-/// another system.
+/// Rounds the matrix to another type. An entry that becomes 0 is rounded like any other; a row that becomes 0
+/// would make another system.
 fn rounded(matrix: &Csr, dtype: DType) -> Result<Csr> {
     let cast = matrix.cast(dtype)?;
     let fault = |what: String, reason: &str| {

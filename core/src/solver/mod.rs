@@ -1,11 +1,12 @@
 //! Iterative solvers of `A x = b`: the reference that every backend's solvers are compared with.
 //!
-//! A [`Solver`] is a method; [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`]
-//! why it could not. The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an approximate
-//! inverse. The methods are written over an [`Engine`], whose reductions have one fixed tree ([`reduce`]):
-//! the same bits on every run, whatever the number of threads. Solvers allocate before the loop, never in it.
+//! A [`Solver`] is a method. [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`]
+//! why it could not converge. The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an
+//! approximate inverse. The methods are written over an [`Engine`], whose reductions have one fixed tree
+//! ([`reduce`]): they give the same bits on every run, whatever the number of threads. Solvers allocate
+//! before the loop, never in it.
 //!
-//! | method | matrix | vectors | reductions an iteration |
+//! | method | matrix | vectors | reductions per iteration |
 //! |---|---|---|---|
 //! | [`Cg`] | symmetric positive definite | 4 | 2 |
 //! | [`SingleReductionCg`] | symmetric positive definite | 5 | 1 |
@@ -67,11 +68,11 @@ use crate::real::Real;
 
 /// An iterative method for `A x = b`.
 pub trait Solver<T: Real, E: Engine<T> = Serial> {
-    /// The name under which it is chosen and reported.
+    /// Returns the name under which the method is chosen and reported.
     fn name(&self) -> &'static str;
 
-    /// Improves `x` until `b - A x` is small enough; `x` holds the first guess, and then the last iterate,
-    /// after an error too.
+    /// Improves `x` until `b - A x` is small enough. `x` holds the first guess, and afterwards the last
+    /// iterate, even after an error.
     ///
     /// A zero `b` gives a zero `x` in 0 iterations. `observe` sees every iterate's number and residual, and
     /// may end the run.
@@ -92,7 +93,7 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError>;
 
-    /// [`solve_observed`](Solver::solve_observed), with nobody looking on.
+    /// Solves as [`solve_observed`](Solver::solve_observed) does, without an observer.
     fn solve_on(
         &self,
         engine: &E,
@@ -105,7 +106,7 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
         self.solve_observed(engine, a, m, b, x, parameters, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// [`solve_on`](Solver::solve_on) the default engine, without a preconditioner.
+    /// Solves as [`solve_on`](Solver::solve_on) does, on the default engine and without a preconditioner.
     fn solve(
         &self,
         a: &dyn Operator<T>,

@@ -1,30 +1,31 @@
-//! What a solver asks of a matrix.
+//! The operations that a solver needs of a matrix.
 
 use crate::real::Real;
 
 /// A square linear operator: a sparse matrix, or a stencil that is never stored.
 pub trait Operator<T: Real>: Send + Sync {
-    /// Rows, which are as many as columns.
+    /// Returns the number of rows, which equals that of columns.
     fn rows(&self) -> usize;
 
-    /// `y = A x`; both have [`rows`](Operator::rows) values.
+    /// Computes `y = A x`; both vectors have [`rows`](Operator::rows) values.
     fn apply(&self, x: &[T], y: &mut [T]);
 
-    /// The diagonal, for Jacobi's method and preconditioners; nothing where it is not known.
+    /// Returns the diagonal, for Jacobi's method and preconditioners; `None` if it is not known.
     fn diagonal(&self) -> Option<Vec<T>> {
         None
     }
 
-    /// The block of rows and columns `start..start + size`, row by row; nothing where entries are not known.
+    /// Returns the block of rows and columns `start..start + size`, row by row; `None` if entries are not
+    /// known.
     ///
-    /// Asked for once a block, before any loop.
+    /// It is called once per block, before any loop.
     fn diagonal_block(&self, start: usize, size: usize) -> Option<Vec<T>> {
         let _ = (start, size);
         None
     }
 }
 
-/// A shared operator is one.
+/// A pointer to an operator is an operator too.
 macro_rules! forwarded {
     ($($pointer:ty),*) => {$(
         impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for $pointer {

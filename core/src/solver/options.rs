@@ -1,4 +1,4 @@
-//! What a user may ask of a solver: method, preconditioner, and what should stay on the chip.
+//! The options that a user may set for a solver: method, preconditioner, and what should stay on the chip.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -34,7 +34,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method with its default parameters, in the order of [`METHODS`].
+    /// Returns every method with its default parameters, in the order of [`METHODS`].
     pub fn all() -> [Method; 7] {
         [
             Method::Cg,
@@ -47,7 +47,7 @@ impl Method {
         ]
     }
 
-    /// Its name, and how it advances.
+    /// Returns the method's name and its measure of progress.
     pub fn profile(&self) -> Profile {
         match self {
             Method::Cg => Profile::CG,
@@ -60,17 +60,17 @@ impl Method {
         }
     }
 
-    /// The name under which it is chosen and reported.
+    /// Returns the name under which the method is chosen and reported.
     pub fn name(&self) -> &'static str {
         self.profile().name
     }
 
-    /// Whether the matrix must be symmetric positive definite.
+    /// Returns whether the matrix must be symmetric positive definite.
     pub fn needs_definite(&self) -> bool {
         !matches!(self, Method::BiCgStab | Method::Gmres(_) | Method::Jacobi(_))
     }
 
-    /// The method on an engine.
+    /// Returns the method on an engine.
     pub fn solver<T: Real, E: Engine<T>>(&self) -> Box<dyn Solver<T, E>> {
         match *self {
             Method::Cg => Box::new(Cg),
@@ -83,12 +83,12 @@ impl Method {
         }
     }
 
-    /// Products with `A` of an iteration.
+    /// Returns the products with `A` per iteration.
     pub fn products(&self) -> usize {
         if matches!(self, Method::BiCgStab) { 2 } else { 1 }
     }
 
-    /// Vectors that it keeps besides `b` and `x`.
+    /// Returns the number of vectors that the method keeps besides `b` and `x`.
     pub fn vectors(&self) -> usize {
         match self {
             Method::Cg => 4,
@@ -101,15 +101,15 @@ impl Method {
         }
     }
 
-    /// Vectors, `x` among them, that an iteration finds and leaves changed: each must be read and written
-    /// once, wherever it is kept.
+    /// Returns the number of vectors, `x` among them, that an iteration finds and leaves changed: each must
+    /// be read and written once, wherever it is kept.
     pub fn carried(&self) -> usize {
         match self {
             Method::Cg => 3,
             Method::SingleReductionCg => 4,
             Method::PipelinedCg(_) => 8,
             Method::BiCgStab => 4,
-            // x changes once a cycle; an iteration adds a vector to the basis, which is read half full on
+            // x changes once per cycle. An iteration adds a vector to the basis, which is read half full on
             // average.
             Method::Gmres(_) => 1,
             Method::Chebyshev(_) => 3,
@@ -117,12 +117,12 @@ impl Method {
         }
     }
 
-    /// Vectors that an iteration must read without changing them, on average.
+    /// Returns the number of vectors that an iteration must read without changing them, on average.
     pub fn consulted(&self) -> usize {
         match self {
             Method::BiCgStab => 1,
             Method::Gmres(gmres) => gmres.restart / 2,
-            // b and the diagonal.
+            // These are b and the diagonal.
             Method::Jacobi(_) => 2,
             _ => 0,
         }
@@ -144,8 +144,8 @@ impl Serialize for Method {
 impl FromStr for Method {
     type Err = Error;
 
-    /// The method of that name; after a colon its parameter: the replacement of `cg-pipelined:50`, the
-    /// restart of `gmres:30`, the weight of `jacobi:1`.
+    /// Reads the name of a method; a parameter may follow after a colon: the replacement of
+    /// `cg-pipelined:50`, the restart of `gmres:30`, the weight of `jacobi:1`.
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = split(text);
         let found = Method::all().into_iter().find(|method| method.name() == name);
@@ -174,7 +174,7 @@ impl FromStr for Method {
     }
 }
 
-/// A name, and what stands behind its colon.
+/// Splits a text into the name and the parameter after its colon.
 fn split(text: &str) -> (&str, Option<&str>) {
     text.split_once(':').map_or((text, None), |(name, parameter)| (name, Some(parameter)))
 }
@@ -182,19 +182,19 @@ fn split(text: &str) -> (&str, Option<&str>) {
 /// A preconditioner with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Preconditioning {
-    /// None.
+    /// No preconditioner.
     #[default]
     None,
     /// The diagonal.
     Jacobi,
-    /// Blocks of so many rows on the diagonal; default 8.
+    /// Blocks of `size` rows on the diagonal; default 8.
     BlockJacobi {
-        /// Rows of a block.
+        /// Rows per block.
         size: usize,
     },
-    /// A Chebyshev polynomial in the matrix, scaled by the diagonal where that is known.
+    /// A Chebyshev polynomial in the matrix, scaled by the diagonal if that is known.
     Chebyshev {
-        /// Products with the matrix of an application; default 3.
+        /// Products with the matrix per application; default 3.
         degree: usize,
     },
 }
@@ -208,7 +208,7 @@ impl Preconditioning {
         Preconditioning::Chebyshev { degree: 3 },
     ];
 
-    /// The name under which it is chosen and reported.
+    /// Returns the name under which the preconditioner is chosen and reported.
     pub fn name(&self) -> &'static str {
         match self {
             Preconditioning::None => "none",
@@ -218,19 +218,19 @@ impl Preconditioning {
         }
     }
 
-    /// Products with `A` of an application.
+    /// Returns the products with `A` per application.
     pub fn products(&self) -> usize {
         if let Preconditioning::Chebyshev { degree } = self { *degree } else { 0 }
     }
 
-    /// The preconditioner for `a`.
+    /// Makes the preconditioner for `a`.
     ///
-    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times it
-    /// ([`Bounds::estimate`] in 30 steps).
+    /// The polynomial's interval is from a 30th of the estimated largest eigenvalue to 1.1 times that
+    /// eigenvalue ([`Bounds::estimate`] in 30 steps).
     ///
     /// # Errors
     ///
-    /// As the preconditioner's own constructor; the estimate's too.
+    /// Those of the preconditioner's own constructor, and of the estimate.
     pub fn build<'a, T: Real, E: Engine<T>>(
         &self,
         engine: &E,
@@ -248,7 +248,7 @@ impl Preconditioning {
     }
 }
 
-/// The scale and the interval of the polynomial preconditioner of `a`.
+/// Returns the scale and the interval of the polynomial preconditioner of `a`.
 pub fn polynomial_bounds<T: Real, E: Engine<T>>(
     engine: &E,
     a: &dyn Operator<T>,
@@ -263,7 +263,8 @@ pub fn polynomial_bounds<T: Real, E: Engine<T>>(
     Ok((scale, Bounds::new(high / 30.0, 1.1 * high)?))
 }
 
-/// The estimate's error as the preconditioner's: who asked for it need not know of the method that makes it.
+/// Returns the estimate's error as the preconditioner's: a user who asked for the preconditioner need not
+/// know of the method behind the estimate.
 fn of_polynomial(error: SolverError) -> SolverError {
     let reason = match &error {
         SolverError::Indefinite { quantity, value, .. } => {
@@ -291,8 +292,8 @@ impl Serialize for Preconditioning {
 impl FromStr for Preconditioning {
     type Err = Error;
 
-    /// The preconditioner of that name; after a colon its parameter: the rows of a block of `block-jacobi:8`,
-    /// the degree of `chebyshev:3`.
+    /// Reads the name of a preconditioner; a parameter may follow after a colon: the rows of a block of
+    /// `block-jacobi:8`, the degree of `chebyshev:3`.
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = split(text);
         let found = Preconditioning::ALL.into_iter().find(|preconditioner| preconditioner.name() == name);
@@ -318,9 +319,9 @@ impl FromStr for Preconditioning {
 }
 
 named! {
-    /// What a persistent solver keeps on the chip from iteration to iteration.
+    /// The data that a persistent solver keeps on the chip from iteration to iteration.
     SolveCache "cache of a solver" {
-        /// What saves the most traffic.
+        /// The data that save the most traffic.
         #[default]
         Auto = "auto",
         /// Nothing.
@@ -334,14 +335,14 @@ named! {
     }
 }
 
-/// How to solve.
+/// The options of a solve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SolveOptions {
     /// The method; default conjugate gradients.
     pub method: Method,
     /// The preconditioner; default none.
     pub preconditioner: Preconditioning,
-    /// What should stay on the chip; default auto.
+    /// The data that should stay on the chip; default auto.
     pub cache: SolveCache,
 }
 
@@ -353,7 +354,7 @@ impl Default for SolveOptions {
 }
 
 impl SolveOptions {
-    /// The default options with this method.
+    /// Returns the default options with this method.
     pub fn with_method(method: Method) -> Self {
         SolveOptions { method, ..SolveOptions::default() }
     }

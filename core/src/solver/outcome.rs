@@ -1,5 +1,5 @@
-//! How a run stands, and which quantity ended it: one table each. The kernels of every language get their
-//! constants from these, and hosts read what a device says by them.
+//! The states of a run, and the quantities that can end it: one table each. The kernels of every language get
+//! their constants from these tables, and hosts read by them what a device says.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,8 @@ use super::{Exhausted, Run, SolverError};
 use crate::error::Error;
 use crate::real::Real;
 
-/// An enumeration that kernels know by constants: a variant, its constant, and what it is in words.
+/// An enumeration that kernels know by constants. A row has a variant, its constant, and its meaning in
+/// words.
 macro_rules! numbered {
     ($(#[$doc:meta])* $name:ident { $($row:ident $constant:literal $words:literal,)* }) => {
         $(#[$doc])*
@@ -18,20 +19,20 @@ macro_rules! numbered {
         }
 
         impl $name {
-            /// All of them, in the order of their numbers.
+            /// All variants, in the order of their numbers.
             pub const ALL: &'static [$name] = &[$($name::$row),*];
 
-            /// Returns that of a number.
+            /// Returns the variant of a number; `None` if there is none.
             pub fn of(number: u32) -> Option<$name> {
                 $name::ALL.get(number as usize).copied()
             }
 
-            /// Returns the name of its constant in kernels.
+            /// Returns the name of the variant's constant in kernels.
             pub fn constant(self) -> &'static str {
                 match self { $($name::$row => $constant),* }
             }
 
-            /// Returns what it is, in words.
+            /// Returns the variant's meaning, in words.
             pub fn words(self) -> &'static str {
                 match self { $($name::$row => $words),* }
             }
@@ -40,8 +41,8 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// How a run stands. Some occur on some devices only: kernels that are launched phase by phase stand
-    /// between phases, persistent ones wait for each other.
+    /// The state of a run. Some states occur on some devices only: kernels that are launched phase by phase
+    /// have states between phases, and persistent kernels wait for each other.
     Status {
         Running "RUNNING" "iterating",
         Converged "CONVERGED" "the residual is small enough",
@@ -78,20 +79,20 @@ numbered! {
     }
 }
 
-/// What a device says of a run.
+/// A device's statement on a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
-    /// How it stands.
+    /// The state of the run.
     pub status: Status,
-    /// The quantity that ended it.
+    /// The quantity that ended the run.
     pub quantity: Quantity,
-    /// That quantity's value.
+    /// The value of that quantity.
     pub value: f64,
 }
 
 impl Outcome {
-    /// Passes new residuals through the run's own tests, and then what else ended it. `Break` once it has
-    /// converged.
+    /// Passes new residuals through the run's own tests, and then handles whatever else ended the run.
+    /// Returns `Break` once the run has converged.
     pub fn told<T: Real>(
         &self,
         backend: &'static str,
@@ -116,8 +117,8 @@ impl Outcome {
             }
             Status::Vanished => Err(run.breakdown(quantity, value)),
             Status::Lost => wrong("a block waited for another for some 20 seconds and gave up"),
-            // The history is the same here and there, and so are the tests; what is suspected was looked
-            // into.
+            // Host and device have the same history and the same tests, and a suspicion has been looked into.
+            // So these states should not be met here.
             Status::Converged
             | Status::Limited
             | Status::Ended
@@ -147,7 +148,7 @@ mod tests {
         assert_eq!((Status::of(99), Quantity::of(99)), (None, None));
     }
 
-    /// GMRES goes on where the recurred residual was small enough and the true one was not.
+    /// GMRES goes on if the recurred residual is small enough and the true one is not.
     #[test]
     fn a_small_residual_ends_a_run_where_the_device_says_so() {
         let parameters = Parameters { relative: 1e-3, iterations: 3, ..Parameters::default() };
@@ -176,7 +177,7 @@ mod tests {
         ));
         let error = told(Status::Stagnant, &[1.0, 1e-4]).unwrap_err();
         assert_eq!(error.report().map(|report| report.iteration_seconds), Some(2.5));
-        // What the host's own tests would not have ended.
+        // States that the host's own tests would not have given.
         for status in [Status::Limited, Status::Converged, Status::Ended, Status::Lost] {
             assert!(matches!(told(status, &[1.0, 0.5]), Err(SolverError::Invalid(_))), "{status:?}");
         }

@@ -1,26 +1,26 @@
-//! Whether an iteration still gets nearer to the solution, by what its method reduces.
+//! The progress of an iteration towards the solution, judged by what its method reduces.
 
 use crate::real::{DType, Real};
 
-/// What a method reduces from iteration to iteration, and what its progress is measured by.
+/// The quantity that a method reduces from iteration to iteration, by which its progress is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// The norm of the residual.
     Residual,
     /// The A-norm of the error. Its square falls by `alpha rho` in an iteration of conjugate gradients
     /// (Hestenes and Stiefel, J. Res. NBS 49 (1952), theorem 6:1; in floating point too: Strakoš and Tichý,
-    /// ETNA 13 (2002), 56–80). The norm of their residual may rise for longer than the matrix has rows, and
-    /// says nothing.
+    /// ETNA 13 (2002), 56–80). The norm of these methods' residual says nothing of progress: it may rise for
+    /// more iterations than the matrix has rows.
     Energy,
 }
 
 impl Measure {
-    /// Of the energy taken off so far, what a stretch of iterations takes off at least: the square of the
-    /// type's rounding.
+    /// Returns the least share of the energy taken off so far that a stretch of iterations must take off: the
+    /// square of the type's rounding.
     ///
-    /// Each `alpha rho` is at least `|r|^2 / |A|`, and the sum of all `alpha rho` is at most `|x|_A^2`, so
-    /// that a stretch below this share has only residuals below `rounding |A| |x|`: what rounding `x` alone
-    /// changes the residual by. With a preconditioner the same holds of `M^-1 A`.
+    /// Each `alpha rho` is at least `|r|^2 / |A|`, and the sum of all `alpha rho` is at most `|x|_A^2`. So a
+    /// stretch below this share has only residuals below `rounding |A| |x|`, by which rounding `x` alone
+    /// changes the residual. With a preconditioner the same holds of `M^-1 A`.
     pub fn least_share(dtype: DType) -> f64 {
         let rounding = match dtype {
             DType::F32 => f64::from(f32::EPSILON) / 2.0,
@@ -35,15 +35,15 @@ impl Measure {
 pub(super) struct Progress {
     measure: Measure,
     least_share: f64,
-    /// Iterations without progress at most.
+    /// The most iterations without progress; `None` for no limit.
     patience: Option<usize>,
-    /// The least residual; of energies, the true residual that the last start left.
+    /// The least residual; for energies, the true residual that the last start left.
     least: f64,
-    /// The iteration of the least residual; of energies, the first of the stretch.
+    /// The iteration of the least residual; for energies, the first iteration of the stretch.
     since: usize,
     /// The energy that the stretch has taken off.
     stretch: f64,
-    /// The energy that was taken off before.
+    /// The energy that was taken off before the stretch.
     before: f64,
 }
 
@@ -54,12 +54,12 @@ impl Progress {
         Progress { measure, least_share, patience, least: f64::INFINITY, since: 0, stretch: 0.0, before: 0.0 }
     }
 
-    /// An iteration has taken off so much energy.
+    /// Records that an iteration has taken off this much energy.
     pub fn gained(&mut self, energy: f64) {
         self.stretch += energy;
     }
 
-    /// Whether the run has stagnated with this residual of the iterate of this number.
+    /// Returns whether the run has stagnated, given an iterate's number and residual.
     pub fn is_over(&mut self, iteration: usize, residual: f64) -> bool {
         match self.measure {
             Measure::Residual => {
@@ -81,8 +81,8 @@ impl Progress {
         }
     }
 
-    /// Whether there is no more to gain from another start at `x`, whose true residual has this norm: the
-    /// last start has not halved it.
+    /// Returns whether another start at `x` can gain no more, because the last start has not halved the true
+    /// residual, whose norm is now `norm`.
     pub fn is_settled(&mut self, norm: f64) -> bool {
         let is_settled = norm > 0.5 * self.least;
         self.least = norm;
@@ -119,7 +119,7 @@ mod tests {
             })
         };
         assert_eq!(ends(1e-20), None);
-        // Ten times 1e-34 a stretch, of 10 in all.
+        // Each stretch takes off ten times 1e-34, of 10 in all.
         assert_eq!(ends(1e-34), Some(20));
         assert_eq!(ends(f64::INFINITY), None);
     }

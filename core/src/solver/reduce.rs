@@ -3,7 +3,7 @@
 //!
 //! The tree, for values `v[0..n]`:
 //!
-//! 1. Cut them into blocks of [`BLOCK`] consecutive values; the last may be short.
+//! 1. Cut the values into blocks of [`BLOCK`] consecutive values; the last may be short.
 //! 2. In a block, lane `l` of [`LANES`] starts at +0 and adds `v[l]`, `v[l + LANES]`, `v[l + 2 LANES]`, … in
 //!    that order.
 //! 3. The lanes are folded in halves: lane `l` adds lane `l + 16`, then `l + 8`, `l + 4`, `l + 2`, `l + 1`.
@@ -11,12 +11,12 @@
 //! 4. Where there is more than one block, the blocks' sums are summed by the same rule.
 //!
 //! A warp of 32 threads does a block with coalesced loads and five shuffles; a vector unit does it in whole
-//! registers; and blocks are independent, so any share of them can go to any thread. A value passes at most
-//! 37 additions a level, which bounds the error by `37 ceil(log_1024 n)` units of roundoff times the sum of
-//! absolute values, where a running sum's bound is `n`.
+//! registers. Blocks are independent, so any share of them can go to any thread. A value passes through at
+//! most 37 additions per level. That bounds the error by `37 ceil(log_1024 n)` units of roundoff times the
+//! sum of absolute values, where a running sum's bound is `n`.
 //!
-//! A product of a dot product is rounded before it is added (no `fma`), so that the loop is vectorised in
-//! every build.
+//! The products of a dot product are rounded before they are added (no `fma`), so that the loop is vectorised
+//! in every build.
 
 use crate::real::Real;
 
@@ -25,10 +25,10 @@ pub const LANES: usize = 32;
 /// Consecutive values of a block.
 pub const BLOCK: usize = 1024;
 
-/// Levels of the tree that a `usize` can ask for: 1024^7 > 2^64.
+/// The most levels of the tree that a `usize` can ask for: 1024^7 > 2^64.
 const LEVELS: usize = 7;
 
-/// The sum of lanes, folded in halves.
+/// Returns the sum of the lanes, folded in halves.
 #[inline]
 fn fold<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut half = LANES / 2;
@@ -41,9 +41,10 @@ fn fold<T: Real>(mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The dot product of one block (at most [`BLOCK`] values of either), rules 2 and 3 of the tree.
+/// Returns the dot product of one block (at most [`BLOCK`] values of either slice), by rules 2 and 3 of the
+/// tree.
 ///
-/// The leaf that a threaded engine hands out; values beyond the shorter slice are left out.
+/// This is the leaf that a threaded engine hands out; values beyond the shorter slice are left out.
 #[inline]
 pub fn block_dot<T: Real>(a: &[T], b: &[T]) -> T {
     let mut lanes = [T::ZERO; LANES];
@@ -77,7 +78,7 @@ impl<T: Real> Default for Tree<T> {
 }
 
 impl<T: Real> Tree<T> {
-    /// A tree without values.
+    /// Makes a tree without values.
     pub fn new() -> Self {
         Tree { lanes: [[T::ZERO; LANES]; LEVELS], count: [0; LEVELS] }
     }
@@ -87,7 +88,7 @@ impl<T: Real> Tree<T> {
         self.push_at(0, sum);
     }
 
-    /// The sum of all blocks.
+    /// Returns the sum of all blocks.
     pub fn finish(mut self) -> T {
         let mut level = 0;
         loop {
@@ -104,7 +105,8 @@ impl<T: Real> Tree<T> {
     fn push_at(&mut self, level: usize, sum: T) {
         let mut sum = sum;
         for level in level..LEVELS {
-            // A full block is closed only when one more value comes: a level with one block is the root.
+            // A full block is closed only when one more value comes, because a level with one block is the
+            // root.
             let full = (self.count[level] == BLOCK).then(|| self.close(level));
             let lane = &mut self.lanes[level][self.count[level] % LANES];
             *lane = *lane + sum;
@@ -122,7 +124,7 @@ impl<T: Real> Tree<T> {
     }
 }
 
-/// The dot product of `a` and `b` in the fixed tree; values beyond the shorter slice are left out.
+/// Returns the dot product of `a` and `b` in the fixed tree; values beyond the shorter slice are left out.
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     let mut tree = Tree::new();
     for (a, b) in a.chunks(BLOCK).zip(b.chunks(BLOCK)) {
@@ -135,7 +137,7 @@ pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
 mod tests {
     use super::*;
 
-    /// The four rules of the module's documentation, written as plainly as they stand there.
+    /// Sums by the four rules of the module's documentation, as plainly as they are written there.
     fn by_the_rules(values: &[f64]) -> f64 {
         let sums: Vec<f64> = values
             .chunks(BLOCK)

@@ -1,4 +1,4 @@
-//! Mixed precision: a solver of f32 inside corrections in f64.
+//! Mixed precision: a solver in f32 inside corrections in f64.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,17 +11,18 @@ use super::{
 use crate::error::{Error, Result};
 use crate::real::{Array, DType};
 
-/// The residual of a correction relative to its right-hand side: what f32 reaches with most matrices, and no
-/// more.
+/// The residual of a correction relative to its right-hand side: as small as f32 makes it with most matrices,
+/// and no smaller.
 const CORRECTION: f64 = 1e-4;
 
-/// Iterative refinement: `r = b - A x` and `x += d` in f64, `A d = r` solved in f32 by any backend's session.
+/// Iterative refinement: `r = b - A x` and `x += d` are computed in f64, and `A d = r` is solved in f32 by
+/// any backend's session.
 ///
 /// Source: Moler, J. ACM 14 (1967), 316–321; with a Krylov method inside as in Göddeke, Strzodka and Turek,
 /// Int. J. Parallel Emergent Distrib. Syst. 22 (2007), 221–256. The right-hand side of each correction is
 /// scaled to norm 1, so that f32's range suffices. A correction ends when it has met [`Parameters`]'
-/// tolerance or a relative 1e-4. The history counts the inner iterations; where a correction begins, it holds
-/// the true residual, and that alone ends the run.
+/// tolerance or a relative 1e-4. The history counts the inner iterations. Where a correction begins, the
+/// history holds the true residual, and only the true residual ends the run.
 pub struct Refinement<E> {
     engine: E,
     operator: Arc<dyn Operator<f64>>,
@@ -30,8 +31,9 @@ pub struct Refinement<E> {
 }
 
 impl<E: Engine<f64>> Refinement<E> {
-    /// Corrects on `engine` with the products of `operator` what `inner`, a session of the same matrix
-    /// rounded to f32, solves; an error where that is no session of f32 or of another size.
+    /// Makes a refinement that corrects on `engine`, with the products of `operator`, the solutions of
+    /// `inner`, a session of the same matrix rounded to f32. Fails if `inner` is no session of f32, or one of
+    /// another size.
     pub fn new(engine: E, operator: Arc<dyn Operator<f64>>, inner: Box<dyn LinearSession>) -> Result<Self> {
         let mut plan = inner.plan().clone();
         if plan.dtype != DType::F32 || plan.rows != operator.rows() {
@@ -84,7 +86,7 @@ impl<E: Engine<f64>> Refinement<E> {
                 if iteration == 0 {
                     return ControlFlow::Continue(());
                 }
-                // That the recurred residual of f32 meets the threshold says nothing yet.
+                // If the recurred residual in f32 meets the threshold, that says nothing yet.
                 match run.converged_norm(norm * relative) {
                     Ok(_) => ControlFlow::Continue(()),
                     Err(error) => {
@@ -109,7 +111,8 @@ impl<E: Engine<f64>> Refinement<E> {
             }
             run.measured(norm);
             done = norm <= run.threshold();
-            // A correction that is worth less than one bit was f32's last; what ended it says why.
+            // A correction worth less than one bit was the last that f32 can give; the reason why it ended
+            // tells the error.
             if !done && norm > 0.5 * before {
                 return Err(match outcome {
                     Err(error) if !matches!(error, SolverError::NotConverged { .. }) => run.instead_of(error),

@@ -8,32 +8,33 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::real::DType;
 
-/// When a solver stops. Norms are Euclidean; `r = b - A x`.
+/// The parameters that say when a solver stops. Norms are Euclidean; `r = b - A x`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// Stop when `|r| <= relative |b|`. Default 1e-6; 0 leaves this test out.
+    /// The run stops when `|r| <= relative |b|`. Default 1e-6; 0 leaves this test out.
     pub relative: f64,
-    /// Stop when `|r| <= absolute`. Default 0, which leaves this test out.
+    /// The run stops when `|r| <= absolute`. Default 0, which leaves this test out.
     pub absolute: f64,
-    /// Iterations at most. Default 10,000.
+    /// The most iterations. Default 10,000.
     pub iterations: usize,
-    /// Wall time at most, looked at once an iteration. Default none.
+    /// The most wall time, checked once per iteration. Default none.
     pub time: Option<Duration>,
-    /// Give up when this many iterations in a row bring no progress; nothing for never. Default 1,000.
+    /// The number of iterations in a row without progress after which the run gives up; `None` for never.
+    /// Default 1,000.
     ///
     /// Progress is a new least residual or, with conjugate gradients, energy: see
-    /// [`Measure`](super::Measure). Iterations of these are looked at in stretches of this length.
+    /// [`Measure`](super::Measure). Energy is checked in stretches of this many iterations.
     pub stagnation: Option<usize>,
-    /// By how many times the true residual may exceed the threshold when the recurred one has met it. Default
-    /// 10.
+    /// The factor by which the true residual may exceed the threshold when the recurred one has met it.
+    /// Default 10.
     ///
-    /// Recurred residuals go on falling after rounding has stopped the true one; a larger gap is
+    /// Recurred residuals go on falling after rounding has stopped the true one. A larger gap is
     /// [`SolverError::Stagnation`], not success.
     pub drift: f64,
 }
 
 impl Parameters {
-    /// The defaults that the fields name.
+    /// The default values, as each field names them.
     pub const DEFAULT: Parameters = Parameters {
         relative: 1e-6,
         absolute: 0.0,
@@ -43,8 +44,8 @@ impl Parameters {
         drift: 10.0,
     };
 
-    /// [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number for
-    /// never.
+    /// Returns [`stagnation`](Parameters::stagnation) as kernels count it: at least 1, and the largest number
+    /// for never.
     pub fn patience(&self) -> u32 {
         self.stagnation.map_or(u32::MAX, |patience| u32::try_from(patience.max(1)).unwrap_or(u32::MAX))
     }
@@ -68,30 +69,30 @@ impl Default for Parameters {
     }
 }
 
-/// What a solver did.
+/// The report on a solve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The method's name.
     pub method: &'static str,
-    /// The type of the iterations; of mixed precision f32.
+    /// The type of the iterations; f32 for mixed precision.
     pub dtype: DType,
     /// Iterations done.
     pub iterations: usize,
-    /// The norm of the residual before each iteration and after the last: `history[k]` is that of the k-th
-    /// iterate.
+    /// The norm of the residual before each iteration and after the last one: `history[k]` is that of the
+    /// k-th iterate.
     pub history: Vec<f64>,
     /// The threshold that the residual was compared with: the larger of `relative |b|` and `absolute`.
     pub threshold: f64,
-    /// The norm of `b - A x` for the returned `x`, computed afresh; nothing where an error came first.
+    /// The norm of `b - A x` for the returned `x`, computed afresh; `None` if an error came first.
     pub true_residual: Option<f64>,
     /// Wall time in seconds, the set-up included.
     pub seconds: f64,
-    /// Seconds from the first residual to the last: what `iterations` iterations took.
+    /// Seconds from the first residual to the last: those of `iterations` iterations.
     pub iteration_seconds: f64,
 }
 
 impl Report {
-    /// The report of a run that has not begun.
+    /// Makes the report of a run that has not begun.
     pub(super) fn empty(method: &'static str, dtype: DType) -> Report {
         Report {
             method,
@@ -124,8 +125,8 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// Why a solver stopped short. All that came after the first look at the system carry the report, with the
-/// history of residuals.
+/// The reason why a solver stopped short. All errors after the first look at the system carry the report,
+/// with the history of residuals.
 ///
 /// The caller's `x` then holds the last iterate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -142,7 +143,7 @@ pub enum SolverError {
     Breakdown {
         /// The quantity, as the method's paper writes it.
         quantity: &'static str,
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
     /// A quantity that is positive for every symmetric positive definite system was not.
@@ -156,7 +157,7 @@ pub enum SolverError {
         quantity: &'static str,
         /// Its value.
         value: f64,
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
     /// The residual no longer falls.
@@ -168,7 +169,7 @@ pub enum SolverError {
         if .report.dtype == DType::F32 { ", compute in f64" } else { "" }
     )]
     Stagnation {
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
     /// A NaN or an infinity appeared.
@@ -177,9 +178,9 @@ pub enum SolverError {
         .report.method, .report.iterations
     )]
     NotFinite {
-        /// Where it was seen.
+        /// The quantity that is not finite.
         quantity: &'static str,
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
     /// The matrix is not symmetric, and the method is for symmetric ones only; nothing was computed.
@@ -224,7 +225,7 @@ pub enum SolverError {
         .report.method, .report.iterations, .report.history.last().copied().unwrap_or(f64::NAN), .report.threshold
     )]
     Stopped {
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
     /// A limit came before convergence.
@@ -236,12 +237,12 @@ pub enum SolverError {
     NotConverged {
         /// The limit.
         limit: Exhausted,
-        /// What was done until then.
+        /// The report until then.
         report: Box<Report>,
     },
 }
 
-/// The report of an error, shared or to be changed as the error is; nothing where the arguments were refused.
+/// Returns the report of an error, shared or mutable as the error is; `None` if the arguments were refused.
 macro_rules! report_of {
     ($error:expr) => {
         match $error {
@@ -260,17 +261,17 @@ macro_rules! report_of {
 }
 
 impl SolverError {
-    /// What was done until the error; nothing where the arguments were refused.
+    /// Returns the report until the error; `None` if the arguments were refused.
     pub fn report(&self) -> Option<&Report> {
         report_of!(self).map(|report| &**report)
     }
 
-    /// The same, to be changed by who ran the solver.
+    /// Returns the same report, to be changed by the caller of the solver.
     pub fn report_mut(&mut self) -> Option<&mut Report> {
         report_of!(self).map(|report| &mut **report)
     }
 
-    /// The norms of the residual until the error.
+    /// Returns the norms of the residual until the error.
     pub fn history(&self) -> &[f64] {
         self.report().map_or(&[], |report| &report.history)
     }

@@ -1,4 +1,4 @@
-//! What all methods share: checks of the arguments, the stopping tests, the history.
+//! The parts that all methods share: checks of the arguments, the stopping tests, the history.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::real::{DType, Real};
 
-/// Entries of the history that are reserved before the loop: most runs never need more, and a limit of a
+/// Entries of the history that are reserved before the loop. Most runs never need more, and a limit of a
 /// thousand million iterations does not cost their memory.
 const HISTORY: usize = 1 << 16;
 
@@ -28,15 +28,15 @@ pub struct Run<'p> {
     progress: Progress,
 }
 
-/// Who counts the seconds of the iterations.
+/// The clock that counts the seconds of the iterations.
 enum Clock {
-    /// The run, from when the first residual was known.
+    /// The run's own, from when the first residual was known.
     Own(Option<Instant>),
-    /// Whoever has the loop.
+    /// The clock of the code that has the loop.
     Elsewhere,
 }
 
-/// What the arguments ask for.
+/// The beginning of a run, by its arguments.
 pub enum Begin<'p> {
     /// `b = 0`: `x` is set to 0 and this is the report.
     Zero(Report),
@@ -44,7 +44,7 @@ pub enum Begin<'p> {
     Iterate(Run<'p>),
 }
 
-/// `n` zeros, or an error where the machine has not that much memory.
+/// Returns `n` zeros. Fails if the machine does not have that much memory.
 pub(crate) fn zeros<T: Real>(n: usize) -> Result<Vec<T>> {
     memory::filled(T::ZERO, n, "a solver's vector", "make the system smaller")
 }
@@ -123,7 +123,7 @@ impl<'p> Run<'p> {
         Ok(Begin::Iterate(run))
     }
 
-    /// A run without arguments and history, for the checks of an auxiliary iteration.
+    /// Makes a run without arguments and history, for the checks of an auxiliary iteration.
     pub(super) fn bare(method: &'static str) -> Run<'static> {
         Run {
             parameters: &Parameters::DEFAULT,
@@ -135,19 +135,19 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// The threshold of the residual's norm.
+    /// Returns the threshold of the residual's norm.
     pub fn threshold(&self) -> f64 {
         self.report.threshold
     }
 
-    /// Whether a true residual is small enough, where a recurred one was or was not (`drift` is allowed
-    /// between the two).
+    /// Returns whether a true residual is small enough. If the recurred one was, the true one may exceed the
+    /// threshold by the factor `drift`.
     pub(super) fn is_met(&self, norm: f64, recurred: bool) -> bool {
         norm <= self.report.threshold * if recurred { self.parameters.drift.max(1.0) } else { 1.0 }
     }
 
-    /// Lowers the last entry of the history to the true residual, which can meet the threshold before the
-    /// recurred one does.
+    /// Lowers the last entry of the history to the true residual, because that can meet the threshold before
+    /// the recurred one does.
     pub(super) fn correct(&mut self, norm: f64) {
         if let Some(last) = self.report.history.last_mut() {
             *last = last.min(norm);
@@ -161,8 +161,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Sets the last entry of the history to the true residual, where recurrences have lost it and start
-    /// anew; an error where no iteration is left, and where the last such start was of no use.
+    /// Sets the last entry of the history to the true residual, when recurrences have lost it and start anew.
+    /// Fails if no iteration is left, or if the last such start was of no use.
     pub(super) fn lost(&mut self, norm: f64) -> Result<(), SolverError> {
         self.measured(norm);
         if self.report.iterations >= self.parameters.iterations {
@@ -171,7 +171,7 @@ impl<'p> Run<'p> {
         if self.progress.is_settled(norm) { Err(self.stagnation()) } else { Ok(()) }
     }
 
-    /// An error of an inner run, with this run's report in its place.
+    /// Returns an error of an inner run, with this run's report in its place.
     pub(super) fn instead_of(&mut self, mut inner: SolverError) -> SolverError {
         if let Some(report) = inner.report_mut() {
             *report = self.take();
@@ -179,19 +179,19 @@ impl<'p> Run<'p> {
         inner
     }
 
-    /// An iteration has reduced the square of the error's A-norm by this much, `alpha rho` of conjugate
+    /// Records that an iteration has reduced the square of the error's A-norm by `alpha rho` of conjugate
     /// gradients.
     pub(super) fn gained<T: Real>(&mut self, alpha: T, rho: T) {
         self.progress.gained(alpha.to_f64() * rho.to_f64());
     }
 
-    /// Records the residual of the current iterate from its square: `true` when it is small enough, an error
-    /// when to give up.
+    /// Records the residual of the current iterate from its square. Returns `true` when the residual is small
+    /// enough, and an error when the run must give up.
     pub fn converged<T: Real>(&mut self, residual_squared: T) -> Result<bool, SolverError> {
         self.converged_norm(residual_squared.to_f64().sqrt())
     }
 
-    /// As [`converged`](Run::converged), from the norm itself.
+    /// Does the same as [`converged`](Run::converged), from the norm itself.
     pub fn converged_norm(&mut self, residual: f64) -> Result<bool, SolverError> {
         let iteration = self.report.history.len();
         self.report.iterations = iteration;
@@ -233,7 +233,8 @@ impl<'p> Run<'p> {
         Ok(false)
     }
 
-    /// The report of a converged run: computes the true residual into `scratch`, and compares it.
+    /// Returns the report of a converged run, after it has computed the true residual into `scratch` and
+    /// compared it.
     pub(super) fn finish<T: Real, E: Engine<T>>(
         self,
         engine: &E,
@@ -246,8 +247,8 @@ impl<'p> Run<'p> {
         self.conclude(engine.dot(scratch, scratch).to_f64().sqrt())
     }
 
-    /// The report of a converged run whose true residual has this norm, or the error that it is not small
-    /// enough.
+    /// Returns the report of a converged run whose true residual has this norm, or an error if the norm is
+    /// not small enough.
     pub fn conclude(mut self, norm: f64) -> Result<Report, SolverError> {
         self.report.true_residual = Some(norm);
         if !norm.is_finite() {
@@ -259,18 +260,18 @@ impl<'p> Run<'p> {
         Ok(self.take())
     }
 
-    /// The iterations are in another type than the right-hand side.
+    /// Sets the type of the iterations, if it differs from that of the right-hand side.
     pub(super) fn iterating_in(mut self, dtype: DType) -> Self {
         self.report.dtype = dtype;
         self
     }
 
-    /// What was done so far.
+    /// Returns the report so far.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Sets the seconds that the iterations took, where the loop ran elsewhere and was timed there.
+    /// Sets the seconds that the iterations took, if the loop ran elsewhere and was timed there.
     pub fn timed(&mut self, seconds: f64) {
         (self.clock, self.report.iteration_seconds) = (Clock::Elsewhere, seconds);
     }
@@ -285,7 +286,7 @@ impl<'p> Run<'p> {
         Box::new(self.take())
     }
 
-    /// [`SolverError::Breakdown`] of `quantity`, or `NotFinite` where it is not a number.
+    /// Returns [`SolverError::Breakdown`] of `quantity`, or `NotFinite` if its value is not a number.
     pub fn breakdown<T: Real>(&mut self, quantity: Quantity, value: T) -> SolverError {
         if !value.is_finite() {
             return self.not_finite(quantity);
@@ -293,8 +294,8 @@ impl<'p> Run<'p> {
         SolverError::Breakdown { quantity: quantity.words(), report: self.boxed() }
     }
 
-    /// `Ok` for a positive value; else the error that says why a symmetric positive definite system has no
-    /// such value.
+    /// Returns `Ok` for a positive value; else the error that says why a symmetric positive definite system
+    /// has no such value.
     pub fn positive<T: Real>(&mut self, quantity: Quantity, value: T) -> Result<(), SolverError> {
         if value > T::ZERO && value.is_finite() {
             return Ok(());
@@ -302,7 +303,7 @@ impl<'p> Run<'p> {
         if !value.is_finite() {
             return Err(self.not_finite(quantity));
         }
-        // Squares of a residual this small underflow: then 0 says nothing about the matrix.
+        // Squares of a residual this small underflow; then 0 says nothing about the matrix.
         let tiny = if T::DTYPE == DType::F32 { 1e-31 } else { 1e-292 };
         let residual = self.report.history.last().copied().unwrap_or(1.0);
         if value == T::ZERO && residual * residual < tiny {
@@ -315,7 +316,7 @@ impl<'p> Run<'p> {
         })
     }
 
-    /// `Ok` for a finite value that is not 0; else a breakdown.
+    /// Returns `Ok` for a finite value that is not 0; else a breakdown.
     pub fn nonzero<T: Real>(&mut self, quantity: Quantity, value: T) -> Result<(), SolverError> {
         if value != T::ZERO && value.is_finite() {
             return Ok(());
@@ -323,23 +324,23 @@ impl<'p> Run<'p> {
         Err(self.breakdown(quantity, value))
     }
 
-    /// [`SolverError::NotFinite`] of `quantity`.
+    /// Returns [`SolverError::NotFinite`] of `quantity`.
     pub fn not_finite(&mut self, quantity: Quantity) -> SolverError {
         SolverError::NotFinite { quantity: quantity.words(), report: self.boxed() }
     }
 
-    /// [`SolverError::Stagnation`].
+    /// Returns [`SolverError::Stagnation`].
     pub fn stagnation(&mut self) -> SolverError {
         SolverError::Stagnation { report: self.boxed() }
     }
 
-    /// [`SolverError::NotConverged`].
+    /// Returns [`SolverError::NotConverged`].
     pub fn exhausted(&mut self, limit: Exhausted) -> SolverError {
         SolverError::NotConverged { limit, report: self.boxed() }
     }
 }
 
-/// `r = b - A x`.
+/// Computes `r = b - A x`.
 pub(super) fn residual<T: Real, E: Engine<T>>(
     engine: &E,
     a: &dyn Operator<T>,

@@ -10,7 +10,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::real::{Array, Real};
 
-/// The vectors of a system in the type that a solve takes; an error where one has another.
+/// Returns the vectors of a system in the type that a solve takes. Fails if one has another type.
 pub fn vectors_of<'a, T: Real>(b: &'a Array, x: &'a mut Array) -> Result<(&'a [T], &'a mut [T])> {
     let reason = format!("b is {} and x is {}, the solve takes {}", b.dtype(), x.dtype(), T::DTYPE);
     let both = T::slice(b).zip(T::slice_mut(x));

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::real::{Array, DType, Real};
 use crate::with_array;
 
-/// Where each row begins among the entries, and where the last one ends: one number more than there are rows.
+/// The index among the entries at which each row begins, and the end of the last row: one number more than
+/// there are rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offsets {
     /// Numbers of 32 bits: fewer than 2³² entries.
@@ -18,7 +19,7 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    /// The offsets in 32 bits where the last of them fits, else in 64.
+    /// Makes offsets in 32 bits if the last of them fits, else in 64.
     pub fn narrowest(offsets: Vec<u64>) -> Result<Self> {
         if offsets.last().is_some_and(|&last| last > u64::from(u32::MAX)) {
             return Ok(Offsets::U64(offsets));
@@ -28,7 +29,7 @@ impl Offsets {
         Ok(Offsets::U32(narrow))
     }
 
-    /// How many there are.
+    /// Returns the number of offsets.
     pub fn len(&self) -> usize {
         match self {
             Offsets::U32(offsets) => offsets.len(),
@@ -36,12 +37,12 @@ impl Offsets {
         }
     }
 
-    /// None at all.
+    /// Returns whether there are no offsets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of one.
+    /// Returns the bytes per offset.
     pub fn width(&self) -> usize {
         match self {
             Offsets::U32(_) => 4,
@@ -49,7 +50,7 @@ impl Offsets {
         }
     }
 
-    /// The one at `index`.
+    /// Returns the offset at `index`; `None` if there is none.
     #[inline]
     pub fn get(&self, index: usize) -> Option<usize> {
         match self {
@@ -59,9 +60,9 @@ impl Offsets {
     }
 }
 
-/// A sparse matrix in compressed rows; the entries of a row by ascending column, each column once.
+/// A sparse matrix in compressed rows; the entries of a row are stored by ascending column, each column once.
 ///
-/// Entries that are zero are kept: what is stored is what was given.
+/// Entries that are zero are kept as they were given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr {
     columns: usize,
@@ -71,9 +72,9 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// A matrix from its three arrays.
+    /// Makes a matrix from its three arrays.
     ///
-    /// An error unless the offsets start at 0, never fall and end at the number of entries, there are as many
+    /// Fails unless the offsets start at 0, never fall and end at the number of entries, there are as many
     /// values as column indices, and the columns of each row ascend within `columns`.
     pub fn new(columns: usize, offsets: Offsets, indices: Vec<u32>, values: Array) -> Result<Self> {
         let wrong = |reason: String, change: &str| Err(Error::invalid("sparse matrix", reason, change));
@@ -124,52 +125,52 @@ impl Csr {
         Ok(matrix)
     }
 
-    /// [`Csr::new`] for arrays that are known to be right.
+    /// Makes a matrix as [`Csr::new`] does, from arrays that are known to be right.
     pub(super) fn sorted(columns: usize, offsets: Offsets, indices: Vec<u32>, values: Array) -> Self {
         Csr { columns, offsets, indices, values }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The number of entries stored.
+    /// Returns the number of entries stored.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
 
-    /// The type of the values.
+    /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
         self.values.dtype()
     }
 
-    /// Where each row begins.
+    /// Returns the index of the entry at which each row begins.
     pub fn offsets(&self) -> &Offsets {
         &self.offsets
     }
 
-    /// The columns of all entries, row by row.
+    /// Returns the columns of all entries, row by row.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
 
-    /// The values of all entries, row by row.
+    /// Returns the values of all entries, row by row.
     pub fn values(&self) -> &Array {
         &self.values
     }
 
-    /// Bytes of the three arrays.
+    /// Returns the bytes of the three arrays.
     pub fn bytes(&self) -> usize {
         self.offsets.len() * self.offsets.width() + self.nnz() * (size_of::<u32>() + self.dtype().bytes())
     }
 
-    /// Where the entries of a row stand; nowhere for a row that there is not.
+    /// Returns the indices of a row's entries; an empty range if there is no such row.
     #[inline]
     pub fn range(&self, row: usize) -> Range<usize> {
         match (self.offsets.get(row), self.offsets.get(row.saturating_add(1))) {
@@ -178,29 +179,29 @@ impl Csr {
         }
     }
 
-    /// The columns and values, exact in f64, of a row; none for a row that there is not.
+    /// Returns the columns and values, exact in f64, of a row; none if there is no such row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.range(row).map(|at| (self.indices[at] as usize, with_array!(&self.values, v => v[at].to_f64())))
     }
 
-    /// The value at a row and column, exact in f64; 0 where none is stored.
+    /// Returns the value at a row and column, exact in f64; 0 if none is stored.
     pub fn get(&self, row: usize, column: usize) -> f64 {
         self.place(row, column).and_then(|at| self.values.get(at)).unwrap_or(0.0)
     }
 
-    /// Where the entry at a row and column stands.
+    /// Returns the index of the entry at a row and column; `None` if none is stored.
     fn place(&self, row: usize, column: usize) -> Option<usize> {
         let range = self.range(row);
         let column = u32::try_from(column).ok()?;
         self.indices[range.clone()].binary_search(&column).ok().map(|at| range.start + at)
     }
 
-    /// The main diagonal, as long as the shorter extent; 0 where none is stored.
+    /// Returns the main diagonal, as long as the shorter extent; 0 where none is stored.
     pub fn diagonal(&self) -> Result<Array> {
         Array::try_from_fn(self.dtype(), self.rows().min(self.columns), |i| self.get(i, i))
     }
 
-    /// The same matrix with values rounded to `dtype`; an error where the machine has no memory for it.
+    /// Returns the same matrix with values rounded to `dtype`. Fails if the machine has no memory for it.
     pub fn cast(&self, dtype: DType) -> Result<Csr> {
         let offsets = match &self.offsets {
             Offsets::U32(offsets) => Offsets::U32(copied(offsets)?),
@@ -214,7 +215,7 @@ impl Csr {
         })
     }
 
-    /// The same matrix with row offsets of 64 bits, whether it needs them or not.
+    /// Returns the same matrix with row offsets of 64 bits, whether it needs them or not.
     pub fn with_wide_offsets(&self) -> Csr {
         let wide =
             (0..self.offsets.len()).filter_map(|row| self.offsets.get(row)).map(|offset| offset as u64);
@@ -222,18 +223,19 @@ impl Csr {
         Csr { columns: self.columns, offsets, indices, values: self.values.clone() }
     }
 
-    /// Square, and each entry equal to the one across the diagonal, which is stored too.
+    /// Checks whether the matrix is square and each entry equals the one across the diagonal, which is stored
+    /// too.
     pub fn is_symmetric(&self) -> bool {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a] == v[b]))
     }
 
-    /// The row and column of an entry that differs from the one across the diagonal by more than rounding;
-    /// `None` for a matrix that is symmetric as far as its type tells. Square matrices only; an error where
-    /// the machine has no memory for a number a row.
+    /// Returns the row and column of an entry that differs from the one across the diagonal by more than
+    /// rounding; `None` for a matrix that is symmetric as far as its type tells. The matrix must be square.
+    /// Fails if the machine has no memory for one number per row.
     ///
-    /// Rounding is half of the type's digits relative to the larger of the two; an entry that is not stored
-    /// is 0. One pass: rows are visited in order, so the entries above the diagonal of each row are met in
-    /// order too.
+    /// Rounding is half of the type's digits relative to the larger of the two entries; an entry that is not
+    /// stored is 0. One pass suffices: rows are visited in order, so the entries above the diagonal of each
+    /// row are met in order too.
     pub fn asymmetry(&self) -> Result<Option<(usize, usize)>> {
         with_array!(&self.values, v => self.first_asymmetry(v))
     }
@@ -254,7 +256,7 @@ impl Csr {
                 }
                 let end = self.range(column).end;
                 let next = &mut next[column];
-                // What stands above the diagonal before this row has no image below.
+                // Entries above the diagonal before this row have no image below it.
                 while *next < end && (self.indices[*next] as usize) < row {
                     if values[*next] != T::ZERO {
                         return Ok(Some((column, self.indices[*next] as usize)));
@@ -277,18 +279,18 @@ impl Csr {
         }))
     }
 
-    /// [`Csr::is_symmetric`], but also the signs of zeros are equal.
+    /// Checks whether [`Csr::is_symmetric`] holds and the signs of zeros are equal too.
     pub(super) fn is_symmetric_to_the_bit(&self) -> bool {
         with_array!(&self.values, v => self.is_mirrored(|a, b| v[a].to_bits64() == v[b].to_bits64()))
     }
 
-    /// Whether each entry's place has its mirror image, and `same` holds for both.
+    /// Checks whether each entry has a mirror image, and `same` holds for the two indices.
     fn is_mirrored(&self, same: impl Fn(usize, usize) -> bool) -> bool {
         if self.rows() != self.columns {
             return false;
         }
-        // Where every entry below the diagonal has its image above, and there are as many above, none is left
-        // over.
+        // If every entry below the diagonal has its image above it, and as many entries are above, none is
+        // left over.
         let mut above = 0;
         let mut below = 0;
         for row in 0..self.rows() {
@@ -306,7 +308,7 @@ impl Csr {
         above == below
     }
 
-    /// The transposed matrix.
+    /// Returns the transposed matrix.
     pub fn transpose(&self) -> Result<Csr> {
         with_array!(&self.values, v => self.transpose_of(v))
     }
@@ -333,11 +335,11 @@ impl Csr {
         Ok(Csr::sorted(self.rows(), Offsets::narrowest(offsets)?, indices, T::into_array(values)))
     }
 
-    /// The product with a vector, in the order that every backend keeps: rows from the first on, columns
-    /// ascending; the first product is a plain multiplication, every later entry one fused multiply-add onto
-    /// the sum. A row without entries gives 0.
+    /// Returns the product with a vector, in the order that every backend keeps: rows from the first on,
+    /// columns ascending. The first product is a plain multiplication, every later entry one fused
+    /// multiply-add onto the sum. A row without entries gives 0.
     ///
-    /// An error unless the vector has the matrix's type and one value a column.
+    /// Fails unless the vector has the matrix's type and one value per column.
     pub fn matvec(&self, vector: &Array) -> Result<Array> {
         if vector.dtype() != self.dtype() {
             return Err(Error::invalid(
@@ -363,7 +365,7 @@ impl Csr {
         Ok(product)
     }
 
-    /// The product in the order of [`Csr::matvec`], with `values` the matrix's own.
+    /// Computes the product in the order of [`Csr::matvec`]; `values` are the matrix's own.
     pub(crate) fn multiply<T: Real>(&self, values: &[T], x: &[T], y: &mut [T]) {
         for (row, sum) in y.iter_mut().enumerate() {
             let mut range = self.range(row);
@@ -376,7 +378,7 @@ impl Csr {
         }
     }
 
-    /// How long the rows are.
+    /// Returns the histogram of the rows' lengths.
     pub fn row_lengths(&self) -> RowLengths {
         RowLengths::of((0..self.rows()).map(|row| self.range(row).len()))
     }

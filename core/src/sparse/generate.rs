@@ -1,4 +1,4 @@
-//! Matrices of known structure, to test and to measure with.
+//! Matrices of known structure, for tests and measurements.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::program::LinearStencil;
 use crate::real::{DType, Real};
 
-/// The negative Laplacian on a grid of unit width as a stencil: twice the number of axes here, −1 for each
-/// neighbour. Times the inverse square of the cells' width it is the operator −Δ.
+/// Returns the negative Laplacian on a grid of unit width as a stencil: twice the number of axes at the cell,
+/// −1 for each neighbour. Times the inverse square of the cells' width it is the operator −Δ.
 pub fn laplacian(dimensions: usize) -> Result<LinearStencil> {
     match dimensions {
         1 => LinearStencil::new("laplacian1d", &star::<1>()),
@@ -34,40 +34,42 @@ fn star<const D: usize>() -> Vec<([i32; D], f64)> {
     taps
 }
 
-/// The stencil of [`hpcg`].
+/// Returns the stencil of [`hpcg`].
 pub fn hpcg_stencil() -> Result<LinearStencil> {
     let around = |n: i32| [n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1];
     let taps: Vec<_> = (0..27).map(around).map(|o| (o, if o == [0; 3] { 26.0 } else { -1.0 })).collect();
     LinearStencil::new("hpcg", &taps)
 }
 
-/// The five-point Laplacian on a grid, values 0 beyond it: 4 on the diagonal, −1 for each neighbour. Positive
-/// definite; 5·ny·nx − 2·ny − 2·nx entries.
+/// Returns the five-point Laplacian on a grid, with values 0 beyond the grid: 4 on the diagonal, −1 for each
+/// neighbour. It is positive definite and has 5·ny·nx − 2·ny − 2·nx entries.
 pub fn laplacian_2d(ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
     of_stencil(&laplacian(2)?, &[ny, nx], dtype)
 }
 
-/// The seven-point Laplacian on a grid, values 0 beyond it: 6 on the diagonal, −1 for each neighbour.
+/// Returns the seven-point Laplacian on a grid, with values 0 beyond the grid: 6 on the diagonal, −1 for each
+/// neighbour.
 pub fn laplacian_3d(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
     of_stencil(&laplacian(3)?, &[nz, ny, nx], dtype)
 }
 
-/// The operator of the HPCG benchmark (Dongarra, Heroux, Luszczek 2016) on one process: 26 on the diagonal,
-/// −1 for each of the up to 26 cells around; (3nz−2)(3ny−2)(3nx−2) entries.
+/// Returns the operator of the HPCG benchmark (Dongarra, Heroux, Luszczek 2016) on one process: 26 on the
+/// diagonal, −1 for each of the up to 26 cells around. It has (3nz−2)(3ny−2)(3nx−2) entries.
 pub fn hpcg(nz: usize, ny: usize, nx: usize, dtype: DType) -> Result<Csr> {
     of_stencil(&hpcg_stencil()?, &[nz, ny, nx], dtype)
 }
 
-/// A random symmetric positive definite matrix of `n` rows and about `entries` entries, a few rows long and
-/// most short.
+/// Returns a random symmetric positive definite matrix of `n` rows and about `entries` entries, with a few
+/// long rows and most of them short.
 ///
 /// Each pair off the diagonal joins a row chosen uniformly with one chosen with density ∝ u³, so that the
-/// first rows meet most: as in a network with hubs. Pairs are −1 to 0, the diagonal is the sum of their
-/// absolute values and up to a hundredth: strictly dominant. The same on every machine.
+/// first rows have the most pairs, as in a network with hubs. Pairs are −1 to 0. The diagonal is the sum of
+/// their absolute values and up to a hundredth more, so the matrix is strictly dominant. It is the same on
+/// every machine.
 pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     let pairs = entries.saturating_sub(n) / 2;
-    // Above a quarter of all pairs, drawing distinct ones takes long.
+    // Above a quarter of all pairs, drawing distinct pairs takes long.
     let most = n.saturating_mul(n.saturating_sub(1)) / 8;
     if pairs > most {
         let limit = format!("at most {} for {n} rows", n + 2 * most);
@@ -102,9 +104,9 @@ pub fn random_spd(n: usize, entries: usize, seed: u64, dtype: DType) -> Result<C
     if matrix.dtype() == dtype { Ok(matrix) } else { matrix.cast(dtype) }
 }
 
-/// Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a power
-/// of two (L. N. Trefethen, "A hundred-dollar, hundred-digit challenge", SIAM News 35(1), 2002, problem 7,
-/// with n = 20 000).
+/// Returns Trefethen's matrix of order `n`: the first `n` primes on the diagonal, and 1 wherever |i − j| is a
+/// power of two (L. N. Trefethen, "A hundred-dollar, hundred-digit challenge", SIAM News 35(1), 2002, problem
+/// 7, with n = 20 000).
 pub fn trefethen(n: usize, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     match dtype {
@@ -113,12 +115,12 @@ pub fn trefethen(n: usize, dtype: DType) -> Result<Csr> {
     }
 }
 
-/// An arrowhead matrix of order `n`: its first row and column are dense, everything else is on the diagonal,
-/// where values from 1 to 1000 alternate. 3n − 2 entries.
+/// Returns an arrowhead matrix of order `n`: its first row and column are dense, all other entries are on the
+/// diagonal, where values from 1 to 1000 alternate. It has 3n − 2 entries.
 ///
-/// Off the diagonal stands 1/√n and in the corner 2, so that the Schur complement of the corner is at least
-/// 1: positive definite. Its condition number is some 1000, and each product has one row as long as the
-/// system.
+/// The entries off the diagonal are 1/√n and the corner is 2, so that the Schur complement of the corner is
+/// at least 1: the matrix is positive definite. Its condition number is some 1000, and each product has one
+/// row as long as the system.
 pub fn arrow(n: usize, dtype: DType) -> Result<Csr> {
     check_extents(n, n)?;
     match dtype {
@@ -168,7 +170,7 @@ fn trefethen_of<T: Real>(n: usize) -> Result<Csr> {
     matrix.finish()
 }
 
-/// The first `count` primes, by the sieve of Eratosthenes.
+/// Returns the first `count` primes, by the sieve of Eratosthenes.
 fn primes(count: usize) -> Result<Vec<u64>> {
     // The n-th prime is below n (ln n + ln ln n) for n ≥ 6 (Rosser 1939).
     let n = count.max(6) as f64;

@@ -1,35 +1,35 @@
-//! How long the rows of a matrix are: what the choice of a layout for its product turns on.
+//! The lengths of a matrix's rows, by which the layout for its product is chosen.
 
-/// The rows whose length is in one range between powers of two.
+/// The rows whose lengths are in one range between powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// The longest row that belongs here, a power of two; the shortest is one more than half of it.
+    /// The longest row length of the bucket, a power of two; the shortest is one more than half of it.
     pub longest: usize,
-    /// Rows of such a length.
+    /// The number of rows of such lengths.
     pub rows: usize,
-    /// Their entries.
+    /// The number of entries of these rows.
     pub entries: usize,
 }
 
-/// A histogram of the lengths of rows.
+/// A histogram of row lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowLengths {
     /// The number of rows.
     pub rows: usize,
     /// The number of entries.
     pub entries: usize,
-    /// Entries of the shortest row; 0 where there are no rows.
+    /// Entries of the shortest row; 0 if there are no rows.
     pub min: usize,
-    /// Entries of the longest row; 0 where there are no rows.
+    /// Entries of the longest row; 0 if there are no rows.
     pub max: usize,
-    /// Rows without entries.
+    /// The number of rows without entries.
     pub empty: usize,
-    /// Rows that have entries, by length: 1, 2, 3–4, 5–8, 9–16 and so on up to the longest row.
+    /// The rows that have entries, by length: 1, 2, 3–4, 5–8, 9–16 and so on up to the longest row.
     pub buckets: Vec<Bucket>,
 }
 
 impl RowLengths {
-    /// The histogram of these lengths.
+    /// Makes the histogram of these lengths.
     pub fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
         let mut all =
             RowLengths { rows: 0, entries: 0, min: usize::MAX, max: 0, empty: 0, buckets: Vec::new() };
@@ -55,17 +55,17 @@ impl RowLengths {
         all
     }
 
-    /// Entries of a row on average; 0 where there are no rows.
+    /// Returns the average number of entries per row; 0 if there are no rows.
     pub fn mean(&self) -> f64 {
         share(self.entries, self.rows)
     }
 
-    /// The share of all rows that a bucket holds, 0 to 1.
+    /// Returns the share of all rows that a bucket holds, 0 to 1.
     pub fn share_of_rows(&self, bucket: &Bucket) -> f64 {
         share(bucket.rows, self.rows)
     }
 
-    /// The share of all entries that stand in a bucket's rows, 0 to 1.
+    /// Returns the share of all entries that are in a bucket's rows, 0 to 1.
     pub fn share_of_entries(&self, bucket: &Bucket) -> f64 {
         share(bucket.entries, self.entries)
     }

@@ -1,4 +1,4 @@
-//! Making a matrix row by row.
+//! Making a matrix row by row, from the first to the last.
 
 use super::MAX_EXTENT;
 use super::csr::{Csr, Offsets};
@@ -15,7 +15,7 @@ pub(super) struct Rows<T> {
 }
 
 impl<T: Real> Rows<T> {
-    /// No rows yet, with room for `rows` of them and `entries` in all.
+    /// Makes a matrix without rows yet, with room for `rows` rows and `entries` entries in all.
     pub fn new(rows: usize, columns: usize, entries: usize) -> Result<Self> {
         check_extents(rows, columns)?;
         let mut offsets = reserved(rows + 1)?;
@@ -23,15 +23,15 @@ impl<T: Real> Rows<T> {
         Ok(Rows { columns, offsets, indices: reserved(entries)?, values: reserved(entries)? })
     }
 
-    /// Adds an entry to the row in the making; its column is beyond those before it.
+    /// Adds an entry to the row in the making; its column is beyond those of the entries before it.
     pub fn push(&mut self, column: usize, value: T) {
         debug_assert!(column < self.columns);
         self.indices.push(column as u32);
         self.values.push(value);
     }
 
-    /// Adds all entries of the row in the making, given by ascending column; those of one column are added in
-    /// order.
+    /// Adds all entries of the row in the making, given by ascending column; entries of the same column are
+    /// added up in order.
     pub fn merge(&mut self, entries: impl IntoIterator<Item = (u32, T)>) {
         let start = self.indices.len();
         for (column, value) in entries {
@@ -47,7 +47,7 @@ impl<T: Real> Rows<T> {
         self.offsets.push(self.indices.len() as u64);
     }
 
-    /// The matrix of the rows so far.
+    /// Returns the matrix of the rows so far.
     pub fn finish(self) -> Result<Csr> {
         Ok(Csr::sorted(
             self.columns,
@@ -58,7 +58,7 @@ impl<T: Real> Rows<T> {
     }
 }
 
-/// An error unless both extents are within [`MAX_EXTENT`].
+/// Fails unless both extents are within [`MAX_EXTENT`].
 pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
     for (name, extent) in [("rows", rows), ("columns", columns)] {
         if u32::try_from(extent).is_err() {
@@ -73,26 +73,26 @@ pub(super) fn check_extents(rows: usize, columns: usize) -> Result<()> {
     Ok(())
 }
 
-/// What memory is asked for here, and what to change where there is not enough.
+/// The use of the memory asked for here, and what to change if there is not enough.
 const WHAT: &str = "a matrix";
 const CHANGE: &str = "choose a smaller matrix or f32";
 
-/// An empty vector with room for `len`, or an error where the machine has not that much memory.
+/// Returns an empty vector with room for `len` values. Fails if the machine does not have that much memory.
 pub(super) fn reserved<T>(len: usize) -> Result<Vec<T>> {
     memory::reserved(len, WHAT, CHANGE)
 }
 
-/// `len` copies of `value`, or an error where the machine has not that much memory.
+/// Returns `len` copies of `value`. Fails if the machine does not have that much memory.
 pub(super) fn filled<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     memory::filled(value, len, WHAT, CHANGE)
 }
 
-/// A copy, or an error where the machine has no memory for it.
+/// Returns a copy. Fails if the machine does not have that much memory.
 pub(super) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>> {
     memory::copied(values, WHAT, CHANGE)
 }
 
-/// The error for memory that the machine does not have.
+/// Makes the error for memory that the machine does not have.
 pub(super) fn no_memory<T>(len: usize) -> Error {
     memory::refused::<T>(len, WHAT, CHANGE)
 }

@@ -33,14 +33,14 @@ use crate::real::{Array, DType, Real};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Affine {
-    /// What the old values are multiplied with: one row and one column a cell.
+    /// The factor of the old values: one row and one column per cell.
     pub matrix: Csr,
-    /// What is added: one value a cell.
+    /// The values to be added: one per cell.
     pub constant: Array,
 }
 
 impl Affine {
-    /// The matrix of a stencil; an error unless boundary and domain suit it.
+    /// Makes the matrix of a stencil. Fails unless boundary and domain suit the stencil.
     pub fn new(
         stencil: &LinearStencil,
         shape: &Shape,
@@ -115,12 +115,12 @@ fn assemble<T: Real>(
     Ok(Affine { matrix: matrix.finish()?, constant })
 }
 
-/// The number of the cell that a tap reads, or the constant beyond the domain.
+/// Returns the number of the cell that a tap reads, or the constant beyond the domain.
 fn source(boundaries: &Boundaries, extents: [usize; 3], cell: [usize; 3], offset: [isize; 3]) -> Source {
     let mut at = 0;
     for axis in 0..3 {
         let index = cell[axis] as isize + offset[axis];
-        // Most taps lie inside; the boundary need not be asked.
+        // Most taps lie inside, where the boundary need not be asked.
         let inside = if index >= 0 && index < extents[axis] as isize {
             index as usize
         } else {

@@ -19,7 +19,7 @@ fn random(len: usize, seed: u64, dtype: DType) -> Array {
     Start::Random { seed, low: -1.0, high: 1.0 }.fill(&shape, dtype).unwrap()
 }
 
-/// One step of a stencil by the evaluation of its formula, cell by cell.
+/// Computes one step of a stencil by the evaluation of its formula, cell by cell.
 fn step<T: Real>(stencil: &LinearStencil, shape: &Shape, boundaries: &Boundaries, old: &[T]) -> Vec<T> {
     let program = Program::new(stencil).unwrap();
     let (radius, extents) = (program.radius(), shape.padded());
@@ -203,7 +203,8 @@ fn an_arrow_has_a_dense_row_and_a_positive_schur_complement() -> Result<()> {
     let matrix = arrow(1500, DType::F64)?;
     assert_eq!((matrix.nnz(), matrix.row_lengths().max), (3 * 1500 - 2, 1500));
     assert!(matrix.is_symmetric());
-    // Positive definite: so is the diagonal beyond the corner, and what eliminating it leaves of the corner.
+    // The matrix is positive definite, because the diagonal beyond the corner is positive, and so is what
+    // eliminating it leaves of the corner.
     let diagonal = matrix.diagonal().unwrap().to_f64();
     assert!(diagonal.iter().all(|value| (1.0..=1000.0).contains(value)));
     let corner = diagonal[0] - (1..1500).map(|j| matrix.get(0, j).powi(2) / diagonal[j]).sum::<f64>();

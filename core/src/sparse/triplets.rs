@@ -5,7 +5,7 @@ use super::rows::{Rows, check_extents, filled, no_memory};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
-/// Entries of a matrix in any order. Those at one place are added up in the order in which they came.
+/// Entries of a matrix in any order. Entries at the same place are added up in the order in which they came.
 ///
 /// ```
 /// use abide_core::sparse::Triplets;
@@ -26,13 +26,14 @@ pub struct Triplets<T> {
 }
 
 impl<T: Real> Triplets<T> {
-    /// No entries yet; an error where an extent is beyond [`MAX_EXTENT`](super::MAX_EXTENT).
+    /// Makes a matrix without entries yet. Fails if an extent is beyond [`MAX_EXTENT`](super::MAX_EXTENT).
     pub fn new(rows: usize, columns: usize) -> Result<Self> {
         check_extents(rows, columns)?;
         Ok(Triplets { rows, columns, entries: Vec::new() })
     }
 
-    /// Adds an entry, counted from 0; an error where it lies outside the matrix or memory runs out.
+    /// Adds an entry; row and column are counted from 0. Fails if the entry lies outside the matrix or memory
+    /// runs out.
     pub fn push(&mut self, row: usize, column: usize, value: T) -> Result<()> {
         if row >= self.rows || column >= self.columns {
             let (name, index, extent) =
@@ -51,23 +52,23 @@ impl<T: Real> Triplets<T> {
         Ok(())
     }
 
-    /// Makes room for so many entries, or an error where the machine has not that much memory.
+    /// Makes room for `entries` entries. Fails if the machine does not have that much memory.
     pub(super) fn reserve(&mut self, entries: u64) -> Result<()> {
         let entries = usize::try_from(entries).unwrap_or(usize::MAX);
         self.entries.try_reserve_exact(entries).map_err(|_| no_memory::<(u32, u32, T)>(entries))
     }
 
-    /// How many entries were added.
+    /// Returns how many entries were added.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// No entries were added.
+    /// Returns whether no entries were added.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The matrix; an error where the machine has not enough memory.
+    /// Returns the matrix. Fails if the machine does not have enough memory.
     pub fn into_csr(self) -> Result<Csr> {
         let Triplets { rows, columns, entries } = self;
         let mut ends: Vec<u64> = filled(0, rows + 1)?;
@@ -77,7 +78,7 @@ impl<T: Real> Triplets<T> {
         for row in 0..rows {
             ends[row + 1] += ends[row];
         }
-        // A counting sort: `ends[row]` starts where the row does and ends where the next one starts.
+        // This is a counting sort: `ends[row]` starts where the row does and ends where the next row starts.
         let mut sorted: Vec<(u32, T)> = filled((0, T::ZERO), entries.len())?;
         for &(row, column, value) in &entries {
             let place = &mut ends[row as usize];
@@ -90,7 +91,7 @@ impl<T: Real> Triplets<T> {
         for &end in &ends[..rows] {
             let row = &mut sorted[start..end as usize];
             if row.windows(2).any(|pair| pair[0].0 > pair[1].0) {
-                // Stable: entries of one place stay in the order in which they came.
+                // The sort is stable: entries of one place stay in the order in which they came.
                 row.sort_by_key(|&(column, _)| column);
             }
             matrix.merge(row.iter().copied());

@@ -41,7 +41,9 @@ pub struct Row {
 
 /// Compares the papers' models with a plan for the same problem. `measured` is what a device took, the plan
 /// first; empty if nothing was timed.
+///
 /// # Errors
+///
 /// Those of [`Plan::check`] and [`projections`].
 pub fn compare(problem: &Problem, plan: &Plan, measured: &[Measured]) -> Result<Compared> {
     plan.check(problem)?;

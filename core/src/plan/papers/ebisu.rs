@@ -227,9 +227,11 @@ pub struct Practical {
 }
 
 /// Returns the share of an SM tile's computation that is valid, V_SMtile (eq. 8, 9); 0 if halos leave nothing
-/// of it. `tile` is what the first step computes, from a tile one radius wider; each later step loses a
-/// radius at both sides. The paper prints eq. 8 and 9 with one side, but its numbers count both: (34 − 2 ×
-/// 3)² cells valid of 32² computed are its 77 %.
+/// of it.
+///
+/// `tile` is what the first step computes, from a tile one radius wider; each later step loses a radius at
+/// both sides. The paper prints eq. 8 and 9 with one side, but its numbers count both: (34 − 2 × 3)² cells
+/// valid of 32² computed are its 77 %.
 pub fn valid_sm_tile(costs: &Costs, tile: [usize; 2], depth: usize) -> f64 {
     let lost = depth.saturating_sub(1) as f64;
     let share = |axis: usize| {
@@ -286,7 +288,9 @@ pub fn device_tiling(
 
 /// Returns how deep is enough under SM tiling, in steps: the depth at which the bottleneck leaves device
 /// memory (eq. 17 with D_sm = D_gm).
+///
 /// # Errors
+///
 /// [`Error::Invalid`] if the device tells neither its shared memory's bandwidth nor its arithmetic's rate, or
 /// not its memory's bandwidth.
 pub fn sufficient_depth(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
@@ -315,7 +319,9 @@ pub fn sufficient_depth_device_tile(costs: &Costs, device: &DeviceSpec, tile: [u
 
 /// Returns how wide a device tile must be, in cells along both axes of its plane (along the one axis of a
 /// line), so that the halos it exchanges cost less than the cells it computes (eq. 22 and 23).
+///
 /// # Errors
+///
 /// Those of [`sufficient_depth`].
 pub fn sufficient_width(costs: &Costs, device: &DeviceSpec) -> Result<f64> {
     Ok(2.0 * (costs.radius[1] + costs.radius[2]) as f64 * sufficient_depth(costs, device)?)

@@ -47,8 +47,8 @@ const COUNTED: [f64; 2] = [0.65, 1.45];
 /// 1.1 to 2.5 times the time that is counted.
 const UNROLLED: f64 = 1.6;
 
-/// The planner's own estimate of a step in seconds, finer than the projected peak: it also counts the tail of
-/// uneven tiles, the issue of instructions, and the latency that few threads leave exposed.
+/// Returns the planner's own estimate of a step in seconds, finer than the projected peak: it also counts the
+/// tail of uneven tiles, the issue of instructions, and the latency that few threads leave exposed.
 pub(super) fn step_seconds(problem: &Problem, device: &DeviceSpec, persistent: &Persistent) -> f64 {
     let traffic = traffic(problem, device, persistent);
     let plane = persistent.plane();

@@ -13,10 +13,13 @@ use crate::plan::{
 use crate::program::Problem;
 
 /// Lists the plans worth trying on a device for which [`plan_portable`] plans. Its own choice comes first,
-/// then a launch per stage, then streaming and overlapped plans, half of each. Each half goes from coarse
-/// differences to fine, in the order of the estimates: the best for several blocks of a thread, then for
-/// several depths of each, then with other threads.
+/// then a launch per stage, then streaming and overlapped plans, half of each.
+///
+/// Each half goes from coarse differences to fine, in the order of the estimates: the best for several blocks
+/// of a thread, then for several depths of each, then with other threads.
+///
 /// # Errors
+///
 /// Those of [`plan_portable`].
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let mut plans = vec![plan_portable(problem, device, options)?];

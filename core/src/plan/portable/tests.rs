@@ -96,8 +96,8 @@ fn the_list_to_measure_begins_with_the_own_choice_and_holds_what_differs() {
     assert_eq!(portable_neighbours(&problem, device, &stepwise).unwrap().len(), 1);
 }
 
-/// At a depth at which cubes have no room, planes run; where neither has room, the reason given is
-/// that of windows.
+/// At a depth at which cubes have no room, planes run; where neither has room, the reason given is that of
+/// windows.
 #[test]
 fn planes_step_in_where_there_is_no_window() {
     let device = &adapters()[3];

@@ -10,7 +10,7 @@ use crate::solver::{
 ///
 /// Source: van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992), 631–644, the algorithm of section 3,
 /// preconditioned from the right (so that the residual is the true one) as in Barrett et al., Templates
-/// (1994), figure 2.10. Memory: 7 vectors besides `b` and `x`. An iteration: 2 products with `A`, 2 with
+/// (1994), figure 2.10. Memory: 7 vectors besides `b` and `x`. Per iteration: 2 products with `A`, 2 with
 /// `M^-1`, 3 reductions (of 1, 3 and 2 dot products). It may stop at half an iteration, which the history
 /// counts as a whole one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::solver::{
 /// Preconditioned conjugate gradients, for symmetric positive definite systems.
 ///
 /// Source: Hestenes and Stiefel, J. Res. NBS 49 (1952), section 3; preconditioned as in Saad, Iterative
-/// Methods for Sparse Linear Systems, 2nd ed., algorithm 9.1. Memory: 4 vectors besides `b` and `x`. An
+/// Methods for Sparse Linear Systems, 2nd ed., algorithm 9.1. Memory: 4 vectors besides `b` and `x`. Per
 /// iteration: 1 product with `A`, 1 with `M^-1`, 2 reductions (of 1 and 2 dot products).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cg;

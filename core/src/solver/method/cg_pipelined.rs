@@ -11,18 +11,18 @@ use crate::solver::{
 /// the products with `M^-1` and `A` compute, so that a parallel machine can do both at once.
 ///
 /// Source: Ghysels and Vanroose, Parallel Computing 40 (2014), 224–238, algorithm 4. Every
-/// [`replacement`](PipelinedCg::replacement) iterations r, u, w, s, q and z are computed from x and p afresh,
-/// which Cools, Yetkin, Agullo, Giraud and Vanroose (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do where
-/// an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg); its longer
-/// recurrences lose accuracy, which replacement restores. Memory: 9 vectors besides `b` and `x`. An
-/// iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction (of 3 dot products) beside them; a replacement:
-/// 4 products with `A` and 2 with `M^-1` more.
+/// [`replacement`](PipelinedCg::replacement) iterations r, u, w, s, q and z are computed from x and p afresh;
+/// Cools, Yetkin, Agullo, Giraud and Vanroose (SIAM J. Matrix Anal. Appl. 39 (2018), 426–450) do the same
+/// where an estimate asks for it. In exact arithmetic the iterates are those of [`Cg`](super::Cg). The longer
+/// recurrences of this method lose accuracy, which replacement restores. Memory: 9 vectors besides `b` and
+/// `x`. Per iteration: 1 product with `A`, 1 with `M^-1`, and beside them 1 reduction (of 3 dot products).
+/// Per replacement: 4 more products with `A` and 2 more with `M^-1`.
 ///
-/// Where rounding has spoilt the recurrences so far that a square comes out negative, it starts anew from
-/// `x`, which the history counts as an iteration.
+/// If rounding has spoilt the recurrences so far that a square comes out negative, the method starts anew
+/// from `x`, which the history counts as an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipelinedCg {
-    /// Iterations from one replacement to the next; 0 for none. Default 50.
+    /// Iterations from one replacement to the next; 0 for no replacement. Default 50.
     pub replacement: usize,
 }
 
@@ -61,9 +61,9 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
         a.apply(&u, &mut w);
         let (mut last_gamma, mut last_alpha) = (T::ONE, T::ONE);
         let mut iteration = 0_usize;
-        // Whether r, u and w are computed, not recurred, and there is no direction before.
+        // Whether r, u and w are computed rather than recurred, and there is no direction before.
         let mut fresh = true;
-        // Whether the history has this iterate's residual already.
+        // Whether the history already has this iterate's residual.
         let mut is_told = false;
         loop {
             let [gamma, delta, rr] = engine.dots([(&r, &u), (&w, &u), (&r, &r)]);
@@ -85,7 +85,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
             let beta = if fresh { T::ZERO } else { gamma / last_gamma };
             let curvature = delta - beta * gamma / last_alpha;
             if !fresh && (gamma <= T::ZERO || delta <= T::ZERO || curvature <= T::ZERO) {
-                // This may be rounding: look at products computed afresh, then start anew.
+                // The cause may be rounding: look at products computed afresh, then start anew.
                 suspect(&mut run, engine, a, (&u, beta), &mut p, &mut n)?;
                 residual(engine, a, b, x, &mut r);
                 m.apply(engine, &r, &mut u);

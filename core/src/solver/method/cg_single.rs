@@ -10,17 +10,17 @@ use crate::solver::{
 ///
 /// Source: Chronopoulos and Gear, J. Comput. Appl. Math. 25 (1989), 153–168; preconditioned as in Ghysels and
 /// Vanroose, Parallel Computing 40 (2014), algorithm 2. In exact arithmetic the iterates are those of
-/// [`Cg`](super::Cg). Memory: 5 vectors besides `b` and `x`. An iteration: 1 product with `A`, 1 with `M^-1`,
-/// 1 reduction (of 3 dot products).
+/// [`Cg`](super::Cg). Memory: 5 vectors besides `b` and `x`. Per iteration: 1 product with `A`, 1 with
+/// `M^-1`, 1 reduction (of 3 dot products).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SingleReductionCg;
 
-/// Looks into a curvature `(p, A p)` that the recurrence says is not positive, with `p = u + beta p` the next
+/// Checks a curvature `(p, A p)` that is not positive by the recurrence, where `p = u + beta p` is the next
 /// direction.
 ///
-/// Near the attainable accuracy rounding makes the recurred value of a definite matrix negative too. So the
-/// product is computed afresh, into `product`: [`SolverError::Indefinite`] where it bears the suspicion out,
-/// else the method may go on from a new first direction.
+/// Near the attainable accuracy, rounding makes the recurred value of a definite matrix negative too. So the
+/// product is computed afresh, into `product`. If that confirms the suspicion, the error is
+/// [`SolverError::Indefinite`]; else the method may go on from a new first direction.
 pub(super) fn suspect<T: Real, E: Engine<T>>(
     run: &mut Run<'_>,
     engine: &E,

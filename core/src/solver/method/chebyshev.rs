@@ -6,8 +6,8 @@ use crate::solver::{
     Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
 };
 
-/// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64, rounded
-/// once.
+/// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64 and
+/// rounded once.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::solver) struct Recurrence {
     centre: f64,
@@ -21,15 +21,15 @@ impl Recurrence {
         Recurrence { centre, half, rho: half / centre }
     }
 
-    /// The factor of the first residual.
+    /// Returns the factor of the first residual.
     pub(in crate::solver) fn first<T: Real>(&self) -> T {
         T::from_f64(1.0 / self.centre)
     }
 
-    /// The factors of the old direction and of the residual in the next step.
+    /// Returns the factors of the old direction and of the residual in the next step.
     pub(in crate::solver) fn step<T: Real>(&mut self) -> (T, T) {
-        // rho / half = 1 / (2 centre - half rho_before) has a limit where the interval is a point; 1 / half
-        // has not.
+        // rho / half = 1 / (2 centre - half rho_before) has a limit if the interval is a point; 1 / half has
+        // none.
         let over_half = 1.0 / (2.0 * self.centre - self.half * self.rho);
         let next = self.half * over_half;
         let factors = (T::from_f64(next * self.rho), T::from_f64(2.0 * over_half));
@@ -38,8 +38,8 @@ impl Recurrence {
     }
 }
 
-/// The factors of the polynomial preconditioner of a degree: that of the first residual, then those of the
-/// old direction and of the residual in each step. Computed in f64;
+/// Returns the factors of the polynomial preconditioner of a degree: that of the first residual, then those
+/// of the old direction and of the residual in each step. They are computed in f64;
 /// [`ChebyshevPolynomial`](crate::solver::ChebyshevPolynomial) rounds each once.
 pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
     let mut recurrence = Recurrence::new(bounds);
@@ -55,14 +55,14 @@ pub fn polynomial_factors(bounds: Bounds, degree: usize) -> Vec<f64> {
 /// in the recurrence.
 ///
 /// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 12.1, with the
-/// preconditioned residual in the directions. Memory: 3 vectors besides `b` and `x`. An iteration: 1 product
-/// with `A`, 1 with `M^-1`, 1 reduction, for the stopping test alone. After k iterations without a
+/// preconditioned residual in the directions. Memory: 3 vectors besides `b` and `x`. Per iteration: 1 product
+/// with `A`, 1 with `M^-1`, 1 reduction, which is for the stopping test alone. After k iterations without a
 /// preconditioner the residual is at most `1 / T_k((high + low) / (high - low))` of the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Chebyshev {
     /// Bounds of the eigenvalues of `M^-1 A`. An eigenvalue above the upper bound makes the iteration
-    /// diverge; one below the lower makes it slow. Default none: [`Bounds::estimate`] in 30 steps before the
-    /// loop, [`widened`](Bounds::widened) by 0.9 and 1.1.
+    /// diverge; one below the lower bound makes it slow. Default none: they are estimated by
+    /// [`Bounds::estimate`] in 30 steps before the loop, and [`widened`](Bounds::widened) by 0.9 and 1.1.
     pub bounds: Option<Bounds>,
 }
 

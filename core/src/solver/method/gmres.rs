@@ -13,20 +13,20 @@ use crate::solver::{
 /// Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5, so that the residual is the true one.
 /// Vectors are made orthogonal by classical Gram–Schmidt done twice (Giraud, Langou and Rozložník, Comput.
 /// Math. Appl. 50 (2005), 1069–1075): as good as the modified form, in 2 reductions whatever the length of
-/// the basis. Memory: m + 3 vectors besides `b` and `x`, and m² / 2 coefficients. An iteration: 1 product
-/// with `A`, 1 with `M^-1`, 3 reductions (of j, j and 1 dot products at step j of a cycle); a cycle: one
-/// product of each and 1 reduction more.
+/// the basis. Memory: m + 3 vectors besides `b` and `x`, and m² / 2 coefficients. Per iteration: 1 product
+/// with `A`, 1 with `M^-1`, 3 reductions (of j, j and 1 dot products at step j of a cycle). Per cycle: 1 more
+/// product of each kind and 1 more reduction.
 ///
-/// A cycle that does not lower the residual would be repeated for ever, and is [`SolverError::Stagnation`] at
+/// A cycle that does not lower the residual would be repeated for ever; it is [`SolverError::Stagnation`] at
 /// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gmres {
-    /// Iterations of a cycle, m; at least 1. Default 30.
+    /// Iterations per cycle, m; at least 1. Default 30.
     pub restart: usize,
 }
 
 impl Gmres {
-    /// An error for cycles of no iterations.
+    /// Fails for cycles without iterations.
     pub(crate) fn check(&self) -> Result<()> {
         if self.restart == 0 {
             return Err(Error::limit("GMRES's restart", 0, "at least 1", "take 30"));
@@ -41,10 +41,10 @@ impl Default for Gmres {
     }
 }
 
-/// The least-squares problem of a cycle: the Hessenberg matrix, made triangular by Givens rotations as it
+/// The least-squares problem of a cycle: the Hessenberg matrix, which Givens rotations make triangular as it
 /// grows.
 struct Triangle<T> {
-    /// Column j, with j + 1 entries, is `columns[j]`.
+    /// The columns; column j has j + 1 entries.
     columns: Vec<Vec<T>>,
     rotations: Vec<(T, T)>,
     /// The rotated right-hand side.
@@ -63,8 +63,8 @@ impl<T: Real> Triangle<T> {
         self.g[0] = residual;
     }
 
-    /// Takes column j (its entries are in `columns[j]`, the one below the diagonal is `below`): the
-    /// residual's norm that results.
+    /// Takes column j (its entries are in `columns[j]`, the one below the diagonal is `below`), and returns
+    /// the norm of the residual that results.
     fn add(&mut self, j: usize, below: T) -> T {
         let column = &mut self.columns[j];
         for (i, &(c, s)) in self.rotations[..j].iter().enumerate() {
@@ -73,7 +73,7 @@ impl<T: Real> Triangle<T> {
             column[i + 1] = c * lower - s * upper;
         }
         let diagonal = column[j];
-        // Scaled by the larger of the two, which keeps the squares in range.
+        // Both are scaled by the larger of the two, which keeps the squares in range.
         let scale = if diagonal.abs() > below.abs() { diagonal.abs() } else { below.abs() };
         let (c, s) = if scale == T::ZERO {
             (T::ONE, T::ZERO)
@@ -89,7 +89,7 @@ impl<T: Real> Triangle<T> {
         self.g[j + 1].abs()
     }
 
-    /// The minimiser of the first `k` columns; nothing where the triangle is singular.
+    /// Returns the minimiser of the first `k` columns; `None` if the triangle is singular.
     fn solve(&mut self, k: usize) -> Option<&[T]> {
         for i in (0..k).rev() {
             let mut sum = self.g[i];
@@ -127,7 +127,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
             Begin::Iterate(run) => run,
         };
         let n = b.len();
-        // A basis of more vectors than rows or iterations is never filled.
+        // A basis with more vectors than rows or iterations would never be filled.
         let restart = self.restart.min(n).min(parameters.iterations.max(1));
         let mut basis = (0..=restart).map(|_| zeros::<T>(n)).collect::<Result<Vec<_>, _>>()?;
         let (mut w, mut z) = (zeros(n)?, zeros(n)?);
@@ -170,7 +170,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
                     engine.update([&mut basis[j + 1]], [&w], |[_], [w]| [w / below]);
                 }
             }
-            // Also after a limit: x is then the best of the cycle so far.
+            // This is done after a limit too: x is then the best of the cycle so far.
             let Some(y) = triangle.solve(steps) else {
                 return Err(run.breakdown(Quantity::Determinant, T::ZERO));
             };
@@ -184,7 +184,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Gmres {
             if !fresh.is_finite() {
                 return Err(run.not_finite(Quantity::TrueResidual));
             }
-            // Where the basis was not quite orthogonal, the recurred norm was met too early: another cycle
+            // If the basis was not quite orthogonal, the recurred norm was met too early: another cycle
             // refines x.
             if run.is_met(fresh.to_f64(), met) {
                 run.correct(fresh.to_f64());

@@ -9,13 +9,13 @@ use crate::solver::{
 
 /// Jacobi's method, damped: `x += weight M^-1 (b - A x)`.
 ///
-/// Without a preconditioner `M` is the diagonal of `A`; with one it takes the diagonal's place (block-Jacobi
-/// gives the block method). Converges where the spectral radius of `I - weight M^-1 A` is below 1: for weight
-/// 1, where `A` is strictly diagonally dominant.
+/// Without a preconditioner `M` is the diagonal of `A`; a preconditioner takes the diagonal's place
+/// (block-Jacobi gives the block method). The method converges if the spectral radius of `I - weight M^-1 A`
+/// is below 1: for weight 1, if `A` is strictly diagonally dominant.
 ///
 /// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 4.1. Memory: 2 vectors besides
-/// `b` and `x`, and the diagonal. An iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, for the
-/// stopping test alone.
+/// `b` and `x`, and the diagonal. Per iteration: 1 product with `A`, 1 with `M^-1`, 1 reduction, which is for
+/// the stopping test alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Jacobi {
     /// The damping factor, above 0 and below 2. Default 1.
@@ -29,7 +29,7 @@ impl Default for Jacobi {
 }
 
 impl Jacobi {
-    /// Checks that the damping factor is one.
+    /// Checks that the damping factor is above 0 and below 2.
     pub fn check(&self) -> Result<()> {
         if self.weight > 0.0 && self.weight < 2.0 {
             return Ok(());

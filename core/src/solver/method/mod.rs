@@ -1,4 +1,4 @@
-//! The methods, a file each, and their names.
+//! The methods, one file each, and their names.
 
 mod bicgstab;
 mod cg;

@@ -6,12 +6,12 @@ use crate::solver::{
     Engine, Measure, Method, Operator, Preconditioner, Preconditioning, Solver, SolverError,
 };
 
-/// What a run has to know of its method.
+/// A method's properties that a run has to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Profile {
-    /// The name under which it is chosen and reported.
+    /// The name under which the method is chosen and reported.
     pub name: &'static str,
-    /// What its progress is measured by.
+    /// The measure of the method's progress.
     pub measure: Measure,
 }
 
@@ -53,13 +53,14 @@ pub const METHODS: [&str; 7] = {
 /// The names of the preconditioners.
 pub const PRECONDITIONERS: [&str; 4] = ["none", "jacobi", "block-jacobi", "chebyshev"];
 
-/// The method of that name, with its default parameters; an error that lists [`METHODS`] for any other.
+/// Returns the method of that name, with its default parameters. For any other name the error lists
+/// [`METHODS`].
 pub fn method<T: Real, E: Engine<T>>(name: &str) -> Result<Box<dyn Solver<T, E>>> {
     Ok(name.parse::<Method>()?.solver())
 }
 
-/// The preconditioner of that name for `a`, as [`Preconditioning::build`] makes it; an error that lists
-/// [`PRECONDITIONERS`] for any other.
+/// Returns the preconditioner of that name for `a`, as [`Preconditioning::build`] makes it. For any other
+/// name the error lists [`PRECONDITIONERS`].
 pub fn preconditioner<'a, T: Real, E: Engine<T> + 'a>(
     name: &str,
     engine: &E,

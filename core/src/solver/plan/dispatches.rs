@@ -1,8 +1,8 @@
-//! Plans of solvers on devices without a barrier of all workgroups: an iteration is a few dispatches, of
-//! which each ends before the next begins.
+//! Plans of solvers on devices without a barrier of all workgroups: an iteration is a few dispatches, each of
+//! which ends before the next begins.
 //!
-//! Nothing stays on the chip from one dispatch to the next, so there is little to choose: how many threads
-//! take a row, and from which length on a row is a whole workgroup's.
+//! Nothing stays on the chip from one dispatch to the next, so there is little to choose: how many threads a
+//! row gets, and from which length on a row gets a whole workgroup.
 
 use serde::Serialize;
 
@@ -15,26 +15,27 @@ use crate::solver::{
 };
 use crate::sparse::RowLengths;
 
-/// Threads of a workgroup: what every device has.
+/// Threads of a workgroup: as many as every device has.
 const THREADS: usize = 256;
 
-/// Workgroups of a dispatch at most, and so shares of a sum: one workgroup adds them up, four a thread.
+/// The most workgroups of a dispatch, and so the most shares of a sum: one workgroup adds them up, four per
+/// thread.
 const GROUPS: usize = 1024;
 
-/// Threads of a row at most.
+/// The most threads of a row.
 const LANES: usize = 32;
 
-/// Rows so much longer than the mean are taken out of turn.
+/// Rows longer than this many times the mean are taken out of turn.
 const LONG: usize = 16;
 
-/// What the kernels of a method do, as their writer counts it.
+/// The work of a method's kernels, as their author counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Dispatches of an iteration.
+    /// Dispatches per iteration.
     pub dispatches: usize,
-    /// Vectors that an iteration reads or writes, each time counted.
+    /// Vectors that an iteration reads or writes; each access counts.
     pub passes: usize,
-    /// Products with the matrix of an iteration.
+    /// Products with the matrix per iteration.
     pub products: usize,
     /// Vectors that are kept.
     pub vectors: usize,
@@ -45,25 +46,25 @@ pub struct Effort {
 pub struct Dispatches {
     /// Threads of a workgroup.
     pub threads: usize,
-    /// Workgroups of a dispatch over vectors.
+    /// Workgroups of a dispatch that passes over vectors.
     pub groups: usize,
     /// Workgroups of a product.
     pub product_groups: usize,
     /// Threads of a row in a product: 1, 2, 4 … 32.
     pub lanes: usize,
-    /// Rows of more entries are a whole workgroup's; nothing where there are none.
+    /// Entries of a row beyond which it gets a whole workgroup; `None` if there are no such rows.
     pub longest: Option<usize>,
-    /// Dispatches of an iteration.
+    /// Dispatches per iteration.
     pub an_iteration: usize,
 }
 
 impl Dispatches {
-    /// Rows that a workgroup takes at a time in a product.
+    /// Returns the rows that a workgroup takes at a time in a product.
     pub fn rows(&self) -> usize {
         self.threads / self.lanes
     }
 
-    /// In words, within a line.
+    /// Returns the layout in words, within a line.
     pub fn describe(&self) -> String {
         let Dispatches { threads, lanes, product_groups, an_iteration, .. } = self;
         let long = self
@@ -76,8 +77,8 @@ impl Dispatches {
     }
 }
 
-/// Plans a solve whose kernels do `effort`; an error where a vector or a part of the matrix is larger than
-/// what the device binds.
+/// Plans a solve whose kernels do the work in `effort`. Fails if a vector or a part of the matrix is larger
+/// than the device can bind.
 pub fn plan_dispatches(
     backend: &'static str,
     matrix: &Matrix,
@@ -131,8 +132,8 @@ pub fn plan_dispatches(
     })
 }
 
-/// Threads of a row, so that each has two entries at least where there are as many, and from which length on
-/// rows are long.
+/// Returns the threads of a row, so that each has at least two entries if there are so many, and the length
+/// from which on rows are long.
 fn division(lengths: &RowLengths) -> (usize, Option<usize>) {
     let mean = lengths.entries / lengths.rows.max(1);
     let lanes = (1_usize << (mean / 2).max(1).ilog2()).min(LANES);
@@ -140,7 +141,7 @@ fn division(lengths: &RowLengths) -> (usize, Option<usize>) {
     (lanes, (lengths.max > bound).then_some(bound))
 }
 
-/// What is bound to a kernel must fit in a binding, and its indices in 32 bits.
+/// Checks that all that is bound to a kernel fits in a binding, and its indices in 32 bits.
 fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
     if device.threads_per_block < THREADS {
         let change = "choose another adapter, or --backend cpu";
@@ -173,8 +174,8 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
                 change,
             ));
         }
-        // Behind the offsets stand the long rows, of which there are fewer than rows, and where each
-        // workgroup's begin.
+        // Behind the offsets come the long rows, of which there are fewer than rows, and the first long row
+        // of each workgroup.
         parts.extend([
             ("a matrix's offsets", 4 * (3 * rows + 2)),
             ("a matrix's columns", 4 * entries),
@@ -209,7 +210,7 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
 }
 
 impl SolvePlan {
-    /// The layout of a solve by dispatches, where the plan is one.
+    /// Returns the layout of a solve by dispatches; `None` if the plan is another.
     pub fn dispatches(&self) -> Option<&Dispatches> {
         match &self.schedule {
             SolveSchedule::Dispatches(dispatches) => Some(dispatches),
@@ -233,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Rows of `width` entries, the first of them full.
+    /// Makes rows of `width` entries, the first row full.
     fn matrix(rows: usize, width: usize, first: usize) -> Csr {
         let mut triplets = Triplets::new(rows, rows).unwrap();
         for row in 0..rows {

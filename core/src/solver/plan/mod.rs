@@ -1,4 +1,4 @@
-//! How a backend will solve, decided before anything is allocated.
+//! Plans of solvers, made before anything is allocated.
 
 mod dispatches;
 pub mod krylov;
@@ -18,9 +18,9 @@ pub use dispatches::{Dispatches, Effort, plan_dispatches};
 use krylov::Krylov;
 
 named! {
-    /// How a product with the matrix is divided among threads.
+    /// The division of a product with the matrix among threads.
     Product "product" {
-        /// Whole rows; each thread or warp has rows of about as many entries.
+        /// Whole rows; each thread or warp has rows with about equally many entries.
         #[default]
         Rows = "rows",
         /// Equal shares of rows and entries together, whatever the rows' lengths (merge path).
@@ -33,9 +33,9 @@ named! {
 }
 
 named! {
-    /// How the parts of an iteration wait for each other.
+    /// The way in which the parts of an iteration wait for each other.
     SolveSync "synchronisation" {
-        /// Not at all: one thread.
+        /// No part waits: there is one thread.
         #[default]
         None = "none",
         /// Threads of a CPU join after each product, update and reduction.
@@ -59,7 +59,7 @@ named! {
         /// Memory of the device or machine, streamed through in each iteration.
         #[default]
         Memory = "memory",
-        /// The last-level cache, which is large enough for it.
+        /// The last-level cache, which has room for all of the data.
         Cache = "cache",
         /// Shared memory.
         Shared = "shared",
@@ -68,32 +68,34 @@ named! {
     }
 }
 
-/// What stays where.
+/// Data that stay in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Resident {
     /// `matrix` or `vectors`.
     pub what: &'static str,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// How many bytes of it.
+    /// Bytes in that place.
     pub bytes: usize,
 }
 
 /// Bytes that an iteration moves between memory and the chip, by the plan's model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SolveTraffic {
-    /// What the plan moves.
+    /// Bytes that the plan moves.
     pub moved: f64,
-    /// What it would move with nothing kept on the chip, each datum read and written once: the matrix once
-    /// for each product, the vectors that the method carries twice, those that it only consults once.
+    /// Bytes that the plan would move with nothing kept on the chip, each datum read and written once: the
+    /// matrix once for each product, the vectors that the method carries twice, those that it only consults
+    /// once.
     pub streamed: f64,
-    /// The least possible: of [`streamed`](SolveTraffic::streamed), what is left when the chip is filled with
-    /// vectors first, which save two bytes for each of theirs, and then with the matrix.
+    /// The least bytes possible: what is left of [`streamed`](SolveTraffic::streamed) when the chip is filled
+    /// with the data that an iteration touches most often first. A kept byte of a carried vector saves two
+    /// bytes, a kept byte of the matrix one per product.
     pub least: f64,
 }
 
 impl SolveTraffic {
-    /// The traffic of a plan that moves `moved` bytes, on a chip that could hold `on_chip`.
+    /// Computes the traffic of a plan that moves `moved` bytes, on a chip that could hold `on_chip`.
     pub fn new(matrix: &Matrix, options: &SolveOptions, moved: f64, on_chip: usize) -> Self {
         let vector = (matrix.rows() * matrix.dtype().bytes()) as f64;
         let products = (options.method.products() * (1 + options.preconditioner.products())) as f64;
@@ -107,7 +109,7 @@ impl SolveTraffic {
             room -= kept;
             saved += times * kept;
         };
-        // What is touched most often in an iteration goes first.
+        // Data that are touched most often in an iteration go first.
         if products > 2.0 {
             keep(stored, products);
             keep(carried * vector, 2.0);
@@ -134,7 +136,7 @@ pub enum SolveSchedule {
 }
 
 impl SolveSchedule {
-    /// In words, within a line.
+    /// Returns the schedule in words, within a line.
     pub fn describe(&self) -> String {
         match self {
             SolveSchedule::Bands(bands) => {
@@ -146,16 +148,16 @@ impl SolveSchedule {
     }
 }
 
-/// Rows cut into bands of about as many entries, which threads take one after the other.
+/// Rows cut into bands with about equally many entries, which threads take one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Bands {
     /// Threads.
     pub threads: usize,
-    /// Entries and rows of a band, together, about.
+    /// Entries and rows of a band together, about.
     pub work: usize,
 }
 
-/// How a device will solve systems with one matrix. Printable with `{}`.
+/// How a device will solve systems with one matrix; printable with `{}`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SolvePlan {
     /// The backend's name.
@@ -164,7 +166,7 @@ pub struct SolvePlan {
     pub device: DeviceSpec,
     /// Rows of the matrix.
     pub rows: usize,
-    /// Its entries, as [`Matrix::nonzeros`] counts them.
+    /// Entries of the matrix, as [`Matrix::nonzeros`] counts them.
     pub nonzeros: usize,
     /// The type of matrix and vectors.
     pub dtype: DType,
@@ -172,26 +174,27 @@ pub struct SolvePlan {
     pub method: Method,
     /// The preconditioner.
     pub preconditioner: Preconditioning,
-    /// What stays on the chip: never `auto`.
+    /// The data that stay on the chip; never `auto`.
     pub cache: SolveCache,
     /// The product's kernel.
     pub product: Product,
-    /// What stays where, in all.
+    /// The places of matrix and vectors, of all blocks together.
     pub residents: Vec<Resident>,
     /// How the parts of an iteration wait for each other.
     pub synchronisation: SolveSync,
-    /// Bytes of an iteration.
+    /// Bytes per iteration.
     pub traffic: SolveTraffic,
     /// The backend's own details.
     pub schedule: SolveSchedule,
-    /// The compiler's report, once there is one.
+    /// The compiler's reports, one per kernel; empty until the plan is compiled.
     pub compiled: Vec<Compiled>,
-    /// What differs from the request, and why.
+    /// The differences from the request, with their reasons.
     pub notes: Vec<String>,
 }
 
 impl SolvePlan {
-    /// The least time of an iteration in seconds by the device's memory bandwidth; 0 where it is not known.
+    /// Returns the least seconds per iteration by the device's memory bandwidth; 0 if the bandwidth is not
+    /// known.
     pub fn seconds_by_bandwidth(&self) -> f64 {
         if self.device.memory_bandwidth > 0.0 {
             self.traffic.moved / self.device.memory_bandwidth
@@ -230,7 +233,7 @@ fn system_in_words(rows: usize, nonzeros: usize, dtype: DType) -> String {
 }
 
 impl Display for SolvePlan {
-    /// One line a fact, without an end of line after the last.
+    /// Writes one line per fact, without an end of line after the last.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<14}{}", "system", system_in_words(self.rows, self.nonzeros, self.dtype))?;
         writeln!(f, "{:<14}{}: {}", "device", self.backend, self.device.name)?;

@@ -15,14 +15,14 @@ use crate::solver::{Engine, Operator};
 pub struct BlockDiagonal<T> {
     size: usize,
     rows: usize,
-    /// Block after block, row by row.
+    /// The inverses, block after block, row by row.
     inverses: Vec<T>,
 }
 
-/// The most rows of a block: inverting one of n rows takes n^3 operations, and cannot be stopped.
+/// The most rows of a block: inverting a block of n rows takes n^3 operations, and cannot be stopped.
 pub const MAX_BLOCK: usize = 1000;
 
-/// An error for blocks of no rows, or of too many.
+/// Fails for blocks of no rows, or of too many.
 pub(crate) fn check_block_size(size: usize) -> Result<()> {
     let limit = match size {
         0 => "at least 1".to_owned(),
@@ -33,8 +33,8 @@ pub(crate) fn check_block_size(size: usize) -> Result<()> {
 }
 
 impl<T: Real> BlockDiagonal<T> {
-    /// Of the operator's own blocks of `size` rows (the last may be smaller); an error where its entries are
-    /// not known, a block is singular, or `size` is 0.
+    /// Makes the preconditioner of the operator's own blocks of `size` rows (the last may be smaller). Fails
+    /// if the operator's entries are not known, a block is singular, or `size` is 0.
     pub fn new(a: &dyn Operator<T>, size: usize) -> Result<Self> {
         check_block_size(size)?;
         let rows = a.rows();
@@ -77,12 +77,12 @@ impl<T: Real> BlockDiagonal<T> {
         Ok(BlockDiagonal { size, rows, inverses })
     }
 
-    /// The rows of a block; the last may have fewer.
+    /// Returns the rows of a block; the last may have fewer.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The inverses, block after block, row by row.
+    /// Returns the inverses, block after block, row by row.
     pub fn inverses(&self) -> &[T] {
         &self.inverses
     }
@@ -111,7 +111,7 @@ impl<T: Real, E: Engine<T>> Preconditioner<T, E> for BlockDiagonal<T> {
     }
 }
 
-/// The inverse of an n by n matrix, row by row; nothing where a pivot vanishes or a value is not finite.
+/// Returns the inverse of an n by n matrix, row by row; `None` if a pivot vanishes or a value is not finite.
 fn inverse(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
     let mut a = matrix.to_vec();
     let mut inverse = vec![0.0; n * n];

@@ -16,18 +16,18 @@ use crate::real::Real;
 ///
 /// The CG methods and Chebyshev iteration need it symmetric positive definite.
 pub trait Preconditioner<T: Real, E: Engine<T> = Serial>: Send {
-    /// The name under which it is chosen and reported.
+    /// Returns the name under which the preconditioner is chosen and reported.
     fn name(&self) -> &'static str;
 
-    /// The rows of the operator that it was made for; nothing where any will do.
+    /// Returns the rows of the operator for which the preconditioner was made; `None` if any will do.
     fn rows(&self) -> Option<usize> {
         None
     }
 
-    /// `z = M^-1 r`, without allocating.
+    /// Computes `z = M^-1 r`, without allocating.
     fn apply(&mut self, engine: &E, r: &[T], z: &mut [T]);
 
-    /// Whether `M^-1` is the identity.
+    /// Returns whether `M^-1` is the identity.
     fn is_identity(&self) -> bool {
         false
     }
@@ -61,8 +61,8 @@ pub struct Diagonal<T> {
 }
 
 impl<T: Real> Diagonal<T> {
-    /// Of the operator's own diagonal; an error where that is unknown, or has a zero or a value that is not
-    /// finite.
+    /// Makes the preconditioner of the operator's own diagonal. Fails if the diagonal is unknown, or has a
+    /// zero or a value that is not finite.
     pub fn new(a: &dyn Operator<T>) -> Result<Self> {
         let Some(mut diagonal) = a.diagonal() else {
             return Err(Error::invalid(
@@ -87,7 +87,7 @@ impl<T: Real> Diagonal<T> {
         Ok(Diagonal { inverse: diagonal })
     }
 
-    /// One over each diagonal entry.
+    /// Returns the inverse of each diagonal entry.
     pub fn inverse(&self) -> &[T] {
         &self.inverse
     }

@@ -7,11 +7,11 @@ use crate::solver::method::Recurrence;
 use crate::solver::run::zeros;
 use crate::solver::{Bounds, Engine, Operator};
 
-/// The highest degree: an application of more products could not be stopped for long, and would be no
+/// The highest degree: an application with more products could not be stopped for long, and would be no
 /// approximation any more.
 pub const MAX_DEGREE: usize = 1000;
 
-/// An error for a degree above [`MAX_DEGREE`].
+/// Fails for a degree above [`MAX_DEGREE`].
 pub(crate) fn check_degree(degree: usize) -> Result<()> {
     if degree > MAX_DEGREE {
         return Err(Error::limit("the degree of the chebyshev preconditioner", degree, MAX_DEGREE, "take 3"));
@@ -19,14 +19,14 @@ pub(crate) fn check_degree(degree: usize) -> Result<()> {
     Ok(())
 }
 
-/// `M^-1 = s(D^-1 A) D^-1`, where `1 - t s(t)` is the Chebyshev polynomial of degree `degree + 1` that is
-/// least on the bounds and 1 at 0.
+/// The preconditioner `M^-1 = s(D^-1 A) D^-1`, where `1 - t s(t)` is the Chebyshev polynomial of degree
+/// `degree + 1` that is least on the bounds and 1 at 0.
 ///
-/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2. It is `degree + 1`
-/// steps of Chebyshev iteration from 0: positive definite where `D^-1 A` has its eigenvalues above 0 and not
-/// above the upper bound. `D` is the diagonal of `A` or the identity. Memory: 3 vectors, and the diagonal. An
-/// application: `degree` products with `A`, no reduction: a preconditioner for machines whose synchronisation
-/// is dear.
+/// Source: Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2. The preconditioner is
+/// `degree + 1` steps of Chebyshev iteration from 0. It is positive definite if `D^-1 A` has its eigenvalues
+/// above 0 and not above the upper bound. `D` is the diagonal of `A` or the identity. Memory: 3 vectors, and
+/// the diagonal. Per application: `degree` products with `A`, no reduction. It suits machines whose
+/// synchronisation is expensive.
 pub struct ChebyshevPolynomial<'a, T> {
     a: Box<dyn Operator<T> + 'a>,
     scale: Option<Diagonal<T>>,
@@ -38,11 +38,11 @@ pub struct ChebyshevPolynomial<'a, T> {
 }
 
 impl<'a, T: Real> ChebyshevPolynomial<'a, T> {
-    /// Of degree `degree` in `A`, or in `D^-1 A` where `scale` holds the diagonal; `bounds` are those of its
-    /// eigenvalues.
+    /// Makes the polynomial of degree `degree` in `A`, or in `D^-1 A` if `scale` holds the diagonal; `bounds`
+    /// are those of the eigenvalues of that matrix.
     ///
-    /// A lower bound above the least eigenvalue (say a thirtieth of the upper) leaves the lowest ones to the
-    /// method outside.
+    /// If the lower bound is above the least eigenvalue (say a thirtieth of the upper bound), the lowest
+    /// eigenvalues are left to the method outside.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ fn conform() {
     }
 }
 
-/// The iterate after `k` iterations.
+/// Returns the iterate after `k` iterations.
 fn iterate(solver: &dyn Solver<f64>, a: &dyn Operator<f64>, b: &[f64], k: usize) -> Vec<f64> {
     let mut x = vec![0.0; b.len()];
     let parameters = Parameters { relative: 0.0, absolute: 1e-300, iterations: k, ..Parameters::default() };
@@ -40,7 +40,7 @@ fn the_error_is_within_the_bound_of_the_condition_number() {
             let error = energy_norm(&a, &iterate(&*solver, &a, &b, k), &exact);
             let bound = 2.0 * ((root - 1.0) / (root + 1.0)).powi(k as i32) * start;
             assert!(error <= bound, "{} {k}: {error} > {bound}", solver.name());
-            // And the error falls in this norm, until rounding.
+            // The error also falls in this norm, until rounding.
             assert!(error <= last * (1.0 + 1e-6) || error < 1e-10 * start, "{} {k}", solver.name());
             last = error;
         }
@@ -55,7 +55,7 @@ fn as_many_iterations_as_distinct_eigenvalues() {
         for solver in forms() {
             let (_, report) = solved(&*solver, &a, &mut Identity, &random(97, 2), 1e-10).unwrap();
             assert_eq!(report.iterations, distinct, "{}", solver.name());
-            // Jacobi's preconditioner makes a diagonal matrix the identity.
+            // Jacobi's preconditioner turns a diagonal matrix into the identity.
             let mut m = Diagonal::new(&a).unwrap();
             let (_, report) = solved(&*solver, &a, &mut m, &random(97, 2), 1e-10).unwrap();
             assert_eq!(report.iterations, 1, "{}", solver.name());
@@ -81,7 +81,7 @@ fn indefinite_matrices_and_preconditioners_are_named() {
 
 #[test]
 fn a_tolerance_below_rounding_is_no_success() {
-    // The recurred residual meets 1e-12 in f32, the true one cannot.
+    // The recurred residual meets 1e-12 in f32; the true one cannot.
     let n = 200;
     let a = Dense::<f32>::laplacian_1d(n);
     for solver in forms::<f32>() {
@@ -96,8 +96,8 @@ fn a_tolerance_below_rounding_is_no_success() {
 
 #[test]
 fn the_forms_have_one_history_of_residuals() {
-    // One Krylov space, one sequence of iterates: until rounding, within 1 %; and as many iterations, within
-    // 3 %.
+    // There is one Krylov space and one sequence of iterates: until rounding, within 1 %; and as many
+    // iterations, within 3 %.
     let a = Laplacian2d { rows: 30, columns: 31 };
     let b = random::<f64>(930, 8);
     let mut m = Diagonal::new(&a).unwrap();
@@ -117,7 +117,8 @@ fn the_forms_have_one_history_of_residuals() {
 
 #[test]
 fn replacement_restores_the_accuracy_of_the_pipelined_form() {
-    // CG has the solution after n steps, up to rounding: the true residual there over the norm of b.
+    // CG has the solution after n steps, up to rounding, so the true residual is measured there over the norm
+    // of b.
     for n in [150, 300] {
         let a = Dense::<f64>::laplacian_1d(n);
         let b = random::<f64>(n, 9);
@@ -135,7 +136,7 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
         );
         assert!(without > 300.0 * plain, "n = {n}, nothing to restore: {without:e} {plain:e}");
         assert!(with < 0.01 * without, "n = {n}: {with:e} {without:e}");
-        // What was lost is not called a success, nor is the matrix blamed: the run starts anew, and takes
+        // A lost residual is not called a success, nor is the matrix blamed: the run starts anew, and takes
         // longer.
         let (_, report) = solved(&PipelinedCg { replacement: 0 }, &a, &mut Identity, &b, 1e-11).unwrap();
         assert!(report.iterations > n + 1, "{}", report.iterations);
@@ -169,8 +170,8 @@ fn a_definite_matrix_is_never_called_indefinite() {
     run::<f32>();
 }
 
-/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last iterations: it says
-/// nothing of progress.
+/// The residual of the 1D Laplacian with a right-hand side of ones rises until the last iterations, so it
+/// says nothing of progress.
 #[test]
 fn a_residual_that_rises_for_long_is_no_stagnation() {
     let n = 600;

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Does everything from the back to the front, in pieces: what threads may do, in one of the orders in which
-/// they may.
+/// Does everything from the back to the front, in pieces, as threads may: in one of the orders that are open
+/// to them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Backwards;
 

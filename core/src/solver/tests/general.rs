@@ -28,7 +28,7 @@ fn gmres_on_the_cyclic_shift() {
     assert_eq!(report.iterations, n);
     assert_eq!(report.history[..n], vec![1.0; n]);
     assert!(difference(&x, &a.direct(&b)) < 1e-12);
-    // Restarted before, it stands still, and says so after one cycle.
+    // Restarted before step n, GMRES stands still, and says so after one cycle.
     let error = solved(&Gmres { restart: n - 1 }, &a, &mut Identity, &b, 1e-12).unwrap_err();
     assert!(matches!(error, SolverError::Stagnation { .. }) && error.history().len() == n, "{error}");
 }

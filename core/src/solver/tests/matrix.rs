@@ -1,4 +1,4 @@
-//! Matrices as backends take them: stored and not, checked before anything runs.
+//! Matrices as backends take them: stored or not, and checked before anything runs.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ fn operator(taps: &[([i32; 2], f64)], extents: &[usize], boundaries: Boundaries)
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap()
 }
 
-/// Taps that equal their mirror images, and taps that do not, under every boundary: the small sample's
-/// symmetry is the whole matrix's.
+/// Taps that equal their mirror images, and taps that do not, under every boundary: the small sample has the
+/// symmetry of the whole matrix.
 #[test]
 fn an_operators_symmetry_is_its_matrixs() {
     let star: &[([i32; 2], f64)] =
@@ -61,7 +61,7 @@ fn asymmetry_is_found_wherever_it_is() {
             let place = with(&[(i, j, 0.5)]).asymmetry().unwrap();
             assert!(place == Some((i, j)) || place == Some((j, i)), "{i} {j}: {place:?}");
             assert_eq!(with(&[(i, j, 0.5), (j, i, 0.5)]).asymmetry(), Ok(None), "{i} {j}");
-            // A stored zero is no entry, and rounding no asymmetry.
+            // A stored zero is no entry, and rounding is no asymmetry.
             assert_eq!(with(&[(i, j, 0.0)]).asymmetry(), Ok(None), "{i} {j}");
             assert_eq!(with(&[(i, j, 0.5), (j, i, 0.5 + 1e-12)]).asymmetry(), Ok(None), "{i} {j}");
         }
@@ -85,7 +85,7 @@ fn random_definite_matrices_are() {
     assert_eq!(random_spd(1, 1, 0, DType::F64).unwrap().nnz(), 1);
 }
 
-/// Blocks and diagonals of an operator are those of its stored matrix, folded taps and all.
+/// Blocks and diagonals of an operator are those of its stored matrix, including folded taps.
 #[test]
 fn an_operators_blocks_are_its_matrixs() {
     for boundary in [Boundary::Periodic, Boundary::Mirror, Boundary::Fixed, Boundary::Constant(0.0)] {
@@ -162,7 +162,7 @@ fn refinement_reaches_what_f32_cannot() {
     };
     let error = session.solve(&b, &mut x, &parameters, stop).unwrap_err();
     assert!(matches!(error, SolverError::Stopped { .. }) && error.history().len() == 4, "{error}");
-    // Vectors of f32 are not what it takes; nor is an inner session of another size.
+    // The session does not take vectors of f32, nor an inner session of another size.
     let wrong = session
         .solve(&b.cast(DType::F32).unwrap(), &mut x, &parameters, &mut |_, _| ControlFlow::Continue(()));
     assert!(matches!(wrong, Err(SolverError::Invalid(_))));
@@ -174,7 +174,7 @@ fn refinement_reaches_what_f32_cannot() {
 fn traffic_is_counted_by_hand() {
     let matrix = Matrix::from(laplacian_2d(30, 30, DType::F64).unwrap());
     let (bytes, vector) = (matrix.bytes() as f64, 900.0 * 8.0);
-    // Conjugate gradients: the matrix once, x, r and p read and written.
+    // Conjugate gradients: the matrix is read once; x, r and p are read and written.
     let options = SolveOptions::default();
     let none = SolveTraffic::new(&matrix, &options, 0.0, 0);
     assert_eq!((none.streamed, none.least), (bytes + 6.0 * vector, bytes + 6.0 * vector));
@@ -201,7 +201,8 @@ fn rounding_a_matrix_makes_no_other_system_of_it() {
         beyond.contains("1e300 of row 1, column 1") && beyond.contains("beyond the range of f32"),
         "{beyond}"
     );
-    // One small entry beside others is rounding; a row of zeros, and what is no number, are not made by it.
+    // One small entry beside others is rounding. A row of zeros, and a number that is not finite, do not come
+    // from rounding.
     for kept in
         [[(0, 0, 1.0), (0, 1, 1e-300)], [(0, 0, 1.0), (1, 1, 0.0)], [(0, 0, f64::INFINITY), (1, 1, 1.0)]]
     {

@@ -55,7 +55,7 @@ impl<T: Real> Dense<T> {
         })
     }
 
-    /// `B B^T / n + I`, with the entries of B uniform in [-1, 1].
+    /// Returns `B B^T / n + I`, with the entries of B uniform in [-1, 1].
     pub(super) fn random_spd(n: usize, seed: u64) -> Self {
         let b = uniform(n * n, seed);
         Dense::from_fn(n, |i, j| {
@@ -71,7 +71,7 @@ impl<T: Real> Dense<T> {
         Dense::from_fn(n, |i, j| b[i * n + j] / (n as f64).sqrt() + if i == j { 2.0 } else { 0.0 })
     }
 
-    /// The solution by Gaussian elimination with partial pivoting, in f64.
+    /// Returns the solution by Gaussian elimination with partial pivoting, in f64.
     pub(super) fn direct(&self, b: &[T]) -> Vec<f64> {
         let n = self.n;
         let mut a: Vec<Vec<f64>> =
@@ -136,13 +136,13 @@ impl<T: Real> Operator<T> for Laplacian2d {
     }
 }
 
-/// The least and the largest eigenvalue of the Laplacian on a line of `n` points.
+/// Returns the least and the largest eigenvalue of the Laplacian on a line of `n` points.
 pub(super) fn laplacian_bounds(n: usize) -> (f64, f64) {
     let eigenvalue = |k: usize| 2.0 - 2.0 * (k as f64 * std::f64::consts::PI / (n as f64 + 1.0)).cos();
     (eigenvalue(1), eigenvalue(n))
 }
 
-/// `n` values in [-1, 1].
+/// Returns `n` values in [-1, 1].
 pub(super) fn uniform(n: usize, seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..n).map(|_| 2.0 * random.f64() - 1.0).collect()
@@ -152,13 +152,13 @@ pub(super) fn random<T: Real>(n: usize, seed: u64) -> Vec<T> {
     uniform(n, seed).into_iter().map(T::from_f64).collect()
 }
 
-/// The largest absolute difference over the largest absolute value.
+/// Returns the largest absolute difference over the largest absolute value.
 pub(super) fn difference<T: Real>(x: &[T], exact: &[f64]) -> f64 {
     let scale = exact.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
     x.iter().zip(exact).fold(0.0_f64, |most, (x, e)| most.max((x.to_f64() - e).abs())) / scale
 }
 
-/// Solves with the method and a first guess of 0, and gives the solution with the report.
+/// Solves with the method and a first guess of 0, and returns the solution with the report.
 pub(super) fn solved<T: Real>(
     solver: &dyn Solver<T>,
     a: &dyn Operator<T>,
@@ -172,7 +172,8 @@ pub(super) fn solved<T: Real>(
     Ok((x, report))
 }
 
-/// What every method must do with any system it is made for; `symmetric` leaves the nonsymmetric systems out.
+/// Checks what every method must do with any system for which it is made; `symmetric` leaves the nonsymmetric
+/// systems out.
 pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     let (tolerance, allowed) = if T::DTYPE.bytes() == 4 { (1e-5, 1e-3) } else { (1e-11, 1e-9) };
     // Odd sizes, one row, one block of a reduction and a little more.
@@ -194,7 +195,7 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
                 assert_eq!(report.history.len(), report.iterations + 1, "{name}");
                 assert!(report.history.last().unwrap() <= &report.threshold, "{name}");
                 assert!(report.true_residual.unwrap() <= 10.0 * report.threshold, "{name}");
-                // The same bits again.
+                // A second run gives the same bits.
                 let (again, second) = solved(solver, a, m, &b, tolerance).unwrap();
                 assert_eq!(x, again, "{name}");
                 assert_eq!(report.history, second.history, "{name}");
@@ -203,7 +204,7 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     }
     let a = Dense::<T>::random_spd(9, 5);
     let b = random::<T>(9, 6);
-    // From the solution itself, nothing is left to do.
+    // From the solution itself, no iteration is needed.
     let mut x: Vec<T> = a.direct(&b).into_iter().map(T::from_f64).collect();
     let report =
         solver.solve(&a, &b, &mut x, &Parameters { relative: 1e-5, ..Parameters::default() }).unwrap();
@@ -247,13 +248,13 @@ pub(super) fn conforms<T: Real>(solver: &dyn Solver<T>, symmetric: bool) {
     assert!(error.to_string().contains("made for 8 rows, the matrix has 9"), "{error}");
     let parameters = Parameters { relative: -1.0, ..Parameters::default() };
     assert!(matches!(solver.solve(&a, &b, &mut [T::ZERO; 9], &parameters), Err(SolverError::Invalid(_))));
-    // No limit on iterations costs no memory.
+    // A run without a limit on iterations takes no more memory.
     let parameters = Parameters { iterations: usize::MAX, relative: 1e-3, ..Parameters::default() };
     let report = solver.solve(&a, &b, &mut [T::ZERO; 9], &parameters).unwrap();
     assert!(report.history.len() == report.iterations + 1 && report.history.capacity() < 1 << 20);
 }
 
-/// `sqrt((x - exact)^T A (x - exact))`.
+/// Returns `sqrt((x - exact)^T A (x - exact))`.
 pub(super) fn energy_norm(a: &dyn Operator<f64>, x: &[f64], exact: &[f64]) -> f64 {
     let e: Vec<f64> = x.iter().zip(exact).map(|(x, e)| x - e).collect();
     let mut ae = vec![0.0; e.len()];

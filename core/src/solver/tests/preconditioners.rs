@@ -4,7 +4,7 @@ use super::stationary::chebyshev_polynomial;
 use super::*;
 
 fn applied<T: Real>(m: &mut dyn Preconditioner<T>, r: &[T]) -> Vec<T> {
-    // What z holds before must not matter.
+    // The earlier contents of z must not matter.
     let mut z = vec![T::from_f64(f64::NAN); r.len()];
     m.apply(&Serial, r, &mut z);
     z

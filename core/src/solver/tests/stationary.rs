@@ -9,7 +9,7 @@ fn conform() {
     let chebyshev = Chebyshev { bounds: Some(Bounds::new(0.4, 6.0).unwrap()) };
     conforms::<f64>(&chebyshev, true);
     conforms::<f32>(&chebyshev, true);
-    // Estimated.
+    // The bounds are estimated.
     conforms::<f64>(&Chebyshev::default(), true);
     conforms::<f32>(&Chebyshev::default(), true);
     let jacobi = Jacobi { weight: 0.3 };
@@ -17,7 +17,7 @@ fn conform() {
     conforms::<f32>(&jacobi, true);
 }
 
-/// The Chebyshev polynomial of the first kind, for x >= 1.
+/// Returns the Chebyshev polynomial of the first kind, for x >= 1.
 pub(super) fn chebyshev_polynomial(k: usize, x: f64) -> f64 {
     (k as f64 * x.acosh()).cosh()
 }
@@ -107,7 +107,7 @@ fn bounds_are_estimated_from_within() {
     let (low, high) = (low + low_2, high + high_2);
     let few = Bounds::estimate::<f64, _>(&Serial, &a, &mut Identity, 25).unwrap();
     assert!(few.low() >= low && few.high() <= high && few.high() > 0.97 * high, "{few:?} {low} {high}");
-    // D = 4 I scales all eigenvalues by a fourth, but for rounding.
+    // D = 4 I scales all eigenvalues by a fourth, except for rounding.
     let mut m = Diagonal::<f64>::new(&a).unwrap();
     let scaled = Bounds::estimate(&Serial, &a, &mut m, 25).unwrap();
     assert!((4.0 * scaled.high() - few.high()).abs() < 1e-9, "{scaled:?}");

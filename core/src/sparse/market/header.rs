@@ -1,11 +1,11 @@
-//! The banner and the size line.
+//! The banner and the size line of a file.
 
 use std::io::Read;
 
 use super::lines::{Fault, Lines, Words, shown};
 use crate::sparse::MAX_EXTENT;
 
-/// How entries are listed.
+/// The order in which a file lists entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     /// Row, column, value.
@@ -14,7 +14,7 @@ pub(super) enum Format {
     Array,
 }
 
-/// What a value is.
+/// The kind of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Real,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Pattern,
 }
 
-/// Which entries are left out.
+/// The symmetry, by which a file leaves entries out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symmetry {
     General,
@@ -41,7 +41,7 @@ pub(super) struct Header {
     pub columns: usize,
     /// Entries that the file lists.
     pub entries: u64,
-    /// The number of the size line.
+    /// The line number of the size line.
     pub line: u64,
 }
 
@@ -162,7 +162,7 @@ impl Header {
     }
 }
 
-/// A whole number without a sign.
+/// Reads a whole number without a sign.
 #[inline]
 pub(super) fn whole(word: &[u8]) -> Option<u64> {
     if word.is_empty() {

@@ -8,7 +8,7 @@ use memchr::memchr;
 
 use crate::error::{Error, Result};
 
-/// What is wrong with a file, and in which line.
+/// A fault in a file, with the number of its line.
 #[derive(Debug)]
 pub(super) struct Fault {
     line: u64,
@@ -21,7 +21,7 @@ impl Fault {
         Fault { line, message: message.into(), change: change.into() }
     }
 
-    /// The error for a file of this name.
+    /// Returns the error for a file of this name.
     pub fn of(self, path: &Path) -> Error {
         Error::file(path, format!("line {}: {}", self.line, self.message), self.change)
     }
@@ -30,14 +30,14 @@ impl Fault {
 /// The longest line, in bytes; the format's own limit is 1024.
 const LONGEST: usize = 1 << 20;
 
-/// What is read at a time at first: small files shall not cost the memory of the longest line.
+/// Bytes read at a time at first: small files shall not cost the memory of the longest line.
 const FIRST: usize = 1 << 14;
 
 /// The lines of a file, one at a time.
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// What is read and not yet given out.
+    /// The part of the buffer that is read and not yet given out.
     left: Range<usize>,
     line: Range<usize>,
     number: u64,
@@ -49,22 +49,22 @@ impl<R: Read> Lines<R> {
         Lines { reader, buffer: vec![0; FIRST], left: 0..0, line: 0..0, number: 0, ended: false }
     }
 
-    /// The number of the current line, from 1.
+    /// Returns the number of the current line, counted from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The current line, without its end.
+    /// Returns the current line, without its end.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.line.clone()]
     }
 
-    /// A fault in the current line.
+    /// Returns a fault in the current line, as an error.
     pub fn fault<T>(&self, message: impl Into<String>, change: impl Into<String>) -> Result<T, Fault> {
         Err(Fault::new(self.number, message, change))
     }
 
-    /// Goes to the next line; false where there is none.
+    /// Goes to the next line; returns false if there is none.
     pub fn advance(&mut self) -> Result<bool, Fault> {
         let mut searched = self.left.start;
         loop {
@@ -88,7 +88,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Goes to the next line that is neither blank nor a comment; false where there is none.
+    /// Goes to the next line that is neither blank nor a comment; returns false if there is none.
     pub fn advance_to_data(&mut self) -> Result<bool, Fault> {
         while self.advance()? {
             let first = self.line().iter().find(|byte| !is_space(**byte));
@@ -144,7 +144,7 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// A word as it stands in a message: shortened, and what is not text replaced.
+/// Returns a word as a message shows it: shortened, and bytes that are not text replaced.
 pub(super) fn shown(word: &[u8]) -> String {
     const MOST: usize = 40;
     let text = String::from_utf8_lossy(&word[..word.len().min(MOST)]).escape_debug().to_string();

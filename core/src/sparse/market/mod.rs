@@ -1,14 +1,15 @@
 //! Matrices and vectors in NIST's Matrix Market format (Boisvert, Pozo, Remington: *The Matrix Market
 //! Exchange Formats: Initial Design*, NISTIR 5935, 1996).
 //!
-//! Read are `coordinate` matrices with `real` (or `double`), `integer` or `pattern` entries (the last all 1),
-//! `general`, `symmetric` or `skew-symmetric`, of which a file lists the lower triangle; and vectors, which
-//! are `array`s or `coordinate` matrices of one column. Comments and blank lines may stand anywhere below the
-//! banner, lines may end with CR LF, and exponents may be written with a `D` as Fortran does. Entries that
-//! stand twice are added up in the order of the file. A file whose name ends with `.gz`, or which starts as
-//! gzip data do, is decompressed on the way. A value below the type's range becomes 0, which is an error
-//! where a row of a matrix, or a whole vector, has nothing else. Every error names the file and the line or
-//! row.
+//! Two kinds of files are read. Matrices are `coordinate` files with `real` (or `double`), `integer` or
+//! `pattern` entries (a `pattern` entry is 1) that are `general`, `symmetric` or `skew-symmetric`; of the
+//! latter two a file lists the lower triangle. Vectors are `array`s, or `coordinate` matrices of one column.
+//!
+//! Comments and blank lines may stand anywhere below the banner, lines may end with CR LF, and exponents may
+//! be written with a `D` as Fortran does. Entries that stand twice are added up in the order of the file. A
+//! file whose name ends with `.gz`, or which starts as gzip data do, is decompressed on the way. A value
+//! below the type's range becomes 0. That is an error if a row of a matrix, or a whole vector, has nothing
+//! else. Every error names the file and the line or row.
 //!
 //! ```
 //! use abide_core::{DType, sparse::{laplacian_2d, market}};

@@ -20,8 +20,8 @@ pub fn read_matrix(path: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     read_matrix_if(path, dtype, |_| Ok(()))
 }
 
-/// [`read_matrix`], once `admit` has seen the size that the file announces, and before memory is taken for
-/// it.
+/// Reads a matrix as [`read_matrix`] does, but first shows `admit` the size that the file announces, before
+/// memory is taken for it.
 pub fn read_matrix_if(
     path: impl AsRef<Path>,
     dtype: DType,
@@ -36,14 +36,14 @@ pub fn read_matrix_if(
     }
 }
 
-/// Reads a vector, an `array` or a `coordinate` matrix of one column, from a file, decompressed where need
-/// be.
+/// Reads a vector from a file: an `array`, or a `coordinate` matrix of one column, decompressed where need
+/// be. Its values are rounded to `dtype`.
 pub fn read_vector(path: impl AsRef<Path>, dtype: DType) -> Result<Array> {
     read_vector_if(path, dtype, |_| Ok(()))
 }
 
-/// [`read_vector`], once `admit` has seen the size that the file announces, and before memory is taken for
-/// it.
+/// Reads a vector as [`read_vector`] does, but first shows `admit` the size that the file announces, before
+/// memory is taken for it.
 pub fn read_vector_if(
     path: impl AsRef<Path>,
     dtype: DType,
@@ -58,7 +58,7 @@ pub fn read_vector_if(
     }
 }
 
-/// [`read_matrix`] from anything that can be read; `name` stands in the errors.
+/// Reads a matrix as [`read_matrix`] does, from anything that can be read; `name` stands in the errors.
 pub fn read_matrix_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Csr> {
     let input = Input { lines: &mut Lines::new(reader), length: None, name: name.as_ref() };
     match dtype {
@@ -67,7 +67,7 @@ pub fn read_matrix_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType)
     }
 }
 
-/// [`read_vector`] from anything that can be read; `name` stands in the errors.
+/// Reads a vector as [`read_vector`] does, from anything that can be read; `name` stands in the errors.
 pub fn read_vector_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType) -> Result<Array> {
     let input = Input { lines: &mut Lines::new(reader), length: None, name: name.as_ref() };
     match dtype {
@@ -81,19 +81,19 @@ pub fn read_vector_from(reader: impl Read, name: impl AsRef<Path>, dtype: DType)
 pub struct Announced {
     /// Rows of the matrix, or values of the vector.
     pub rows: usize,
-    /// Columns.
+    /// Columns of the matrix; 1 for a vector.
     pub columns: usize,
     /// Entries that the file lists, but no more than a file of its length can.
     pub listed: u64,
-    /// Entries in all, at most: a symmetric matrix has the images of those listed too.
+    /// The most entries that there can be in all: a symmetric matrix also has the images of the listed ones.
     pub entries: u64,
-    /// The number of the line that says so.
+    /// The number of the line that announces the size.
     pub line: u64,
 }
 
 impl Announced {
     fn new(header: &Header, length: Option<u64>) -> Announced {
-        // `1 1` and a line's end, or `1` and one.
+        // The shortest line of a matrix is `1 1` and its end, that of an array `1` and its end.
         let shortest = if header.format == Format::Array { 2 } else { 4 };
         let listed =
             header.entries.min(length.map_or(u64::MAX, |length| length.saturating_add(1) / shortest));
@@ -102,30 +102,31 @@ impl Announced {
         Announced { rows: header.rows, columns: header.columns, listed, entries, line: header.line }
     }
 
-    /// Bytes that [`read_matrix`] takes at once, at most; what it returns takes some half of that.
+    /// Returns the most bytes that [`read_matrix`] takes at once; the matrix that it returns takes some half
+    /// of that.
     pub fn matrix_bytes(&self, dtype: DType) -> u128 {
         let (rows, entries, value) = (self.rows as u128 + 1, u128::from(self.entries), dtype.bytes() as u128);
-        // Entries as listed, by row and in compressed rows: two of the three at a time. The last beside
-        // offsets of both widths.
+        // Entries are held as listed, sorted by row, and in compressed rows: two of these at a time. The
+        // compressed rows are made beside offsets of both widths.
         let (listed, sorted, stored) = (8 + value, value.max(4) + value, 4 + value);
         8 * rows + entries * sorted + (entries * listed).max(entries * stored + 12 * rows)
     }
 
-    /// Bytes that [`read_vector`] takes.
+    /// Returns the bytes that [`read_vector`] takes.
     pub fn vector_bytes(&self, dtype: DType) -> u128 {
         let rows = self.rows as u128;
         rows * dtype.bytes() as u128 + rows / 8
     }
 }
 
-/// What is read: its lines, its length where that says how many entries it can have, and its name.
+/// An input: its lines, its name, and its length if that tells how many entries it can have.
 struct Input<'a, R> {
     lines: &'a mut Lines<R>,
     length: Option<u64>,
     name: &'a Path,
 }
 
-/// A file as it is, or decompressed.
+/// A file's bytes as they are, or decompressed.
 enum Source {
     Plain(Chain<Cursor<Vec<u8>>, File>),
     Gzip(Box<MultiGzDecoder<Chain<Cursor<Vec<u8>>, File>>>),
@@ -140,7 +141,7 @@ impl Read for Source {
     }
 }
 
-/// A file, and its length where it is not compressed.
+/// Opens a file; also returns its length if it is not compressed.
 fn open(path: &Path) -> Result<(Source, Option<u64>)> {
     let fault = |e: std::io::Error| Error::file(path, e, "give a Matrix Market file that can be read");
     let name = path.to_string_lossy().to_ascii_lowercase();
@@ -152,7 +153,7 @@ fn open(path: &Path) -> Result<(Source, Option<u64>)> {
         ));
     }
     let mut file = File::open(path).map_err(fault)?;
-    // What is not a regular file, as a pipe, does not tell its length.
+    // A file that is not regular, such as a pipe, does not tell its length.
     let metadata = file.metadata().map_err(fault)?;
     let length = metadata.is_file().then_some(metadata.len());
     let mut start = Vec::new();
@@ -212,7 +213,7 @@ fn vector<T: Real + FromStr>(
         return array::<T>(lines, &header, name);
     }
     let mut values = filled(T::ZERO, header.rows)?;
-    // The first entry of a row is taken as it is: 0 and -0 added would be 0.
+    // The first entry of a row is taken as it is, because 0 and -0 added would be 0.
     let mut seen: Vec<u64> = filled(0, header.rows.div_ceil(64))?;
     let vanished = each_entry::<T>(lines, &header, name, |row, _, value| {
         let bit = 1 << (row % 64);
@@ -225,7 +226,8 @@ fn vector<T: Real + FromStr>(
     Ok(vector)
 }
 
-/// Reads the entries of a coordinate matrix, as they are listed, and tells where values have vanished.
+/// Reads the entries of a coordinate matrix in the order in which they are listed, and tells where values
+/// have vanished.
 fn each_entry<T: Real + FromStr>(
     lines: &mut Lines<impl Read>,
     header: &Header,
@@ -269,7 +271,7 @@ fn array<T: Real + FromStr>(lines: &mut Lines<impl Read>, header: &Header, name:
     Ok(vector)
 }
 
-/// The value in the current line, and whether it vanished.
+/// Reads the value in the current line; also returns whether it vanished.
 fn only_value<T: Real + FromStr>(lines: &Lines<impl Read>, header: &Header) -> Result<(T, bool), Fault> {
     let mut words = Words(lines.line());
     match (words.next(), words.next()) {
@@ -305,7 +307,7 @@ fn end(lines: &mut Lines<impl Read>, header: &Header) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The entry in the current line: row and column from 0, and the value.
+/// Reads the entry in the current line: row and column from 0, and the value.
 fn entry<T: Real + FromStr>(lines: &Lines<impl Read>, header: &Header) -> Result<(usize, usize, T), Fault> {
     let mut words = Words(lines.line());
     let (row, column) = (words.next(), words.next());
@@ -336,7 +338,7 @@ fn entry<T: Real + FromStr>(lines: &Lines<impl Read>, header: &Header) -> Result
     Ok((row, column, value))
 }
 
-/// An index, counted from 1 in the file and from 0 in the result.
+/// Reads an index, counted from 1 in the file and from 0 in the result.
 #[inline]
 fn index(lines: &Lines<impl Read>, name: &str, word: &[u8], extent: usize) -> Result<usize, Fault> {
     match whole(word) {
@@ -351,7 +353,7 @@ fn index(lines: &Lines<impl Read>, name: &str, word: &[u8], extent: usize) -> Re
     }
 }
 
-/// A value, rounded once to the type.
+/// Reads a value, rounded once to the type.
 #[inline]
 fn value<T: Real + FromStr>(lines: &Lines<impl Read>, kind: Kind, word: &[u8]) -> Result<T, Fault> {
     if kind == Kind::Integer
@@ -375,7 +377,7 @@ fn value<T: Real + FromStr>(lines: &Lines<impl Read>, kind: Kind, word: &[u8]) -
     }
 }
 
-/// A number with Fortran's exponent of double precision, as in `1.5D+03`.
+/// Reads a number with Fortran's exponent of double precision, as in `1.5D+03`.
 fn fortran<T: FromStr>(word: &[u8]) -> Option<T> {
     let text = std::str::from_utf8(word).ok()?;
     text.contains(['d', 'D']).then(|| text.replace(['d', 'D'], "e").parse().ok())?

@@ -168,7 +168,7 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn lines_may_break_anywhere_between_reads() {
-    /// Gives out a few bytes at a time.
+    /// A reader that gives out a few bytes at a time.
     struct Drops<'a>(&'a [u8], usize);
     impl std::io::Read for Drops<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -184,7 +184,7 @@ fn lines_may_break_anywhere_between_reads() {
     for size in 1..7 {
         assert_eq!(read_matrix_from(Drops(&text, size), "a.mtx", DType::F64).unwrap(), matrix);
     }
-    // And across the buffer's end.
+    // Lines also cross the buffer's end.
     let large = laplacian_2d(300, 300, DType::F32).unwrap();
     let mut text = Vec::new();
     write_matrix(&large, &mut text).unwrap();
@@ -300,7 +300,7 @@ fn a_row_below_the_types_range_is_no_row_of_zeros() {
     assert_eq!(matrix(tiny, DType::F64).unwrap().get(1, 1), -4.5e-300);
     let told = matrix("symmetric\n2 2 2\n2 1 1D-400\n2 2 1\n", DType::F64).unwrap_err().to_string();
     assert!(told.contains("row 1 ") && told.contains("below the range of f64"), "{told}");
-    // Beside larger ones it is rounded like any other; zeros that are written are no loss.
+    // A small value beside larger ones is rounded like any other; zeros that are written are no loss.
     let beside = matrix("general\n2 2 4\n1 1 1\n1 2 1e-60\n2 1 0\n2 2 0.0e-9\n", DType::F32).unwrap();
     assert_eq!(entries(&beside), [(0, 0, 1.0), (0, 1, 0.0), (1, 0, 0.0), (1, 1, 0.0)]);
 }
@@ -356,7 +356,7 @@ proptest! {
     #[test]
     fn no_bytes_make_the_reader_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..120) {
         let _ = read_matrix_from(&bytes[..], "a.mtx", DType::F32);
-        // One byte of a good file changed.
+        // One byte of a good file is changed.
         let mut good = b"%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 3\n1 1 1\n2 1 -0.5\n3 3 2e1\n".to_vec();
         if let (Some(place), Some(byte)) = (good.get_mut(at), bytes.pop()) {
             *place = byte;
@@ -366,8 +366,8 @@ proptest! {
     }
 }
 
-/// The file's header is shown before memory is taken for what it announces; a file cannot list more than it
-/// has room for.
+/// The file's header is shown before memory is taken for what it announces. A file cannot list more entries
+/// than it has room for.
 #[test]
 fn what_a_file_announces_may_be_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -405,7 +405,7 @@ fn what_a_file_announces_may_be_refused() {
     assert_eq!(refused, Err(no()));
 }
 
-/// A vector of entries has the bits that the matrix of one column has, signs of zeros too.
+/// A vector of entries has the same bits as the matrix of one column, including the signs of zeros.
 #[test]
 fn entries_of_a_vector_are_added_in_order() {
     let text = "%%MatrixMarket matrix coordinate real general\n70 1 7\n66 1 0.1\n1 1 -0.0\n66 1 0.2\n3 1 5\n2 1 -0.0\n2 1 0.0\n66 1 0.3\n";

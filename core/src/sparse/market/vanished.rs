@@ -1,7 +1,7 @@
-//! Values that are too small for the type they are read in, and become 0.
+//! Values that become 0 because they are too small for the type in which they are read.
 //!
-//! One among larger ones is rounding like any other; where nothing else is left, the system would be another
-//! one.
+//! Such a value among larger ones is rounding like any other. If nothing else is left in a row, the system
+//! would be another one.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::with_array;
 /// The rows in which a value has vanished.
 #[derive(Default)]
 pub(super) struct Vanished {
-    /// A mark for each row; none before the first.
+    /// A mark for each row; empty before the first mark.
     rows: Vec<bool>,
 }
 
@@ -30,7 +30,7 @@ impl Vanished {
         Ok(())
     }
 
-    /// An error where a row of a matrix has nothing left.
+    /// Fails if a row of a matrix has nothing left.
     pub fn check_matrix(&self, matrix: &Csr, name: &Path) -> Result<()> {
         let mut marked = (0..self.rows.len()).filter(|&row| self.rows[row]);
         match marked.find(|&row| matrix.row(row).all(|(_, value)| value == 0.0)) {
@@ -39,7 +39,7 @@ impl Vanished {
         }
     }
 
-    /// An error where a vector has nothing left.
+    /// Fails if a vector has nothing left.
     pub fn check_vector(&self, vector: &Array, name: &Path) -> Result<()> {
         let empty =
             !self.rows.is_empty() && with_array!(vector, v => v.iter().all(|value| value.to_f64() == 0.0));
@@ -52,7 +52,7 @@ fn error(name: &Path, what: String, values: &Array) -> Error {
     Error::file(name, message, "scale the system or read it in a wider type")
 }
 
-/// Whether a word that was read as 0 says another number.
+/// Checks whether a word that was read as 0 stands for another number.
 pub(super) fn is_not_zero(word: &[u8]) -> bool {
     word.iter().take_while(|byte| !byte.is_ascii_alphabetic()).any(|byte| matches!(byte, b'1'..=b'9'))
 }

@@ -6,11 +6,11 @@ use crate::real::{Array, Real};
 use crate::sparse::Csr;
 use crate::with_array;
 
-/// Writes a matrix as `coordinate real`: the lower triangle where it is `symmetric`, else all of it as
-/// `general`.
+/// Writes a matrix as `coordinate real`: the lower triangle if the matrix is symmetric, under `symmetric`,
+/// else all entries, under `general`.
 ///
-/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is
-/// written.
+/// Fails with [`io::ErrorKind::InvalidInput`], and writes nothing, if a value is not finite: the format has
+/// no notation for it.
 pub fn write_matrix(matrix: &Csr, out: impl Write) -> io::Result<()> {
     check(matrix.values(), "matrix")?;
     let symmetric = matrix.is_symmetric_to_the_bit();
@@ -35,8 +35,8 @@ pub fn write_matrix(matrix: &Csr, out: impl Write) -> io::Result<()> {
 
 /// Writes a vector as `array real general` of one column.
 ///
-/// Values that are not finite have no notation in the format: [`io::ErrorKind::InvalidInput`], and nothing is
-/// written.
+/// Fails with [`io::ErrorKind::InvalidInput`], and writes nothing, if a value is not finite: the format has
+/// no notation for it.
 pub fn write_vector(vector: &Array, out: impl Write) -> io::Result<()> {
     check(vector, "vector")?;
     let mut out = BufWriter::new(out);
@@ -46,8 +46,8 @@ pub fn write_vector(vector: &Array, out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// A line's end with a value. `Debug` turns to an exponent where plain digits would be many; `Display` does
-/// not.
+/// Writes a value and the end of its line. `Debug` turns to an exponent where plain digits would be many;
+/// `Display` does not.
 fn number<T: Real>(out: &mut impl Write, value: T) -> io::Result<()> {
     writeln!(out, "{value:?}")
 }

@@ -72,13 +72,18 @@ impl Choice {
 }
 
 /// Returns which tiling is faster, how deep, and at what rate (§6.3, eq. 20 and 21), for tiles of `tile`
-/// cells per block. SM tiling takes its fastest depth up to the one that suffices (eq. 17), as far as there
-/// is room and it keeps the least valid share. Device tiling goes as deep as there is room. In 2D the choice
-/// is clear. In 3D it depends on the least valid share: the paper reports device tiling ahead for all its 3D
-/// stencils, but the model shows that for 3d7pt only. For stencils of radius 1 and more points, which
-/// arithmetic binds, the model has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes leave room for
-/// 3 steps only, by half.
+/// cells per block.
+///
+/// SM tiling takes its fastest depth up to the one that suffices (eq. 17), as far as there is room and it
+/// keeps the least valid share. Device tiling goes as deep as there is room.
+///
+/// In 2D the choice is clear. In 3D it depends on the least valid share: the paper reports device tiling
+/// ahead for all its 3D stencils, but the model shows that for 3d7pt only. For stencils of radius 1 and more
+/// points, which arithmetic binds, the model has SM tiling ahead by 4 to 10 %, and for 3d13pt, whose planes
+/// leave room for 3 steps only, by half.
+///
 /// # Errors
+///
 /// [`Error::Limit`] if not even one step's planes fit; those of [`sufficient_depth`] if a rate of the device
 /// is not known.
 pub fn choose(costs: &Costs, device: &DeviceSpec, tile: [usize; 2], rules: &Rules) -> Result<Choice> {

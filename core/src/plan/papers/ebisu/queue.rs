@@ -5,9 +5,10 @@ use serde::Serialize;
 use super::Costs;
 use crate::error::{Error, Result};
 
-/// A circular multi-queue, by how its planes are found. Lazy streaming (§4.3.2) would take one more plane per
-/// step. It is left out because the paper's own depths leave it out: with it, 3d7pt would fit only 5 steps on
-/// an A100 instead of the 8 of §6.3.2.
+/// A circular multi-queue, by how its planes are found.
+///
+/// Lazy streaming (§4.3.2) would take one more plane per step. It is left out because the paper's own depths
+/// leave it out: with it, 3d7pt would fit only 5 steps on an A100 instead of the 8 of §6.3.2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {

@@ -1,5 +1,5 @@
 //! The paper's own figures, all for an A100 in f64. The preset's bandwidths are the paper's 1555 GB/s and, as
-//! 128 bytes a clock and multiprocessor, its 19.49 TB/s; its barrier is the paper's 1.2 µs.
+//! 128 bytes per clock and multiprocessor, its 19.49 TB/s; its barrier is the paper's 1.2 µs.
 
 use std::sync::Arc;
 

@@ -49,9 +49,11 @@ const PASS_SECONDS: f64 = 5e-6;
 /// Fitted to kernels of two to six steps that take as long whatever their depth.
 const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 
-/// Returns the planner's own estimate of a pass, in seconds. A scheduler issues an instruction per clock; an
-/// arithmetic instruction occupies it for as long as its pipe needs. Warps hide all but a rest of each
-/// other's latency. Memory works at the same time. Blocks come in rounds.
+/// Returns the planner's own estimate of a pass, in seconds.
+///
+/// A scheduler issues an instruction per clock; an arithmetic instruction occupies it for as long as its pipe
+/// needs. Warps hide all but a rest of each other's latency. Memory works at the same time. Blocks come in
+/// rounds.
 pub(super) fn pass_seconds(
     problem: &Problem,
     device: &DeviceSpec,

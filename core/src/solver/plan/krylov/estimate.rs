@@ -1,40 +1,40 @@
-//! What an iteration moves, and how long it takes by a simple model: the slowest of shared memory, last-level
-//! cache and device memory, and the waits.
+//! The bytes that an iteration moves, and its time by a simple model: the slowest of shared memory,
+//! last-level cache and device memory, and the waits.
 
 use super::{Division, Home, Krylov, SLICE, Share, Space, Vector, applied, entry_bytes, vectors};
 use crate::device::DeviceSpec;
 use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 
-/// Accesses of a vector's value in an iteration, about.
+/// Accesses to each value of a vector per iteration, about.
 const TOUCHES: f64 = 3.0;
 
 /// Seconds that a reduction takes besides its barrier: three barriers of a block, ten shuffles, and reading
-/// the other blocks' sums from shared memory or from the last-level cache.
+/// the other blocks' sums, either from shared memory or from the last-level cache.
 const REDUCTION: [f64; 2] = [0.15e-6, 0.45e-6];
 
-/// Seconds of a barrier of a block of threads, and of a cluster (measured on an H200).
+/// Seconds of a barrier of a block's threads, and of a cluster (measured on an H200).
 const BLOCK_BARRIER: f64 = 0.04e-6;
 const CLUSTER_BARRIER: f64 = 0.25e-6;
 
-/// Clocks of a chain of loads, column and then gathered value: from shared memory, or with the gathered
-/// value, or both, from afar.
+/// Clocks of a chain of two loads, column and then gathered value: both from shared memory, the gathered
+/// value from afar, or both from afar.
 const CHAIN: [f64; 3] = [60.0, 330.0, 700.0];
 
-/// Clocks of each entry in a chain: loads are issued side by side, sums one after the other.
+/// Clocks per entry in a chain: loads are issued side by side, sums follow one another.
 const ENTRY: f64 = 8.0;
 
-/// Clocks in which a warp sums its lanes, and the block meets.
+/// Clocks in which a warp sums its lanes and the block meets.
 const PIECE: f64 = 200.0;
 
-/// Clocks of a rotation of GMRES's column, one after the other.
+/// Clocks of a rotation of GMRES's column; rotations follow one another.
 const ROTATION: f64 = 20.0;
 
-/// Bytes that leave the multiprocessors in an iteration: those that stay in the last-level cache, if they
-/// fit, and those that cannot.
+/// Bytes that leave the multiprocessors in an iteration: both those that the last-level cache can keep and
+/// those that it cannot.
 struct Beyond {
     matrix: f64,
     vectors: f64,
-    /// Of GMRES's basis, and all that it has.
+    /// Bytes of GMRES's basis that an iteration reads and writes, and of the whole basis.
     basis: [f64; 2],
 }
 
@@ -55,8 +55,8 @@ fn beyond(matrix: &Matrix, options: &SolveOptions, krylov: &Krylov) -> Beyond {
     }
 }
 
-/// The bytes between memory and the chip. What fits in the last-level cache is not moved; where it does not
-/// fit as a whole, the matrix is streamed past the vectors.
+/// Returns the bytes between memory and the chip. Data that fit in the last-level cache are not moved. If not
+/// all of them fit there, the matrix is streamed past the vectors.
 pub fn traffic(
     matrix: &Matrix,
     device: &DeviceSpec,
@@ -64,7 +64,7 @@ pub fn traffic(
     krylov: &Krylov,
 ) -> SolveTraffic {
     let Beyond { matrix: streamed, vectors, basis: [consulted, basis] } = beyond(matrix, options, krylov);
-    // A fifth of the cache is left to what else passes through it.
+    // A fifth of the cache is left to other data that pass through it.
     let room = 0.8 * device.l2_bytes as f64;
     let moved = if streamed + vectors + basis <= room {
         0.0
@@ -78,7 +78,7 @@ pub fn traffic(
     SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes)
 }
 
-/// Seconds of an iteration.
+/// Returns the seconds per iteration.
 pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, krylov: &Krylov) -> f64 {
     let real = matrix.dtype().bytes() as f64;
     let entry = entry_bytes(matrix.dtype(), krylov.column_bytes) as f64;
@@ -93,14 +93,14 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     };
     let cached = krylov.shares.iter().map(|share| share.cached_entries).max().unwrap_or(0) as f64;
     let near = krylov.vectors.iter().filter(|(_, home)| *home == Home::Shared).count() as f64;
-    // Gathers hit shared memory, or the first-level cache, which is the same memory.
+    // Gathers hit shared memory or the first-level cache, which is the same memory.
     let pieces = krylov.most_spread_entries() as f64;
     let shared = products * (cached * entry + (entries + pieces) * real) + TOUCHES * near * most_rows * real;
     let shared = shared / (128.0 * clock);
     let Beyond { matrix: streamed, vectors: homeless, basis: [consulted, _] } =
         beyond(matrix, options, krylov);
-    // Of a gathered vector each line comes once or twice, by the first-level cache; not the block's own,
-    // where they are near.
+    // Each line of a gathered vector comes once or twice, by the first-level cache; lines of the block's own
+    // part do not come if that part is in shared memory.
     let is_near = |(vector, home): &(Vector, Home)| {
         Some(*vector) == vectors::exchanged(options.method) && *home == Home::Shared
     };
@@ -110,7 +110,7 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     } else {
         0.0
     };
-    // A multiprocessor takes 64 bytes per clock at most from the last-level cache.
+    // A multiprocessor takes at most 64 bytes per clock from the last-level cache.
     let through = streamed * krylov.imbalance() + TOUCHES * homeless + consulted + gathered;
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
@@ -126,16 +126,16 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     shared.max(cache).max(memory) + latency + krylov.barriers as f64 * (barrier + reduction)
 }
 
-/// Clocks of a thread's loads that wait for each other in one product.
+/// Returns the clocks of a thread's loads that wait for each other in one product.
 fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
     let (rows, threads) = (krylov.most_rows().max(1) as f64, krylov.threads as f64);
     let mean = (entries / rows).ceil();
     let (lanes, at_once, folds) = match krylov.division {
         Division::Sliced { width: Some(width) } => (1.0, width.min(9) as f64, 0.0),
         Division::Sliced { width: None } => (1.0, 4.0, 0.0),
-        // A shuffle each halving, and a barrier before the owners read the sums.
+        // There is a shuffle per halving, and a barrier before the owners read the sums.
         Division::Split { lanes } => (lanes as f64, 4.0, 30.0 * (lanes as f64).log2() + 40.0),
-        // Two scans and three barriers a tile.
+        // There are two scans and three barriers per tile.
         Division::Merged { items } => {
             let tiles = ((rows + entries) / (threads * items as f64)).ceil();
             return tiles * (CHAIN[1] + 500.0 + 2.0 * ENTRY * items as f64);
@@ -151,14 +151,14 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
     trips * (chain + ENTRY * at_once.min(mean)) + folds
 }
 
-/// Clocks that the pieces of spread rows add to a product: each warp's loads of its part of them, its
-/// shuffles and the barriers of the block; then the owner's loads of all pieces.
+/// Returns the clocks that the pieces of spread rows add to a product: each warp's loads of its part of the
+/// pieces, its shuffles and the barriers of the block; then the owner's loads of all pieces.
 fn spread_chains(krylov: &Krylov) -> f64 {
     if krylov.spread_rows.is_empty() {
         return 0.0;
     }
     let (rows, warps) = (krylov.spread_rows.len(), (krylov.threads / SLICE).max(1));
-    // Rows of a warp one after the other, or warps together at one row.
+    // A warp takes its rows one after the other, or several warps share a row.
     let turns = rows.div_ceil(warps) as f64;
     let trips = (krylov.most_spread_entries() as f64 / (4.0 * krylov.threads as f64)).max(turns).ceil();
     trips * (CHAIN[2] + 4.0 * ENTRY) + turns * PIECE + CHAIN[1] + 2.0 * PIECE

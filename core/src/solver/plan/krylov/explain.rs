@@ -4,7 +4,7 @@ use super::{Division, Home, Krylov, Share, Space, entry_bytes};
 use crate::real::DType;
 use crate::solver::{Place, Resident};
 
-/// What stays where, in all blocks together.
+/// Returns the bytes that stay in each place, of all blocks together.
 pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
     let rows: usize = krylov.shares.iter().map(|share| share.rows).sum();
     let streamed: usize = krylov.shares.iter().map(Share::streamed).sum();
@@ -26,7 +26,7 @@ pub fn residents(krylov: &Krylov, dtype: DType) -> Vec<Resident> {
 }
 
 impl Krylov {
-    /// In words, within a line.
+    /// Returns the layout in words, within a line.
     pub fn describe(&self) -> String {
         let space = match self.space {
             Space::Block => "one block".to_owned(),

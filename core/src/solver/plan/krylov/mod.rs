@@ -1,11 +1,11 @@
 //! Plans of persistent solvers on CUDA devices: who owns which rows, where vectors and matrix stay, and how
-//! blocks wait.
+//! blocks wait for each other.
 //!
 //! A block owns consecutive rows for the whole solve. Systems that fit go to one block or to one thread-block
-//! cluster, where waiting is cheap and every block holds the whole exchanged vector in shared memory; others
-//! to all multiprocessors, where it passes through the last-level cache. What the matrix leaves of shared
-//! memory and registers, or the other way round, is filled in the order of the traffic that it saves (PERKS,
-//! ICS'23, section 4.3: vectors are touched more often than the matrix).
+//! cluster, where waiting is cheap and every block holds the whole exchanged vector in shared memory. Other
+//! systems go to all multiprocessors, where the exchanged vector passes through the last-level cache. Vectors
+//! and matrix fill shared memory and registers in the order of the traffic that they save (PERKS, ICS'23,
+//! section 4.3: vectors are touched more often than the matrix).
 
 mod basis;
 mod estimate;
@@ -42,13 +42,13 @@ pub const CLUSTER: usize = 16;
 /// The most rows that are spread over all blocks.
 pub const SPREAD_ROWS: usize = 128;
 
-/// Rows so many times longer than the mean that a few lanes each would wait for them.
+/// Rows longer than this many times the mean would keep others waiting even with a few lanes each.
 const LONG: f64 = 16.0;
 
-/// The most rows a thread may own where it keeps some of its vectors in registers: their loops are unrolled.
+/// The most rows of a thread that keeps some of its vectors in registers, because its loops are unrolled.
 const UNROLLED_ROWS: usize = 16;
 
-/// Which blocks work on a system, and how they wait for each other.
+/// The blocks that work on a system, and so how they wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Space {
@@ -60,30 +60,31 @@ pub enum Space {
     Grid,
 }
 
-/// How a block divides the product of its rows among its threads.
+/// The way in which a block divides the product of its rows among its threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Division {
-    /// A thread a row; the entries of 32 rows side by side, rows of a slice padded to one length.
+    /// A thread per row; the entries of 32 rows lie side by side, and the rows of a slice are padded to one
+    /// length.
     Sliced {
-        /// Entries of every row, where slices are all of one length.
+        /// Entries of every row, if all slices have the same length.
         width: Option<usize>,
     },
-    /// So many neighbouring lanes a row: 1, 2, 4 … 32.
+    /// Neighbouring lanes per row: 1, 2, 4 … 32.
     Split {
-        /// The lanes.
+        /// The lanes per row.
         lanes: usize,
     },
-    /// A merge path: as many rows and entries together a thread, whatever the rows' lengths.
+    /// A merge path: every thread has equally many rows and entries together, whatever the rows' lengths.
     Merged {
-        /// Rows and entries of a thread's turn; odd.
+        /// Rows and entries per thread and turn; odd.
         items: usize,
     },
-    /// A thread a cell of a stencil.
+    /// A thread per cell of a stencil.
     Stencil,
 }
 
-/// Where a vector of the method stays from iteration to iteration.
+/// The place where a vector of the method stays from iteration to iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Home {
@@ -98,61 +99,62 @@ pub enum Home {
 /// The rows of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// The first.
+    /// The first row.
     pub first: usize,
-    /// How many.
+    /// The number of rows.
     pub rows: usize,
     /// Entries as laid out, padding included.
     pub entries: usize,
-    /// Of the rows, those whose entries stay in shared memory.
+    /// The number of first rows whose entries stay in shared memory.
     pub cached: usize,
-    /// Their entries.
+    /// Entries of the cached rows.
     pub cached_entries: usize,
-    /// The column that the block's columns are counted from.
+    /// The column from which the block's columns are counted.
     pub base: usize,
     /// Entries of spread rows in the columns of the block's rows.
     pub spread_entries: usize,
 }
 
 impl Share {
-    /// Entries that do not stay in shared memory.
+    /// Returns the entries that do not stay in shared memory.
     pub(crate) fn streamed(&self) -> usize {
         self.entries - self.cached_entries + self.spread_entries
     }
 
-    /// All that the block multiplies.
+    /// Returns all entries that the block multiplies.
     fn work(&self) -> usize {
         self.entries + self.spread_entries
     }
 }
 
-/// What may be chosen freely; the planner tries several and keeps the one of the least estimate.
+/// The free choices of a layout; the planner tries several configurations and keeps the one with the least
+/// estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Configuration {
-    /// Which blocks.
+    /// The blocks that work on the system.
     pub space: Space,
-    /// How many.
+    /// The number of blocks.
     pub blocks: usize,
-    /// Threads of a block, a multiple of 32 from 128 on.
+    /// Threads per block, a multiple of 32 from 128 on.
     pub threads: usize,
-    /// The product.
+    /// The division of the product.
     pub division: Division,
     /// The most vectors in registers.
     pub registers: usize,
-    /// Entries beyond which a row is spread over all blocks of a grid; none is where there is no such number.
+    /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
 }
 
-/// Bytes of a block's shared memory from which each part begins.
+/// The offset in bytes at which each part of a block's shared memory begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Regions {
     /// Sums of warps.
     pub scratch: usize,
-    /// Sums of all.
+    /// Sums of all warps.
     pub totals: usize,
-    /// What is made of them.
+    /// Numbers derived from the sums.
     pub derived: usize,
-    /// Whether a wait was given up.
+    /// Whether a wait has been given up.
     pub lost: usize,
     /// Sums of the cluster's blocks.
     pub gathered: usize,
@@ -162,13 +164,13 @@ pub struct Regions {
     pub parts: usize,
     /// Sums of the cluster's blocks of many dot products.
     pub projected: usize,
-    /// The exchanged vector whole.
+    /// The whole exchanged vector.
     pub replica: usize,
-    /// Vectors, by [`Vector`]; 0 for those that are elsewhere.
+    /// Vectors, by [`Vector`]; 0 for those in other places.
     pub vectors: Vec<usize>,
     /// Sums of warps over pieces of spread rows; later those rows' sums.
     pub pieces: usize,
-    /// Where the block's pieces begin.
+    /// The first entry of each of the block's pieces.
     pub piece_offsets: usize,
     /// Row or slice offsets.
     pub offsets: usize,
@@ -180,7 +182,7 @@ pub struct Regions {
     pub closed: usize,
     /// Values of the matrix.
     pub values: usize,
-    /// Its columns.
+    /// Columns of the matrix.
     pub columns: usize,
     /// Bytes in all.
     pub total: usize,
@@ -189,73 +191,74 @@ pub struct Regions {
 /// The layout of a persistent solve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Krylov {
-    /// Which blocks.
+    /// The blocks that work on the system.
     pub space: Space,
-    /// How many.
+    /// The number of blocks.
     pub blocks: usize,
-    /// Threads of each.
+    /// Threads per block.
     pub threads: usize,
-    /// Rows of a thread at most.
+    /// The most rows of a thread.
     pub rows_per_thread: usize,
-    /// The product.
+    /// The division of the product.
     pub division: Division,
-    /// Bytes of a column number: 2 where all columns of a block lie close enough.
+    /// Bytes per column number: 2 if all columns of a block are close enough together.
     pub column_bytes: usize,
-    /// The vectors of the method and where they stay, in the kernel's order.
+    /// The vectors of the method and their places, in the kernel's order.
     pub vectors: Vec<(Vector, Home)>,
     /// The rows of each block.
     #[serde(skip)]
     pub shares: Vec<Share>,
-    /// Entries beyond which a row is spread over all blocks.
+    /// Entries beyond which a row is spread over all blocks; `None` spreads no row.
     pub spread: Option<usize>,
-    /// The rows that are, ascending.
+    /// The rows that are spread, ascending.
     pub spread_rows: Vec<usize>,
-    /// Buffers of the exchanged vector, used by turns: 2 where the next is published before all have met
-    /// again.
+    /// Buffers of the exchanged vector, used by turns: 2 if the next vector is published before all blocks
+    /// have met again.
     pub turns: usize,
-    /// Iterations of GMRES's cycle at most, and vectors of its basis; 0 for other methods.
+    /// The most iterations of GMRES's cycle, and the vectors of its basis; 0 for other methods.
     pub restart: usize,
     /// Whether row offsets stay in shared memory.
     pub offsets_kept: bool,
-    /// Whether what is streamed of the matrix exceeds the last-level cache, and should not displace the
+    /// Whether the streamed part of the matrix exceeds the last-level cache, and should not displace the
     /// vectors there.
     pub evict_first: bool,
-    /// Shared memory.
+    /// The parts of shared memory.
     pub regions: Regions,
-    /// Barriers of an iteration.
+    /// Barriers per iteration.
     pub barriers: usize,
-    /// Seconds of an iteration by the planner's model.
+    /// Seconds per iteration by the planner's model.
     pub seconds: f64,
     /// The most vectors in registers that were asked for.
     pub registers: usize,
 }
 
 impl Krylov {
-    /// The choices that this layout was made from.
+    /// Returns the free choices from which this layout was made.
     pub fn configuration(&self) -> Configuration {
         let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
-        // The width is found again.
+        // The width follows from the matrix again.
         let division =
             if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
         Configuration { space, blocks, threads, division, registers, spread }
     }
 
-    /// Whether loops over a thread's rows are unrolled, as rows in registers ask for.
+    /// Returns whether loops over a thread's rows are unrolled, as rows in registers demand.
     pub fn is_unrolled(&self) -> bool {
         self.vectors.iter().any(|(_, home)| *home == Home::Registers)
     }
 
-    /// The rows of the widest share.
+    /// Returns the rows of the share with the most rows.
     pub fn most_rows(&self) -> usize {
         self.shares.iter().map(|share| share.rows).max().unwrap_or(0)
     }
 
-    /// Entries of spread rows that a block has at most.
+    /// Returns the most entries of spread rows that a block has.
     pub fn most_spread_entries(&self) -> usize {
         self.shares.iter().map(|share| share.spread_entries).max().unwrap_or(0)
     }
 
-    /// How often the heaviest share's bytes are those of the mean one: 1 where all blocks have as much to do.
+    /// Returns the work of the heaviest share over that of the mean share: 1 if all blocks have as much to
+    /// do.
     pub fn imbalance(&self) -> f64 {
         let most = self.shares.iter().map(Share::work).max().unwrap_or(0) as f64;
         let all = self.shares.iter().map(Share::work).sum::<usize>() as f64;
@@ -263,7 +266,7 @@ impl Krylov {
     }
 }
 
-/// The preconditioner that the kernel applies: Jacobi's method without one divides by the diagonal.
+/// Returns the preconditioner that the kernel applies: Jacobi's method without one divides by the diagonal.
 pub fn applied(options: &SolveOptions) -> Preconditioning {
     match (options.method, options.preconditioner) {
         (Method::Jacobi(_), Preconditioning::None) => Preconditioning::Jacobi,
@@ -275,7 +278,7 @@ fn unsupported(reason: String, change: &str) -> Error {
     Error::Unsupported { who: "a persistent solver".to_owned(), reason, change: change.to_owned() }
 }
 
-/// What a persistent solver needs of system and device; an error that says what it cannot do.
+/// Checks that system and device have what a persistent solver needs; the error says what is missing.
 fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
     if device.compute_capability.is_none_or(|(major, _)| major < 7) {
         return Err(unsupported(
@@ -317,13 +320,13 @@ fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result
     basis::check(matrix, device, options.method)
 }
 
-/// Plans a solve: the configuration of the least estimate among those that fit.
+/// Plans a solve by the configuration with the least estimate among those that fit.
 pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
     check(matrix, device, options)?;
     let mut best: Option<SolvePlan> = None;
     let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
     for configuration in product::configurations(matrix, device) {
-        // A configuration that does not fit says so; the grid's always fits.
+        // A configuration that does not fit gives an error; the grid's always fits.
         if let Ok(plan) = plan_krylov_configuration(matrix, device, options, &configuration)
             && best.as_ref().is_none_or(|best| seconds(&plan) < seconds(best))
         {
@@ -341,7 +344,7 @@ pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions)
     })
 }
 
-/// Plans a solve of a given configuration; an error where it does not fit the device.
+/// Plans a solve by a given configuration. Fails if it does not fit the device.
 pub fn plan_krylov_configuration(
     matrix: &Matrix,
     device: &DeviceSpec,
@@ -400,7 +403,7 @@ pub fn plan_krylov_configuration(
 }
 
 impl SolvePlan {
-    /// The layout of a persistent solve, where the plan is one.
+    /// Returns the layout of a persistent solve; `None` if the plan is another.
     pub fn krylov(&self) -> Option<&Krylov> {
         match &self.schedule {
             SolveSchedule::Krylov(krylov) => Some(krylov),
@@ -409,7 +412,7 @@ impl SolvePlan {
     }
 }
 
-/// Bytes of an entry: value and column.
+/// Returns the bytes of an entry: value and column.
 fn entry_bytes(dtype: DType, column_bytes: usize) -> usize {
     dtype.bytes() + column_bytes
 }

@@ -8,35 +8,35 @@ use crate::real::{Array, Real};
 use crate::sparse::Csr;
 use crate::with_array;
 
-/// Column numbers of entries, counted from their block's base.
+/// Column numbers of entries, counted from the base of their block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Columns {
-    /// Of 16 bits.
+    /// Columns of 16 bits.
     U16(Vec<u16>),
-    /// Of 32 bits.
+    /// Columns of 32 bits.
     U32(Vec<u32>),
 }
 
-/// The arrays of a matrix, block after block: the entries of its rows, then its pieces of the rows that are
-/// spread, row by row.
+/// The arrays of a matrix, block after block: the entries of the block's rows, then its pieces of the spread
+/// rows, row by row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packed {
-    /// Values; 0 where a slice is padded.
+    /// Values; 0 for the padding of a slice.
     pub values: Array,
-    /// Columns; where a slice is padded, one of the row's own, or the block's base. Those of spread rows are
-    /// counted from the block's first row.
+    /// Columns. The padding of a slice has one of the row's own columns, or the block's base. Columns of
+    /// spread rows are counted from the block's first row.
     pub columns: Columns,
-    /// Where the pieces of spread rows begin, counted from their block's first entry, and where the last one
-    /// ends; then the same of rows (slices).
+    /// The beginnings of the pieces of spread rows, counted from their block's first entry, and the end of
+    /// the last piece; then the same for rows (slices).
     pub offsets: Vec<u32>,
-    /// Of a merge path: the rows that end before each thread's items, tile after tile, and all of them at the
-    /// end.
+    /// For a merge path, the number of rows that end before each thread's items, tile after tile, and the
+    /// number of all rows at the end.
     pub searches: Vec<u32>,
     /// The first entry, offset of rows and search of each block.
     pub firsts: Vec<[usize; 3]>,
 }
 
-/// Lays a matrix out.
+/// Lays a matrix out for a layout's kernels.
 pub fn pack(matrix: &Csr, krylov: &Krylov) -> Result<Packed> {
     with_array!(matrix.values(), values => pack_of(matrix, values, krylov))
 }
@@ -101,7 +101,7 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
         begun += share.entries + share.spread_entries;
     }
     let columns = if krylov.column_bytes == 2 {
-        // The plan has seen that they fit.
+        // The plan has checked that they fit.
         Columns::U16(wide.into_iter().map(|column| column as u16).collect())
     } else {
         Columns::U32(wide)
@@ -109,8 +109,9 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
     Ok(Packed { values: packed, columns, offsets, searches, firsts })
 }
 
-/// Merge-path searches: for every `items`-th diagonal, up to a whole number of tiles, how many rows end
-/// before it. `ends` are the rows' ends among the entries (Merrill and Garland, SC'16, algorithm 2).
+/// Makes the merge-path searches: for every `items`-th diagonal, up to a whole number of tiles, the number of
+/// rows that end before it. `ends` are the rows' ends among the entries (Merrill and Garland, SC'16,
+/// algorithm 2).
 fn search(ends: &[u32], tile: usize, items: usize, searches: &mut Vec<u32>) {
     let entries = ends.last().map_or(0, |&end| end as usize);
     let all = ends.len() + entries;

@@ -1,4 +1,4 @@
-//! Places: what of vectors and matrix stays in registers and shared memory.
+//! The places of vectors and matrix: the parts of them that stay in registers and shared memory.
 
 use super::shares::{self, Cut};
 use super::spread::Parts;
@@ -13,20 +13,20 @@ use crate::solver::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 /// Registers of a thread that the loops themselves need; what is left may hold vectors.
 const REGISTERS_OF_LOOPS: usize = 48;
 
-/// Sums of one reduction, at most.
+/// The most sums of one reduction.
 pub(super) const REDUCED: usize = 4;
 
-/// Numbers made of them, at most, in f64.
+/// The most numbers derived from the sums, in f64.
 const DERIVED: usize = 4;
 
-/// Bytes of shared memory given out one after the other.
+/// Shared memory, handed out in bytes one part after the other.
 struct Room {
     used: usize,
     limit: usize,
 }
 
 impl Room {
-    /// The first byte of a part, if there is room for it.
+    /// Returns the first byte of a part, if there is room for the part.
     fn take(&mut self, bytes: usize) -> Option<usize> {
         let (at, end) = (self.used, self.used.checked_add(bytes.next_multiple_of(16))?);
         (end <= self.limit).then(|| {
@@ -40,8 +40,8 @@ impl Room {
     }
 }
 
-/// Gives out registers and shared memory: to vectors first, then to the matrix, as the policy says. With many
-/// products an iteration, the matrix goes first.
+/// Hands out registers and shared memory, to vectors first and then to the matrix, as the policy says. With
+/// many products per iteration the matrix goes first.
 pub fn place(
     matrix: &Matrix,
     device: &DeviceSpec,
@@ -129,7 +129,7 @@ pub fn place(
     for vector in vectors::of(options.method, applied) {
         let taken = vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
         let own_words = rows_per_thread * real.div_ceil(4);
-        // The exchanged vector is best in shared memory, where its neighbours read it.
+        // The exchanged vector is best kept in shared memory, where the block's other threads read it.
         let is_near = space == Space::Grid && vectors::exchanged(options.method) == Some(vector);
         let is_private = !is_near && !vectors::is_shared_within(vector, division, applied);
         let home = if !keeps_vectors || vectors::is_seldom(options.method, vector) {
@@ -178,7 +178,7 @@ pub fn place(
     Ok(krylov)
 }
 
-/// Registers of a thread that may hold vectors, of 32 bits.
+/// Returns the 32-bit registers of a thread that may hold vectors.
 fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -> usize {
     if rows_per_thread > UNROLLED_ROWS {
         return 0;
@@ -186,7 +186,7 @@ fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -
     device.registers_for(threads).saturating_sub(REGISTERS_OF_LOOPS)
 }
 
-/// Keeps the entries of as many first rows of every share as there is room for.
+/// Keeps the entries of the first rows of every share, of as many rows as there is room for.
 fn keep_matrix(
     parts: &Parts<'_>,
     division: Division,
@@ -195,7 +195,7 @@ fn keep_matrix(
     room: &mut Room,
     regions: &mut Regions,
 ) {
-    // Two parts, each a multiple of 16 bytes.
+    // There are two parts, each a multiple of 16 bytes.
     let most = room.left().saturating_sub(32) / entry_bytes(parts.dtype(), column_bytes);
     let mut kept = 0;
     for share in shares.iter_mut() {
@@ -210,7 +210,7 @@ fn keep_matrix(
                     share.cached = share.rows.min((slice + 1) * SLICE);
                 }
             }
-            // Entries one by one: rows play no part in a merge's first half.
+            // Entries are kept one by one, because rows play no part in a merge's first half.
             Division::Merged { .. } => {
                 share.cached_entries = share.entries.min(most);
                 share.cached = if share.cached_entries == share.entries { share.rows } else { 0 };

@@ -1,4 +1,4 @@
-//! Which product suits a matrix, and the forms that are worth an estimate.
+//! The products that suit a matrix, and the forms that are worth an estimate.
 
 use super::spread::{self, Parts};
 use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space};
@@ -12,7 +12,7 @@ const PADDING: usize = 30;
 /// Rows and entries of a merge tile's thread; odd, so that neighbouring threads use different banks.
 const ITEMS: usize = 7;
 
-/// The lengths of rows that a product meets, and what padding adds to them, in per cent.
+/// The lengths of rows that a product meets, and the entries that padding adds to them, in per cent.
 struct Lengths {
     all: RowLengths,
     padding: usize,
@@ -26,9 +26,9 @@ impl Lengths {
     }
 }
 
-/// The forms for a matrix: one block, clusters, all multiprocessors; each with the products that suit its
-/// shares, and on all multiprocessors also with the longest rows spread over them, where these are long
-/// enough.
+/// Returns the forms for a matrix: one block, clusters, all multiprocessors, each with the products that suit
+/// its shares. On all multiprocessors there are also forms with the longest rows spread over them, if these
+/// rows are long enough.
 pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration> {
     let multiprocessors = device.multiprocessors.max(1);
     let clusters: &[usize] = if device.has(Capability::Clusters) { &[2, 4, 8, CLUSTER] } else { &[] };
@@ -41,7 +41,7 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
     let whole = lengths(None);
     let mut configurations = Vec::new();
     for (space, blocks) in spaces {
-        // Every block has a row, and no replica is larger than shared memory.
+        // Every block must have a row, and a replica must fit in shared memory.
         if blocks > rows
             || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1))
         {
@@ -66,7 +66,8 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
     configurations
 }
 
-/// The products that suit the shares of so many blocks, and how many threads each has work for.
+/// Returns the products that suit the shares of `blocks` blocks, each with the number of threads for which it
+/// has work.
 fn shared_out(
     rows: usize,
     entries: usize,
@@ -75,11 +76,11 @@ fn shared_out(
 ) -> Vec<(Division, usize)> {
     let share = rows.div_ceil(blocks);
     let Some(lengths) = lengths else { return vec![(Division::Stencil, share)] };
-    // What is spread is work for all threads, whatever the product.
+    // Entries of spread rows are work for all threads, whatever the product.
     let spread = (entries - lengths.all.entries) / blocks;
     let threads = |division: &Division| match division {
         Division::Split { lanes } => share * lanes,
-        // Merging has work for as many threads as there are items.
+        // A merge has work for as many threads as there are groups of `items`.
         Division::Merged { items } => (lengths.all.entries / blocks + share) / items,
         Division::Sliced { .. } | Division::Stencil => share,
     };
@@ -87,7 +88,7 @@ fn shared_out(
     divisions.into_iter().map(|division| (division, threads(&division).max(spread))).collect()
 }
 
-/// The products for rows of these lengths, of which a block has `share`.
+/// Returns the products for rows of these lengths, of which a block has `share`.
 fn divisions(lengths: &RowLengths, padding: usize, share: usize) -> Vec<Division> {
     let (mean, max) = (lengths.mean().max(1.0), lengths.max as f64);
     let mut all = Vec::new();
@@ -97,7 +98,7 @@ fn divisions(lengths: &RowLengths, padding: usize, share: usize) -> Vec<Division
     if max > LONG * mean {
         all.push(Division::Merged { items: ITEMS });
     } else {
-        // As many lanes as have entries, and a few times fewer where a block has rows for all its threads.
+        // As many lanes as a row has entries, and a few times fewer if a block has rows for all its threads.
         let most = (mean.ceil() as usize).next_power_of_two().min(SLICE);
         let lanes = std::iter::successors(Some(most), |&lanes| (lanes > 1).then_some(lanes / 2));
         all.extend(
@@ -113,7 +114,7 @@ fn divisions(lengths: &RowLengths, padding: usize, share: usize) -> Vec<Division
     all
 }
 
-/// What padding the rows of every slice to one length adds, in per cent of the entries.
+/// Returns the entries that padding the rows of every slice to one length adds, in per cent of all entries.
 fn padding(parts: &Parts<'_>, entries: usize) -> usize {
     let longest = (0..parts.rows()).step_by(SLICE).map(|first| {
         let rows = first..parts.rows().min(first + SLICE);

@@ -1,4 +1,4 @@
-//! Cutting the rows into shares, one a block: consecutive rows of about as many bytes.
+//! Cutting the rows into shares, one per block: consecutive rows of about equally many bytes.
 
 use super::spread::Parts;
 use super::{Configuration, Division, SLICE, Share, Space};
@@ -8,18 +8,18 @@ use crate::solver::{Matrix, Preconditioning};
 /// The shares of a configuration, before places are given out.
 pub struct Cut<'a> {
     pub shares: Vec<Share>,
-    /// Entries of every row as laid out, where all are alike.
+    /// Entries of every row as laid out, if all rows are alike.
     pub width: Option<usize>,
     pub column_bytes: usize,
-    /// The entries of a stored matrix, and which of its rows are spread.
+    /// The entries of a stored matrix, and the rows of it that are spread.
     pub parts: Option<Parts<'a>>,
 }
 
 impl<'a> Cut<'a> {
     pub fn new(matrix: &'a Matrix, configuration: &Configuration, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
-        // Whole lines of memory, unless that would leave blocks without rows; blocks of block-Jacobi are
-        // never cut.
+        // Shares begin at whole lines of memory, unless that would leave blocks without rows. Blocks of
+        // block-Jacobi are never cut.
         let line = if rows >= 32 * SLICE * configuration.blocks { SLICE } else { 1 };
         let align = match applied {
             Preconditioning::BlockJacobi { size } => size * (line / gcd(size, line)),
@@ -34,8 +34,8 @@ impl<'a> Cut<'a> {
             _ => None,
         };
         let firsts = match &parts {
-            // Padded rows are all alike, whatever they hold; of a row that is spread, each block has its part
-            // to do.
+            // Padded rows are all alike, whatever they hold. Of a spread row, each block has its own part to
+            // do.
             Some(parts) if width.is_none() || !parts.spread.is_empty() => {
                 cut(rows, configuration.blocks, align, |row| {
                     let own = width.map_or_else(|| parts.start(row), |width| width * row);
@@ -82,7 +82,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// The widths of a share's slices.
+/// Returns the widths of a share's slices.
 pub fn slices<'a>(parts: &'a Parts<'_>, share: &Share) -> impl Iterator<Item = usize> + use<'a> {
     let (first, rows) = (share.first, share.rows);
     (0..rows.div_ceil(SLICE)).map(move |slice| {
@@ -91,8 +91,8 @@ pub fn slices<'a>(parts: &'a Parts<'_>, share: &Share) -> impl Iterator<Item = u
     })
 }
 
-/// The width of the widest slice, where padding all to it costs at most a tenth more entries than their own
-/// widths.
+/// Returns the width of the widest slice, if padding all slices to it costs at most a tenth more entries than
+/// their own widths.
 fn common_width(parts: &Parts<'_>) -> Option<usize> {
     let rows = parts.rows();
     let all = Share { first: 0, rows, entries: 0, cached: 0, cached_entries: 0, base: 0, spread_entries: 0 };
@@ -101,7 +101,7 @@ fn common_width(parts: &Parts<'_>) -> Option<usize> {
     (widest > 0 && widest <= SLICE && widest * count * 10 <= sum * 11).then_some(widest)
 }
 
-/// The least and the largest column of a share's entries and rows.
+/// Returns the least and the largest column of a share's entries and rows.
 fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
     let last = (share.first + share.rows).saturating_sub(1).max(share.first);
     let (mut low, mut high) = (share.first, last);
@@ -118,8 +118,8 @@ fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
     (low, high)
 }
 
-/// The first row of each of `blocks` shares and the end of the last: multiples of `align`, as even as they
-/// allow in `work`, which counts what lies before a row.
+/// Returns the first row of each of `blocks` shares, and the end of the last. They are multiples of `align`,
+/// and divide `work`, which counts the work before a row, as evenly as that allows.
 fn cut(rows: usize, blocks: usize, align: usize, work: impl Fn(usize) -> usize) -> Vec<usize> {
     let total = work(rows) as u128;
     let mut firsts = vec![0];

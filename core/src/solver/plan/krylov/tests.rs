@@ -22,7 +22,7 @@ fn stencil(extents: &[usize]) -> Matrix {
     GridOperator::new(laplacian, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap().into()
 }
 
-/// Rows of one entry, but for a few that are dense.
+/// Makes rows of one entry, except for a few dense ones.
 fn skewed(rows: usize, dense: usize) -> Csr {
     let mut entries = Triplets::new(rows, rows).unwrap();
     for row in 0..rows {
@@ -58,7 +58,7 @@ fn small_systems_go_to_one_cluster_where_there_are_clusters() {
         let plan = planned(&primes, name, &options);
         let krylov = plan.krylov().unwrap();
         assert_eq!((krylov.space, plan.synchronisation), (space, SolveSync::Cluster), "{name}");
-        // All of it stays: nothing is left to the last-level cache.
+        // The whole matrix stays on the chip: nothing is left to the last-level cache.
         assert_eq!(krylov.shares.iter().map(|share| share.cached_entries).sum::<usize>(), primes.nonzeros());
         assert!(krylov.vectors.iter().all(|(_, home)| *home != Home::Device));
         assert_eq!(plan.traffic.moved, 0.0);
@@ -165,7 +165,8 @@ fn shares_and_places_fit_on_every_preset() {
     }
 }
 
-/// What a kernel makes of the packed arrays, lane by lane: every product's own way through them gives `A x`.
+/// Does with the packed arrays what a kernel does, lane by lane: every product's own way through them gives
+/// `A x`.
 #[test]
 fn packed_matrices_multiply_as_the_stored_ones() {
     for matrix in matrices().into_iter().chain([arrow(4000, DType::F32).unwrap().into()]) {
@@ -222,7 +223,8 @@ fn multiply(packed: &Packed, krylov: &Krylov, x: &[f64]) -> Vec<f64> {
                 }
             }
             Division::Merged { items } => {
-                // Each thread's items by its own searched coordinates; an open sum goes on to the next.
+                // Each thread takes its items by its own searched coordinates; an open sum goes on to the
+                // next thread.
                 let all = share.rows + offset(share.rows);
                 let mut sum = 0.0;
                 for (number, diagonal) in (0..all).step_by(items).enumerate() {
@@ -274,12 +276,12 @@ fn long_rows_are_spread_over_all_blocks() {
                 (krylov.space, &krylov.spread_rows[..], plan.product),
                 (Space::Grid, &[0][..], Product::Sliced)
             );
-            // Every block has as much to do, and no barrier more than without.
+            // Every block has as much to do, and there is no barrier more than without.
             assert!(krylov.imbalance() < 1.05, "{}", krylov.imbalance());
             assert_eq!(krylov.barriers, vectors::barriers(method, Preconditioning::None));
             assert!(plan.notes.iter().any(|note| note.contains("no barrier more")), "{plan}");
             assert!(krylov.describe().contains("1 long row spread"), "{}", krylov.describe());
-            // Kept whole, the row is a block's alone: a configuration that loses, and says why.
+            // Kept whole, the row belongs to one block alone: a configuration that loses, and says why.
             let configuration = Configuration {
                 division: Division::Merged { items: 7 },
                 spread: None,
@@ -290,7 +292,7 @@ fn long_rows_are_spread_over_all_blocks() {
             assert!(whole.krylov().unwrap().seconds > 1.5 * krylov.seconds, "{name}");
         }
     }
-    // Rows of a cluster's or of one block are not.
+    // Rows of a cluster or of one block are not spread.
     let configuration = Configuration {
         space: Space::Cluster,
         blocks: 8,
@@ -362,8 +364,8 @@ fn cycles_of_gmres_have_their_basis_in_device_memory() {
         let plan = of(restart);
         let krylov = plan.krylov().unwrap();
         assert_eq!((krylov.restart, krylov.basis(), krylov.barriers), (restart, restart + 1, 3));
-        // The iterate changes once a cycle: it is worth no place on the chip, the newest vector of the basis
-        // is.
+        // The iterate changes once per cycle, so it is worth no place on the chip; the newest vector of the
+        // basis is worth one.
         let home = |vector| krylov.vectors.iter().find(|(own, _)| *own == vector).map(|(_, home)| *home);
         assert_eq!(home(Vector::X), Some(Home::Device));
         assert_ne!(home(Vector::W), Some(Home::Device));
@@ -373,13 +375,13 @@ fn cycles_of_gmres_have_their_basis_in_device_memory() {
         assert_eq!(in_memory, (restart + 2) * matrix.rows() * 8);
         assert!(plan.to_string().contains(&format!("cycles of {restart}")), "{plan}");
     }
-    // Each of the vectors so far is read four times an iteration: half of them, on average over a cycle, and
-    // one is written. The longer cycle's rotations leave a little less room for the matrix.
+    // Each basis vector so far is read four times per iteration: half of all vectors, on average over a
+    // cycle. One vector is written. The longer cycle's rotations leave a little less room for the matrix.
     let vector = (matrix.rows() * 8) as f64;
     let more = of(200).traffic.moved - of(100).traffic.moved;
     assert!((more / vector - 4.0 * 50.0).abs() < 1.0, "{}", more / vector);
     assert!(of(200).krylov().unwrap().seconds > 1.5 * of(100).krylov().unwrap().seconds);
-    // What a basis adds is no traffic where the last-level cache holds it.
+    // A basis adds no traffic if the last-level cache holds it.
     let small: Matrix = laplacian_2d(60, 60, DType::F64).unwrap().into();
     let plan = planned(&small, "h200", &SolveOptions::with_method(gmres(30)));
     assert_eq!(plan.traffic.moved, 0.0);
@@ -400,8 +402,8 @@ fn a_cycle_too_long_is_refused_with_the_limit() {
     let large: Matrix = stencil(&[1600, 1600]);
     let error = refused(&large, "v100", 1000);
     assert!(error.contains("GMRES's basis") && error.contains("restart earlier"), "{error}");
-    // The longest there are, on the device with the least shared memory; and no cycle is longer than the
-    // system.
+    // The longest cycles possible, on the device with the least shared memory; and no cycle is longer than
+    // the system.
     for (name, restart) in [("v100", 1024), ("a100", 200)] {
         let plan = planned(&primes, name, &SolveOptions::with_method(gmres(restart)));
         assert_eq!(plan.krylov().unwrap().restart, restart);

@@ -1,4 +1,4 @@
-//! The vectors that each method keeps, and in which order they are worth a place on the chip.
+//! The vectors that each method keeps, and the order in which they are worth a place on the chip.
 
 use serde::Serialize;
 
@@ -26,19 +26,19 @@ vectors! {
     R = "R",
     /// The direction.
     P = "P",
-    /// `A p`; pipelined, `M^-1 s`.
+    /// `A p`; in the pipelined method `M^-1 s`.
     Q = "Q",
-    /// `M^-1 r`; pipelined, `A q`.
+    /// `M^-1 r`; in the pipelined method `A q`.
     Z = "Z",
-    /// `A u`; of GMRES, what is made orthogonal.
+    /// `A u`; in GMRES the vector that is made orthogonal.
     W = "W",
     /// `A p`, recurred.
     S = "S",
-    /// `M^-1 r`, where it is exchanged.
+    /// `M^-1 r`, if it is exchanged.
     U = "U",
-    /// `A m`, pipelined.
+    /// `A m`, in the pipelined method.
     N = "N",
-    /// `M^-1 w`, pipelined.
+    /// `M^-1 w`, in the pipelined method.
     M = "M",
     /// BiCGStab's shadow residual.
     Shadow = "SHADOW",
@@ -52,27 +52,27 @@ vectors! {
     SHat = "S_HAT",
     /// The inverse diagonal.
     Inverse = "INVERSE",
-    /// The polynomial's residual,
+    /// The polynomial's residual.
     Residue = "RESIDUE",
-    /// direction
+    /// The polynomial's direction.
     Direction = "DIRECTION",
-    /// and product.
+    /// The polynomial's product.
     Image = "IMAGE",
 }
 
 impl Vector {
-    /// The name in the kernels.
+    /// Returns the vector's name in the kernels.
     pub fn name(self) -> &'static str {
         VECTOR_NAMES.iter().find(|(vector, _)| *vector == self).map_or("", |(_, name)| name)
     }
 }
 
-/// Whether `M` is diagonal or the identity.
+/// Checks whether `M` is diagonal or the identity.
 pub fn is_pointwise(applied: Preconditioning) -> bool {
     matches!(applied, Preconditioning::None | Preconditioning::Jacobi)
 }
 
-/// The vectors of a method, the one whose place saves the most traffic first.
+/// Returns the vectors of a method, the one whose place saves the most traffic first.
 pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
     use Vector::{
         Direction, Image, Inverse, M, N, P, PHat, Q, R, Residue, S, SHat, Shadow, T, U, V, W, X, Z,
@@ -90,7 +90,7 @@ pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
         all.extend(unless_pointwise);
     }
     if let Preconditioning::Chebyshev { .. } = applied {
-        // Touched once for each product of the polynomial.
+        // The polynomial's vectors are touched once for each of its products.
         all.splice(0..0, [Direction, Image, Residue]);
     }
     if matches!(applied, Preconditioning::Jacobi | Preconditioning::Chebyshev { .. }) {
@@ -99,8 +99,9 @@ pub fn of(method: Method, applied: Preconditioning) -> Vec<Vector> {
     all
 }
 
-/// Vectors that others than the owner of a row read or write, which registers cannot hold: results of
-/// products whose sums are several threads' work, and what blocks of block-Jacobi are applied to.
+/// Checks whether threads other than the owner of a row read or write the vector, so that registers cannot
+/// hold it: results of products whose sums are the work of several threads, and vectors to which blocks of
+/// block-Jacobi are applied.
 pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditioning) -> bool {
     use Vector::{Image, N, P, Q, R, S, T, V, W, Z};
     let product = matches!(division, Division::Split { .. } | Division::Merged { .. })
@@ -109,21 +110,23 @@ pub fn is_shared_within(vector: Vector, division: Division, applied: Preconditio
     product || block
 }
 
-/// Whether a vector is touched so seldom that it is worth no place on the chip: GMRES changes `x` once a
-/// cycle.
+/// Checks whether a vector is touched so seldom that it is worth no place on the chip: GMRES changes `x` once
+/// per cycle.
 pub fn is_seldom(method: Method, vector: Vector) -> bool {
     matches!(method, Method::Gmres(_)) && vector == Vector::X
 }
 
-/// The vector that the method exchanges as it stands, whose own part a block may read in its shared memory.
+/// Returns the vector that the method exchanges as it stands, and whose own part a block may read in its
+/// shared memory.
 pub fn exchanged(method: Method) -> Option<Vector> {
     matches!(method, Method::Cg | Method::Chebyshev(_)).then_some(Vector::P)
 }
 
-/// Barriers of an iteration: exchanges and reductions that wait on their own, without a preconditioner's.
+/// Returns the barriers of an iteration: exchanges and reductions that wait on their own, and the exchanges
+/// of a preconditioner's products.
 pub fn barriers(method: Method, applied: Preconditioning) -> usize {
     let own = match method {
-        // GMRES's are the exchange and the projections, whatever their number.
+        // GMRES has those of the exchange and of the projections, whatever their number.
         Method::Cg | Method::Gmres(_) => 3,
         Method::SingleReductionCg | Method::Chebyshev(_) | Method::Jacobi(_) => 2,
         Method::PipelinedCg(_) => 1,
