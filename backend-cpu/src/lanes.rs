@@ -9,7 +9,7 @@ use abide_core::expr::{Binary, Unary, binary, unary};
 /// An operand of a chunk: its values, or one value for all of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a, T> {
-    /// One value a cell; as long as the chunk.
+    /// One value per cell; as long as the chunk.
     Lanes(&'a [T]),
     /// The same value everywhere.
     Scalar(T),
@@ -51,7 +51,7 @@ fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T,
     }
 }
 
-/// `scale * (a + b)` or `scale * (a - b)`; the tape scales nothing else.
+/// `scale * (a + b)` or `scale * (a - b)`; the tape scales no other operation.
 #[inline(always)]
 pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: Source<'_, T>) {
     match op {
@@ -102,7 +102,7 @@ fn map3<T: Real>(
     }
 }
 
-/// A one-operand operator on lanes.
+/// Applies a one-operand operator to lanes.
 #[inline(always)]
 pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
     macro_rules! each {
@@ -115,7 +115,7 @@ pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
     abide_core::with_unary_operators!(each)
 }
 
-/// A two-operand operator on lanes.
+/// Applies a two-operand operator to lanes.
 #[inline(always)]
 pub fn apply2<T: Real>(op: Binary, to: &mut [T], a: Source<'_, T>, b: Source<'_, T>) {
     macro_rules! each {

@@ -29,7 +29,7 @@ fn threads_that_are_refused_are_an_error_to_libraries_too() {
     is_told(backend.plan_solve(&matrix, &SolveOptions::default()));
     is_told(Threads::<f64>::new(None, 25));
     is_told(threaded_operator::<f64>(&matrix));
-    // The reference needs none.
+    // The reference needs no threads.
     let fields = vec![abide_core::Array::F64(vec![0.5; 64 * 64])];
     CpuBackend::reference().open(&problem, &plan, fields).unwrap().advance(2).unwrap();
 }
