@@ -18,7 +18,7 @@ use crate::session::{Threaded, Workers};
 use crate::stepwise::has_fused_multiply_add;
 use crate::threads;
 
-/// Which code a session runs. Both give the same bits.
+/// The code that a session runs. Both give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     Threaded,

@@ -73,7 +73,7 @@ pub struct Row<'a, M> {
     pub region: &'a Region,
     /// The formula.
     pub tape: &'a Tape,
-    /// Where the taps' rows lie.
+    /// The buffers in which the taps' rows lie.
     pub memory: &'a M,
     /// Cells of a chunk.
     pub chunk: usize,
@@ -91,7 +91,7 @@ pub struct Scratch<T> {
     constants: [[Box<[T]>; 2]; 2],
     /// The values of the tape's scalars.
     pub scalars: Vec<T>,
-    /// Where the rows of the tape lie.
+    /// The places of the tape's rows.
     pub rows: Vec<TapRow>,
 }
 

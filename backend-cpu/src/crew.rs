@@ -93,7 +93,7 @@ impl Drop for Watch<'_> {
 ///
 /// # Errors
 ///
-/// Those of [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and
+/// The errors of [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and
 /// then nothing has changed.
 pub fn persist<'a, T: Real>(
     count: u64,

@@ -15,7 +15,7 @@ pub enum Source<'a, T> {
     Scalar(T),
 }
 
-/// `to[i] = from[i]`.
+/// Computes `to[i] = from[i]`.
 #[inline(always)]
 pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
     match from {
@@ -24,7 +24,7 @@ pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
     }
 }
 
-/// `to[i] = start + i`, the cell's index along the row.
+/// Computes `to[i] = start + i`, the cell's index along the row.
 #[inline(always)]
 pub fn index<T: Real>(to: &mut [T], start: usize) {
     for (i, to) in to.iter_mut().enumerate() {
@@ -51,7 +51,7 @@ fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T,
     }
 }
 
-/// `scale * (a + b)` or `scale * (a - b)`; the tape scales no other operation.
+/// Computes `scale * (a + b)` or `scale * (a - b)`; the tape scales no other operation.
 #[inline(always)]
 pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: Source<'_, T>) {
     match op {
@@ -60,19 +60,19 @@ pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: 
     }
 }
 
-/// `a * (b * c)`.
+/// Computes `a * (b * c)`.
 #[inline(always)]
 pub fn product<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
     map3(to, a, b, c, |a, b, c| a * (b * c));
 }
 
-/// `a * b + c`, rounded once; a scalar among the factors comes first.
+/// Computes `a * b + c`, rounded once; a scalar among the factors comes first.
 #[inline(always)]
 pub fn fma<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
     map3(to, a, b, c, |a, b, c| a.mul_add(b, c));
 }
 
-/// `yes` where `condition` is not zero, else `no`.
+/// Selects `yes` where `condition` is not zero, else `no`.
 #[inline(always)]
 pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T>, no: Source<'_, T>) {
     match condition {

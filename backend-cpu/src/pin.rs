@@ -56,7 +56,7 @@ pub fn pin(core: CoreId) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Those of [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
+/// The errors of [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
 pub fn pool(threads: usize) -> Result<ThreadPool> {
     let cores = cores(threads)?;
     let pool =

@@ -26,7 +26,7 @@ impl<T: Real> Stretch<T> {
     ///
     /// # Safety
     ///
-    /// That of [`Sums::advance`]; also, nobody writes the cells that are kept.
+    /// The conditions of [`Sums::advance`]; also, nobody writes the cells that are kept.
     #[inline(always)]
     pub unsafe fn advance(&mut self, rows: usize) {
         let mut to = self.sums.to();

@@ -65,8 +65,8 @@ impl<'a, T: Real> Sum<'a, T> {
         self.terms.push((weight, values));
     }
 
-    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a
-    /// scale. All values are as long as `to`.
+    /// Computes `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if
+    /// there is a scale. All values are as long as `to`.
     #[inline(always)]
     pub fn store(&self, to: &mut [T], scale: Option<T>, ahead: Ahead) {
         store(&self.terms, to, scale, ahead);
@@ -231,7 +231,7 @@ impl<T: Real> Row<'_, T> {
     ///
     /// # Safety
     ///
-    /// That of [`Row::store`].
+    /// The conditions of [`Row::store`].
     #[inline(always)]
     unsafe fn in_blocks<const N: usize, const V: usize>(self, ahead: Ahead) {
         let len = self.len;
@@ -274,7 +274,7 @@ impl<T: Real> Row<'_, T> {
     ///
     /// # Safety
     ///
-    /// That of [`Row::store`]; also, the cells are among the `len`.
+    /// The conditions of [`Row::store`]; also, the cells are among the `len`.
     #[inline(always)]
     unsafe fn block<const N: usize>(&self, start: usize) {
         debug_assert!(start + N <= self.len);

@@ -14,7 +14,7 @@ fn is_told<T>(result: Result<T, Error>) {
 
 #[test]
 fn threads_that_are_refused_are_an_error_to_libraries_too() {
-    // No system has room for such stacks.
+    // No system has room for stacks of that size.
     assert!(rayon::ThreadPoolBuilder::new().num_threads(2).stack_size(1 << 60).build_global().is_err());
     is_told(start_threads());
     is_told(start_threads());

@@ -284,7 +284,7 @@ fn every_protocol_has_plans_for_the_domains() {
     }
 }
 
-/// It relies on this too: if one value is wrong by a thousandth, in the end most values differ.
+/// The test above relies on this, too: if one value is wrong by a thousandth, in the end most values differ.
 #[test]
 fn a_lattice_forgets_no_difference() {
     let backend = CpuBackend::new();

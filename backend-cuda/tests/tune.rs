@@ -34,7 +34,8 @@ fn start(problem: &Problem) -> Vec<Array> {
     fields.map(fill).collect::<Result<_>>().unwrap()
 }
 
-/// The fields after some steps of a plan must be the reference's; the steps are no whole number of passes.
+/// Checks that the fields after some steps of a plan are the reference's; the steps are no whole number of
+/// passes.
 fn has_the_references_bits(backend: &CudaBackend, problem: &Problem, plan: &Plan) {
     let steps = 2 * u64::from(plan.depth) + 5;
     let mut expected = start(problem);
