@@ -1,4 +1,4 @@
-//! The backend: plans rows, opens sessions.
+//! The CPU backend: plans runs and opens sessions.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::session::{Threaded, Workers};
 use crate::stepwise::has_fused_multiply_add;
 use crate::threads;
 
-/// Which code a session runs. Both give the same bits.
+/// The code that a session runs. Both give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     Threaded,
@@ -29,7 +29,7 @@ enum Path {
 pub struct CpuBackend {
     path: Path,
     pool: Option<Arc<ThreadPool>>,
-    /// The threads of plans that pin them, once there was one.
+    /// The pool of pinned threads; `None` until a plan has asked for one.
     pinned: Mutex<Option<Arc<ThreadPool>>>,
     /// The machine, and the machine without the bandwidth of its memory, which takes a while to measure.
     device: OnceLock<DeviceSpec>,
@@ -37,13 +37,13 @@ pub struct CpuBackend {
 }
 
 impl CpuBackend {
-    /// All threads of rayon's global pool.
+    /// Returns a backend on all threads of rayon's global pool.
     pub fn new() -> Self {
         let (device, unmeasured) = (OnceLock::new(), OnceLock::new());
         CpuBackend { path: Path::Threaded, pool: None, pinned: Mutex::new(None), device, unmeasured }
     }
 
-    /// A pool of its own with so many threads.
+    /// Returns a backend with a pool of its own, of the given number of threads.
     pub fn with_threads(threads: usize) -> Result<Self> {
         if threads == 0 {
             return Err(Error::limit("threads", threads, "at least 1", "give one thread or more"));
@@ -53,7 +53,8 @@ impl CpuBackend {
         Ok(CpuBackend { pool: Some(Arc::new(pool)), ..Self::new() })
     }
 
-    /// The path that reads like the definition, one cell after the other on one thread: slow, and the oracle.
+    /// Returns a backend on the path that reads like the definition, one cell after the other on one thread:
+    /// slow, and the oracle.
     pub fn reference() -> Self {
         CpuBackend { path: Path::Reference, ..Self::new() }
     }
@@ -62,7 +63,7 @@ impl CpuBackend {
         self.path == Path::Reference
     }
 
-    /// An error where there are no threads to work with.
+    /// Starts the threads; an error where there are none to work with.
     pub(crate) fn ready(&self) -> Result<()> {
         match (self.path, &self.pool) {
             (Path::Threaded, None) => threads::start(),
@@ -70,7 +71,7 @@ impl CpuBackend {
         }
     }
 
-    /// The machine, with the bandwidth of its memory where that counts.
+    /// Returns the machine, with the bandwidth of its memory where that counts.
     pub(crate) fn machine(&self, is_bandwidth_needed: bool) -> &DeviceSpec {
         match is_bandwidth_needed {
             true => self.device.get_or_init(|| machine(self.threads(), bandwidth())),
@@ -86,7 +87,7 @@ impl CpuBackend {
         match (self.path, &self.pool) {
             (Path::Reference, _) => 1,
             (Path::Threaded, Some(pool)) => pool.current_num_threads(),
-            // Where there are none, every session is refused.
+            // Without threads, every session is refused.
             (Path::Threaded, None) => threads::start().map_or(1, |()| rayon::current_num_threads()),
         }
     }
@@ -113,7 +114,7 @@ impl CpuBackend {
         Ok(Box::new(session))
     }
 
-    /// So many pinned threads.
+    /// Returns a pool of the given number of pinned threads.
     fn pinned(&self, threads: usize) -> Result<Arc<ThreadPool>> {
         let mut known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = known.as_ref().filter(|pool| pool.current_num_threads() == threads) {
@@ -123,8 +124,8 @@ impl CpuBackend {
     }
 }
 
-/// Every way in which the backend can run a problem: stepwise, and in passes of several depths with and
-/// without threads that keep their tiles.
+/// Returns options for every way in which the backend can run a problem: stepwise, and in passes of several
+/// depths with and without threads that keep their tiles.
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };

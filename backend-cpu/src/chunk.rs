@@ -1,8 +1,8 @@
 //! One row of one stage, in chunks, each carried out by the tape.
 //!
 //! A tap is a slice of a row of old values, shifted. Only where a chunk's tap reaches beyond an end of its
-//! row is it gathered into scratch first; a row that itself lies beyond the domain is another row, or a row
-//! of constants. Where the rows lie and where new values go is the caller's: the sweep of a stage reads and
+//! row is it gathered into scratch first. A row that itself lies beyond the domain is another row, or a row
+//! of constants. The caller decides where rows lie and where new values go: the sweep of a stage reads and
 //! writes arrays of the domain, a tile of several steps mostly rings of its own.
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
 
-/// Where rows lie.
+/// The place where rows lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Buffer {
     /// In a field of the whole domain; a row holds the cells 0..width.
@@ -28,42 +28,42 @@ pub enum Buffer {
     Ring(usize),
 }
 
-/// Where a row that taps read lies.
+/// The place of a row that taps read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TapRow {
-    /// It begins where the walk has come to in a buffer.
+    /// In a buffer, beginning where the walk has come to.
     At(Buffer, Walk),
-    /// It lies beyond the domain and holds the constant of this axis and side.
+    /// Beyond the domain: a row of the constant of this axis and side.
     Constant([usize; 2]),
 }
 
-/// What rows are read from.
+/// The buffers that rows are read from.
 ///
 /// # Safety
 ///
 /// A buffer outlives the borrow, and nobody writes the cells that taps of a computed row read.
 pub unsafe trait Memory<T> {
-    /// Cells of a buffer.
+    /// Returns cells of a buffer.
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T];
 
-    /// All of a buffer.
+    /// Returns all of a buffer.
     fn all(&self, buffer: Buffer) -> *const [T];
 }
 
-/// What rows' new values are written to.
+/// The buffers that rows' new values are written to.
 ///
 /// # Safety
 ///
 /// A buffer outlives the borrow, and nobody else reads or writes the cells of a computed row in it.
 pub unsafe trait Sink<T> {
-    /// The new values of an output, `range` counted from the first computed cell of the row.
+    /// Returns the new values of an output, `range` counted from the first computed cell of the row.
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
 
-    /// All of the buffer that an output's new values go to, and where the first computed cells of rows lie in
-    /// it.
+    /// Returns all of the buffer that an output's new values go to, and where the first computed cells of
+    /// rows lie in it.
     fn all(&mut self, output: usize) -> (*mut [T], Walk);
 
-    /// So many rows are done: moves on to those beside them.
+    /// Moves on by `rows` rows, which are done, to those beside them.
     fn done(&mut self, rows: usize);
 }
 
@@ -73,14 +73,14 @@ pub struct Row<'a, M> {
     pub region: &'a Region,
     /// The formula.
     pub tape: &'a Tape,
-    /// Where the taps' rows lie.
+    /// The buffers in which the taps' rows lie.
     pub memory: &'a M,
     /// Cells of a chunk.
     pub chunk: usize,
     /// The cells along the row that rows in rings hold. Where the window goes beyond the domain, the row
     /// continues at the other side.
     pub window: Range<isize>,
-    /// What is worth asking memory for ahead of its use.
+    /// Rows that memory is asked for ahead of their use.
     pub ahead: Ahead,
 }
 
@@ -91,12 +91,12 @@ pub struct Scratch<T> {
     constants: [[Box<[T]>; 2]; 2],
     /// The values of the tape's scalars.
     pub scalars: Vec<T>,
-    /// Where the rows of the tape lie.
+    /// The places of the tape's rows.
     pub rows: Vec<TapRow>,
 }
 
 impl<T: Real> Scratch<T> {
-    /// Scratch for any of the tapes.
+    /// Allocates scratch for any of the tapes.
     pub fn new(region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
         let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
         let mut constants: [[Box<[T]>; 2]; 2] = Default::default();
@@ -119,7 +119,7 @@ impl<T: Real> Scratch<T> {
 }
 
 impl<M> Row<'_, M> {
-    /// The cells along the row that the rows of a buffer hold.
+    /// Returns the cells along the row that the rows of a buffer hold.
     #[inline(always)]
     pub fn held(&self, buffer: Buffer) -> Range<isize> {
         match buffer {
@@ -128,7 +128,7 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// The cells of which no tap reaches beyond an end of its row; nothing where a row is a constant.
+    /// Returns the cells of which no tap reaches beyond an end of its row; `None` where a row is a constant.
     #[inline(always)]
     pub fn safe(&self, rows: &[TapRow]) -> Option<Range<isize>> {
         let mut held = isize::MIN..isize::MAX;
@@ -141,8 +141,8 @@ impl<M> Row<'_, M> {
         Some(held.start.saturating_sub(low)..held.end.saturating_sub(high))
     }
 
-    /// The length of the next chunk of so many cells: chunks of a row are of about one length, for a short
-    /// one costs nearly as much as a long one.
+    /// Returns the length of the next chunk where `cells` cells are left. Chunks of a row are of about one
+    /// length because a short one costs nearly as much as a long one.
     #[inline(always)]
     fn even(&self, cells: usize) -> usize {
         if cells <= self.chunk {
@@ -151,8 +151,8 @@ impl<M> Row<'_, M> {
         cells.div_ceil(cells.div_ceil(self.chunk)).next_multiple_of(WIDEST).min(self.chunk)
     }
 
-    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`; `safe` is what
-    /// [`Row::safe`] says.
+    /// Computes the cells `cells` of the row whose rows and scalars are in `scratch`; `safe` comes from
+    /// [`Row::safe`].
     #[inline(always)]
     pub fn compute<T: Real>(
         &self,
@@ -166,11 +166,11 @@ impl<M> Row<'_, M> {
         let width = self.region.width() as isize;
         let mut start = cells.start;
         while start < cells.end {
-            // A chunk ends where the row goes on at the domain's other side, for there its coordinates jump.
+            // A chunk ends where the row goes on at the domain's other side, because coordinates jump there.
             let seam =
                 if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
-            // Where nothing is kept in slots a chunk may be as long as nothing is gathered.
+            // Where nothing is kept in slots, a chunk may be as long as nothing in it is gathered.
             match safe {
                 Some(safe) if self.tape.slots == 0 && start >= safe.start && start < safe.end => {
                     end = end.min(safe.end)
@@ -189,7 +189,8 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// One chunk, whose new values go to `to` in the sink. Nothing of one that is `safe` was gathered.
+    /// Computes one chunk, whose new values go to `to` in the sink. A chunk that is `safe` has nothing
+    /// gathered.
     #[inline(always)]
     fn chunk<T: Real>(
         &self,
@@ -242,7 +243,7 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// The index in its buffer of the first cell that a tap of a chunk means, if the row holds all of them.
+    /// Returns the index in its buffer of the first cell that a tap of a chunk reads, if the row holds all.
     #[inline(always)]
     fn within(&self, buffer: Buffer, start: usize, cells: &Range<isize>, shift: isize) -> Option<usize> {
         let held = self.held(buffer);

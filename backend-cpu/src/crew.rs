@@ -1,11 +1,11 @@
-//! Who advances which tile, and who waits for whom between passes.
+//! Division of tiles among threads, and the threads' waiting for each other between passes.
 //!
 //! A streaming run shares the tiles of each pass among the threads of a pool as they come free, and all meet
 //! when the pass is done. In a persistent run each thread keeps its tiles, and so the caches of its core keep
-//! their cells: it begins pass *n* once the threads whose tiles lie within its halo have finished the pass
-//! before. That suffices because a pass reads one array and writes another. Its halo then holds what they
-//! wrote; and they no longer read what it writes over, which only the pass before read. Halos are alike on
-//! all sides, so whoever waits for a thread is waited for by it.
+//! their cells. A thread begins pass *n* once the threads whose tiles lie within its halo have finished the
+//! pass before. That suffices because a pass reads one array and writes another. By then the halo holds what
+//! those threads wrote. They also no longer read what this thread will overwrite, because only the pass
+//! before read it. Halos are alike on all sides, so every thread is waited for by those that it waits for.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -24,15 +24,15 @@ use crate::region::Region;
 use crate::threads::refused;
 use crate::tile::{Pass, Tile};
 
-/// How often a thread looks for its neighbours' progress before it lets others run.
+/// The number of times that a thread looks for its neighbours' progress before it lets others run.
 const SPINS: u32 = 4000;
 
-/// The tiles of a region, the streamed axis slowest, each axis cut evenly.
+/// Cuts a region into tiles, the streamed axis slowest, each axis evenly.
 pub fn tiles(region: &Region, tiling: &Tiling, stream: usize) -> Vec<Tile> {
     let computed = [0, 1, 2].map(|axis| region.computed(axis));
     let cut = |axis: usize| {
         let Range { start, end } = computed[axis].clone();
-        // A plan's numbers are anyone's to change.
+        // A plan's numbers can be changed by any caller.
         let count = tiling.tiles[axis].clamp(1, (end - start).max(1));
         (0..count).map(move |i| start + (end - start) * i / count..start + (end - start) * (i + 1) / count)
     };
@@ -53,15 +53,15 @@ pub fn tiles(region: &Region, tiling: &Tiling, stream: usize) -> Vec<Tile> {
     tiles
 }
 
-/// One pass on the threads of the pool that this is called in.
+/// Runs one pass on the threads of the pool that this is called in.
 ///
-/// The pass's arrays are nobody else's, and its tiles are disjoint.
+/// Nobody else uses the pass's arrays, and its tiles are disjoint.
 pub fn stream<T: Real>(pass: &Pass<'_, T>, tiles: &[Tile], rings: &mut [Rings<T>]) {
     let next = AtomicUsize::new(0);
     let work = |rings: &mut Rings<T>| {
         while let Some(tile) = tiles.get(next.fetch_add(1, Ordering::Relaxed)) {
-            // SAFETY: a pass reads `now` and writes `new`, other arrays, of which each tile's cells are one
-            // thread's.
+            // SAFETY: a pass reads `now` and writes `new`, which are different arrays, and each tile's cells
+            // belong to one thread.
             unsafe { advance(pass, rings, tile) };
         }
     };
@@ -71,12 +71,13 @@ pub fn stream<T: Real>(pass: &Pass<'_, T>, tiles: &[Tile], rings: &mut [Rings<T>
     }
 }
 
-/// How many passes a thread has finished; on a line of its own, for its neighbours read it all the time.
+/// The number of passes that a thread has finished; on a cache line of its own because its neighbours read it
+/// all the time.
 #[repr(align(128))]
 #[derive(Default)]
 struct Progress(AtomicU64);
 
-/// Lets the others go when a thread unwinds, who would wait for it for ever.
+/// Releases the waiting threads when a thread unwinds, because they would wait for it for ever.
 struct Watch<'a>(&'a AtomicBool);
 
 impl Drop for Watch<'_> {
@@ -87,13 +88,13 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// All passes, each thread with its own tiles, and on its own core where there are `cores`. `passes` gives
-/// the pass of a number.
+/// Runs all passes, each thread with its own tiles, and on its own core where there are `cores`. `passes`
+/// returns the pass of a number.
 ///
 /// # Errors
 ///
-/// As [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and nothing
-/// has changed then.
+/// The errors of [`crate::pin::pin`]; [`abide_core::Error::Limit`] where the system grants fewer threads, and
+/// then nothing has changed.
 pub fn persist<'a, T: Real>(
     count: u64,
     passes: impl Fn(u64) -> Pass<'a, T> + Sync,
@@ -111,7 +112,7 @@ pub fn persist<'a, T: Real>(
         .collect();
     let progress: Vec<Progress> = (0..workers).map(|_| Progress::default()).collect();
     let abandoned = AtomicBool::new(false);
-    // Held until all threads are there: where one is refused, none has touched a cell.
+    // Held until all threads are there: if one is refused, no thread has touched a cell.
     let gate = RwLock::new(());
     let work = |worker: usize, rings: &mut Rings<T>| {
         let _watch = Watch(&abandoned);
@@ -162,7 +163,7 @@ pub fn persist<'a, T: Real>(
     })
 }
 
-/// Waits until a thread has finished so many passes; `false` where it never will.
+/// Waits until a thread has finished `passes` passes; returns `false` if it never will.
 fn reached(progress: &AtomicU64, passes: u64, abandoned: &AtomicBool) -> bool {
     let mut looks = 0;
     while progress.load(Ordering::Acquire) < passes {
@@ -178,7 +179,7 @@ fn reached(progress: &AtomicU64, passes: u64, abandoned: &AtomicBool) -> bool {
     true
 }
 
-/// Whether any of some tiles lies within the halo of any of others.
+/// Returns whether any tile of `some` lies within the halo of any tile of `others`.
 fn touch(region: &Region, halo: [usize; 3], some: &[Tile], others: &[Tile]) -> bool {
     let near = |axis: usize, a: &Range<usize>, b: &Range<usize>| {
         let extent = region.extent(axis) as isize;
@@ -190,7 +191,7 @@ fn touch(region: &Region, halo: [usize; 3], some: &[Tile], others: &[Tile]) -> b
     some.iter().any(|a| others.iter().any(|b| (0..3).all(|axis| near(axis, &a.cells[axis], &b.cells[axis]))))
 }
 
-/// The axes along which there are several tiles.
+/// Returns for each axis whether there are several tiles along it; the streamed axis always counts.
 pub fn divided(tiles: &[Tile], levels: &Levels) -> [bool; 3] {
     let several = |axis: usize| tiles.iter().any(|tile| tile.cells[axis] != tiles[0].cells[axis]);
     std::array::from_fn(|axis| axis == levels.stream || several(axis))

@@ -1,4 +1,4 @@
-//! What this machine has, as far as a program can tell.
+//! The machine's properties, as far as a program can tell.
 
 use std::fs;
 use std::ops::Range;
@@ -11,8 +11,8 @@ use abide_tuning::rates::Rates;
 
 use crate::memory;
 
-/// The machine with so many threads at work; the bandwidth of its memory takes a while to measure, and is 0
-/// where nobody asked for it.
+/// Returns the machine with the given number of threads at work. The bandwidth of its memory takes a while to
+/// measure, and is 0 where nobody asked for it.
 pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     let memory_bytes = total_memory();
     let flops = threads as f64 * peak_per_core();
@@ -42,7 +42,7 @@ pub fn machine(threads: usize, memory_bandwidth: f64) -> DeviceSpec {
     }
 }
 
-/// The first value of a `key : value` line of a file under /proc.
+/// Returns the first value of a `key : value` line of a file under /proc.
 fn proc_value(file: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -53,15 +53,15 @@ fn name() -> String {
     proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| format!("{} CPU", std::env::consts::ARCH))
 }
 
-/// Bytes of memory; 0 where the system does not tell.
+/// Returns the bytes of memory; 0 where the system does not tell.
 fn total_memory() -> u64 {
     let kib = proc_value("/proc/meminfo", "MemTotal")
         .and_then(|value| value.split(' ').next()?.parse::<u64>().ok());
     kib.unwrap_or(0) << 10
 }
 
-/// Bytes of a data cache of a level, as far as one core has it to itself; `None` where the system does not
-/// tell.
+/// Returns the bytes of a data cache of a level, as far as one core has it to itself; `None` where the system
+/// does not tell.
 fn cache_bytes(level: usize) -> Option<usize> {
     let read = |index: usize, file: &str| {
         fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}")).ok()
@@ -78,25 +78,25 @@ fn cache_bytes(level: usize) -> Option<usize> {
         let sharing = read(index, "shared_cpu_map").map_or(1, |map| {
             map.chars().filter_map(|digit| digit.to_digit(16)).map(u32::count_ones).sum::<u32>().max(1)
         });
-        // Of a level that all cores share the whole is told, of another what is left for one.
+        // The size of a level that all cores share is returned whole, of any other level one core's part.
         (is_level && holds_data).then(|| if level < 3 { bytes / sharing as usize } else { bytes })
     })
 }
 
-/// Bytes of the last level of cache; 1 MiB where the system does not tell.
+/// Returns the bytes of the last level of cache; 1 MiB where the system does not tell.
 fn last_level_cache() -> usize {
     (1..=4).rev().find_map(cache_bytes).unwrap_or(1 << 20)
 }
 
-/// Peak operations per second in f64 of one core: two vector units at the clock that the system reports, 2
-/// GHz where it reports none.
+/// Returns the peak operations per second in f64 of one core: two vector units at the clock that the system
+/// reports, or at 2 GHz where it reports none.
 fn peak_per_core() -> f64 {
     let mhz =
         proc_value("/proc/cpuinfo", "cpu MHz").and_then(|value| value.parse::<f64>().ok()).unwrap_or(2000.0);
     2.0 * 2.0 * lanes() * mhz * 1e6
 }
 
-/// The f64 lanes of a vector.
+/// Returns the f64 lanes of a vector.
 fn lanes() -> f64 {
     #[cfg(target_arch = "x86_64")]
     {
@@ -110,7 +110,7 @@ fn lanes() -> f64 {
     2.0
 }
 
-/// The architecture and its widest vectors.
+/// Names the architecture and its widest vectors.
 pub fn instruction_set() -> String {
     let text = std::env::consts::ARCH.to_owned();
     #[cfg(target_arch = "x86_64")]
@@ -126,10 +126,10 @@ pub fn instruction_set() -> String {
     text
 }
 
-/// The machine's bandwidth, in bytes a second read and written: found once a process, as it was kept by an
-/// earlier one or by measuring; 0 where there is neither memory nor threads to measure it with.
+/// Returns the machine's bandwidth, in bytes per second read and written. It is found once per process: as an
+/// earlier process kept it, or by measuring. It is 0 where there is no memory, or no thread, to measure with.
 ///
-/// By threads of its own: rayon's may all be waiting for this very measurement.
+/// The measurement uses threads of its own, because rayon's may all be waiting for this very measurement.
 pub fn bandwidth() -> f64 {
     static FOUND: OnceLock<f64> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -139,18 +139,18 @@ pub fn bandwidth() -> f64 {
     })
 }
 
-/// Bytes a second that a machine's memory may have; a kept number beyond is none.
+/// Bytes per second that a machine's memory may have; a kept number outside this range is ignored.
 const PLAUSIBLE: Range<f64> = 1e8..1e14;
 
-/// Words of each of the two arrays of a measurement, more than caches hold; and the fewest, where memory is
+/// Words of each of the two arrays of a measurement: more than caches hold; and the fewest, where memory is
 /// short.
 const WORDS: usize = 8 << 20;
 const FEWEST: usize = 1 << 16;
 
-/// The best of a few copies by so many threads; nothing where the system grants too little memory, or no
-/// threads.
+/// Returns the best rate of a few copies by `cores` threads; `None` where the system grants too little
+/// memory or no threads.
 fn copy_bandwidth(cores: usize) -> Option<f64> {
-    // No more than an eighth of what there is: a measurement must not be what memory runs out for.
+    // No more than an eighth of the available memory: a measurement must not be the reason that it runs out.
     let room = memory::available().map_or(u64::MAX, |bytes| bytes / 8) / (2 * size_of::<u64>() as u64);
     let words = usize::try_from(room).unwrap_or(usize::MAX).min(WORDS);
     if words < FEWEST {
@@ -204,7 +204,7 @@ mod tests {
         assert!(PLAUSIBLE.contains(&copy_bandwidth(2).unwrap()));
     }
 
-    /// All of rayon's threads may ask at once, as `abide verify` does: they must not wait for work that waits
+    /// All of rayon's threads may ask at once, as in `abide verify`: they must not wait for work that waits
     /// for them.
     #[test]
     fn all_threads_may_ask_at_once() {

@@ -9,13 +9,13 @@ use abide_core::expr::{Binary, Unary, binary, unary};
 /// An operand of a chunk: its values, or one value for all of them.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a, T> {
-    /// One value a cell; as long as the chunk.
+    /// One value per cell; as long as the chunk.
     Lanes(&'a [T]),
     /// The same value everywhere.
     Scalar(T),
 }
 
-/// `to[i] = from[i]`.
+/// Computes `to[i] = from[i]`.
 #[inline(always)]
 pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
     match from {
@@ -24,7 +24,7 @@ pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
     }
 }
 
-/// `to[i] = start + i`, the cell's index along the row.
+/// Computes `to[i] = start + i`, the cell's index along the row.
 #[inline(always)]
 pub fn index<T: Real>(to: &mut [T], start: usize) {
     for (i, to) in to.iter_mut().enumerate() {
@@ -51,7 +51,7 @@ fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T,
     }
 }
 
-/// `scale * (a + b)` or `scale * (a - b)`; the tape scales nothing else.
+/// Computes `scale * (a + b)` or `scale * (a - b)`; the tape scales no other operation.
 #[inline(always)]
 pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: Source<'_, T>) {
     match op {
@@ -60,19 +60,19 @@ pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: 
     }
 }
 
-/// `a * (b * c)`.
+/// Computes `a * (b * c)`.
 #[inline(always)]
 pub fn product<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
     map3(to, a, b, c, |a, b, c| a * (b * c));
 }
 
-/// `a * b + c`, rounded once; a scalar among the factors comes first.
+/// Computes `a * b + c`, rounded once; a scalar among the factors comes first.
 #[inline(always)]
 pub fn fma<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
     map3(to, a, b, c, |a, b, c| a.mul_add(b, c));
 }
 
-/// `yes` where `condition` is not zero, else `no`.
+/// Selects `yes` where `condition` is not zero, else `no`.
 #[inline(always)]
 pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T>, no: Source<'_, T>) {
     match condition {
@@ -102,7 +102,7 @@ fn map3<T: Real>(
     }
 }
 
-/// A one-operand operator on lanes.
+/// Applies a one-operand operator to lanes.
 #[inline(always)]
 pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
     macro_rules! each {
@@ -115,7 +115,7 @@ pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
     abide_core::with_unary_operators!(each)
 }
 
-/// A two-operand operator on lanes.
+/// Applies a two-operand operator to lanes.
 #[inline(always)]
 pub fn apply2<T: Real>(op: Binary, to: &mut [T], a: Source<'_, T>, b: Source<'_, T>) {
     macro_rules! each {

@@ -4,13 +4,13 @@
 //! backend is held against; the sessions of a [`CpuBackend`] sweep rows on all threads, in vectors.
 //!
 //! The way through the fast path: `tape` turns a simplified formula into steps on lanes, and `chunk` carries
-//! it out on a row, chunk by chunk, with the loops of `lanes` and `sum`; `run` does rows side by side, a
-//! linear stencil's without looking at the tape again. Stepwise, `region` cuts the computed cells into bands
-//! of rows and `sweep` does a stage of them. Streaming and persistent, `pass` advances a `tile` by several
-//! steps while its planes stream past, and `crew` says which thread has which tile and waits for whom.
-//! `session` keeps two arrays for each field that changes. `pin` keeps threads on their cores where that is
-//! asked for. `threads` starts those that share the work, `memory` says how much the process may still take,
-//! and `device` what the machine is.
+//! them out on a row, chunk by chunk, with the loops of `lanes` and `sum`. `run` computes rows side by side;
+//! for a linear stencil it looks at the tape once for all of them. Stepwise, `region` cuts the computed cells
+//! into bands of rows and `sweep` carries out a stage of them. Streaming and persistent, `pass` advances a
+//! `tile` by several steps while its planes stream past, and `crew` says which thread has which tile and
+//! waits for whom. `session` keeps two arrays for each field that changes. `pin` keeps threads on their cores
+//! where that is asked for. `threads` starts those that share the work, `memory` says how much memory the
+//! process may still take, and `device` describes the machine.
 //!
 //! `solver` solves linear systems: the methods of `abide_core::solver` on all threads.
 #![deny(missing_docs)]

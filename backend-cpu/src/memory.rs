@@ -1,17 +1,17 @@
-//! How much memory the process may still take.
+//! Memory that the process may still take.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes that the process may still take: what the system has, what every control group around the process
-/// leaves, and what limits on its address space and data (`ulimit -v`, `ulimit -d`) do. `None` where the
-/// system does not tell.
+/// Returns the bytes that the process may still take: the least of what the system has, what every control
+/// group around the process leaves, and what limits on its address space and data (`ulimit -v`, `ulimit -d`)
+/// leave. `None` where the system does not tell.
 pub fn available() -> Option<u64> {
     let within = [machine(Path::new("/")), groups(Path::new("/")), room_for_addresses(), room_for_data()];
     within.into_iter().flatten().min()
 }
 
-/// Bytes of address space that the process may still take; `None` where there is no limit.
+/// Returns the bytes of address space that the process may still take; `None` where there is no limit.
 pub fn room_for_addresses() -> Option<u64> {
     Some(limit(&read("/proc/self/limits")?, "Max address space")?.saturating_sub(status("VmSize:")?))
 }
@@ -28,28 +28,28 @@ fn status(name: &str) -> Option<u64> {
     kibibytes(&read("/proc/self/status")?, name)
 }
 
-/// What the machine has left, from its files under `root`.
+/// Returns the bytes that the machine has left, from its files under `root`.
 fn machine(root: &Path) -> Option<u64> {
     kibibytes(&read(root.join("proc/meminfo"))?, "MemAvailable:")
 }
 
-/// The bytes of a line `name   N kB`.
+/// Reads the bytes of a line `name   N kB`.
 fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The soft limit in a line of `/proc/self/limits`; `None` where it is `unlimited`.
+/// Reads the soft limit in a line of `/proc/self/limits`; `None` where it is `unlimited`.
 fn limit(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// How the two versions of control groups name what is needed.
+/// The names that one of the two versions of control groups gives to what is needed here.
 struct Version {
     filesystem: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Pages of files count as used, and are given up when others need them.
+    /// Pages of files, which count as used and are given up when others need the memory.
     files: [&'static str; 2],
 }
 
@@ -68,7 +68,8 @@ const VERSIONS: [Version; 2] = [
     },
 ];
 
-/// What the control groups of the process leave, and all those that they lie in; from the files under `root`.
+/// Returns the bytes that the process's control groups, and all groups around them, leave; from the files
+/// under `root`.
 fn groups(root: &Path) -> Option<u64> {
     let (own, mounts) = (read(root.join("proc/self/cgroup"))?, read(root.join("proc/self/mountinfo"))?);
     let left = VERSIONS.iter().filter_map(|version| {
@@ -85,7 +86,7 @@ fn groups(root: &Path) -> Option<u64> {
 }
 
 impl Version {
-    /// The path of the process's group, from a line `number:controllers:path` of `/proc/self/cgroup`.
+    /// Returns the path of the process's group, from a line `number:controllers:path` of `/proc/self/cgroup`.
     fn group<'a>(&self, line: &'a str) -> Option<&'a str> {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
@@ -98,7 +99,7 @@ impl Version {
         counts.then_some(path)
     }
 
-    /// Where the groups are mounted, and the path of `group` from there, from a line of
+    /// Returns where the groups are mounted, and the path of `group` from there, from a line of
     /// `/proc/self/mountinfo`: `id parent device root mount-point options … - filesystem source options`.
     fn place(&self, line: &str, group: &str) -> Option<(PathBuf, PathBuf)> {
         let (mount, kind) = line.split_once(" - ")?;
@@ -110,7 +111,7 @@ impl Version {
         }
         let mut mount = mount.split(' ').skip(3);
         let (root, point) = (mount.next()?, mount.next()?);
-        // A container may see its own group as the root of all, under the path that it has outside.
+        // A container may see its own group as the root of all groups, under the path that it has outside.
         let below = Path::new(group).strip_prefix(root).unwrap_or(Path::new(""));
         let below = if below.components().all(|part| matches!(part, Component::Normal(_))) {
             below
@@ -120,7 +121,7 @@ impl Version {
         Some((PathBuf::from(point), below.to_owned()))
     }
 
-    /// What a group leaves; `None` where it has no limit.
+    /// Returns the bytes that a group leaves; `None` where it has no limit.
     fn left(&self, group: &Path) -> Option<u64> {
         let number = |file: &str| read(group.join(file))?.trim().parse::<u64>().ok();
         let limit = number(self.limit)?;
@@ -154,7 +155,7 @@ mod tests {
         assert!(available().is_some_and(|bytes| bytes > 0));
     }
 
-    /// A system's files in a folder of their own.
+    /// Writes a system's files into a folder of their own.
     fn system(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in files {
@@ -172,7 +173,7 @@ mod tests {
         let root = system(&[
             ("proc/self/cgroup", "0::/user/batch/job\n"),
             ("proc/self/mountinfo", SECOND),
-            // The root of all has no limit.
+            // The root of all groups has no limit.
             ("sys/fs/cgroup/memory.stat", "file 1\n"),
             ("sys/fs/cgroup/user/memory.max", "9000\n"),
             ("sys/fs/cgroup/user/memory.current", "5000\n"),

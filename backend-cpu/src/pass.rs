@@ -1,9 +1,9 @@
-//! Several steps of one tile while its planes stream past: the pipeline of `abide_core::plan::Levels`,
-//! carried out.
+//! Several steps of one tile while its planes stream past, through the pipeline of
+//! `abide_core::plan::Levels`.
 //!
-//! A tile reads the values from before the pass where its first levels need them, in the domain, and writes
-//! its own cells' values after the pass there. Everything between stays in rings. `tile` says which cells a
-//! level computes.
+//! A tile's first levels read the values from before the pass in the domain. Its last level writes the values
+//! of its own cells after the pass there. Everything between stays in rings. `tile` says which cells a level
+//! computes.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub struct Rings<T> {
     work: Work<T>,
 }
 
-/// What a thread needs beside rings.
+/// A thread's scratch beside its rings.
 struct Work<T> {
     scratch: Scratch<T>,
     /// The scalars of each stage whose scalars are the same in all rows.
@@ -40,7 +40,7 @@ struct Work<T> {
 }
 
 impl<T: Real> Rings<T> {
-    /// Rings for no pipeline yet, and scratch for any of the tapes.
+    /// Allocates rings for no pipeline yet, and scratch for any of the tapes.
     pub fn new(region: &Region, tapes: &[Tape], chunk: usize) -> Result<Self> {
         let tapes: Vec<&Tape> = tapes.iter().collect();
         let work = Work {
@@ -53,8 +53,8 @@ impl<T: Real> Rings<T> {
         Ok(Rings { storages: Vec::new(), work })
     }
 
-    /// Makes room for a pipeline and tiles of up to so many cells. The memory is touched first by who uses
-    /// it.
+    /// Makes room for a pipeline and for tiles of up to `most` cells. The thread that uses the memory is the
+    /// first to touch it.
     pub fn fit(&mut self, levels: &Levels, most: [usize; 3]) -> Result<()> {
         let beyond = levels.beyond();
         let room = |axis: usize| most[axis] + 2 * beyond[axis];
@@ -76,7 +76,7 @@ enum LineAt {
     Row { domain: usize, ring: [isize; 2], held: bool },
 }
 
-/// The values before the pass, and the rings' storages, of which a level may read some planes and write
+/// The values before the pass, and the rings' storages. Of a storage a level may read some planes and write
 /// others.
 struct Sources<'a, T> {
     now: &'a [Shared<'a, T>],
@@ -84,7 +84,7 @@ struct Sources<'a, T> {
 }
 
 // SAFETY: by the contract of `advance` nobody writes what a tile reads of `now`. The rings are this thread's,
-// and no level writes a plane that it reads for the row at work: `Levels` sees to that.
+// and `Levels` sees to it that no level writes a plane that it reads for the row at work.
 unsafe impl<T> Memory<T> for Sources<'_, T> {
     #[inline(always)]
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
@@ -109,8 +109,8 @@ unsafe impl<T> Memory<T> for Sources<'_, T> {
 ///
 /// # Safety
 ///
-/// While it runs no other thread writes cells of `pass.now` that lie within the pipeline's halo of the tile,
-/// counted across periodic edges, and none reads or writes cells of `pass.new` that lie in the tile.
+/// While this runs, no other thread writes cells of `pass.now` that lie within the pipeline's halo of the
+/// tile, counted across periodic edges. No other thread reads or writes cells of `pass.new` in the tile.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &Tile) {
     let Pass { levels, tapes, parameters, .. } = *pass;
@@ -145,7 +145,7 @@ pub unsafe fn advance<T: Real>(pass: &Pass<'_, T>, rings: &mut Rings<T>, tile: &
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// What a level does in a tile.
+    /// Returns the part of a tile that a level computes.
     #[inline(always)]
     fn part(&self, tile: &Tile, number: usize) -> Part<T> {
         let level = &self.levels.levels[number];
@@ -156,7 +156,7 @@ impl<T: Real> Pass<'_, T> {
         Part { span, share: self.share(number, tile), kept, keeps, stretch: None }
     }
 
-    /// Some planes of a level.
+    /// Computes some planes of a level.
     #[inline(always)]
     fn planes(&self, work: &mut Work<T>, turn: &Turn<'_, T>, part: &mut Part<T>, planes: Range<isize>) {
         let Turn { window, storages, number, level, tape, .. } = *turn;
@@ -164,7 +164,7 @@ impl<T: Real> Pass<'_, T> {
         if rows.is_empty() || cells.is_empty() {
             return;
         }
-        // Along the second axis rows lie side by side, be they planes or the rows of one.
+        // Along the second axis rows lie side by side, whether these are planes or the rows of one plane.
         let [slow, fast] = if self.levels.stream == 0 { [planes, rows] } else { [rows, planes] };
         // Most turns are part of a stretch.
         let first = self.go_on(part, &work.prefetches, number, [slow.start, fast.start], &fast);
@@ -196,7 +196,7 @@ impl<T: Real> Pass<'_, T> {
                     if tape.varies_by_row { 1 } else { surrounded.min((fast.end - y) as usize).max(1) };
                 let place = |axis: usize| {
                     let (at, extent) = (at[axis], self.region.extent(axis) as isize);
-                    // Few rows lie beyond the edge, and a division takes its time.
+                    // Few rows lie beyond the edge, and a division is slow.
                     if (0..extent).contains(&at) { at as usize } else { at.rem_euclid(extent) as usize }
                 };
                 let place = [place(0), place(1)];
@@ -246,8 +246,8 @@ impl<T: Real> Pass<'_, T> {
         std::mem::swap(&mut scratch.scalars, &mut scalars[level.stage]);
     }
 
-    /// Goes on with the rows of a level's stretch, if it is at the row; gives the row after those that are
-    /// done.
+    /// Goes on with the rows of a level's stretch, if the stretch has come to the row; returns the row after
+    /// those that are done.
     #[inline(always)]
     fn go_on(
         &self,
@@ -269,8 +269,8 @@ impl<T: Real> Pass<'_, T> {
         at[1] + rows as isize
     }
 
-    /// Finds the rows that the taps of a row lie in, which has all lines beside it in the domain if it is
-    /// `surrounded`.
+    /// Finds the rows that the taps of a row lie in. If the row is `surrounded`, all lines beside it lie in
+    /// the domain.
     #[inline(always)]
     fn find(
         &self,
@@ -312,8 +312,8 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// How many rows along the second axis, from one on and up to `end`, have all lines beside them in the
-    /// domain, computed, as nearly all rows have.
+    /// Counts the rows along the second axis, from one on and up to `end`, whose neighbouring lines all lie
+    /// in the domain and are computed, as is so for nearly all rows.
     #[inline(always)]
     fn surrounded(&self, tape: &Tape, row: [isize; 2], end: isize) -> usize {
         let mut rows = end - row[1];
@@ -330,10 +330,10 @@ impl<T: Real> Pass<'_, T> {
         rows.max(0) as usize
     }
 
-    /// Where a row that may lie beyond the domain is found.
+    /// Finds a row that may lie beyond the domain.
     #[inline(always)]
     fn line(&self, at: [isize; 2]) -> LineAt {
-        // Rows that are never computed are in no ring; they have the values that they always had.
+        // Rows that are never computed are in no ring, because their values never change.
         let computed = |axis: usize, index: isize| {
             let computed = self.region.computed(axis);
             index >= computed.start as isize && index < computed.end as isize

@@ -1,8 +1,9 @@
-//! Threads that stay each on a core of its own, where that is asked for.
+//! Threads that each stay on a core of their own, where that is asked for.
 //!
 //! Left alone, a system moves threads from core to core as other work comes and goes, and a tile's cells stay
-//! behind in the cache of the core that it left. On a machine that does nothing else pinned threads keep
-//! them; where there is other work, that work holds up a pinned thread, and with it all that wait for it.
+//! behind in the cache of the core that its thread left. On a machine that does nothing else, pinned threads
+//! keep the cells in their caches. Where there is other work, it holds up a pinned thread, and with that
+//! thread all that wait for it.
 
 use abide_core::{Error, Result};
 use core_affinity::CoreId;
@@ -10,12 +11,12 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::threads::refused;
 
-/// A core for each of so many threads, among those that the system lets this thread run on.
+/// Returns a core for each of `threads` threads, among those that the system lets this thread run on.
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] where the system does not tell which cores there are, [`Error::Limit`] where they
-/// are fewer than the threads.
+/// [`Error::Unsupported`] where the system does not tell which cores there are; [`Error::Limit`] where there
+/// are fewer cores than threads.
 pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
     let mut cores = core_affinity::get_core_ids().ok_or_else(|| Error::Unsupported {
         who: "backend cpu".to_owned(),
@@ -35,7 +36,7 @@ pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
     Ok(cores)
 }
 
-/// Pins the thread that calls it.
+/// Pins the calling thread.
 ///
 /// # Errors
 ///
@@ -51,11 +52,11 @@ pub fn pin(core: CoreId) -> Result<()> {
     ))
 }
 
-/// A pool of so many threads, each on a core of its own.
+/// Returns a pool of `threads` threads, each on a core of its own.
 ///
 /// # Errors
 ///
-/// As [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
+/// The errors of [`cores`] and [`pin`]; [`Error::Limit`] where the system grants no such number of threads.
 pub fn pool(threads: usize) -> Result<ThreadPool> {
     let cores = cores(threads)?;
     let pool =
@@ -69,7 +70,7 @@ pub fn pool(threads: usize) -> Result<ThreadPool> {
 mod tests {
     use super::*;
 
-    /// The cores on which the system lets the calling thread run, as the system itself writes them.
+    /// Returns the cores on which the system lets the calling thread run, as the system itself writes them.
     #[cfg(target_os = "linux")]
     fn allowed() -> String {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();

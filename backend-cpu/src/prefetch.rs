@@ -1,9 +1,9 @@
-//! What a pass asks memory for before it needs it.
+//! Prefetches: requests of a pass to memory before it needs the cells.
 //!
 //! The first levels read planes in the domain and the last ones write some there. If each of them waited for
 //! memory itself, memory would rest while all others compute. So every level asks, with each row that it
-//! computes, for a share of the rows that the next visit will read and write, and they lie in the core's
-//! second-level cache by then: on one core `2d5pt` takes a fifth less time with 16 levels.
+//! computes, for a share of the rows that the next visit will read and write. By then these rows lie in the
+//! core's second-level cache: on one core `2d5pt` takes a fifth less time with 16 levels.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use abide_core::Real;
 
 use crate::tile::{Pass, Tile};
 
-/// A field's planes in the domain, that arrive or leave as the front moves on.
+/// Planes of a field in the domain that arrive or leave as the front moves on.
 pub struct Prefetch {
     field: usize,
-    /// Whether they are those after the pass, which are written.
+    /// Whether the planes are those after the pass, which are written.
     is_new: bool,
-    /// How far before the front the plane lies that is read or written.
+    /// Planes by which the plane that is read or written is ahead of the front.
     lead: isize,
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// The prefetches of a pass: for each field that levels read in the domain, the foremost plane that they
-    /// read, and for each that a level writes there, the plane that it writes.
+    /// Collects the prefetches of a pass: for each field that levels read in the domain, the foremost plane
+    /// that they read, and for each field that a level writes there, the plane that it writes.
     #[inline(always)]
     pub fn prefetches(&self, prefetches: &mut Vec<Prefetch>) {
         prefetches.clear();
@@ -51,7 +51,7 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// The cells along a row for which a level asks memory: all levels together ask for the row.
+    /// Returns the cells along a row for which a level asks memory: all levels together ask for the row.
     #[inline(always)]
     pub fn share(&self, number: usize, tile: &Tile) -> Range<usize> {
         let (halo, cells, count) = (self.levels.halo[2], &tile.cells[2], self.levels.levels.len());
@@ -61,7 +61,7 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Asks memory for a level's share of some rows of a prefetch while the level computes the rows from `at`
-    /// on: so all levels together ask for the planes of the next visit, and memory works all the time.
+    /// on. So all levels together ask for the planes of the next visit, and memory works all the time.
     #[inline(always)]
     pub fn ask(&self, prefetch: &Prefetch, at: [isize; 2], rows: usize, number: usize, share: &Range<usize>) {
         let levels = self.levels;

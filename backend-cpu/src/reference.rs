@@ -55,8 +55,8 @@ fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
     }
 }
 
-/// The old value that a tap of a cell means. Where it lies beyond the domain along several axes, they are
-/// asked from the slowest on, and the first constant decides.
+/// Returns the old value that a tap of a cell reads. Where it lies beyond the domain along several axes, they
+/// are asked from the slowest on, and the first constant decides.
 fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: Tap) -> T {
     let extents = problem.shape.padded();
     let mut at = [0; 3];

@@ -5,9 +5,9 @@ use std::ops::Range;
 use abide_core::domain::{Boundary, Source};
 use abide_core::{Boundaries, Problem, Shape};
 
-/// Bands for each thread, so that a thread that falls behind leaves its last bands to others, and the fewest
-/// cells of a band: few bands even where they are short, since fewer cells are not worth waking a thread for;
-/// many where they stay long.
+/// Bands per thread, so that a thread that falls behind leaves its last bands to others; and the fewest cells
+/// of a band. Where bands are short they are few, because fewer cells are not worth waking a thread for;
+/// where bands stay long they are many.
 const BANDS: [(usize, usize); 2] = [(4, 8192), (16, 65536)];
 
 /// The computed cells of a domain, in units numbered in the order of memory.
@@ -34,14 +34,14 @@ pub struct Unit {
 /// The row of old values that lies beside a computed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line {
-    /// It starts at this index of the array.
+    /// In the array, starting at this index.
     At(usize),
-    /// It lies beyond the domain and holds the constant of this axis and side.
+    /// Beyond the domain: a row of the constant of this axis and side.
     Constant([usize; 2]),
 }
 
 impl Region {
-    /// The region of a problem, cut for so many threads into segments that are multiples of `chunk`.
+    /// Cuts the region of a problem for `threads` threads into segments that are multiples of `chunk`.
     pub fn new(problem: &Problem, threads: usize, chunk: usize) -> Region {
         let (extents, radius) = (problem.shape.padded(), problem.program.radius());
         let computed = [0, 1, 2].map(|axis| problem.boundaries.computed(axis, extents[axis], radius[axis]));
@@ -57,12 +57,13 @@ impl Region {
         }
     }
 
-    /// How many units there are.
+    /// Returns the number of units.
     pub fn units(&self) -> usize {
         self.computed[0].len() * self.computed[1].len() * self.segments
     }
 
-    /// The units as bands of about the same length for so many threads; none where nothing is computed.
+    /// Groups the units into bands of about the same length for `threads` threads; none where nothing is
+    /// computed.
     pub fn bands(&self, threads: usize) -> Vec<Range<usize>> {
         let units = self.units();
         let cells: usize = self.computed.iter().map(Range::len).product();
@@ -71,7 +72,7 @@ impl Region {
         (0..count).map(|i| units * i / count..units * (i + 1) / count).collect()
     }
 
-    /// The unit of a number.
+    /// Returns the unit of a number.
     pub fn unit(&self, number: usize) -> Unit {
         let (row, segment) = (number / self.segments, number % self.segments);
         let rows = self.computed[1].len();
@@ -83,8 +84,9 @@ impl Region {
         }
     }
 
-    /// How many units from the one at a row on are the rows beside it, along the second axis, with all lines
-    /// that taps reach inside the domain. `reach` is the least and the greatest offset along each axis.
+    /// Counts the units, from the one at a row on, that are rows beside each other along the second axis with
+    /// all lines that taps reach inside the domain. `reach` is the least and the greatest offset along each
+    /// axis.
     pub fn beside(&self, row: [usize; 2], reach: &[[isize; 2]; 3]) -> usize {
         let inside = |axis: usize| {
             let ([low, high], at) = (reach[axis], row[axis] as isize);
@@ -93,18 +95,18 @@ impl Region {
         if self.segments != 1 || inside(0) == 0 { 0 } else { inside(1).min(self.computed[1].end - row[1]) }
     }
 
-    /// The index in an array of the whole domain of the first cell of a unit.
+    /// Returns the index, in an array of the whole domain, of the first cell of a unit.
     pub fn index(&self, unit: &Unit) -> usize {
         self.shape.index([unit.row[0], unit.row[1], unit.cells.start])
     }
 
-    /// Cells of a row.
+    /// Returns the cells of a row.
     #[inline(always)]
     pub fn width(&self) -> usize {
         self.shape.padded()[2]
     }
 
-    /// The constant beyond a side of an axis, if that is its boundary.
+    /// Returns the constant beyond a side of an axis, if that is its boundary.
     pub fn constant(&self, axis: usize, side: usize) -> Option<f64> {
         match self.boundaries.0[axis][side] {
             Boundary::Constant(value) => Some(value),
@@ -112,13 +114,13 @@ impl Region {
         }
     }
 
-    /// Whether taps along the row can reach beyond it.
+    /// Returns whether taps along the row can reach beyond it.
     pub fn reaches_out(&self) -> bool {
         self.boundaries.0[2] != [Boundary::Fixed; 2]
     }
 
-    /// Where a row that may lie beyond the domain is found, or else the axis and side whose constant it
-    /// holds. The slower axis is asked first.
+    /// Finds a row that may lie beyond the domain, or else the axis and side whose constant it holds. The
+    /// slower axis is asked first.
     #[inline(always)]
     pub fn place(&self, row: [isize; 2]) -> Result<[usize; 2], [usize; 2]> {
         let extents = self.shape.padded();
@@ -132,7 +134,7 @@ impl Region {
         Ok(at)
     }
 
-    /// The same as a line of the array.
+    /// Finds a row that may lie beyond the domain, as a line of the array.
     pub fn line(&self, row: [isize; 2]) -> Line {
         match self.place(row) {
             Ok(place) => Line::At(self.row_index(place)),
@@ -140,31 +142,31 @@ impl Region {
         }
     }
 
-    /// The index in an array of the whole domain of the first cell of a row.
+    /// Returns the index, in an array of the whole domain, of the first cell of a row.
     #[inline(always)]
     pub fn row_index(&self, [z, y]: [usize; 2]) -> usize {
         self.shape.index([z, y, 0])
     }
 
-    /// The extent of an axis.
+    /// Returns the extent of an axis.
     #[inline(always)]
     pub fn extent(&self, axis: usize) -> usize {
         self.shape.padded()[axis]
     }
 
-    /// The cells along an axis that are computed.
+    /// Returns the cells along an axis that are computed.
     #[inline(always)]
     pub fn computed(&self, axis: usize) -> Range<usize> {
         self.computed[axis].clone()
     }
 
-    /// Whether the domain goes on at its other side.
+    /// Returns whether the domain goes on at its other side.
     #[inline(always)]
     pub fn is_periodic(&self, axis: usize) -> bool {
         self.boundaries.0[axis][0] == Boundary::Periodic
     }
 
-    /// Where a cell of a row that may lie beyond its ends is found.
+    /// Finds a cell of a row that may lie beyond the row's ends.
     pub fn along_row(&self, x: isize) -> Source {
         self.boundaries.source(2, x, self.width())
     }

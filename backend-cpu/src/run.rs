@@ -1,7 +1,7 @@
 //! Rows side by side, one after the other.
 //!
-//! What the tape says about a row takes as long to look up as some hundred cells take to compute. So where
-//! the whole formula is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
+//! To look up in the tape what a row needs takes as long as computing some hundred cells. So where the whole
+//! formula is one sum of taps, as that of a linear stencil, it is looked up once for all rows.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::tape::{Op, Operand, Place, Step};
 
 impl<M> Row<'_, M> {
     /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the
-    /// first row are in, and the walks there lead to those of the next.
+    /// first row read, and the walks there lead to those of the next.
     #[inline(always)]
     pub fn run<T: Real>(
         &self,
@@ -25,7 +25,7 @@ impl<M> Row<'_, M> {
         M: Memory<T>,
     {
         if let Some(mut sums) = self.sums(scratch, sink, &cells, count) {
-            // SAFETY: `Memory` and `Sink` promise it.
+            // SAFETY: `Memory` and `Sink` promise what the call asks for.
             unsafe { sums.advance(count, self.ahead) };
             sink.done(count);
             return;
@@ -42,8 +42,8 @@ impl<M> Row<'_, M> {
         }
     }
 
-    /// The sums that the whole formula is, for `count` rows; nothing where it is more than that, or where a
-    /// tap reaches beyond an end of its row.
+    /// Returns the whole formula as sums for `count` rows; `None` where the formula is more than sums, or
+    /// where a tap reaches beyond an end of its row.
     #[inline(always)]
     pub fn sums<T: Real>(
         &self,
@@ -65,7 +65,7 @@ impl<M> Row<'_, M> {
         let (to, walk) = sink.all(*output);
         let mut sums = Sums::new(to, walk, [count, cells.len()], scale.map(|scale| scratch.scalars[scale]));
         for term in terms {
-            // Without slots the tape puts nothing else here, and `safe` knows of no constant.
+            // Without slots the tape puts nothing else here, and `safe` leaves out constants.
             let Operand::Tap(number) = term.operand else { return None };
             let tap = self.tape.taps[number];
             let TapRow::At(buffer, walk) = scratch.rows[tap.row] else { return None };

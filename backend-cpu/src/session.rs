@@ -1,6 +1,6 @@
 //! A problem in progress: two arrays for each field that changes, one for each that does not.
 //!
-//! A stage of a stepwise run, or a pass of several steps, reads the one and writes the other.
+//! A stage of a stepwise run, or a pass of several steps, reads one of the two arrays and writes the other.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::stepwise::{Band, Outputs, Stage, sweep};
 use crate::tape::Tape;
 use crate::tile::{Pass, Tile};
 
-/// Who works for a session.
+/// The threads and cores that work for a session.
 #[derive(Default)]
 pub struct Workers {
     /// The threads that share sweeps and passes; rayon's global ones where there is no pool.
@@ -30,22 +30,22 @@ pub struct Workers {
     pub cores: Vec<CoreId>,
 }
 
-/// How a session advances.
+/// The schedule by which a session advances.
 enum Way<T> {
-    /// A stage of a step at a time, in bands.
+    /// One stage of a step at a time, in bands.
     Stepwise(Vec<Band<T>>),
     /// Several steps at a time, in tiles.
     Tiled(Box<Tiled<T>>),
 }
 
-/// Tiles, and what each thread needs to advance them.
+/// Tiles, and the rings that each thread needs to advance them.
 struct Tiled<T> {
-    /// The pipeline of a full pass, and that of the last rest.
+    /// The pipeline of a full pass, and that of the last shorter pass.
     levels: [Levels; 2],
     tiles: Vec<Tile>,
     rings: Vec<Rings<T>>,
     persistent: bool,
-    /// See [`Workers`].
+    /// The cores of the threads, as in [`Workers`].
     cores: Vec<CoreId>,
 }
 
@@ -70,8 +70,8 @@ pub struct Threaded<T> {
     way: Way<T>,
     /// The current values of each field.
     now: Vec<Vec<T>>,
-    /// Where a stage puts the new values; empty for a field that none writes. Cells that are not computed
-    /// hold the same values here as in `now`, always.
+    /// The array to which a stage writes the new values; empty for a field that no stage writes. Cells that
+    /// are not computed always hold the same values here as in `now`.
     new: Vec<Vec<T>>,
 }
 
@@ -89,7 +89,7 @@ impl<T: Real> Threaded<T> {
         let simplified = problem.program.simplified(problem.dtype);
         let tapes: Vec<Tape> = simplified.stages().iter().map(|stage| Tape::new(&stage.dag, fused)).collect();
         let writes = simplified.stages().iter().map(|stage| stage.writes.clone()).collect();
-        // A plan's fields are anyone's to change; scratch grows with both.
+        // A plan's fields can be changed by any caller, and scratch grows with both.
         let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
         let region = Region::new(problem, threads, chunk);
         let way = match &cpu.tiling {
@@ -163,8 +163,8 @@ impl<T: Real> Threaded<T> {
 }
 
 impl<T: Real> Tiled<T> {
-    /// Advances the fields by passes that read one of two arrays and write the other, the first pass the
-    /// first; returns the number of passes.
+    /// Advances the fields by passes that read one of two arrays and write the other; the first pass reads
+    /// `now`. Returns the number of passes.
     fn advance(&mut self, lowered: &Lowered<T>, [now, new]: [&mut [Vec<T>]; 2], steps: u64) -> Result<u64> {
         let Lowered { problem, region, chunk, tapes, parameters } = lowered;
         let Tiled { levels, tiles, rings, persistent, cores } = self;
@@ -181,7 +181,7 @@ impl<T: Real> Tiled<T> {
             levels.iter().try_for_each(|levels| rings.fit(levels, most))?;
         }
         let now: Vec<Shared<'_, T>> = now.iter_mut().map(|field| Shared::new(field)).collect();
-        // A field that none writes is the same in both.
+        // A field that no stage writes is the same in both.
         let pairs = new.iter_mut().zip(&now);
         let new: Vec<Shared<'_, T>> =
             pairs.map(|(new, now)| if new.is_empty() { *now } else { Shared::new(new) }).collect();
@@ -201,15 +201,15 @@ impl<T: Real> Tiled<T> {
     }
 }
 
-/// A copy made by all threads, which are then the first to touch its memory; an error where there is not that
-/// much.
+/// Copies values with all threads, which are then the first to touch the memory; an error where there is not
+/// enough memory.
 fn copied<T: Real>(values: &[T]) -> Result<Vec<T>> {
     let mut copy = reserved(values.len())?;
     copy.par_extend(values.par_iter().copied());
     Ok(copy)
 }
 
-/// An empty vector with room for so many values; an error where there is not that much memory.
+/// Returns an empty vector with room for `len` values; an error where there is not that much memory.
 fn reserved<T: Real>(len: usize) -> Result<Vec<T>> {
     memory::reserved(len, "a field", "choose a smaller size or f32")
 }
@@ -222,7 +222,7 @@ impl<T: Real> Session for Threaded<T> {
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
         let alone = match &self.way {
-            // Too little work to wake anyone.
+            // Too little work to wake any thread.
             Way::Stepwise(bands) => bands.len() <= 1,
             Way::Tiled(tiled) => tiled.persistent || tiled.rings.len() <= 1,
         };

@@ -1,4 +1,4 @@
-//! Arrays that several threads read and write at once, each the cells that are its own at the time.
+//! Arrays that several threads read and write at once, each thread the cells that are its own at the time.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -22,20 +22,20 @@ impl<T> Clone for Shared<'_, T> {
 
 impl<T> Copy for Shared<'_, T> {}
 
-// SAFETY: it stands for a `&mut [T]` whose parts are handed out by the unsafe functions below, under their
-// conditions.
+// SAFETY: `Shared` stands for a `&mut [T]` whose parts are handed out by the unsafe functions below, under
+// their conditions.
 unsafe impl<T: Send> Send for Shared<'_, T> {}
 // SAFETY: as above; a part is either written by one thread or read by many.
 unsafe impl<T: Send + Sync> Sync for Shared<'_, T> {}
 
 impl<'a, T> Shared<'a, T> {
-    /// All cells of a field.
+    /// Shares all cells of a field.
     pub fn new(cells: &'a mut [T]) -> Self {
         Shared { cells: cells.as_mut_ptr(), len: cells.len(), lifetime: PhantomData }
     }
 
-    /// Asks memory for cells that will be read or written soon; they come into a cache that the core has to
-    /// itself.
+    /// Asks memory for cells that will be read or written soon; they come into a cache that belongs to the
+    /// core alone.
     #[inline(always)]
     pub fn ask(&self, range: Range<usize>) {
         #[cfg(target_arch = "x86_64")]
@@ -53,13 +53,13 @@ impl<'a, T> Shared<'a, T> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} cells", self.len);
     }
 
-    /// All cells.
+    /// Returns all cells.
     #[inline(always)]
     pub fn all(&self) -> *mut [T] {
         ptr::slice_from_raw_parts_mut(self.cells, self.len)
     }
 
-    /// Cells to read.
+    /// Returns cells to read.
     ///
     /// # Safety
     ///
@@ -71,12 +71,12 @@ impl<'a, T> Shared<'a, T> {
         unsafe { std::slice::from_raw_parts(self.cells.add(range.start), range.len()) }
     }
 
-    /// Cells to write.
+    /// Returns cells to write.
     ///
     /// # Safety
     ///
-    /// No other thread reads or writes any of them while the slice is in use, nor does this one by another
-    /// slice.
+    /// No other thread reads or writes any of them while the slice is in use, and this thread uses no other
+    /// slice of them.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the caller promises that the cells are its own")]
     pub unsafe fn write(&self, range: Range<usize>) -> &'a mut [T] {

@@ -12,7 +12,7 @@ use crate::rings::Walk;
 use crate::sum::Ahead;
 use crate::tape::Tape;
 
-/// What all bands of a stage share.
+/// The data that all bands of a stage share.
 pub struct Stage<'a, T> {
     /// The computed cells.
     pub region: &'a Region,
@@ -35,7 +35,7 @@ unsafe impl<T> Memory<T> for Arrays<'_, T> {
     fn cells(&self, buffer: Buffer, range: Range<usize>) -> &[T] {
         match buffer {
             Buffer::Field(field) => &self.0[field][range],
-            // A sweep has none.
+            // A sweep has no rings.
             Buffer::Ring(_) => &[],
         }
     }
@@ -49,7 +49,7 @@ unsafe impl<T> Memory<T> for Arrays<'_, T> {
     }
 }
 
-/// A part of the region, and the scratch of whichever thread sweeps it.
+/// A part of the region, and the scratch of the thread that sweeps it.
 pub struct Band<T> {
     units: Range<usize>,
     scratch: Scratch<T>,
@@ -57,26 +57,27 @@ pub struct Band<T> {
 }
 
 impl<T: Real> Band<T> {
-    /// A band of some units, with scratch for any of the tapes. All scratch is allocated here, none in a
-    /// sweep.
+    /// Returns a band of some units, with scratch for any of the tapes. All scratch is allocated here, none
+    /// in a sweep.
     pub fn new(units: Range<usize>, region: &Region, tapes: &[&Tape], chunk: usize) -> Result<Self> {
         let lines = Vec::with_capacity(tapes.iter().map(|tape| tape.lines.len()).max().unwrap_or(0));
         Ok(Band { units, scratch: Scratch::new(region, tapes, chunk)?, lines })
     }
 }
 
-/// The new values of a stage's outputs, from some index of the domain on.
+/// The new values of a stage's outputs, from an index of the domain on.
 pub struct Outputs<'a, T> {
     /// The values, in the order of the formula's outputs; empty beyond the last.
     values: [&'a mut [T]; MAX_FIELDS],
     origin: usize,
-    /// Where the row begins that is being computed, and the cells from it to the next.
+    /// The index at which the row being computed begins, and the cells from it to the next row.
     row: usize,
     width: usize,
 }
 
 impl<'a, T> Outputs<'a, T> {
-    /// The outputs of a stage that writes the fields `writes`, taken from the new values of all fields.
+    /// Returns the outputs of a stage that writes the fields `writes`, taken from the new values of all
+    /// fields.
     pub fn new(new: &'a mut [Vec<T>], writes: &[usize]) -> Self {
         let mut values = std::array::from_fn(|_| <&mut [T]>::default());
         for (field, buffer) in new.iter_mut().enumerate() {
@@ -132,7 +133,8 @@ pub fn sweep<T: Real>(stage: &Stage<'_, T>, bands: &mut [Band<T>], outputs: Outp
     }
 }
 
-/// Whether additions should become multiply-adds: only if [`rows`] has them as single instructions here.
+/// Returns whether additions should become multiply-adds: only if [`rows`] has them as single instructions
+/// here.
 pub fn has_fused_multiply_add() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma");
@@ -145,7 +147,7 @@ pub fn has_fused_multiply_add() -> bool {
     ));
 }
 
-/// The rows of a band, compiled for each instruction set.
+/// Computes the rows of a band; compiled for each instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<'_, T>) {
     let Stage { region, tape, parameters, chunk, .. } = *stage;

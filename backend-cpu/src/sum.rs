@@ -7,7 +7,7 @@ use multiversion::multiversion;
 use crate::rings::{LINE_BYTES, Walk};
 use crate::tape::MAX_TERMS;
 
-/// What lies in memory and is asked for ahead of its use; what a cache close by holds needs no asking.
+/// Rows that memory is asked for ahead of their use; rows that a near cache holds need no asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ahead {
     /// The rows that are read.
@@ -25,14 +25,15 @@ pub struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// So many rows, of so many values each, that the walk leads to; panics unless they lie in the buffer.
+    /// Returns the rows, of the given number and length, that the walk leads to; panics unless they lie in
+    /// the buffer.
     #[inline(always)]
     pub fn new(buffer: *mut [T], walk: Walk, size: [usize; 2]) -> Self {
         walk.check(size, buffer.len());
         Rows { buffer: buffer.cast(), walk }
     }
 
-    /// The first value of the row that the walk has come to.
+    /// Returns the first value of the row that the walk has come to.
     ///
     /// # Safety
     ///
@@ -64,16 +65,16 @@ impl<'a, T: Real> Sum<'a, T> {
         self.terms.push((weight, values));
     }
 
-    /// `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if there is a
-    /// scale. All values are as long as `to`.
+    /// Computes `to[i] = w0*v0[i]`, then `fma(w, v[i], to[i])` for each later term, then `scale * to[i]` if
+    /// there is a scale. All values are as long as `to`.
     #[inline(always)]
     pub fn store(&self, to: &mut [T], scale: Option<T>, ahead: Ahead) {
         store(&self.terms, to, scale, ahead);
     }
 }
 
-/// What is done with some terms, `$most` at most, `$count` of them: for the usual counts each by itself, so
-/// that loops over the terms vanish.
+/// Handles `$count` terms, at most `$most`: the usual counts each by code of their own, so that loops over
+/// the terms vanish.
 macro_rules! unrolled {
     ($terms:expr, $most:ident, $count:ident, $done:expr) => {
         unrolled!($terms, $most, $count, $done; 2 3 4 5 6 7 9 13 25 27)
@@ -93,8 +94,8 @@ macro_rules! unrolled {
     };
 }
 
-/// Stores a sum, compiled for each instruction set: apart from all else that a row needs, so that its few
-/// variables stay in registers.
+/// Stores a sum; compiled for each instruction set. It is apart from all else that a row needs, so that its
+/// few variables stay in registers.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn store<T: Real>(terms: &[(T, &[T])], to: &mut [T], scale: Option<T>, ahead: Ahead) {
     unrolled!(terms, MOST, count, {
@@ -109,7 +110,7 @@ fn store<T: Real>(terms: &[(T, &[T])], to: &mut [T], scale: Option<T>, ahead: Ah
     })
 }
 
-/// The same, row after row.
+/// A sum of weighted values, as [`Sum`], for row after row.
 pub struct Sums<T> {
     terms: ArrayVec<(T, Rows<T>), MAX_TERMS>,
     to: Rows<T>,
@@ -119,7 +120,7 @@ pub struct Sums<T> {
 }
 
 impl<T: Real> Sums<T> {
-    /// A sum with no terms yet, for so many rows of so many values.
+    /// Returns a sum with no terms yet, for rows of the given number and length.
     #[inline(always)]
     pub fn new(to: *mut [T], walk: Walk, size: [usize; 2], scale: Option<T>) -> Self {
         Sums { terms: ArrayVec::new(), to: Rows::new(to, walk, size), scale, size }
@@ -131,28 +132,28 @@ impl<T: Real> Sums<T> {
         self.terms.push((weight, Rows::new(from.cast_mut(), walk, self.size)));
     }
 
-    /// Where the next row goes.
+    /// Returns the rows to which the next sums go.
     #[inline(always)]
     pub fn to(&self) -> Rows<T> {
         self.to
     }
 
-    /// Rows that are left.
+    /// Returns the number of rows that are left.
     #[inline(always)]
     pub fn left(&self) -> usize {
         self.size[0]
     }
 
-    /// Computes the next rows, so many of them.
+    /// Computes the next `rows` rows.
     ///
     /// # Safety
     ///
-    /// All buffers are still there. Nobody writes the terms' values meanwhile, nor reads or writes those that
-    /// are stored.
+    /// All buffers are still there. Meanwhile nobody writes the terms' values, and nobody reads or writes
+    /// those that are stored.
     #[inline(always)]
     pub unsafe fn advance(&mut self, rows: usize, ahead: Ahead) {
         assert!(rows <= self.size[0], "{rows} rows of {}", self.size[0]);
-        // SAFETY: so many rows lie in their buffers; the rest is what the caller promises.
+        // SAFETY: at least `rows` rows are left and lie in their buffers; the caller promises the rest.
         unsafe { advance(&mut self.terms, &mut self.to, [rows, self.size[1]], self.scale, ahead) };
         self.size[0] -= rows;
     }
@@ -162,8 +163,8 @@ impl<T: Real> Sums<T> {
 ///
 /// # Safety
 ///
-/// So many rows lie in their buffers. Nobody writes those of the terms meanwhile, nor reads or writes those
-/// that are stored.
+/// The rows lie in their buffers. Meanwhile nobody writes those of the terms, and nobody reads or writes
+/// those that are stored.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 unsafe fn advance<T: Real>(
     terms: &mut [(T, Rows<T>)],
@@ -211,12 +212,12 @@ impl<T: Real> Row<'_, T> {
     ///
     /// # Safety
     ///
-    /// All rows have `len` values. Nobody writes those of the terms meanwhile, nor reads or writes those that
-    /// are stored.
+    /// All rows have `len` values. Meanwhile nobody writes those of the terms, and nobody reads or writes
+    /// those that are stored.
     #[inline(always)]
     unsafe fn store(self, ahead: Ahead) {
-        // SAFETY: by the contract. Four of the widest vectors at a time, so that one's latency is hidden
-        // behind the others; one at the ends of a row.
+        // SAFETY: the caller promises it. Four of the widest vectors at a time, so that the latency of each
+        // is hidden behind the others; one vector at a time at the ends of a row.
         unsafe {
             match LINE_BYTES / size_of::<T>() {
                 16 => self.in_blocks::<64, 16>(ahead),
@@ -225,16 +226,16 @@ impl<T: Real> Row<'_, T> {
         }
     }
 
-    /// The sums in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all, the last
-    /// block does cells again that the one before did: that costs less than single cells.
+    /// Computes the sums in blocks of `N` cells, then of `V`, then of one. Where there are `V` cells at all,
+    /// the last block repeats cells of the block before, which costs less than single cells.
     ///
     /// # Safety
     ///
-    /// As [`Row::store`].
+    /// The conditions of [`Row::store`].
     #[inline(always)]
     unsafe fn in_blocks<const N: usize, const V: usize>(self, ahead: Ahead) {
         let len = self.len;
-        // SAFETY: no block begins further on than its length before the end.
+        // SAFETY: every block begins at least its length before the end.
         let block = |start: usize| unsafe { self.block::<N>(start) };
         // SAFETY: as above.
         let vector = |start: usize| unsafe { self.block::<V>(start) };
@@ -254,7 +255,7 @@ impl<T: Real> Row<'_, T> {
             if ahead.write {
                 prefetch::<T, N, true>(self.to, start);
             }
-            // Of the terms of a linear stencil the last is the one that no row has read before.
+            // The last term of a linear stencil is the one whose rows no other row has read before.
             if ahead.read
                 && let [.., leading] = self.values
             {
@@ -269,17 +270,17 @@ impl<T: Real> Row<'_, T> {
         }
     }
 
-    /// The sums of `N` cells from `start` on.
+    /// Computes the sums of `N` cells from `start` on.
     ///
     /// # Safety
     ///
-    /// As [`Row::store`], and the cells are among the `len`.
+    /// The conditions of [`Row::store`]; also, the cells are among the `len`.
     #[inline(always)]
     unsafe fn block<const N: usize>(&self, start: usize) {
         debug_assert!(start + N <= self.len);
         let mut total = [T::ZERO; N];
         for (k, (&weight, values)) in self.weights.iter().zip(self.values).enumerate() {
-            // SAFETY: by the contract. A check a term and block takes as many instructions as the sum.
+            // SAFETY: the caller promises it. A check per term and block takes as many instructions as a sum.
             let values = unsafe { &*values.add(start).cast::<[T; N]>() };
             for i in 0..N {
                 total[i] = if k == 0 { weight * values[i] } else { weight.mul_add(values[i], total[i]) };
@@ -290,18 +291,18 @@ impl<T: Real> Row<'_, T> {
                 *total = scale * *total;
             }
         }
-        // SAFETY: by the contract.
+        // SAFETY: the caller promises it.
         unsafe { *self.to.add(start).cast::<[T; N]>() = total };
     }
 }
 
-/// How far ahead of its use a line is asked for: a few blocks, far enough for memory to answer.
+/// Bytes from a line's request to its use: a few blocks, far enough for memory to answer.
 #[cfg(target_arch = "x86_64")]
 const AHEAD_BYTES: usize = 2048;
 
-/// Asks for the lines that a block of `N` values will soon need as the block at `start` is needed now, to be
-/// written if `WRITE`. The hardware asks ahead by itself, but stops at the end of each page: 2d5pt becomes a
-/// tenth faster on 8192² and a quarter on 2304².
+/// Asks for the lines that a block of `N` values will soon need as the block at `start` is needed now; for
+/// writing if `WRITE`. The hardware asks ahead by itself, but stops at the end of each page: with these
+/// requests 2d5pt becomes a tenth faster on 8192² and a quarter on 2304².
 #[inline(always)]
 fn prefetch<T, const N: usize, const WRITE: bool>(values: *const T, start: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! What a level does in a tile, and where its rows go.
+//! A level's part in a tile, and the places where its rows go.
 
 use std::ops::Range;
 
@@ -26,30 +26,30 @@ pub struct Turn<'a, T> {
     pub tape: &'a Tape,
 }
 
-/// What a level does in a tile.
+/// A level's part in a tile.
 pub struct Part<T> {
-    /// The cells that it computes.
+    /// The cells that the level computes.
     pub span: [Range<isize>; 3],
-    /// The cells along a row for which it asks memory.
+    /// The cells along a row for which the level asks memory.
     pub share: Range<usize>,
     /// The cells at the ends of its rows that its readers need and that are never computed.
     pub kept: [Range<usize>; 2],
     /// Whether rows in rings are to be completed, or copied to the domain.
     pub keeps: bool,
-    /// The rows that it goes on with.
+    /// The rows that the level goes on with.
     pub stretch: Option<Stretch<T>>,
 }
 
-/// Where the outputs of rows go that lie side by side.
+/// The places where the outputs of rows go that lie side by side.
 pub struct Targets<'a, T> {
-    /// The pass, and the level that computes them.
+    /// The pass, and the level that computes the rows.
     pub pass: &'a Pass<'a, T>,
     pub turn: &'a Turn<'a, T>,
-    /// What the level does in the tile.
+    /// The level's part in the tile.
     pub part: &'a Part<T>,
-    /// What memory is asked for with each row.
+    /// The prefetches of which a share is asked for with each row.
     pub prefetches: &'a [Prefetch],
-    /// For each output, where its rows begin in its ring or in the domain.
+    /// The place where each output's rows begin, in its ring or in the domain.
     pub begin: &'a mut [Walk],
     /// The row, and where it begins in the domain.
     pub row: [isize; 2],
@@ -91,7 +91,7 @@ unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
 }
 
 impl<'a, T: Real> Targets<'a, T> {
-    /// Where an output goes.
+    /// Returns the cells to which an output goes.
     #[inline(always)]
     fn buffer(&self, output: usize) -> &Shared<'a, T> {
         let output = self.turn.level.outputs[output];
@@ -101,8 +101,8 @@ impl<'a, T: Real> Targets<'a, T> {
         }
     }
 
-    /// Completes rows in a ring by the cells that are never computed, and copies what the field holds after
-    /// the pass.
+    /// Completes rows in a ring with the cells that are never computed, and copies the values that the field
+    /// holds after the pass.
     #[inline(always)]
     fn keep(&mut self, output: usize, rows: usize) {
         if self.turn.level.outputs[output].ring.is_none() {

@@ -1,4 +1,4 @@
-//! Rayon's global threads, and what to say where the system grants none.
+//! Rayon's global threads, and the error where the system grants none.
 
 use std::error::Error as _;
 use std::panic::catch_unwind;
@@ -10,10 +10,10 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::memory;
 
-/// Starts the threads that everything runs on, unless they were started before, by Abide or by the program
-/// that uses it.
+/// Starts the threads that everything runs on, unless Abide or the program that uses it started them before.
 ///
-/// Rayon panics at the first use of threads that it could not start, so all that uses them asks this first.
+/// Rayon panics at the first use of threads that it could not start, so all code that uses them calls this
+/// first.
 ///
 /// # Errors
 ///
@@ -28,7 +28,7 @@ pub fn start() -> Result<()> {
             if error.source().is_some() {
                 return Err(refused(wanted(), error));
             }
-            // Somebody else was first. Whether they were given their threads, only their use tells.
+            // Somebody else was first; only using the threads tells whether they were granted.
             catch_unwind(rayon::current_num_threads)
                 .map(drop)
                 .map_err(|_| refused(wanted(), "an earlier attempt failed"))
@@ -36,7 +36,7 @@ pub fn start() -> Result<()> {
         .clone()
 }
 
-/// Bytes of address space that a thread takes as it starts: its stack, and what Rust and the system lay
+/// Bytes of address space that a thread takes as it starts: its stack, and what Rust and the system put
 /// beside it.
 const OF_A_THREAD: u64 = (2 << 20) + (128 << 10);
 
@@ -53,8 +53,8 @@ fn spawn(thread: ThreadBuilder) -> io::Result<()> {
     Ok(())
 }
 
-/// An error where the threads would fill the address space: one that has begun and finds no room for its
-/// second, small stack ends the process.
+/// Returns an error where the threads would fill the address space: a thread that has begun and finds no room
+/// for its second, small stack ends the process.
 fn check(threads: usize, room: Option<u64>) -> Result<(), String> {
     let wanted = (threads as u64).saturating_mul(OF_A_THREAD).saturating_add(OF_THE_REST);
     match room {
@@ -63,14 +63,14 @@ fn check(threads: usize, room: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// The threads that rayon would start.
+/// Returns the number of threads that rayon would start.
 fn wanted() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
     let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
     asked.filter(|&threads| threads > 0).unwrap_or_else(cores)
 }
 
-/// The error for threads that the system does not grant.
+/// Returns the error for threads that the system does not grant.
 pub fn refused(threads: usize, why: impl ToString) -> Error {
     Error::limit(
         "threads",

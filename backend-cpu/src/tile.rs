@@ -1,4 +1,4 @@
-//! Tiles of a pass, and which cells the levels compute or keep for one.
+//! Tiles of a pass, and the cells that levels compute or keep for a tile.
 //!
 //! Levels meet the domain's edge as the definition does; under a periodic boundary a tile goes on beyond the
 //! edge instead and computes the other side's cells again, unless it has the whole axis to itself.
@@ -13,14 +13,14 @@ use crate::rings::{Window, padded};
 use crate::shared::Shared;
 use crate::tape::Tape;
 
-/// Cells of the domain that are advanced together; what it computes of them is its own to write.
+/// Cells of the domain that are advanced together; only this tile writes the values computed for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tile {
     /// The cells along the three axes, slowest first.
     pub cells: [Range<usize>; 3],
 }
 
-/// What all tiles of a pass share.
+/// The data that all tiles of a pass share.
 pub struct Pass<'a, T> {
     /// The computed cells of the domain.
     pub region: &'a Region,
@@ -32,7 +32,7 @@ pub struct Pass<'a, T> {
     pub parameters: &'a [T],
     /// Cells of a chunk.
     pub chunk: usize,
-    /// Axes along which there is more than one tile; the streamed one counts always.
+    /// Axes along which there is more than one tile; the streamed axis always counts.
     pub divided: [bool; 3],
     /// Each field before the pass.
     pub now: &'a [Shared<'a, T>],
@@ -41,13 +41,13 @@ pub struct Pass<'a, T> {
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// Whether tiles go on beyond the domain's edge along an axis.
+    /// Returns whether tiles go on beyond the domain's edge along an axis.
     #[inline(always)]
     pub fn wraps(&self, axis: usize) -> bool {
         self.region.is_periodic(axis) && (self.divided[axis] || axis == self.levels.stream)
     }
 
-    /// The cells along an axis that a level computes for a tile.
+    /// Returns the cells along an axis that a level computes for a tile.
     #[inline(always)]
     pub fn range(&self, tile: &Tile, level: &Level, axis: usize) -> Range<isize> {
         let beyond = level.beyond[axis] as isize;
@@ -59,7 +59,7 @@ impl<T: Real> Pass<'_, T> {
         low.max(computed.start as isize)..high.min(computed.end as isize)
     }
 
-    /// The window of a tile: all that its levels compute or keep.
+    /// Returns the window of a tile: all that its levels compute or keep.
     #[inline(always)]
     pub fn window(&self, tile: &Tile) -> Window {
         let beyond = self.levels.beyond();
@@ -75,7 +75,7 @@ impl<T: Real> Pass<'_, T> {
         Window { stream: self.levels.stream, first, low: rows.start, rows: rows.len(), cells, lead, stride }
     }
 
-    /// The cells at the ends of rows that a level's readers need and that are never computed.
+    /// Returns the cells at the ends of rows that a level's readers need and that are never computed.
     #[inline(always)]
     pub fn kept(&self, tile: &Tile, level: &Level) -> [Range<usize>; 2] {
         let (beyond, computed) = (level.beyond[2], self.region.computed(2));

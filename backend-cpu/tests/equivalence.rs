@@ -27,8 +27,8 @@ fn fields(problem: &Problem) -> Vec<Array> {
         .collect()
 }
 
-/// Runs both paths and compares; nothing where the boundary does not fit the domain. Returns whether it ran.
-/// Each tiled run has a form of its own: depth, tiles and planes a turn come from a sequence of random
+/// Runs both paths and compares; does nothing where the boundary does not fit the domain. Returns whether it
+/// ran. Each tiled run has a form of its own: depth, tiles and planes per turn come from a sequence of random
 /// numbers.
 fn check(backend: &CpuBackend, problem: &Problem, chunk: usize, fields: Vec<Array>, steps: u64) -> bool {
     if problem.check().is_err() {
@@ -194,7 +194,7 @@ fn not_a_number_and_infinity_are_carried() {
     }
 }
 
-/// Two fields, functions that are rounded as the library likes, coordinates along all axes, comparisons and
+/// Two fields, functions whose rounding is the library's, coordinates along all axes, comparisons and
 /// selections.
 struct Own {
     dimensions: usize,
@@ -254,7 +254,7 @@ impl Stencil for Plain {
     }
 }
 
-/// Both outputs are the same value, which is also used inside the other formula's sum.
+/// Two outputs of the same value, which is also used inside the other formula's sum.
 struct Shared;
 
 impl Stencil for Shared {
@@ -279,8 +279,7 @@ impl Stencil for Shared {
     }
 }
 
-/// A plain sum over a box of nine by nine cells and one of products, both longer than a sum's registers are
-/// asked for at once.
+/// A plain sum over a box of nine by nine cells and a sum of products, both longer than one step of a tape.
 struct Long;
 
 impl Stencil for Long {

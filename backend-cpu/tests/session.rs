@@ -1,5 +1,5 @@
-//! What a session promises beside its bits: reading, writing, parameters, zero steps, and errors that say
-//! what to change.
+//! A session's promises beside its bits: reading, writing, parameters, zero steps, and errors that say what
+//! to change.
 
 use std::sync::Arc;
 
@@ -131,7 +131,8 @@ fn a_crowded_machine_streams_where_persistent_was_asked_for() {
     assert!(plan.notes[0].contains("persistent was asked for"), "{:?}", plan.notes);
 }
 
-/// Names and allowed cores of this process's threads whose names begin so, as the system writes them.
+/// Returns the names and allowed cores, as the system writes them, of this process's threads whose names
+/// begin with `prefix`.
 #[cfg(target_os = "linux")]
 fn threads(prefix: &str) -> Vec<(String, String)> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| task.path());
@@ -146,7 +147,7 @@ fn threads(prefix: &str) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// The threads of a persistent run last as long as the run, so they are looked at while it lasts.
+/// The threads of a persistent run last as long as the run, so they are looked at while the run lasts.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_are_pinned_where_it_is_asked_for_and_nowhere_else() {
@@ -194,7 +195,7 @@ fn threads_are_pinned_where_it_is_asked_for_and_nowhere_else() {
             assert!(seen.is_some(), "the run's threads were not on cores of their own");
         }
     }
-    // Those of a pool stay as long as the backend.
+    // The threads of a pool stay as long as the backend.
     let pool = threads("abide-pinned");
     assert!(!pool.is_empty() && pool.iter().all(|(_, cores)| cores.parse::<usize>().is_ok()), "{pool:?}");
     assert_eq!(allowed(own()), before, "the thread that asked stays free");

@@ -14,7 +14,7 @@ fn is_told<T>(result: Result<T, Error>) {
 
 #[test]
 fn threads_that_are_refused_are_an_error_to_libraries_too() {
-    // No system has room for such stacks.
+    // No system has room for stacks of that size.
     assert!(rayon::ThreadPoolBuilder::new().num_threads(2).stack_size(1 << 60).build_global().is_err());
     is_told(start_threads());
     is_told(start_threads());
@@ -29,7 +29,7 @@ fn threads_that_are_refused_are_an_error_to_libraries_too() {
     is_told(backend.plan_solve(&matrix, &SolveOptions::default()));
     is_told(Threads::<f64>::new(None, 25));
     is_told(threaded_operator::<f64>(&matrix));
-    // The reference needs none.
+    // The reference needs no threads.
     let fields = vec![abide_core::Array::F64(vec![0.5; 64 * 64])];
     CpuBackend::reference().open(&problem, &plan, fields).unwrap().advance(2).unwrap();
 }

@@ -1,5 +1,5 @@
-//! Conjugate gradients on the systems of the target table: µs an iteration for every configuration of the method and
-//! cache policy, and for every layout that the planner considers.
+//! Conjugate gradients on the systems of the target table: µs per iteration for every configuration of the
+//! method and cache policy, and for every layout that the planner considers.
 //!
 //! `krylov [SYSTEM [ITERATIONS [METHOD]]]`: systems whose name contains `SYSTEM`, by default all; another
 //! method, such as `gmres:50`. Without a device: the layouts for an H200, and the compiler's report of each.
@@ -15,14 +15,14 @@ use abide_core::sparse::{Triplets, arrow, hpcg, laplacian_2d, laplacian_3d, tref
 use abide_core::{Array, Backend, Boundaries, Boundary, DType, DeviceSpec, LinearStencil, Result, Shape};
 use abide_cuda::{CudaBackend, Nvrtc, fit_solver, target};
 
-/// A symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed: most
-/// columns are near the diagonal, some anywhere.
+/// Makes a symmetric, diagonally dominant matrix with about `entries` entries, whose row lengths are skewed:
+/// most columns are near the diagonal, some anywhere.
 fn skewed(rows: usize, entries: usize) -> Result<Matrix> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut all = Triplets::new(rows, rows)?;
     let mut diagonal = vec![1.0; rows];
     for _ in 0..(entries - rows) / 2 {
-        // Squared: low numbers have longer rows.
+        // Squared, so that low numbers have longer rows.
         let row = ((random.f64() * random.f64()) * rows as f64) as usize;
         let reach = if random.usize(0..10) == 0 { rows } else { 64 };
         let column = (row + 1 + random.usize(0..reach)) % rows;
@@ -47,11 +47,11 @@ fn matrix_free(extents: &[usize]) -> Result<Matrix> {
     Ok(GridOperator::new(stencil, Shape::new(extents)?, boundaries, DType::F64)?.into())
 }
 
-/// A system of the table: its name, how it is made, and the µs an iteration that must be reached and that are
-/// hoped for, where there are any.
+/// A system of the table: its name, the function that makes it, and the µs per iteration that must be reached
+/// and that are hoped for, where there are any.
 type System = (&'static str, fn() -> Result<Matrix>, Option<[f64; 2]>);
 
-/// `like` a matrix of a collection: random, of its size.
+/// The systems; `like` stands for a random matrix of the size of one in a collection.
 const SYSTEMS: [System; 10] = [
     ("like-1138_bus", || skewed(1138, 4054), Some([5.0, 1.5])),
     ("like-bcsstk13", || skewed(2003, 83_883), Some([6.0, 2.0])),
@@ -70,8 +70,8 @@ fn methods() -> [Method; 3] {
     [Method::Cg, Method::SingleReductionCg, Method::PipelinedCg(PipelinedCg::default())]
 }
 
-/// The median and the spread of µs an iteration of five runs, and what a run to convergence says of its
-/// residual.
+/// Returns the median and the spread of µs per iteration of five runs, and the report on the residual of a
+/// run to convergence.
 fn measured(
     backend: &CudaBackend,
     matrix: &Matrix,
@@ -85,7 +85,7 @@ fn measured(
     let mut times = Vec::new();
     for _ in 0..6 {
         let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;
-        // No tolerance is met: what is timed is the iteration.
+        // No tolerance is met, so that the iteration alone is timed.
         let parameters = Parameters {
             relative: 0.0,
             absolute: 0.0,
@@ -105,7 +105,7 @@ fn measured(
         };
         times.push(report.iteration_seconds * 1e6 / report.iterations.max(1) as f64);
     }
-    // The first has warmed up.
+    // The first run has warmed up.
     times.remove(0);
     times.sort_by(f64::total_cmp);
     let mut x = Array::zeros(matrix.dtype(), matrix.rows())?;

@@ -2,8 +2,9 @@
 //!
 //! `streaming STENCIL SIZE DTYPE CONFIGURATION…`, a configuration as
 //! `depth,warps,rows,columns,lag,ahead,shared,blocks,waves`, e.g. `streaming 2d5pt 8352x8352 f64
-//! 8,1,1,4,0,5,0,8,2`. Without configurations: those that the planner finds best. `BOUNDARY` names another
-//! boundary than the stencil's own, `MANY` how many of the planner's; with `QUICK` nothing is compared.
+//! 8,1,1,4,0,5,0,8,2`. Without configurations, those are taken that the planner finds best. `BOUNDARY` names
+//! another boundary than the stencil's own, `MANY` the number of the planner's configurations; with `QUICK`
+//! nothing is compared.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -89,7 +90,7 @@ fn main() -> Result<()> {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(number) else { break };
-                    // Into the cache, from which they are opened below.
+                    // Compiled into the cache, from which the session below opens them.
                     let compiled = report_as_planned(&problem, plan, &target(&device));
                     let spills = compiled.iter().flatten().map(|c| c.spill_bytes).max().unwrap_or(0);
                     spilled.lock().unwrap_or_else(PoisonError::into_inner)[number] = spills;
@@ -115,7 +116,7 @@ fn main() -> Result<()> {
     let start = Start::Random { seed: 1, low: 0.0, high: 1.0 };
     let fields: Vec<Array> =
         problem.program.fields().iter().map(|_| start.fill(&shape, problem.dtype)).collect::<Result<_>>()?;
-    // Without a word in QUICK, the result of some steps is compared and the rate a median.
+    // Unless QUICK is set, the result of some steps is compared and the rate is a median.
     let quick = std::env::var_os("QUICK").is_some();
     let run = |plan: &Plan, steps: u64, repeats: usize| -> Result<(f64, Vec<Array>, Plan)> {
         let mut session = backend.open(&problem, plan, fields.clone())?;

@@ -1,4 +1,4 @@
-//! The backend: a device, its compiler, plans and sessions.
+//! The CUDA backend: a device, its compiler, plans and sessions.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,19 +26,19 @@ pub struct CudaBackend {
 }
 
 impl CudaBackend {
-    /// The first device; `Unavailable`, with the reason, where driver, device or compiler is missing.
+    /// Opens the first device; `Unavailable`, with the reason, where driver, device or compiler is missing.
     pub fn new() -> Result<Self> {
         Self::with_ordinal(0)
     }
 
-    /// A device by number, as the driver counts them.
+    /// Opens a device by number, as the driver counts them.
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, device) = driver::open(ordinal)?;
         let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
         Ok(CudaBackend { context, device, nvrtc, winners })
     }
 
-    /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
+    /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.winners = Winners::at(folder.into());
         self
@@ -94,9 +94,9 @@ impl Tuner for CudaBackend {
     }
 }
 
-/// Every execution, cache policy and several depths that this backend runs, for tests that try them all: as
-/// the planner plans them, whatever tuning found. A streaming kernel may refuse a problem, with
-/// [`abide_core::Error::Limit`].
+/// Returns options for every execution, cache policy and several depths that this backend runs, for tests
+/// that try them all: as the planner plans them, whatever tuning found. A streaming kernel may refuse a
+/// problem, with [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };
     let stepwise = Options { execution: Execution::Stepwise, ..own };

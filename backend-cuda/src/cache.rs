@@ -1,4 +1,4 @@
-//! Compiled kernels kept on disk, by the content that made them.
+//! Compiled kernels kept on disk, under a key made of all that they were compiled from.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use abide_tuning::{find, folder, keep, key};
 
 use crate::nvrtc::{Cubin, Nvrtc};
 
-/// Compiles, or finds what the same compiler made of the same text, target and options before.
+/// Compiles a text, or finds the kernel that the same compiler made of the same text, target and options
+/// before.
 ///
 /// The cache is a convenience: where it cannot be read or written the kernel is compiled anew, and nothing is
 /// lost.
@@ -18,7 +19,8 @@ pub fn compile(nvrtc: &Nvrtc, text: &str, target: &str, options: &[&str]) -> Res
     kept(folder.as_deref(), &key, || nvrtc.compile(text, target, options))
 }
 
-/// What a folder keeps under a key, or what `compile` makes and the folder keeps from now on.
+/// Returns the kernel that a folder keeps under a key; else the result of `compile`, which the folder then
+/// keeps.
 fn kept(folder: Option<&Path>, key: &str, compile: impl FnOnce() -> Result<Cubin>) -> Result<Cubin> {
     if let Some(cubin) = folder.and_then(|folder| parsed(&find(folder, key)?)) {
         return Ok(cubin);
@@ -30,7 +32,7 @@ fn kept(folder: Option<&Path>, key: &str, compile: impl FnOnce() -> Result<Cubin
     Ok(cubin)
 }
 
-/// A kept content: one line a kernel (name, target, registers, spilled bytes), an empty line, the image.
+/// Reads a kept file: one line per kernel (name, target, registers, spilled bytes), an empty line, the image.
 fn parsed(bytes: &[u8]) -> Option<Cubin> {
     let split = bytes.windows(2).position(|pair| pair == b"\n\n")?;
     let mut report = Vec::new();
@@ -46,7 +48,7 @@ fn parsed(bytes: &[u8]) -> Option<Cubin> {
     Some(Cubin { image: bytes[split + 2..].to_vec(), report })
 }
 
-/// The content that [`parsed`] reads.
+/// Returns the file content that [`parsed`] reads.
 fn bytes(cubin: &Cubin) -> Vec<u8> {
     let line = |c: &Compiled| format!("{} {} {} {}\n", c.kernel, c.target, c.registers, c.spill_bytes);
     let mut bytes = cubin.report.iter().map(line).collect::<String>().into_bytes();
@@ -61,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that was cut or changed is never loaded: it is a miss, and is made anew.
+    /// A file that was cut or changed is never loaded: it counts as missing and is made anew.
     #[test]
     fn only_what_was_compiled_is_loaded() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The CUDA driver: found when asked for, and what it says of the device.
+//! The CUDA driver, found when first needed, and what it tells about the device.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn unavailable(reason: impl Into<String>) -> Error {
     Error::Unavailable { backend: "cuda", reason: reason.into() }
 }
 
-/// The number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device.
+/// Returns the number of CUDA devices; `Unavailable`, with the reason, where there is no driver or no device.
 pub fn device_count() -> Result<usize> {
     // SAFETY: opens the vendor's driver library, which runs nothing of consequence when opened. Every other
     // call into cudarc panics where the library is missing, so this one comes first.
@@ -55,8 +55,8 @@ pub(crate) fn open(ordinal: usize) -> Result<(Arc<CudaContext>, DeviceSpec)> {
     Ok((context, spec))
 }
 
-/// The driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: that of its interface, and that of the
-/// kernel's module where the system tells it.
+/// Returns the driver's versions, as in `CUDA 13.0, kernel module 580.82.07`: of its interface, and of the
+/// operating system's kernel module where the system tells it.
 pub(crate) fn version() -> String {
     let mut number = 0;
     // SAFETY: a context is open, so the library is there; the call writes one integer.
@@ -72,7 +72,7 @@ pub(crate) fn version() -> String {
     }
 }
 
-/// The number in the line of `/proc/driver/nvidia/version` that begins with `NVRM version:`.
+/// Returns the number in the line of `/proc/driver/nvidia/version` that begins with `NVRM version:`.
 fn module_version(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.strip_prefix("NVRM version:"))?;
     let is_number =
@@ -90,11 +90,11 @@ fn ask(context: &Arc<CudaContext>) -> std::result::Result<DeviceSpec, DriverErro
     let f64_ratio =
         number(Attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)?.max(1) as f64;
     let memory_bytes = context.total_mem()? as u64;
-    // Lanes of f32 a multiprocessor: 128 but for Volta, Turing and A100.
+    // Lanes of f32 per multiprocessor: 128 but for Volta, Turing and A100.
     let lanes = if matches!((major, minor), (7, _) | (8, 0)) { 64.0 } else { 128.0 };
     let clocks = clock * multiprocessors as f64;
-    // Double data rate: two transfers a memory clock. The last-level cache is not told; it is taken by
-    // generation.
+    // Double data rate: two transfers per memory clock. The driver does not tell the last-level cache; it is
+    // taken by generation.
     let memory_bandwidth = 2.0 * memory_clock * bus_bits / 8.0;
     let l2_per_clock = if major >= 9 { 21.0 } else { 32.0 };
     Ok(DeviceSpec {

@@ -14,15 +14,15 @@ use crate::cache;
 use crate::driver::during;
 use crate::nvrtc::{Cubin, Nvrtc};
 
-/// The compiler's name of a device's architecture.
+/// Returns the compiler's name of a device's architecture.
 pub fn target(device: &DeviceSpec) -> String {
     let (major, minor) = device.compute_capability.unwrap_or((7, 0));
     format!("sm_{major}{minor}")
 }
 
-/// Compiles the kernels of a plan; while the report shows spills, of others in its place: for a persistent
-/// one, of plans with fewer planes in registers, halving the interval between what fits and what does not, to
-/// an eighth of what was planned; for a streaming one, of other configurations.
+/// Compiles the kernels of a plan. While the report shows spills, it compiles others instead. For a
+/// persistent plan these have fewer planes in registers: the interval between what fits and what does not is
+/// halved, down to an eighth of what was planned. For a streaming plan they are of other configurations.
 ///
 /// Returns the plan that was kept, with the compiler's report in it.
 pub fn fit(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Result<(Plan, Cubin)> {
@@ -70,11 +70,11 @@ fn compile(nvrtc: &Nvrtc, problem: &Problem, plan: &Plan, target: &str) -> Resul
     cache::compile(nvrtc, &cuda::kernel(problem, plan)?, target, &cuda::COMPILE_OPTIONS)
 }
 
-/// The most streams that are compiled in search of one that does not spill.
+/// The most streaming plans that are compiled in search of one that does not spill.
 const STREAMS_TRIED: usize = 8;
 
-/// Streams of other configurations, the one of the least estimate first; as deep as `plan` where its depth
-/// was asked for.
+/// Returns streaming plans of other configurations, in order of their estimates, the least first; as deep as
+/// `plan` where its depth was asked for.
 fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
     let asked = plan.warp_streaming().is_some_and(|stream| stream.depth_asked);
     let depth = if asked { Depth::Steps(plan.depth) } else { Depth::Auto };
@@ -83,7 +83,7 @@ fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
         plan.warp_streaming().map(|stream| Configuration { waves: 0, ..stream.configuration() })
     };
     let mut shapes = vec![shape(plan)];
-    // That plans can be made is known: one was.
+    // Plans can be made, because one was made before.
     let all = streaming_plans(problem, &plan.device, &options).unwrap_or_default();
     let fresh = all.into_iter().filter(|other| {
         let shape = shape(other);
@@ -94,7 +94,7 @@ fn other_streams(problem: &Problem, plan: &Plan) -> Vec<Plan> {
     fresh.take(STREAMS_TRIED).collect()
 }
 
-/// A compiled plan with notes on what the compiler's report changed.
+/// Returns a compiled plan with notes on the changes that the compiler's report made necessary.
 fn noted((mut plan, cubin, spilled): (Plan, Cubin, usize), given_up: usize) -> (Plan, Cubin) {
     if given_up > 0 {
         plan.notes.push(format!(
@@ -109,7 +109,7 @@ fn noted((mut plan, cubin, spilled): (Plan, Cubin, usize), given_up: usize) -> (
     (plan, cubin)
 }
 
-/// Kernels on the device.
+/// Kernels loaded on the device.
 pub(crate) struct Kernels {
     module: Arc<CudaModule>,
 }
@@ -121,7 +121,7 @@ impl Kernels {
         Ok(Kernels { module })
     }
 
-    /// A kernel that may use `shared_bytes` of dynamic shared memory.
+    /// Returns a kernel that may use `shared_bytes` of dynamic shared memory.
     pub fn function(&self, name: &str, shared_bytes: usize) -> Result<CudaFunction> {
         let function = self.module.load_function(name).map_err(during("finding a kernel"))?;
         let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -137,13 +137,13 @@ impl Kernels {
     }
 }
 
-/// The compiler's report of a plan's kernels as they stand, spills and all, without a device.
+/// Returns the compiler's report of a plan's kernels as they stand, spills and all; needs no device.
 pub fn report_as_planned(problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<Compiled>> {
     Ok(compile(&Nvrtc::open()?, problem, plan, target)?.report)
 }
 
-/// The compiler's report of the kernels that run for a plan, without a device, for any target the compiler
-/// knows.
+/// Returns the compiler's report of the kernels that run for a plan, for any target that the compiler knows;
+/// needs no device.
 pub fn report(problem: &Problem, plan: &Plan, target: &str) -> Result<Vec<Compiled>> {
     Ok(fit(&Nvrtc::open()?, problem, plan, target)?.0.compiled)
 }

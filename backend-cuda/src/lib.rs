@@ -1,12 +1,13 @@
 //! The CUDA backend: kernels generated from a plan, compiled at run time, cached on disk by content.
 //!
-//! A stepwise session launches one kernel per stage and replays them from a graph: the baseline. A persistent
-//! session launches one cooperative kernel an epoch; the time loop is inside, and as much of the domain as
-//! the plan says stays in registers and shared memory from step to step. The kernels are in `abide-shaders`.
+//! A stepwise session launches one kernel per stage and replays these launches from a graph: the baseline. A
+//! persistent session launches one cooperative kernel per epoch; the time loop is inside, and as much of the
+//! domain as the plan says stays in registers and shared memory from step to step. A streaming session
+//! launches one kernel per pass of several steps. The kernels are in `abide-shaders`.
 //!
-//! A linear solver is one persistent kernel, too: `krylov` has them.
+//! A linear solver is one persistent kernel, too (`krylov`).
 //!
-//! Where a plan asks for tuning, or is asked what the model's estimates are worth, plans are timed on the
+//! Where a plan asks for tuning, or is asked how good the model's estimates are, plans are timed on the
 //! device (`tune`), and the fastest is kept on disk (`abide-tuning`).
 //!
 //! Nothing of CUDA is needed to build or load this crate; without a driver [`CudaBackend::new`] is

@@ -16,22 +16,22 @@ pub(crate) struct Fields {
     pub context: Arc<CudaContext>,
     pub stream: Arc<CudaStream>,
     buffers: Vec<[Buffer; 2]>,
-    /// Which buffer of each field holds its current values.
+    /// The index of the buffer that holds the current values of each field.
     current: Vec<usize>,
 }
 
-/// Where a copy goes.
+/// The direction of a copy.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     ToHost,
     ToDevice,
 }
 
-/// One allocation; both halves of a field that is never written are the same.
+/// One allocation; a field that is never written has one allocation for both buffers.
 type Buffer = Arc<CudaSlice<u8>>;
 
 impl Fields {
-    /// Allocates, and loads the initial values.
+    /// Allocates the fields and loads the initial values.
     pub fn new(problem: &Problem, context: &Arc<CudaContext>, values: &[Array]) -> Result<Fields> {
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let bytes = pitched_cells(problem) * problem.dtype.bytes();
@@ -70,8 +70,8 @@ impl Fields {
         Ok(all)
     }
 
-    /// The device's addresses of the current and the next buffer of every field, in the order of the kernels'
-    /// `Buffers`.
+    /// Returns the device's addresses of the current and the next buffer of every field, in the order of the
+    /// kernels' `Buffers`.
     pub fn pointers(&self, flipped: &[bool]) -> Vec<u64> {
         let address = |field: usize, next: usize| {
             let turn = self.current[field] ^ usize::from(flipped[field]) ^ next;
@@ -81,7 +81,8 @@ impl Fields {
         fields.clone().map(|f| address(f, 0)).chain(fields.map(|f| address(f, 1))).collect()
     }
 
-    /// Which fields have changed buffers after `steps` steps, or after the first `stages` stages of one.
+    /// Returns which fields have changed buffers after `steps` steps and the first `stages` stages of one
+    /// more.
     pub fn flips(&self, steps: u64, stages: usize) -> Vec<bool> {
         let all = self.problem.program.stages();
         let count = |field: usize, stages: usize| {
@@ -123,8 +124,8 @@ impl Fields {
         let from = self.pointer(field)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell; the stream is waited for before it is
-        // used.
+        // SAFETY: the array has a value of this type for each cell; the stream is waited for before the array
+        // is used.
         unsafe { self.copy(Way::ToHost, host, from) }.map_err(during("reading a field"))?;
         self.stream.synchronize().map_err(during("reading a field"))?;
         Ok(array)
@@ -141,7 +142,7 @@ impl Fields {
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
         // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for
-        // before it can go.
+        // before the array can go.
         unsafe { self.copy(Way::ToDevice, host, to) }.map_err(during("writing a field"))?;
         self.stream.synchronize().map_err(during("writing a field"))
     }
@@ -151,13 +152,13 @@ impl Fields {
     ///
     /// # Safety
     ///
-    /// `host` has room for all cells until the stream has done this; it is not written on the way to the
-    /// device.
+    /// `host` has room for all cells until the stream has finished the copy; it is not written on the way to
+    /// the device.
     unsafe fn copy(&self, way: Way, host: *mut c_void, device: sys::CUdeviceptr) -> Result<(), DriverError> {
         let [planes, rows, row] = self.problem.shape.padded();
         let bytes = self.problem.dtype.bytes();
         let (row, pitch) = (row * bytes, row_pitch(&self.problem) * bytes);
-        // Rows without anything between them are one, for a row of such a copy may not have 2 GiB.
+        // Rows without gaps are copied as one row, because a strided copy may not span 2 GiB.
         let (width, height) = if row == pitch { (planes * rows * row, 1) } else { (row, planes * rows) };
         let (stream, there) = (self.stream.cu_stream(), sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
         let here = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
@@ -198,7 +199,7 @@ impl Fields {
     }
 }
 
-/// The bytes of the kernels' `Parameters`: the values in the run's type, at least one.
+/// Returns the bytes of the kernels' `Parameters`: the values in the run's type, at least one.
 pub(crate) fn parameter_bytes(problem: &Problem) -> Vec<u8> {
     let count = problem.parameters.len().max(1);
     let values = Array::from_fn(problem.dtype, count, |i| problem.parameters.get(i).copied().unwrap_or(0.0));

@@ -1,4 +1,4 @@
-//! NVRTC, the run-time compiler: found when asked for, any version from 11 on, and its report read.
+//! NVRTC, the run-time compiler: found when first needed, any version from 11 on; and its report, read.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ struct Api {
 /// The compiler of this machine.
 pub struct Nvrtc(&'static Api);
 
-/// A compiled kernel file and what the compiler said of each kernel.
+/// A compiled kernel file and the compiler's report on each kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cubin {
     /// The machine code.
@@ -60,7 +60,7 @@ impl Nvrtc {
         }
     }
 
-    /// The compiler's version, as in (12, 8).
+    /// Returns the compiler's version, as in (12, 8).
     pub fn version(&self) -> (i32, i32) {
         self.0.version
     }
@@ -187,7 +187,7 @@ fn load_folder(folder: &Path) -> std::result::Result<Api, String> {
     };
     let library =
         named("libnvrtc.so").ok_or_else(|| format!("{}: no libnvrtc.so there", folder.display()))?;
-    // The compiler opens its builtins by bare name; opened before, they are found wherever they lie.
+    // The compiler opens its builtins by bare name; opened here before, they are found wherever they lie.
     let builtins = named("libnvrtc-builtins.so").map(|path| open_library(&path)).transpose()?;
     let library = open_library(&library)?;
     bind(builtins.into_iter().chain([library]).collect())

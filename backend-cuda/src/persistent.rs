@@ -1,4 +1,4 @@
-//! Persistent execution: one cooperative launch an epoch, the time loop inside.
+//! Persistent execution: one cooperative launch per epoch, the time loop inside.
 
 use std::ffi::c_void;
 
@@ -12,10 +12,10 @@ use crate::kernels::Kernels;
 use crate::launcher::Launcher;
 use crate::memory::Fields;
 
-/// Bytes between two blocks' flags: a line of the cache each.
+/// Bytes between two blocks' flags, so that each has a cache line of its own.
 const FLAG_BYTES: usize = 128;
 
-/// A cooperative launch an epoch.
+/// A cooperative launch per epoch.
 pub(crate) struct Persistent {
     function: CudaFunction,
     plan: plan::Persistent,
@@ -49,7 +49,7 @@ impl Persistent {
             .stream
             .alloc_zeros::<u8>(persistent.blocks * FLAG_BYTES)
             .map_err(during("allocating flags"))?;
-        // All blocks count on one flag where all wait for all.
+        // Where every block waits for all others, all count on one flag.
         let counted =
             if persistent.synchronisation == Synchronisation::Grid { persistent.blocks as u64 } else { 1 };
         let a_step = counted * fields.problem.program.stages().len() as u64;
@@ -78,7 +78,7 @@ impl Launcher for Persistent {
         unsafe { result::memset_d8_async(flags, 0, self.plan.blocks * FLAG_BYTES, stream) }
             .map_err(during("clearing flags"))?;
         let mut buffers = fields.pointers(&fields.flips(0, 0));
-        // At most `most_steps`, which 32 bits hold.
+        // `steps` is at most `most_steps`, which 32 bits hold.
         let mut count = steps as u32;
         let mut arguments: [*mut c_void; 4] = [
             buffers.as_mut_ptr().cast(),

@@ -1,4 +1,4 @@
-//! What all sessions share: fields, parameters, the clock. How steps are launched is the launcher's.
+//! The parts that all sessions share: fields, parameters, the clock. The launcher launches the steps.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::stepwise::Stepwise;
 use crate::streaming::Streaming;
 use crate::timing::Timer;
 
-/// The way to launch the steps of a compiled plan.
+/// Returns the launcher for the steps of a compiled plan.
 pub(crate) fn launcher(
     plan: &Plan,
     fields: &Fields,

@@ -15,8 +15,8 @@ use crate::memory::Fields;
 /// Steps of a graph; even, so that every field is back in the buffer it started from.
 pub(crate) const GRAPH_STEPS: u64 = 32;
 
-/// A recording of [`GRAPH_STEPS`] steps, and what it was recorded with: it holds addresses and parameters by
-/// value.
+/// A recording of [`GRAPH_STEPS`] steps, and the addresses and parameters with which it was recorded, because
+/// it holds them by value.
 struct Recording {
     addresses: Vec<u64>,
     parameters: Vec<u8>,

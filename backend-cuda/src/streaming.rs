@@ -1,4 +1,4 @@
-//! Streaming execution: a launch a pass of several steps.
+//! Streaming execution: a launch per pass of several steps.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ struct Pass {
     stream: WarpStreaming,
 }
 
-/// A launch per pass. Steps that are no whole pass are done by passes of half the depth, of a quarter, … of
-/// one step, whose kernels are compiled when first needed.
+/// A launch per pass. Steps that do not fill a whole pass are done by passes of half the depth, of a quarter,
+/// … of one step, whose kernels are compiled when first needed.
 pub(crate) struct Streaming {
     plan: Plan,
     nvrtc: Arc<Nvrtc>,
-    /// The deepest first, each half as deep as the one before.
+    /// The passes, the deepest first, each half as deep as the one before.
     passes: Vec<Option<Pass>>,
 }
 
@@ -104,8 +104,8 @@ impl Launcher for Streaming {
                 let mut arguments: [*mut c_void; 2] =
                     [buffers.as_mut_ptr().cast(), parameters.as_mut_ptr().cast()];
                 // SAFETY: the kernel takes the structs Buffers and Parameters by value; both arrays have
-                // their layout and are copied by the call. A block for every share, as the kernel's constants
-                // say.
+                // their layout and are copied by the call. There is a block for every share, as the kernel's
+                // constants say.
                 unsafe {
                     result::launch_kernel(
                         pass.function.cu_function(),

@@ -22,8 +22,8 @@ use crate::session::launcher;
 use crate::stepwise::GRAPH_STEPS;
 use crate::timing::Timer;
 
-/// Returns the plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's
-/// own choice, as the options ask.
+/// Returns the plan for a problem: as the options ask, the one that an earlier tuning kept, the one that
+/// tuning finds now, or the planner's own choice.
 pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<Nvrtc>) -> Result<Plan> {
     let own = abide_core::plan::plan(tuning.problem, tuning.device, tuning.options)?;
     // A launch per stage leaves nothing to choose.
@@ -33,8 +33,8 @@ pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<
     tuning.plan(own, || measure(tuning, context, nvrtc))
 }
 
-/// Compiles the plans worth trying and times those that do not spill, the planner's own choice in any case,
-/// until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
+/// Compiles the plans worth trying and times those that do not spill, and the planner's own choice in any
+/// case, until the budget is used up. The caller sees to it that nothing else is timed meanwhile.
 pub(crate) fn measure(
     tuning: &Tuning<'_>,
     context: &Arc<CudaContext>,
@@ -44,13 +44,13 @@ pub(crate) fn measure(
     let compiled = compile_all(nvrtc, tuning.problem, &plans, &target(tuning.device));
     let candidates = candidates(plans, compiled);
     let rows = tuning.measure(Launches::new(tuning, context, nvrtc)?, candidates);
-    // Memory is given back to the system when the device is idle: the session that follows may need all of
-    // it.
+    // Memory is given back to the system when the device is idle, and the session that follows may need all
+    // of it.
     let _ = context.synchronize();
     Ok(rows)
 }
 
-/// Returns the plans as they were compiled, with their code where they are to be timed: those that do not
+/// Returns the plans as they were compiled, with the code of those that are to be timed: plans that do not
 /// spill, and the first, which is the planner's own choice.
 fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Measured, Option<Cubin>)> {
     let any_clean = compiled.iter().flatten().any(|(plan, _)| spilled(plan) == 0);
@@ -75,7 +75,7 @@ fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Me
     plans.into_iter().zip(compiled).enumerate().map(candidate).collect()
 }
 
-/// The most bytes a thread that a kernel of a compiled plan spills.
+/// Returns the most bytes per thread that a kernel of a compiled plan spills.
 fn spilled(plan: &Plan) -> usize {
     plan.compiled.iter().map(|kernel| kernel.spill_bytes).max().unwrap_or(0)
 }
@@ -83,8 +83,8 @@ fn spilled(plan: &Plan) -> usize {
 /// Compiles plans on as many threads as there are cores; the first is the planner's own choice.
 fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -> Vec<Result<(Plan, Cubin)>> {
     let compile = |number: usize, plan: &Plan| {
-        // A stream that spills is left out here; a session would open another in its place, and so does the
-        // own choice.
+        // A streaming plan that spills is left out here: a session would open another in its place, as it
+        // does for the planner's own choice.
         if number == 0 || plan.warp_streaming().is_none() {
             return fit(nvrtc, problem, plan, target);
         }
@@ -102,7 +102,7 @@ fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -
     };
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(plans.len());
     std::thread::scope(|scope| {
-        // Those that the system does not grant leave their work to the others, and to this one.
+        // Threads that the system does not grant leave their work to the others, and to this one.
         (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
         work();
     });
@@ -110,13 +110,13 @@ fn compile_all(nvrtc: &Nvrtc, problem: &Problem, plans: &[Plan], target: &str) -
     done.into_iter().map(|one| one.into_inner().unwrap_or_else(missing)).collect()
 }
 
-/// Fields on the device that all plans are timed with, one after another.
+/// Fields on the device with which all plans are timed, one after another.
 struct Launches<'a> {
     context: &'a Arc<CudaContext>,
     nvrtc: &'a Arc<Nvrtc>,
     fields: Fields,
     parameters: Vec<u8>,
-    /// What the fields hold at the beginning of each plan's runs.
+    /// The fields' values at the beginning of each plan's runs.
     start: Vec<Array>,
     timer: Timer,
 }
@@ -138,9 +138,9 @@ impl Stand for Launches<'_> {
     where
         Self: 's;
 
-    /// Compiling is not in it.
+    /// Time for the runs alone; compiling does not count.
     const BUDGETS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
-    /// What is left over of a graph runs slower.
+    /// The steps of a whole graph, because steps left over from one run slower.
     const PASSES_AT_ONCE: u64 = GRAPH_STEPS;
     const WARMS_WHILE_LENGTHENING: bool = false;
 
@@ -214,7 +214,7 @@ mod tests {
             !rows[3].0 && rows[3].1.starts_with("it does not compile") && !rows[3].1.contains("log"),
             "{rows:?}"
         );
-        // Where all spill, all are timed.
+        // Where all plans spill, all are timed.
         assert!(found(vec![compiled(8, None), compiled(4, None)]).iter().all(|row| row.0));
     }
 

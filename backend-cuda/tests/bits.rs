@@ -15,14 +15,14 @@ use abide_cuda::{CudaBackend, variants};
 use common::present;
 use parallel::each;
 
-/// The calls of a run: one of a single step, and one that has passes of the plan's depth and of all that
-/// remainders are left to, each half as deep as the one before; `least` steps in all.
+/// Returns the calls of a run: one of a single step, and one that has a pass of the plan's depth and passes
+/// of all the depths that remainders need, each half as deep as the one before; `least` steps in all.
 fn calls(depth: u32, least: u64) -> [u64; 2] {
     let passes = std::iter::successors(Some(u64::from(depth)), |depth| Some(depth / 2));
     [1, passes.take_while(|&depth| depth > 0).sum::<u64>().max(least - 1)]
 }
 
-/// What was compared.
+/// Counts of the comparisons, and the differences found.
 #[derive(Default)]
 struct Compared {
     problems: usize,
@@ -32,7 +32,7 @@ struct Compared {
 }
 
 /// Compares the fields on the device with the reference's. The depths of streaming kernels, which take
-/// longest to compile, take turns: two of five a problem.
+/// longest to compile, take turns: two of five per problem.
 fn compare(backend: &CudaBackend, turn: usize, problem: &Problem, least: u64) -> Result<Compared> {
     let start: Vec<Array> = (0..problem.program.fields().len())
         .map(|f| {

@@ -1,11 +1,11 @@
 //! Kernels that run without a GPU: the generated text, compiled as C++, with every lane on its own.
 //!
-//! The files in `emulated/` give the words of CUDA a meaning on a CPU: each lane has a program counter of its
-//! own and runs until it meets others, in an order drawn at random; shared memory begins as no number, copies
-//! to it arrive late, at once or either, device memory has guards around it. The result is compared with the
-//! CPU's reference, bit for bit, over several blocks and windows. This finds wrong indices, missing barriers
-//! of a warp, a block and the grid, and reads of what was never written; it does not find missing fences, for
-//! memory is sequentially consistent here.
+//! The files in `emulated/` give the words of CUDA a meaning on a CPU. Each lane has a program counter of its
+//! own and runs until it meets others, in an order drawn at random. Shared memory begins as no number, copies
+//! to it arrive late, at once or either way at random, and device memory has guards around it. The result is
+//! compared with the CPU's reference, bit for bit, over several blocks and windows. This finds wrong indices,
+//! missing barriers of a warp, a block and the grid, and reads of what was never written. It does not find
+//! missing fences, because memory is sequentially consistent here.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -27,10 +27,10 @@ use abide_core::{
 use common::present;
 use rig::Launch;
 
-/// Compilers that run at once: each takes a processor and much memory.
+/// Compilers that run at once; each takes a processor and much memory.
 const AT_ONCE: usize = 2;
 
-/// Orders of the lanes that each case runs in: one for each way in which copies may arrive.
+/// Orders of the lanes that each case runs in, one for each way in which copies may arrive.
 const SEEDS: std::ops::Range<usize> = 0..3;
 
 /// `u' = 1.01·u + 0.1`: a stage of radius 0.
@@ -81,14 +81,14 @@ struct Case {
     extents: &'static [usize],
     dtype: DType,
     boundaries: &'static str,
-    /// The device's compute capability, times 100: copies to shared memory are asynchronous from 800 on.
+    /// The device's compute capability, times 100; copies to shared memory are asynchronous from 800 on.
     architecture: u32,
     plan: How,
 }
 
 enum How {
     Streaming(warp::Configuration),
-    /// A persistent kernel on so many multiprocessors, with so many planes in registers, for so many steps.
+    /// A persistent kernel on `multiprocessors`, with `planes` of a tile in registers, for `steps` steps.
     Persistent {
         configuration: persistent::Configuration,
         multiprocessors: usize,
@@ -124,12 +124,12 @@ const CASES: [Case; 15] = [
     // One warp: across a line of the plane.
     Case { name: "star", program: "2d5pt", extents: &[23, 131], dtype: DType::F64, boundaries: "y=periodic,x=constant=0.5",
         architecture: 900, plan: streaming(3, 1, [1, 2], false, 5, 0, 4) },
-    // Two words a lane, windows that end where the last word of a row does, ...
+    // Two words per lane, windows that end where the last word of a row does, ...
     Case { name: "star-words", program: "2ds9pt", extents: &[23, 131], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(3, 1, [1, 4], true, 3, 0, 4) },
     Case { name: "box-words", program: "2d9pt", extents: &[19, 261], dtype: DType::F32, boundaries: "fixed",
         architecture: 900, plan: streaming(2, 1, [1, 8], false, 3, 0, 4) },
-    // ... of which what is held lies in the two outermost lanes at one side, ...
+    // ... held cells that lie in the two outermost lanes at one side, ...
     Case { name: "cube-held", program: "3d13pt", extents: &[9, 17, 131], dtype: DType::F64, boundaries: "fixed",
         architecture: 900, plan: streaming(2, 4, [3, 2], true, 2, 0, 1) },
     // ... and rows so narrow that they follow each other without a gap.
@@ -142,7 +142,7 @@ const CASES: [Case; 15] = [
         architecture: 800, plan: streaming(2, 4, [2, 2], false, 2, 0, 1) },
     Case { name: "cube-narrow", program: "3d7pt", extents: &[13, 21, 9], dtype: DType::F64, boundaries: "fixed",
         architecture: 800, plan: streaming(2, 4, [2, 2], false, 2, 0, 1) },
-    // ... or once a plane; the carried values in shared memory.
+    // ... or once per plane; the carried values in shared memory.
     Case { name: "cube-lag", program: "3d7pt", extents: &[13, 21, 131], dtype: DType::F32, boundaries: "z=mirror,y=constant=0.5,x=periodic",
         architecture: 800, plan: streaming(2, 4, [2, 4], true, 2, 1, 1) },
     Case { name: "cube-box", program: "3d27pt", extents: &[9, 21, 67], dtype: DType::F64, boundaries: "periodic",
@@ -180,7 +180,7 @@ impl Case {
         Ok(problem)
     }
 
-    /// The plan, and what is expected of it: several blocks, and what the case is there for.
+    /// Returns the plan after a check of what the case is there for, such as several blocks.
     fn plan(&self, problem: &Problem) -> Result<Plan> {
         let mut device = DeviceSpec::preset("h200")?;
         device.multiprocessors = 1;
@@ -223,7 +223,7 @@ impl Case {
         }
     }
 
-    /// Runs the case with some words of its kernel replaced; what is wrong with the result is the error.
+    /// Runs the case with some words of its kernel replaced; the error tells what is wrong with the result.
     fn run(&self, compiler: &[String], changes: &[(&str, &str)]) -> std::result::Result<(), String> {
         let said = |error: Error| error.to_string();
         let problem = self.problem().map_err(said)?;
@@ -259,8 +259,7 @@ impl Case {
     }
 }
 
-/// Does something with each item, `AT_ONCE` at once; tests take turns. What is wrong with any is a failure
-/// that names all.
+/// Calls `work` with each item, `AT_ONCE` at once; tests take turns. One failure names all that is wrong.
 fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> std::result::Result<(), String> + Sync) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -288,7 +287,7 @@ fn kernels_have_the_references_bits_without_a_gpu() {
     });
 }
 
-/// What lanes must wait for, and what windows must see, taken away from kernels: each is found.
+/// Takes away from kernels what lanes must wait for and what windows must see; each defect is found.
 #[test]
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
@@ -299,15 +298,15 @@ fn defects_are_found() {
             "waits for the other warps'.\n            __syncwarp();",
             "waits for the other warps'.",
         ),
-        // Warps read rows of others: those they have copied, and those they publish at each level, ...
+        // Warps read rows of other warps: those they have copied, and those they publish at each level, ...
         ("cube", "if constexpr (SYNCED) barrier();", ""),
         // ... or publish by turns in two halves, where stages lag.
         ("cube-lag", "turn ^= 1;", ""),
-        // What is held lies in two lanes, of which each has its own.
+        // Held cells lie in two lanes, each of which has its own.
         ("cube-held", "side & LANE_HIGH << BEHIND / OWN_X", "side & LANE_HIGH"),
         // Windows next to the last may reach held cells where stages differ in radius.
         ("unequal", "SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y))", "SNUG_Y && SNUG_X"),
-        // A block's flag tells of all its warps; blocks read their halo from others.
+        // A block's flag stands for all its warps; blocks read their halo from others.
         ("persistent-star", "__syncthreads();\n    if constexpr (BLOCKS == 1)", "if constexpr (BLOCKS == 1)"),
         ("persistent-star", "while (load_acquire(flags + other * 32) < done) {}", "{}"),
         ("persistent-cube", "while (load_acquire(flags) < done * unsigned(BLOCKS)) {}", ""),

@@ -1,5 +1,5 @@
-//! Solvers on the device: every method, preconditioner, cache policy and product against the reference, the
-//! same bits twice.
+//! Solvers on the device: every method, preconditioner, cache policy and product against the reference, with
+//! the same bits in two runs.
 
 mod common;
 #[path = "common/parallel.rs"]
@@ -29,7 +29,7 @@ fn stencil(extents: &[usize], boundaries: &str, dtype: DType) -> Matrix {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap().into()
 }
 
-/// Symmetric and diagonally dominant, with a dense row and column: rows for a merge path.
+/// Makes a symmetric, diagonally dominant matrix with a dense row and column: rows for a merge path.
 fn arrow(rows: usize) -> Matrix {
     let mut entries = Triplets::new(rows, rows).unwrap();
     for row in 0..rows {
@@ -52,10 +52,10 @@ fn parameters(matrix: &Matrix) -> Parameters {
     Parameters { relative, iterations: 3000, ..Parameters::default() }
 }
 
-/// What the reference makes of a system.
+/// The reference's result for a system.
 struct Expected {
     report: Report,
-    /// By how many iterations another order of sums may differ from it.
+    /// Iterations by which a run with another order of sums may differ from the reference.
     slack: usize,
 }
 
@@ -79,9 +79,9 @@ fn reference<T: Real>(matrix: &Matrix, options: &SolveOptions) -> Result<Expecte
     if options.method != Method::BiCgStab {
         return Ok(Expected { report, slack: 2 });
     }
-    // BiCGStab's count hangs on roundings: for the Laplacian here the reference itself takes 203 to 254
-    // iterations where b differs in last places. Four deviations of such runs, about the count that is at
-    // hand.
+    // BiCGStab's count of iterations depends on roundings: for the Laplacian here the reference itself takes
+    // 203 to 254 iterations where b differs in last places. Allowed are four deviations of such runs, about
+    // the count at hand.
     let ulp = if matrix.dtype() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     let counts: Vec<f64> = (0..16)
         .map(|seed| {
@@ -102,7 +102,7 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
         ("laplacian 83×79", laplacian_2d(83, 79, DType::F64).unwrap().into()),
         ("hpcg 17×19×23 f32", hpcg(17, 19, 23, DType::F32).unwrap().into()),
         ("arrow 5003", arrow(5003)),
-        // A row that is spread over all blocks, and the whole of what it is put together with.
+        // A row that is spread over all blocks, with all that puts its sum together.
         ("arrow 90 001", sparse::arrow(90_001, DType::F64).unwrap().into()),
         ("arrow 60 000 f32", sparse::arrow(60_000, DType::F32).unwrap().into()),
         ("matrix-free 101×97", stencil(&[101, 97], "constant=0", DType::F64)),
@@ -110,7 +110,7 @@ fn matrices() -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-/// Solves twice on the device; what is wrong is the error.
+/// Solves twice on the device; the error tells what is wrong.
 fn check(
     backend: &CudaBackend,
     matrix: &Matrix,
@@ -143,7 +143,7 @@ fn check(
             first.iterations, expected.iterations
         ));
     }
-    // The residual of what came back, by the reference's product.
+    // The residual of the returned x, by the reference's product.
     let wide = matrix.cast(DType::F64).map_err(|error| error.to_string())?;
     let operator = wide.operator::<f64>().map_err(|error| error.to_string())?;
     let (x, b) = (x.to_f64(), b.to_f64());
@@ -162,7 +162,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let matrices = matrices();
     let (wrong, runs) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
-    // A method's kernels take minutes to compile for one matrix, so that each of these is one item.
+    // A method's kernels take minutes to compile for one matrix, so each combination is an item of its own.
     let of_matrix = |matrix| {
         let configurations = configurations(matrix, backend.device())
             .into_iter()
@@ -195,7 +195,7 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
             DType::F64 => reference::<f64>(matrix, options),
         };
         let options = SolveOptions { method, preconditioner, cache: SolveCache::Auto };
-        // Jacobi's method does not converge on all of them: then the device says the same.
+        // Jacobi's method does not converge on all of them: then the device must report the same.
         let expected = match expected(&options) {
             Ok(expected) => expected,
             Err(
@@ -244,23 +244,23 @@ fn ends_without_convergence_are_told_as_the_reference_tells_them() {
     let few = Parameters { iterations: 7, ..Parameters::default() };
     let error = session.solve(&b, &mut zeros(), &few, go_on).unwrap_err();
     assert!(matches!(error, SolverError::NotConverged { .. }) && error.history().len() == 8, "{error}");
-    // An observer that has seen enough.
+    // An observer that ends the run.
     let error = session
         .solve(&b, &mut zeros(), &Parameters::default(), &mut |iteration, _| {
             if iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap_err();
     assert!(matches!(error, SolverError::Stopped { .. }) && error.history().len() == 4, "{error}");
-    // No number.
+    // A right-hand side with a value that is no number.
     let mut bad = b.to_f64();
     bad[17] = f64::NAN;
     let error = session.solve(&Array::F64(bad), &mut zeros(), &Parameters::default(), go_on).unwrap_err();
     assert!(matches!(error, SolverError::NotFinite { .. }), "{error}");
-    // 0 is solved at once, and a session that met errors goes on.
+    // A right-hand side of 0 is solved at once, and a session that met errors goes on.
     let report = session.solve(&zeros(), &mut zeros(), &Parameters::default(), go_on).unwrap();
     assert_eq!(report.iterations, 0);
     assert!(session.solve(&b, &mut zeros(), &Parameters::default(), go_on).is_ok());
-    // Not definite, though every entry on the diagonal is positive.
+    // A matrix that is not definite, though every entry on the diagonal is positive.
     let mut entries = Triplets::new(200, 200).unwrap();
     for row in 0..200 {
         entries.push(row, row, 1.0).unwrap();
@@ -327,7 +327,7 @@ fn a_batch_solves_as_its_systems_do_alone() {
             .collect();
         let mut solutions: Vec<Array> =
             rights.iter().map(|_| Array::zeros(DType::F64, 483).unwrap()).collect();
-        // One that is 0 is solved at once.
+        // A system whose right-hand side is 0 is solved at once.
         let zero = Array::zeros(DType::F64, 483).unwrap();
         let mut systems: Vec<BatchSystem<'_>> = rights
             .iter()

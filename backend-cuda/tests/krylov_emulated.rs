@@ -1,9 +1,9 @@
 //! Solvers' kernels that run without a GPU: the generated text as C++, every lane on its own, several blocks
 //! together.
 //!
-//! As in `emulated.rs`; each run is compared with the reference solver: as many iterations give or take 2, a
-//! true residual below the threshold, and the same bits whatever the order of the lanes and however many
-//! launches the iterations are cut into.
+//! As in `emulated.rs`; each run is compared with the reference solver. It must take as many iterations, give
+//! or take 2, reach a true residual below the threshold, and have the same bits whatever the order of the
+//! lanes and however many launches the iterations are cut into.
 #![cfg(target_os = "linux")]
 
 #[path = "emulated/cases.rs"]
@@ -67,7 +67,7 @@ fn recurrences_that_lose_the_residual_start_anew() {
         if case.compile(&compiler, &[])?.run(2, 2)? != outcome {
             return Err("other bits in launches of 2 iterations".to_owned());
         }
-        // Without a look at the true residual it ends too early.
+        // Without a look at the true residual the run ends too early.
         let blind = ("if (!course.lost(true_square)) return;", "return;");
         let outcome = case.compile(&compiler, &[blind])?.run(1, 0)?;
         if outcome.true_residual > bound {
@@ -78,8 +78,8 @@ fn recurrences_that_lose_the_residual_start_anew() {
     });
 }
 
-/// Without a threshold that can be met, what ends a run is the energy that its iterations take off: the same
-/// iteration as the reference's, however the launches are cut.
+/// Where no threshold can be met, the energy that iterations take off ends a run: at the same iteration as
+/// the reference, however the launches are cut.
 #[test]
 fn energies_below_rounding_end_a_run() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
@@ -108,7 +108,7 @@ fn energies_below_rounding_end_a_run() {
     });
 }
 
-/// A matrix of these entries.
+/// Makes a matrix of these entries.
 fn entries(rows: usize, all: impl IntoIterator<Item = (usize, usize, f64)>) -> Matrix {
     let mut entries = Triplets::new(rows, rows).unwrap();
     all.into_iter().for_each(|(row, column, value)| entries.push(row, column, value).unwrap());
@@ -136,7 +136,7 @@ fn cycles_end_as_the_reference_ends_them() {
     let ends = [
         // The Krylov space is exhausted and holds the solution.
         end("lucky", entries(7, (0..7).map(|i| (i, i, 2.0))), 5, unit(7), parameters.clone()),
-        // It is exhausted and does not: A v = 0 at last.
+        // The Krylov space is exhausted and does not hold the solution: A v = 0 at last.
         end("nilpotent", entries(6, (1..6).map(|i| (i, i - 1, 1.0))), 30, unit(6), parameters.clone()),
         // No progress before step n, and the cycle is shorter; then as long.
         end("shift", entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))), 8, unit(9), parameters.clone()),
@@ -152,7 +152,7 @@ fn cycles_end_as_the_reference_ends_them() {
             random.clone(),
             Parameters { iterations: 5, ..parameters.clone() },
         ),
-        // A residual that no iteration lowers for so long.
+        // A residual that no iteration lowers for the stagnation limit.
         end(
             "patience",
             entries(9, (0..9).map(|i| ((i + 1) % 9, i, 1.0))),
@@ -160,8 +160,8 @@ fn cycles_end_as_the_reference_ends_them() {
             unit(9),
             Parameters { stagnation: Some(4), ..parameters.clone() },
         ),
-        // The recurrence meets the threshold, and the true residual does not: another cycle, then the type is
-        // exhausted.
+        // The recurrence meets the threshold, and the true residual does not: another cycle follows, then the
+        // type's precision is exhausted.
         end(
             "drift",
             wind([9, 11], DType::F32),
@@ -203,7 +203,7 @@ fn systems_of_a_batch_have_the_bits_that_they_have_alone() {
     solver::all(&kinds, |options| solver::check_batch(&compiler, &matrices, options));
 }
 
-/// What blocks and threads must wait for, taken away from the kernels: each is found.
+/// Takes away from the kernels what blocks and threads must wait for; each defect is found.
 #[test]
 fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
@@ -219,7 +219,7 @@ fn defects_are_found() {
         // One buffer is not enough where a vector is published before all have met again.
         ("pipelined-cluster", "if constexpr (TURNS > 1) turn ^= 1;", ""),
         ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
-        // Nor is one set of sums.
+        // One set of sums is not enough either.
         ("pipelined-grid", "const unsigned half = (sums++ & 1) * REDUCED;", "const unsigned half = 0;"),
         // Results of a product that several threads have made are seen by others after a barrier of the
         // block.
@@ -254,7 +254,7 @@ fn defects_are_found() {
         ),
         ("gmres-short", "basis.project(team, w, j + 1, 1,", "basis.project(team, w, j + 1, 0,"),
         ("gmres-long", "if (begin > 0) __syncthreads();", ""),
-        // What one thread rotates, and what one warp minimises.
+        // The rotation by one thread, and the minimisation by one warp.
         (
             "gmres-block",
             "basis.add<-1>(team, w, triangle.products(), j + 1);\n        __syncthreads();",

@@ -22,7 +22,7 @@ fn stencil(extents: &[usize], dtype: DType) -> Matrix {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, dtype).unwrap().into()
 }
 
-/// Matrices of every product and space, in either type.
+/// Returns matrices of every product and space, in either type.
 fn matrices() -> Vec<(&'static str, Matrix)> {
     vec![
         ("trefethen 300", trefethen(300, DType::F64).unwrap().into()),
@@ -47,7 +47,7 @@ fn every_method_compiles_without_spills() {
     let mut runs = Vec::new();
     for (number, (name, matrix)) in matrices().into_iter().enumerate() {
         for (turn, method) in Method::all().into_iter().enumerate() {
-            // Devices, policies and preconditioners go round.
+            // Devices, policies and preconditioners take turns.
             let preconditioner = Preconditioning::ALL[(number + turn) % 4];
             let cache = policies[(number / 4 + turn) % 4];
             runs.push((

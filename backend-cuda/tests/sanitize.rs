@@ -1,7 +1,7 @@
 //! Small runs of each family of kernels, for NVIDIA's compute-sanitizer to watch.
 //!
-//! `gpu/run.sh --sanitize` runs each test below under its tools; each by itself is a quick test of its
-//! kernels.
+//! `gpu/run.sh --sanitize` runs each test below under the sanitizer's tools; run by itself, each is a quick
+//! test of its kernels.
 
 mod common;
 
@@ -27,7 +27,7 @@ const PROBLEMS: [(&str, &[usize], DType, Boundary); 9] = [
     ("fdtd-tm", &[43, 97], DType::F64, Boundary::Mirror),
 ];
 
-/// Runs all problems in all of these ways; the bits must be the reference's under the tools too.
+/// Runs all problems with each of these options; the bits must be the reference's under the tools too.
 fn watch(ways: &[Options], least: usize) -> Result<()> {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return Ok(()) };
     let mut runs = 0;

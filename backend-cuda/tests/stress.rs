@@ -26,18 +26,18 @@ use fastrand::Rng;
 use common::present;
 use parallel::{each, part};
 
-/// Enough that every protocol has fifty, though streaming kernels refuse some.
+/// Enough that every protocol has fifty, though streaming kernels refuse some domains.
 const DOMAINS: usize = 60;
 const DOMAINS_EACH: usize = 50;
 const STEPS: u64 = 10_000;
-/// Domain `n` is made of seed `SEED + n`.
+/// The first seed; domain `n` is made of seed `SEED + n`.
 const SEED: u64 = 20_260;
-/// Domains of at most this many cells are also computed by the CPU.
+/// The most cells of a domain that the CPU computes too.
 const CELLS_ON_CPU: usize = 5_000;
-/// A domain that takes longer is taken to hang. All its kernels together take seconds.
+/// The time after which a domain counts as hanging. All its kernels together take seconds.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// The calls of every run: a single step, some odd parts, the rest.
+/// Returns the calls of every run: a single step, some odd parts, the rest.
 fn calls(rng: &mut Rng) -> Vec<u64> {
     let mut calls = vec![1];
     calls.extend((0..4).map(|_| rng.u64(2..STEPS / 8)));
@@ -45,8 +45,8 @@ fn calls(rng: &mut Rng) -> Vec<u64> {
     calls
 }
 
-/// The plans under test: the planner's own and random ones, under both ways to wait and several depths. What
-/// the planner refuses is left out.
+/// Returns the plans under test: the planner's own and random ones, under both ways to wait and several
+/// depths. Plans that the planner refuses are left out.
 fn plans(
     device: &DeviceSpec,
     problem: &Problem,
@@ -98,7 +98,8 @@ fn for_all(mut plan: Plan) -> Plan {
     plan
 }
 
-/// By what the blocks of a plan share a domain: 0 they wait for their neighbours, 1 for all, 2 they stream.
+/// Returns how the blocks of a plan share a domain: 0 they wait for their neighbours, 1 for all, 2 they
+/// stream.
 fn protocol(plan: &Plan) -> usize {
     match plan.persistent().map(|persistent| persistent.synchronisation) {
         Some(Synchronisation::Neighbours) => 0,
@@ -107,7 +108,7 @@ fn protocol(plan: &Plan) -> usize {
     }
 }
 
-/// The fields after each call.
+/// Returns the fields after each call.
 fn run(
     backend: &dyn Backend,
     problem: &Problem,
@@ -124,7 +125,7 @@ fn run(
     Ok(states)
 }
 
-/// Where two runs first differ.
+/// Finds where two runs first differ.
 fn difference(problem: &Problem, calls: &[u64], a: &[Vec<Array>], b: &[Vec<Array>]) -> Option<String> {
     let call = a.iter().zip(b).position(|(a, b)| a.iter().zip(b).any(|(a, b)| !a.same_bits(b)))?;
     let field = a[call].iter().zip(&b[call]).position(|(a, b)| !a.same_bits(b))?;
@@ -140,7 +141,7 @@ fn difference(problem: &Problem, calls: &[u64], a: &[Vec<Array>], b: &[Vec<Array
     ))
 }
 
-/// What came of a domain.
+/// The results of the runs on a domain.
 #[derive(Default)]
 struct Tally {
     runs: [usize; 3],
@@ -180,7 +181,7 @@ fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
                     .wrong
                     .extend(how.map(|how| format!("{words}\n    {what}: {how}\n    {}", plan.summary())));
             }
-            // The compiler may need more than the planner thought of a plan that it would not have chosen.
+            // The compiler may need more than the planner assumed for a plan that it would not have chosen.
             Err(Error::Limit { .. }) if what.contains("random") => {}
             Err(error) => tally.wrong.push(format!("{words}\n    {what}: {error}\n    {}", plan.summary())),
         }
@@ -188,8 +189,8 @@ fn stress(backend: &CudaBackend, number: usize) -> Result<Tally> {
     Ok(tally)
 }
 
-/// The domains in progress, since when: what hangs must be told, for a kernel that waits for ever returns to
-/// nobody.
+/// The domains in progress, with the times when they began: a hang must be reported from outside, because a
+/// kernel that waits for ever never returns.
 #[derive(Default)]
 struct Watch(Mutex<BTreeMap<usize, Instant>>);
 
@@ -266,7 +267,7 @@ fn every_protocol_keeps_its_bits_for_thousands_of_steps() {
     assert!(finite >= DOMAINS / 2 && on_cpu >= 5);
 }
 
-/// What the test above rests on: every protocol has plans, and many, for its domains.
+/// The test above relies on this: every protocol has plans, and many, for its domains.
 #[test]
 fn every_protocol_has_plans_for_the_domains() {
     for device in ["v100", "a100", "h200"].map(|name| DeviceSpec::preset(name).unwrap()) {
@@ -283,7 +284,7 @@ fn every_protocol_has_plans_for_the_domains() {
     }
 }
 
-/// And: one value wrong by a thousandth, and in the end most values are others.
+/// The test above relies on this, too: if one value is wrong by a thousandth, in the end most values differ.
 #[test]
 fn a_lattice_forgets_no_difference() {
     let backend = CpuBackend::new();

@@ -20,13 +20,14 @@ fn problem(name: &str, extents: &[usize], dtype: DType, boundary: Boundary) -> P
     problem
 }
 
-/// Compiler 13 no longer knows Volta; the wheel that the tests install does.
+/// Returns the devices that the compiler knows. Version 13 no longer knows Volta; the wheel that the tests
+/// install does.
 fn devices(nvrtc: &Nvrtc) -> Vec<DeviceSpec> {
     let names = if nvrtc.version().0 >= 13 { &["a100", "h200"][..] } else { &["v100", "a100", "h200"] };
     names.iter().map(|name| DeviceSpec::preset(name).unwrap()).collect()
 }
 
-/// The plan; nothing where a streaming kernel cannot do what is asked, which is told by name.
+/// Returns the plan; `None`, with a message, where a streaming kernel cannot do what is asked.
 fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<Plan> {
     match plan(problem, device, options) {
         Ok(plan) => Some(plan),
@@ -48,7 +49,7 @@ fn planned(problem: &Problem, device: &DeviceSpec, options: &Options) -> Option<
 fn every_entry_compiles_for_every_architecture() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
     let boundaries = [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.5)];
-    // Deep kernels take long to compile, those of lines some seconds: each entry has a deep one for one of
+    // Deep kernels take long to compile, kernels of lines some seconds: each entry has a deep one for one of
     // the devices.
     let depths = |dimensions| {
         [if dimensions == 1 { Depth::Steps(5) } else { Depth::Auto }, Depth::Steps(1), Depth::Steps(2)]
@@ -123,8 +124,8 @@ const LINEAR: [&str; 13] = [
     "3d17pt", "3d27pt", "poisson",
 ];
 
-/// Full-size domains: what a streaming kernel carries from plane to plane must fit the registers that its
-/// plan grants. Each stencil in both types, on two architectures that go round.
+/// Full-size domains: the values that a streaming kernel carries from plane to plane must fit the registers
+/// that its plan grants. Each stencil in both types, on two architectures that take turns.
 #[test]
 fn streaming_plans_do_not_spill() {
     let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };

@@ -1,4 +1,4 @@
-//! Tuning on the device: what it finds has the reference's bits, is kept, and is found again.
+//! Tuning on the device: the plan that it finds has the reference's bits, is kept, and is found again.
 
 mod common;
 
@@ -11,7 +11,7 @@ use abide_cuda::CudaBackend;
 
 use common::present;
 
-/// One test at a time has the device: what is timed must not share it.
+/// One test at a time has the device: runs that are timed must not share it.
 static DEVICE: Mutex<()> = Mutex::new(());
 
 fn problem(name: &str, extents: &[usize], dtype: DType) -> Problem {
@@ -34,7 +34,8 @@ fn start(problem: &Problem) -> Vec<Array> {
     fields.map(fill).collect::<Result<_>>().unwrap()
 }
 
-/// The fields after some steps of a plan must be the reference's; the steps are no whole number of passes.
+/// Checks that the fields after some steps of a plan are the reference's; the steps are no whole number of
+/// passes.
 fn has_the_references_bits(backend: &CudaBackend, problem: &Problem, plan: &Plan) {
     let steps = 2 * u64::from(plan.depth) + 5;
     let mut expected = start(problem);
@@ -57,7 +58,7 @@ fn the_winner_is_right_and_is_kept() {
     let _alone = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();
     let backend = backend.keeping_winners_in(folder.path());
-    // The second of each pair is of the first's class of sizes.
+    // The second of each pair belongs to the same class of sizes as the first.
     let pairs = [
         (problem("2d5pt", &[509, 521], DType::F64), problem("2d5pt", &[512, 500], DType::F64)),
         (problem("3d7pt", &[61, 67, 130], DType::F32), problem("3d7pt", &[64, 65, 127], DType::F32)),
@@ -85,7 +86,7 @@ fn the_winner_is_right_and_is_kept() {
         let kept = plan(near, Tune::Kept);
         if noted(&kept, "kept from") {
             let same = match (Recipe::of(&kept), Recipe::of(&tuned)) {
-                // Whether all stays on the chip is no choice.
+                // Whether all stays on the chip is not a choice.
                 (
                     Some(Recipe::Persistent { configuration: a, .. }),
                     Some(Recipe::Persistent { configuration: b, .. }),
@@ -98,13 +99,13 @@ fn the_winner_is_right_and_is_kept() {
         assert_eq!(files(folder.path()), number + 1);
     }
 
-    // Of another type, and asked otherwise, are other questions.
+    // Another type, or other options, are other questions.
     let problem = problem("2d5pt", &[509, 521], DType::F32);
     assert!(!noted(&backend.plan(&problem, &options(Tune::Kept)).unwrap(), "kept from"));
     let persistent = Options { execution: Execution::Persistent, ..options(Tune::Kept) };
     assert!(!noted(&backend.plan(&pairs[0].0, &persistent).unwrap(), "kept from"));
 
-    // What was damaged is tuned anew.
+    // A damaged file is tuned anew.
     for entry in std::fs::read_dir(folder.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{}").unwrap();
     }
@@ -147,7 +148,7 @@ fn measurements_tell_of_every_plan_and_agree_with_a_session() {
     let seconds = fastest.seconds.unwrap();
     assert!(seconds <= own);
 
-    // A session of the fastest, timed by itself.
+    // A session of the fastest plan, timed by itself.
     let mut session = backend.open(&problem, &fastest.plan, start(&problem)).unwrap();
     let steps = (0.1 / seconds) as u64 / u64::from(fastest.plan.depth) * u64::from(fastest.plan.depth);
     session.advance(steps).unwrap();

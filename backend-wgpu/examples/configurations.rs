@@ -3,8 +3,8 @@
 //! `configurations STENCIL SIZE DTYPE CONFIGURATION…`. A configuration of windows is `windows:depth,threads
 //! z,y,x,cells z,y,x,double`, as in `windows:6,1,8,32,1,16,4,1`; one of planes `planes:depth,threads
 //! y,x,cells y,x,ahead,barriers,shares`, as in `planes:8,1,64,1,4,1,1,60` (in 2D y is 1). Without
-//! configurations: the best of both by their estimates. `BOUNDARY` names another boundary than the stencil's
-//! own, `MANY` how many of each family (12); with `QUICK` nothing is compared.
+//! configurations, the best of both by their estimates are taken. `BOUNDARY` names another boundary than the
+//! stencil's own, `MANY` the number of each family (12); with `QUICK` nothing is compared.
 //!
 //! A line has the rate in GCells/s, the estimate, the largest difference from a launch per stage after 29
 //! steps in units in the last place beside the promised bound, whether two cuts of a run have the same bits,
@@ -80,7 +80,7 @@ fn words(plan: &Plan) -> String {
     }
 }
 
-/// The largest difference in units in the last place at the values' magnitude.
+/// Returns the largest difference in units in the last place at the values' magnitude.
 fn difference(a: &[Array], b: &[Array], magnitude: f64) -> f64 {
     a.iter()
         .zip(b)
@@ -120,7 +120,7 @@ fn main() -> Result<()> {
     let fields: Vec<Array> =
         problem.program.fields().iter().map(|_| start.fill(&shape, problem.dtype)).collect::<Result<_>>()?;
     let quick = std::env::var_os("QUICK").is_some();
-    // All fields after some steps, in calls of these lengths; nothing where nothing is compared.
+    // Returns all fields after calls of these lengths; nothing where nothing is compared.
     let after = |plan: &Plan, calls: &[u64]| -> Result<Vec<Array>> {
         if quick {
             return Ok(Vec::new());

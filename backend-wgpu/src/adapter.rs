@@ -1,4 +1,4 @@
-//! The adapters there are, and which one to take.
+//! The available adapters, and the choice among them.
 
 use abide_core::{Error, Result};
 use async_lock::OnceCell;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::NAME;
 use crate::blocking::block_on;
 
-/// What to do where there is no adapter.
+/// Advice for a machine without an adapter.
 const HOW_TO_GET_ONE: &str = if cfg!(target_arch = "wasm32") {
     "this browser offers no WebGPU adapter; a recent one does, on a page served over https or from this machine"
 } else {
@@ -26,12 +26,12 @@ pub struct Adapter {
     pub driver: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: &'static str,
-    /// Whether it computes in f64.
+    /// Whether the device computes in f64.
     pub f64: bool,
-    /// Whether it tells the time at which work began and ended.
+    /// Whether the device tells the times at which work began and ended.
     pub timestamps: bool,
-    /// Threads of a subgroup, which can shuffle values; `None` where there is no such thing, or their number is
-    /// not always the same.
+    /// Threads of a subgroup, which can shuffle values; `None` where there are no subgroups, or their number
+    /// of threads is not always the same.
     pub subgroup: Option<usize>,
     /// Bytes of workgroup memory of a workgroup.
     pub workgroup_bytes: usize,
@@ -44,8 +44,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// An adapter with the limits and features of it that are at hand: its own, or those of a device opened
-    /// on it.
+    /// Returns an adapter with the limits and features at hand: its own, or those of a device opened on it.
     pub(crate) fn of(info: wgpu::AdapterInfo, limits: &wgpu::Limits, features: wgpu::Features) -> Adapter {
         let driver = [info.driver.as_str(), info.driver_info.as_str()].map(str::trim);
         Adapter {
@@ -56,7 +55,7 @@ impl Adapter {
                 wgpu::DeviceType::Cpu => "software",
                 wgpu::DeviceType::Other => "other",
             },
-            // Browsers keep to themselves what there is.
+            // Browsers do not tell the device's name.
             name: if info.name.trim().is_empty() {
                 "unnamed".to_owned()
             } else {
@@ -78,42 +77,42 @@ impl Adapter {
         }
     }
 
-    /// Whether it is a program on the CPU that behaves as a device: right, but slower than Abide's own CPU
-    /// backend.
+    /// Returns whether the adapter is a program on the CPU that behaves as a device: correct, but slower than
+    /// Abide's own CPU backend.
     pub fn is_software(&self) -> bool {
         let name = self.name.to_ascii_lowercase();
         let known = ["llvmpipe", "lavapipe", "swiftshader", "softpipe", "basic render driver"];
         self.kind == "software" || known.iter().any(|software| name.contains(software))
     }
 
-    /// The smaller, the better for a run: hardware before software, direct interfaces before OpenGL, discrete
-    /// first.
+    /// Returns the adapter's rank, the smaller the better for a run: hardware before software, direct
+    /// interfaces before OpenGL, discrete first.
     fn rank(&self) -> (bool, bool, usize) {
         let kinds = ["discrete", "integrated", "virtual", "other", "software"];
         let kind = kinds.iter().position(|&kind| kind == self.kind).unwrap_or(kinds.len());
         (self.is_software(), self.interface == "gl", kind)
     }
 
-    /// How the adapter is called where one is chosen by name.
+    /// Returns the text in which a name is looked for where an adapter is chosen by name.
     fn title(&self) -> String {
         format!("{} ({})", self.name, self.interface)
     }
 }
 
-/// All adapters that can compute, the best first: their places in this list are the numbers by which
+/// Returns all adapters that can compute, the best first. Their places in this list are the numbers by which
 /// [`WgpuBackend::on`](crate::WgpuBackend::on) finds them.
 ///
-/// In a browser this is empty, for it cannot wait: there, await [`adapters_async`].
+/// In a browser the list is empty, because this function cannot wait there; await [`adapters_async`] instead.
 pub fn adapters() -> Vec<Adapter> {
     block_on(async { Ok(adapters_async().await) }).unwrap_or_default()
 }
 
-/// What [`adapters`] returns.
+/// Returns what [`adapters`] returns, without blocking.
 pub async fn adapters_async() -> Vec<Adapter> {
     found().await.iter().map(|(adapter, _)| adapter.clone()).collect()
 }
 
-/// The adapters as found once in this process: asking again would load every driver again.
+/// Returns the adapters, which are looked for once per process: another search would load every driver again.
 async fn found() -> &'static [(Adapter, wgpu::Adapter)] {
     static FOUND: OnceCell<Vec<(Adapter, wgpu::Adapter)>> = OnceCell::new();
     FOUND.get_or_init(search).await
@@ -121,7 +120,7 @@ async fn found() -> &'static [(Adapter, wgpu::Adapter)] {
 
 async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    // The same checks in debug and release builds, and nothing but what the environment asks for.
+    // The same checks in debug and release builds, and none but those that the environment asks for.
     descriptor.flags = wgpu::InstanceFlags::empty();
     let instance = wgpu::Instance::new(descriptor.with_env());
     let all = instance.enumerate_adapters(wgpu::Backends::all()).await;
@@ -138,8 +137,8 @@ async fn search() -> Vec<(Adapter, wgpu::Adapter)> {
     list
 }
 
-/// Whether an OpenGL version is new enough that its shading language has compute shaders: 4.3, or ES 3.1.
-/// Some drivers of older versions claim them through an extension that no kernel can then be written in.
+/// Returns whether an OpenGL version is new enough that its shading language has compute shaders: 4.3, or ES
+/// 3.1. Some drivers of older versions claim them through an extension, but no kernel can be written in it.
 fn has_compute_language(driver: &str) -> bool {
     let least = if driver.contains("OpenGL ES") { (3, 1) } else { (4, 3) };
     let words = driver.split(|c: char| !c.is_ascii_digit() && c != '.');
@@ -150,7 +149,7 @@ fn has_compute_language(driver: &str) -> bool {
     version.is_none_or(|version| version >= least)
 }
 
-/// The best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
+/// Returns the best adapter, or the one asked for by its number in [`adapters`] or by a part of its name.
 pub(crate) async fn choose(asked: Option<&str>) -> Result<(Adapter, wgpu::Adapter)> {
     let all = found().await;
     let titles: Vec<String> = all.iter().map(|(adapter, _)| adapter.title()).collect();

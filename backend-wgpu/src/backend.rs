@@ -1,4 +1,4 @@
-//! The backend: an adapter, what it can hold, and plans for it.
+//! The wgpu backend: an adapter, its limits, and plans for it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::pass::grid;
 use crate::session::{WgpuSession, check_type};
 use crate::tune::{measure, planned};
 
-/// Seconds of a dispatch beside its work, by those of 512² cells on an H200 over Vulkan.
+/// Seconds of a dispatch beside its work, as found with dispatches of 512² cells on an H200 over Vulkan.
 const LAUNCH_SECONDS: f64 = 5e-6;
 
 /// Stencil programs and linear solvers on one wgpu adapter.
@@ -29,31 +29,32 @@ pub struct WgpuBackend {
     pub(crate) gpu: Arc<Gpu>,
     pub(crate) spec: DeviceSpec,
     pub(crate) winners: Winners,
-    /// What solvers compiled.
+    /// The modules that solvers compiled.
     pub(crate) modules: Modules,
 }
 
 impl WgpuBackend {
-    /// The backend on the best adapter: hardware where there is any.
+    /// Opens the backend on the best adapter: hardware where there is any.
     pub fn new() -> Result<WgpuBackend> {
         block_on(WgpuBackend::new_async())
     }
 
-    /// What [`WgpuBackend::new`] returns; in a browser, the adapter that it offers.
+    /// Returns what [`WgpuBackend::new`] returns, without blocking; in a browser, on the adapter that it
+    /// offers.
     pub async fn new_async() -> Result<WgpuBackend> {
         WgpuBackend::chosen(None).await
     }
 
-    /// The backend on the adapter of this number in [`adapters`](crate::adapters), or whose name contains
-    /// this text (as in `llvmpipe`, `rtx` or `(gl)`).
+    /// Opens the backend on the adapter of this number in [`adapters`](crate::adapters), or whose name
+    /// contains this text (as in `llvmpipe`, `rtx` or `(gl)`).
     pub fn on(adapter: &str) -> Result<WgpuBackend> {
         block_on(WgpuBackend::chosen(Some(adapter)))
     }
 
-    /// The backend on a device that is open already, such as a window's, best with what
-    /// [`device_descriptor`](crate::device_descriptor) asks for. Who draws there finds the fields by
-    /// [`Session::device_buffer`]: every submission ends with whole passes, so what is drawn after it is the
-    /// state after some step.
+    /// Returns the backend on a device that is open already, such as a window's, best opened as
+    /// [`device_descriptor`](crate::device_descriptor) asks. Code that draws on that device finds the fields
+    /// by [`Session::device_buffer`]. Every submission ends with whole passes, so a drawing after it shows
+    /// the state after some step.
     pub fn sharing(
         adapter: &wgpu::Adapter,
         device: &wgpu::Device,
@@ -75,23 +76,23 @@ impl WgpuBackend {
         Ok(WgpuBackend { gpu, spec, winners: Winners::of_user(), modules: Modules::default() })
     }
 
-    /// Keeps what tuning finds in this folder, and looks for it there, instead of in the user's cache folder.
+    /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
     pub fn keeping_winners_in(mut self, folder: impl Into<PathBuf>) -> WgpuBackend {
         self.winners = Winners::at(folder.into());
         self
     }
 
-    /// The adapter it runs on.
+    /// Returns the adapter that the backend runs on.
     pub fn adapter(&self) -> &Adapter {
         &self.gpu.adapter
     }
 
-    /// Whether the adapter is a program on the CPU.
+    /// Returns whether the adapter is a program on the CPU.
     pub fn is_software(&self) -> bool {
         self.gpu.adapter.is_software()
     }
 
-    /// What [`Backend::open`] does, for a session whose steps can be awaited too.
+    /// Opens a session as [`Backend::open`] does, without blocking; its steps can be awaited too.
     pub async fn open_async(
         &self,
         problem: &Problem,
@@ -108,7 +109,7 @@ impl WgpuBackend {
         Tuning { winners: &self.winners, device: &self.spec, driver: self.driver(), problem, options }
     }
 
-    /// Checks what wgpu itself does not, or only by a message that names no way out.
+    /// Checks limits that wgpu itself does not check, or that it reports without naming a way out.
     pub(crate) fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
         let limits = &self.gpu.limits;
         let uniform_bytes =
@@ -203,14 +204,15 @@ impl Tuner for WgpuBackend {
     }
 }
 
-/// What a plan needs to know. Rates that no interface tells and no short copy measures are 0: unknown.
+/// Returns the properties that a plan needs. Rates that no interface tells and no short copy measures are 0:
+/// unknown.
 fn spec(adapter: &Adapter, bandwidth: f64) -> DeviceSpec {
     DeviceSpec {
         name: adapter.name.clone(),
         compute_capability: None,
         multiprocessors: 0,
         registers: None,
-        // A driver that computes on the CPU has its vector registers; others do not tell what they have.
+        // A driver that computes on the CPU has the CPU's vector registers; others do not tell theirs.
         registers_per_thread: adapter.is_software().then_some(16),
         shared_bytes: adapter.workgroup_bytes,
         shared_bytes_per_block: adapter.workgroup_bytes / 16 * 16,

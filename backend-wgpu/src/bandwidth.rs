@@ -8,17 +8,17 @@ use web_time::Instant;
 use crate::gpu::Gpu;
 use crate::pipelines::Compiled;
 
-/// A submission that lasts so long, and the most copies that it has.
+/// The seconds of a submission that is long enough, and the most copies of a submission.
 const ENOUGH_SECONDS: f64 = 0.02;
 const MOST_COPIES: u32 = 256;
 
-/// What was measured in this process, by adapter.
+/// The bandwidths measured in this process, by adapter.
 static MEASURED: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
 
-/// Bytes per second to and from device memory together, measured once a process and adapter.
+/// Returns the bytes per second to and from device memory together, measured once per process and adapter.
 pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     let key = format!("{} {} {}", gpu.adapter.name, gpu.adapter.interface, gpu.adapter.driver);
-    // Held while it is measured: two that are at once would slow each other down.
+    // Locked while measuring: two measurements at once would slow each other down.
     let mut measured = MEASURED.lock().await;
     if let Some((_, rate)) = measured.iter().find(|(known, _)| *known == key) {
         return Ok(*rate);
@@ -28,12 +28,12 @@ pub(crate) async fn bandwidth(gpu: &Gpu) -> Result<f64> {
     Ok(rate)
 }
 
-/// The best of three copies between two buffers too large for a cache; smaller ones where the device has no
-/// room. By a kernel, for what drivers copy buffers with may be far slower.
+/// Measures the best of three copies between two buffers too large for a cache, or smaller ones where the
+/// device has no room. A kernel copies, because what drivers copy buffers with may be far slower.
 async fn measure(gpu: &Gpu) -> Result<f64> {
     let most: u64 = match gpu.adapter.interface.as_str() {
         _ if gpu.adapter.is_software() => 32 << 20,
-        // A page is one of many, and a phone has little to give it.
+        // A page is one of many, and a phone has little memory to give it.
         "webgpu" => 64 << 20,
         _ => 256 << 20,
     };
@@ -78,8 +78,8 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
         .await?;
         Ok::<_, abide_core::Error>(begun.elapsed().as_secs_f64())
     };
-    // The first also pays for clearing the buffers. Then so many a submission that its own cost does not
-    // count.
+    // The first copy also pays for clearing the buffers. After it, a submission has so many copies that its
+    // own cost does not count.
     seconds(1).await?;
     let mut copies = 1;
     while copies < MOST_COPIES && seconds(copies).await? < ENOUGH_SECONDS {

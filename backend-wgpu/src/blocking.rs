@@ -2,8 +2,8 @@
 
 use abide_core::Result;
 
-/// Runs a future to its end on this thread. A browser's thread may not wait: there, nothing is begun, and
-/// that is an error.
+/// Runs a future to its end on this thread. A browser's thread may not wait: there, nothing is begun, and an
+/// error is returned.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     pollster::block_on(future)

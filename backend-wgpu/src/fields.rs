@@ -1,5 +1,5 @@
-//! A problem's fields on the device: one buffer for a field that never changes, two for one that does; each
-//! in pieces where the device binds none that holds it whole.
+//! A problem's fields on the device: one buffer for a field that never changes, two for one that does. A
+//! field lies in pieces where the device can bind no buffer that holds it whole.
 
 use std::ops::Range;
 
@@ -8,23 +8,24 @@ use abide_core::{Array, DType, Problem, Real, Result};
 
 use crate::gpu::Gpu;
 
-/// The most bytes that move between host and device at once: what a transfer needs beside the field itself.
+/// The most bytes that move between host and device at once: the memory of a transfer beside the field
+/// itself.
 const CHUNK: u64 = 32 << 20;
 
-/// Field buffers; which of a pair holds the current values is known from the rounds done.
+/// Field buffers; the number of rounds done tells which of a pair holds the current values.
 pub(crate) struct Fields {
     pairs: Vec<Vec<Vec<wgpu::Buffer>>>,
     /// Bytes of each piece but the last.
     piece_bytes: u64,
-    /// How often a round writes each field.
+    /// The number of times that a round writes each field.
     writes: Vec<usize>,
-    /// Where bytes land on their way to the host; made when first needed.
+    /// The buffer through which bytes come to the host; made when first needed.
     staging: Option<wgpu::Buffer>,
 }
 
 impl Fields {
-    /// Allocates a problem's fields, of which each pass of a round writes some, in pieces of so many cells at
-    /// most.
+    /// Allocates a problem's fields in pieces of at most so many cells; each pass of a round writes some of
+    /// the fields.
     pub async fn new(
         gpu: &Gpu,
         problem: &Problem,
@@ -53,8 +54,8 @@ impl Fields {
         Ok(Fields { pairs, piece_bytes, writes, staging: None })
     }
 
-    /// The buffers that hold a field's values after a number of rounds and of further writes within the next
-    /// round, one after the other.
+    /// Returns the buffers that hold a field's values, one piece after the other, after a number of rounds
+    /// and of further writes within the next round.
     pub fn pieces(&self, field: usize, rounds: u64, further: usize) -> &[wgpu::Buffer] {
         let flips = (rounds % 2) as usize * self.writes[field] + further;
         let pair = &self.pairs[field];
@@ -65,7 +66,7 @@ impl Fields {
     pub async fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
         let (pieces, bytes) = (self.pieces(field, rounds, 0), values.as_bytes());
         for (piece, at, range) in self.transfers(0, bytes.len()) {
-            // What was written waits on the host until the device has taken it.
+            // Written values wait on the host until the device has taken them.
             gpu.run("loading a field", || {
                 gpu.queue.write_buffer(&pieces[piece], at, &bytes[range]);
                 gpu.queue.submit([])
@@ -75,14 +76,15 @@ impl Fields {
         Ok(())
     }
 
-    /// A field's values.
+    /// Reads a field's values.
     pub async fn read(&mut self, gpu: &Gpu, problem: &Problem, field: usize, rounds: u64) -> Result<Array> {
         let mut values = Array::zeros(problem.dtype, problem.shape.cells())?;
         self.fetch(gpu, field, rounds, 0, bytes_mut(&mut values)).await?;
         Ok(values)
     }
 
-    /// The values in a box: each plane's rows are fetched in one piece, and the columns picked out here.
+    /// Reads the values in a box: each plane's rows are fetched in one piece, and the columns picked out
+    /// here.
     pub async fn read_window(
         &mut self,
         gpu: &Gpu,
@@ -118,8 +120,8 @@ impl Fields {
         Ok(window)
     }
 
-    /// So many bytes of a field from `first` on, as far as a transfer and a piece go: the piece, where in it,
-    /// and which bytes.
+    /// Divides `bytes` bytes of a field from `first` on by the lengths of transfers and pieces; yields the
+    /// piece, the place in it, and the range of bytes.
     fn transfers(
         &self,
         first: u64,

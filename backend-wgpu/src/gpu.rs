@@ -1,8 +1,7 @@
 //! An open device whose every failure comes back as an error: wgpu panics on errors that nobody catches.
 //!
-//! Whatever needs an answer of the device is awaited, for in a browser nothing may block. Elsewhere a device
-//! answers only the thread that polls it, and the awaiting thread is the one that does, until the answer is
-//! there.
+//! Whatever needs an answer of the device is awaited, because in a browser nothing may block. Elsewhere a
+//! device answers only the thread that polls it; the awaiting thread polls until the answer is there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +13,23 @@ use crate::NAME;
 use crate::adapter::Adapter;
 use crate::pipelines::Pipelines;
 
-/// A device, its queue, and what went wrong outside any call of ours.
+/// A device, its queue, and the first fault outside any call of ours.
 pub(crate) struct Gpu {
     pub adapter: Adapter,
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
-    /// What was compiled, by its text.
+    /// The compiled kernels, by their text.
     pub pipelines: Pipelines,
     fault: Arc<Mutex<Option<String>>>,
 }
 
-/// What a device is opened with: all of its adapter's limits, and the features that are used where it has
-/// them.
+/// Describes the device to open: with all of its adapter's limits, and with those of the used features that
+/// the adapter has.
 pub fn device_descriptor(adapter: &wgpu::Adapter) -> wgpu::DeviceDescriptor<'static> {
     let mut wanted =
         wgpu::Features::SHADER_F64 | wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::PIPELINE_CACHE;
-    // Browsers want a directive before kernels that use it, which naga does not read.
+    // Browsers demand a directive before kernels that use this feature, and naga does not read the directive.
     if cfg!(not(target_arch = "wasm32")) {
         wanted |= wgpu::Features::SUBGROUP;
     }
@@ -60,7 +59,7 @@ impl Gpu {
         Ok(Gpu::of(description, device, queue))
     }
 
-    /// A device that is open already. What goes wrong on it without anybody's noticing is told here from now
+    /// Returns a device that is open already. Faults on it that no call catches are reported here from now
     /// on.
     pub fn of(description: Adapter, device: wgpu::Device, queue: wgpu::Queue) -> Gpu {
         let fault = Arc::new(Mutex::new(None));
@@ -95,8 +94,8 @@ impl Gpu {
         }
     }
 
-    /// Runs `call` and returns what it returns, and the errors of each kind that it caused, as they become
-    /// known. The scopes that catch them belong to this thread, and are gone before another task of it can
+    /// Runs `call`. Returns its result and the errors of each kind that it caused, as they become known. The
+    /// scopes that catch the errors belong to this thread, and are gone before another task of the thread can
     /// open its own.
     fn scoped<T, F: FnOnce() -> T>(
         &self,
@@ -107,11 +106,11 @@ impl Gpu {
             [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
         let [internal, memory, validation] = filters.map(|filter| self.device.push_error_scope(filter));
         let value = quiet(operation, call);
-        // The last pushed is the first popped.
+        // The scope pushed last is popped first.
         (value, [validation.pop(), memory.pop(), internal.pop()])
     }
 
-    /// An error if the device was lost or reported a fault since it was opened.
+    /// Returns an error if the device was lost or reported a fault since it was opened.
     pub fn sound(&self, operation: &str) -> Result<()> {
         match &*self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(message) => Err(Error::device(NAME, operation, message)),
@@ -129,7 +128,7 @@ impl Gpu {
             let index = call();
             let (sender, done) = oneshot::channel();
             self.queue.on_submitted_work_done(move || {
-                // Nobody may be there any more to be told.
+                // The receiver may be gone already.
                 let _ = sender.send(());
             });
             Submission { index, done }
@@ -149,15 +148,15 @@ impl Gpu {
         self.finished(operation, submission).await
     }
 
-    /// Waits for what a callback sends that the device calls.
+    /// Waits for the value that a callback of the device sends.
     pub async fn told<T>(&self, operation: &str, mut callback: oneshot::Receiver<T>) -> Result<T> {
         let given_up =
             |_| Error::device(NAME, operation, "the driver's interface dropped what would have told its end");
         let value = match callback.try_recv().map_err(given_up)? {
             Some(value) => value,
             None => {
-                // Where sessions share the device, it may be called only after another's later submission, or
-                // by another's thread, a moment later.
+                // Where sessions share the device, the callback may come only after another session's later
+                // submission, or from another session's thread, a moment later.
                 self.poll(operation, None)?;
                 callback.await.map_err(given_up)?
             }
@@ -165,15 +164,15 @@ impl Gpu {
         self.sound(operation).map(|()| value)
     }
 
-    /// Lets the device tell what it has done, once a submission is, or all are. In a browser it tells by
-    /// itself, and later.
+    /// Lets the device tell what it has done, once a submission is done, or all are. In a browser the device
+    /// tells by itself, and later.
     fn poll(&self, operation: &str, submission: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let wait = wgpu::PollType::Wait { submission_index: submission, timeout: None };
         let polled = quiet(operation, || self.device.poll(wait))?;
         polled.map(|_| ()).map_err(|error| Error::device(NAME, operation, error))
     }
 
-    /// A buffer of at least `bytes`, rounded up to what copies need.
+    /// Allocates a buffer of at least `bytes`, rounded up to what copies need.
     pub async fn buffer(&self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let size = bytes.next_multiple_of(16);
         self.checked(&format!("{size} bytes for {label}"), || {
@@ -197,7 +196,7 @@ impl Gpu {
         let operation = "reading back";
         let (sender, receiver) = oneshot::channel();
         self.checked(operation, || {
-            // Nobody may be there any more to be told.
+            // The receiver may be gone already.
             buffer.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| drop(sender.send(result)));
         })
         .await?;
@@ -215,10 +214,10 @@ fn report(fault: &Mutex<Option<String>>, message: String) {
     fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
 }
 
-/// Runs a call into wgpu. A lost device makes some of them panic whatever handlers are installed: that
+/// Runs a call into wgpu. Some calls panic on a lost device whatever handlers are installed; such a panic
 /// becomes an error.
 fn quiet<T>(operation: &str, call: impl FnOnce() -> T) -> Result<T> {
-    // What the call leaves behind is wgpu's own state, which it guards by itself; the device counts as lost.
+    // The call leaves behind wgpu's own state only, which wgpu guards by itself; the device counts as lost.
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let message = panic
             .downcast_ref::<String>()

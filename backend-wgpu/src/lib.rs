@@ -1,16 +1,17 @@
 //! Runs stencil programs on any GPU that speaks Vulkan, Metal, DX12 or OpenGL, and in browsers that speak
 //! WebGPU, by kernels in WGSL; and linear solvers, a few dispatches per iteration.
 //!
-//! Several steps per dispatch, whose cells stay in registers and workgroup memory; or a dispatch per stage
-//! and step. Many dispatches per submission. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL
-//! leaves fusing of multiplications and additions to the driver, so results agree with the other backends
-//! within [`ulp_bound_per_step`], not to the bit.
+//! A dispatch runs several steps, whose cells stay in registers and workgroup memory; or one stage of one
+//! step. A submission has many dispatches. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves
+//! fusing of multiplications and additions to the driver, so results agree with the other backends within
+//! [`ulp_bound_per_step`], not to the bit.
 //!
-//! Whatever waits for the device can be awaited ([`WgpuBackend::new_async`], [`WgpuBackend::open_async`],
-//! [`WgpuSession`]); what [`Backend`](abide_core::Backend) and [`Session`](abide_core::Session) offer blocks
-//! on the same code, and is an error in a browser, where nothing may block.
+//! All methods that wait for the device can be awaited ([`WgpuBackend::new_async`],
+//! [`WgpuBackend::open_async`], [`WgpuSession`]). The methods of [`Backend`](abide_core::Backend) and
+//! [`Session`](abide_core::Session) block on the same code, and are an error in a browser, where nothing may
+//! block.
 //!
-//! No driver is needed to build; what is there is found at run time, and absence is
+//! No driver is needed to build: drivers are found at run time, and the absence of all of them is
 //! [`Error::Unavailable`](abide_core::Error::Unavailable).
 #![deny(missing_docs)]
 
@@ -40,8 +41,8 @@ pub use gpu::device_descriptor;
 pub use session::WgpuSession;
 pub use wgpu;
 
-/// Every execution and several depths that this backend runs, for tests that try them all: as the planner
-/// plans them, whatever tuning found. Several steps per launch may be refused, with
+/// Returns options for every execution and several depths that this backend runs, for tests that try them
+/// all: as the planner plans them, whatever tuning found. Several steps per launch may be refused, with
 /// [`abide_core::Error::Limit`].
 pub fn variants() -> Vec<Options> {
     let own = Options { tune: Tune::Off, ..Options::default() };

@@ -1,23 +1,23 @@
-//! How much work goes into a submission: as much as the device takes some 60 ms for, by the clock.
+//! The amount of work in a submission: as much as takes the device some 60 ms by the clock.
 //!
-//! Less, and the device waits for the host; more, and a desktop drawn by the same device freezes, or the
+//! With less, the device waits for the host. With more, a desktop drawn by the same device freezes, or the
 //! system resets a device that seems to hang (after two seconds on Windows).
 
 use abide_core::Plan;
 
-/// What a submission should take, in seconds.
+/// The seconds that a submission should take.
 const TARGET: f64 = 0.06;
 
-/// What the first submission should take by the plan's estimate, which may be far too low.
+/// The seconds that the first submission should take by the plan's estimate, which may be far too low.
 const FIRST: f64 = TARGET / 32.0;
 
-/// A submission grows at most so many times over the one before.
+/// The factor by which a submission may at most be larger than the one before.
 const GROWTH: u64 = 8;
 
-/// The most dispatches of a submission: the host records each.
+/// The most dispatches of a submission, because the host records each.
 const DISPATCHES: u64 = 1 << 14;
 
-/// The rounds of the next submission.
+/// The number of rounds of the next submission, and the most that it may have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pace {
     rounds: u64,
@@ -25,20 +25,22 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Before anything was measured: by a plan's estimate, for rounds of this many dispatches.
+    /// Returns the pace before anything was measured: by a plan's estimate, for rounds of `dispatches`
+    /// dispatches.
     pub fn new(plan: &Plan, dispatches: usize) -> Pace {
         let round = plan.estimated_seconds.max(plan.project(1).seconds) * f64::from(plan.depth.max(1));
         let most = (DISPATCHES / dispatches.max(1) as u64).max(1);
         Pace { rounds: ((FIRST / round.max(1e-9)) as u64).clamp(1, most), most }
     }
 
-    /// The rounds of the next submission.
+    /// Returns the rounds of the next submission.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// Learns from a submission of `rounds` rounds that took `seconds`. One of fewer than it might have had
-    /// says nothing of what a device takes for many: it only ever makes the next one smaller.
+    /// Learns from a submission of `rounds` rounds that took `seconds`. A submission of fewer rounds than
+    /// allowed says nothing of the time that a device takes for many: it only ever makes the next one
+    /// smaller.
     pub fn learn(&mut self, rounds: u64, seconds: f64) {
         let fitting = (TARGET / seconds.max(1e-9) * rounds as f64) as u64;
         if rounds >= self.rounds || fitting < self.rounds {
@@ -51,7 +53,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Submissions of a device that takes `a_round` seconds for a round and `each` beside.
+    /// Returns the seconds of submissions to a device that takes `a_round` seconds per round and `each`
+    /// beside.
     fn submissions(a_round: f64, each: f64) -> Vec<f64> {
         let mut pace = Pace { rounds: 1, most: DISPATCHES };
         let mut all = Vec::new();
@@ -70,7 +73,7 @@ mod tests {
             assert!(all.iter().all(|&seconds| seconds <= 0.1), "{all:?}");
             assert!(all[7..].iter().all(|&seconds| seconds >= 0.03), "{all:?}");
         }
-        // A round that takes longer than a submission should is one by itself.
+        // A round that takes longer than a submission should is a submission by itself.
         assert!(submissions(0.7, 0.0).iter().all(|&seconds| seconds == 0.7));
     }
 

@@ -10,8 +10,8 @@ use crate::pipelines::Compiled;
 /// A stage's kernel, or one for all stages of several steps.
 pub(crate) struct Pass {
     pipeline: wgpu::ComputePipeline,
-    /// Its buffers after an even and after an odd number of rounds: for a round of all steps that it can
-    /// take, and for one of fewer.
+    /// The kernel's buffers after an even and after an odd number of rounds: first for a round of all steps
+    /// that the kernel can take, then for one of fewer.
     buffers: [[wgpu::BindGroup; 2]; 2],
     /// Workgroups along the two axes of the grid.
     grid: [u32; 2],
@@ -21,14 +21,14 @@ pub(crate) struct Pass {
 pub(crate) struct Uniforms {
     /// The problem's parameters.
     pub parameters: wgpu::Buffer,
-    /// Steps of a round: all that a kernel can take, and, `stride` bytes behind, fewer.
+    /// The steps of a round: all that a kernel can take, and, `stride` bytes behind, fewer.
     pub steps: wgpu::Buffer,
     /// Bytes from the first number of steps to the second.
     pub stride: u64,
 }
 
 impl Uniforms {
-    /// Room for parameters of this many bytes, and the steps of a whole round.
+    /// Allocates room for `parameter_bytes` bytes of parameters, and sets the steps of a whole round.
     pub async fn new(gpu: &Gpu, parameter_bytes: u64, depth: u32) -> Result<Uniforms> {
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(16);
@@ -38,7 +38,7 @@ impl Uniforms {
         Ok(Uniforms { parameters, steps, stride })
     }
 
-    /// Sets the steps of a round of fewer, for submissions that follow.
+    /// Sets the steps of a round of fewer steps, for submissions that follow.
     pub async fn set_fewer(&self, gpu: &Gpu, steps: u32) -> Result<()> {
         let bytes = steps.to_ne_bytes();
         gpu.checked("setting the steps", || gpu.queue.write_buffer(&self.steps, self.stride, &bytes)).await
@@ -95,7 +95,8 @@ impl Pass {
     }
 }
 
-/// A grid of two axes, neither longer than `most`, that holds this many workgroups with few to spare.
+/// Returns a grid of two axes, neither longer than `most`, that holds `workgroups` workgroups with few to
+/// spare.
 pub(crate) fn grid(workgroups: usize, most: u32) -> Result<[u32; 2]> {
     let most = most.max(1) as usize;
     let rows = workgroups.div_ceil(most).max(1);

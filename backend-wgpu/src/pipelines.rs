@@ -1,5 +1,5 @@
-//! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and, where the
-//! interface hands out what it compiled, on disk, so that the next process does not compile at all.
+//! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and on disk,
+//! where the interface hands them out, so that the next process does not compile at all.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::NAME;
 use crate::adapter::Adapter;
 use crate::gpu::Gpu;
 
-/// The most kernels kept in memory; beyond them all are given up, and those in use compiled once more.
+/// The most kernels kept in memory; beyond that number all are given up, and those in use compiled once more.
 const MOST: usize = 256;
 
-/// A kernel that was compiled, and how its buffers are bound.
+/// A compiled kernel, and the way in which its buffers are bound.
 #[derive(Clone)]
 pub(crate) struct Compiled {
     pub layout: wgpu::BindGroupLayout,
@@ -29,13 +29,13 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    /// A kernel, compiled unless it was before.
+    /// Returns a kernel, compiled unless it was compiled before.
     pub async fn of(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         let known = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        // Not under the lock: other threads may compile other kernels.
+        // Without holding the lock, so that other threads can compile other kernels.
         let compiled = compile(gpu, kernel).await?;
         let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
         if by_text.len() >= MOST {
@@ -71,12 +71,12 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         let layout =
             device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries: &entries });
         // SAFETY: kernels check their own accesses. The index of a cell is used only where the cell lies in
-        // the domain, that of a tap, or of a plane on its way, is clamped to it (`source` in domain.wgsl),
-        // that of a tile's slot counts through the tile, that of a window's slot lies at most as far from the
-        // thread's own as the slots are padded, and a formula cannot index. Every field's buffers together
-        // hold the whole domain that the text was made for, and its pieces are as the text divides it. Loops
-        // count up to constants, to the steps of a round or to the last of a share's planes; divisors are
-        // constants above zero; there are no ray queries or meshes.
+        // the domain. The index of a tap, or of a plane on its way, is clamped to the domain (`source` in
+        // domain.wgsl). The index of a tile's slot counts through the tile; that of a window's slot lies at
+        // most as far from the thread's own as the slots are padded; and a formula cannot index. Every
+        // field's buffers together hold the whole domain that the text was made for, and its pieces are as
+        // the text divides it. Loops count up to constants, to the steps of a round or to the last of a
+        // share's planes. Divisors are constants above zero; there are no ray queries or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(
                 wgpu::ShaderModuleDescriptor { label, source },
@@ -93,8 +93,8 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
             module: &module,
             entry_point: Some(wgsl::ENTRY),
             compilation_options: wgpu::PipelineCompilationOptions {
-                // Every slot of a tile is loaded before it is read; what is read beside a window's slots
-                // reaches no cell that is kept.
+                // Every slot of a tile is loaded before it is read; values that are read beside a window's
+                // slots reach no cell that is kept.
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
@@ -112,7 +112,7 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
     })
 }
 
-/// What a driver made of a kernel, in a file named by the text and the device.
+/// A driver's compilation of a kernel, kept in a file named by the text and the device.
 struct Kept {
     folder: Option<PathBuf>,
     name: String,
@@ -130,19 +130,19 @@ impl Kept {
         Kept { folder, name, found, cache: None }
     }
 
-    /// Hands the driver what it made before, if anything.
+    /// Hands the driver its earlier compilation, if there is one.
     fn load(&mut self, device: &wgpu::Device) {
         if self.folder.is_some() {
             let descriptor =
                 wgpu::PipelineCacheDescriptor { label: None, data: self.found.as_deref(), fallback: true };
             // SAFETY: the data are what `save` wrote for this device, driver and kernel, as their digest
-            // shows, in a folder that is the user's alone; their own header is checked against the device
-            // besides.
+            // shows, in a folder that is the user's alone. The data's own header is checked against the
+            // device besides.
             self.cache = Some(unsafe { device.create_pipeline_cache(&descriptor) });
         }
     }
 
-    /// Keeps what the driver made, unless it was kept before.
+    /// Keeps the driver's compilation, unless it was kept before.
     fn save(&self) {
         if let (Some(folder), Some(cache), None) = (&self.folder, &self.cache, &self.found)
             && let Some(data) = cache.get_data()

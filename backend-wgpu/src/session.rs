@@ -22,12 +22,12 @@ const RUNNING: &str = "running steps";
 
 /// A session on a wgpu device, whose steps and transfers can be awaited.
 ///
-/// What [`Session`] asks for blocks until it is done, which nothing may in a browser; the methods that end in
-/// `_async` do the same for somebody who awaits them. A future that is dropped before its end leaves values
+/// The methods of [`Session`] block until they are done, which nothing may in a browser; the methods that end
+/// in `_async` do the same for callers that await them. A future that is dropped before its end leaves values
 /// of which nothing is known.
 ///
-/// It works in rounds: a step, a dispatch for each stage; or as many steps as the plan is deep, in one
-/// dispatch.
+/// The session works in rounds. A round is one step, with a dispatch for each stage; or as many steps as the
+/// plan is deep, in one dispatch.
 pub struct WgpuSession {
     gpu: Arc<Gpu>,
     problem: Problem,
@@ -35,7 +35,8 @@ pub struct WgpuSession {
     fields: Fields,
     uniforms: Uniforms,
     passes: Vec<Pass>,
-    /// What takes fewer steps than the plan is deep, where `passes` cannot; compiled when first needed.
+    /// The pass for fewer steps than the plan is deep, where `passes` cannot run them; compiled when first
+    /// needed.
     shorter: Option<Pass>,
     clock: Option<Clock>,
     /// Rounds done since the session was opened.
@@ -106,25 +107,25 @@ impl WgpuSession {
         self.gpu.run("setting the parameters", load).await
     }
 
-    /// The passes of a round of fewer steps.
+    /// Returns the passes of a round of fewer steps.
     fn for_fewer(&self) -> &[Pass] {
         self.shorter.as_ref().map_or(&self.passes, std::slice::from_ref)
     }
 
-    /// Compiles what a round of fewer steps needs.
+    /// Compiles the pass that a round of fewer steps needs.
     async fn prepare_shorter(&mut self) -> Result<()> {
         if self.shorter.is_none()
             && let Some(kernel) = wgsl::shorter(&self.problem, &self.plan)?
         {
-            // All stages are in this one pass: none writes before it.
+            // All stages are in this one pass, so no pass writes before it.
             let writes = vec![0; self.problem.program.fields().len()];
             self.shorter = Some(Pass::new(&self.gpu, &kernel, &self.fields, &self.uniforms, &writes).await?);
         }
         Ok(())
     }
 
-    /// Records and submits rounds, of which the last `fewer` are of fewer steps; `first` and `last` of a call
-    /// note the time.
+    /// Records and submits rounds, of which the last `fewer` are of fewer steps; the `first` and the `last`
+    /// submission of a call note the time.
     async fn submit(&self, rounds: u64, fewer: u64, first: bool, last: bool) -> Result<Submission> {
         let gpu = &self.gpu;
         let record = || {
@@ -147,7 +148,7 @@ impl WgpuSession {
         gpu.submit(RUNNING, record).await
     }
 
-    /// What [`Session::advance`] does.
+    /// Advances as [`Session::advance`] does, without blocking.
     pub async fn advance_async(&mut self, steps: u64) -> Result<f64> {
         if steps == 0 {
             return Ok(0.0);
@@ -155,7 +156,7 @@ impl WgpuSession {
         let depth = u64::from(self.plan.depth.max(1));
         let rest = steps % depth;
         if rest > 0 {
-            // Below the depth, which is 32-bit.
+            // The rest is below the depth, which is 32-bit.
             self.uniforms.set_fewer(&self.gpu, rest as u32).await?;
             self.prepare_shorter().await?;
         }
@@ -186,13 +187,13 @@ impl WgpuSession {
         }
     }
 
-    /// What [`Session::read`] does.
+    /// Reads as [`Session::read`] does, without blocking.
     pub async fn read_async(&mut self, field: usize) -> Result<Array> {
         check_number("field", field, self.problem.program.fields().len())?;
         self.fields.read(&self.gpu, &self.problem, field, self.rounds).await
     }
 
-    /// What [`Session::read_window`] does.
+    /// Reads as [`Session::read_window`] does, without blocking.
     pub async fn read_window_async(
         &mut self,
         field: usize,
@@ -203,14 +204,14 @@ impl WgpuSession {
         self.fields.read_window(&self.gpu, &self.problem, field, self.rounds, low, high).await
     }
 
-    /// What [`Session::write`] does.
+    /// Writes as [`Session::write`] does, without blocking.
     pub async fn write_async(&mut self, field: usize, values: &Array) -> Result<()> {
         check_number("field", field, self.problem.program.fields().len())?;
         check_field(&self.problem, &self.problem.program.fields()[field], values)?;
         self.fields.write(&self.gpu, field, self.rounds, values).await
     }
 
-    /// What [`Session::set_parameter`] does.
+    /// Sets a parameter as [`Session::set_parameter`] does, without blocking.
     pub async fn set_parameter_async(&mut self, parameter: usize, value: f64) -> Result<()> {
         check_number("parameter", parameter, self.problem.parameters.len())?;
         self.problem.parameters[parameter] = value;
@@ -264,7 +265,7 @@ fn check_number(what: &str, number: usize, count: usize) -> Result<()> {
     ))
 }
 
-/// Whether a type's values can be computed by the device.
+/// Checks that the device can compute with a type's values.
 pub(crate) fn check_type(gpu: &Gpu, dtype: DType) -> Result<()> {
     if dtype == DType::F32 || gpu.adapter.f64 {
         return Ok(());

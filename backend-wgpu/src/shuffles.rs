@@ -21,7 +21,7 @@ fn problem(name: &str, extents: &[usize], boundary: &str) -> Problem {
     problem
 }
 
-/// All fields after some passes, `through_memory` where shuffles are replaced.
+/// Returns all fields after some passes, `through_memory` where shuffles are replaced.
 fn after(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -53,7 +53,7 @@ fn after(
     (0..problem.program.fields().len()).map(|field| session.read(field).unwrap()).collect()
 }
 
-/// The bits of slots: what another thread has is what it would have put there.
+/// Shuffles give the bits of slots: another thread's value is what that thread would have put into a slot.
 #[test]
 fn shuffles_hand_over_what_slots_do() {
     let backend = match WgpuBackend::new() {

@@ -1,4 +1,4 @@
-//! How long work took: by the device's own clock where it has one, else by the wall's.
+//! The time that work took: by the device's own clock where it has one, else by the wall clock.
 
 use abide_core::Result;
 use web_time::Instant;
@@ -16,7 +16,7 @@ pub(crate) struct Clock {
 const BYTES: u64 = 16;
 
 impl Clock {
-    /// The device's clock, if it has one.
+    /// Returns the device's clock, if it has one.
     pub async fn new(gpu: &Gpu) -> Result<Option<Clock>> {
         let nanoseconds = f64::from(gpu.queue.get_timestamp_period());
         if !gpu.adapter.timestamps || nanoseconds <= 0.0 {
@@ -34,7 +34,7 @@ impl Clock {
         Ok(Some(Clock { queries, resolved, readable, nanoseconds }))
     }
 
-    /// Notes the beginning of a pass, its end, or both.
+    /// Asks to note the beginning of a pass, its end, or both.
     pub fn writes(&self, begin: bool, end: bool) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         (begin || end).then_some(wgpu::ComputePassTimestampWrites {
             query_set: &self.queries,
@@ -49,8 +49,8 @@ impl Clock {
         encoder.copy_buffer_to_buffer(&self.resolved, 0, &self.readable, 0, BYTES);
     }
 
-    /// Seconds between the two points, once the work is done; the wall's since `begun` where the clock makes
-    /// no sense.
+    /// Returns the seconds between the two points, once the work is done; by the wall clock since `begun`
+    /// where the device's clock makes no sense.
     pub async fn seconds(&self, gpu: &Gpu, begun: Instant) -> Result<f64> {
         let wall = begun.elapsed().as_secs_f64();
         let ticks: Vec<u64> = gpu.map(&self.readable, BYTES, bytemuck::pod_collect_to_vec).await?;

@@ -7,8 +7,8 @@ use abide_core::{Array, Backend, Plan, Problem, Result, Session};
 use abide_tuning::Stand;
 use abide_tuning::tuned::Tuning;
 
-/// Returns the plan for a problem: what an earlier tuning kept, or what tuning finds now, or the planner's
-/// own choice, as the options ask.
+/// Returns the plan for a problem: as the options ask, the one that an earlier tuning kept, the one that
+/// tuning finds now, or the planner's own choice.
 pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan> {
     let Tuning { problem, device, options, .. } = *tuning;
     let own = match (options.execution, options.cache) {
@@ -17,7 +17,7 @@ pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan
         }
         // A launch per stage leaves nothing to choose.
         (Execution::Stepwise, _) => return plan_portable(problem, device, options),
-        // Refuses a persistent kernel, and notes why a cache policy is not followed.
+        // This refuses a persistent kernel, and notes why a cache policy is not followed.
         _ => return plan(problem, device, options),
     };
     tuning.plan(own, || measure(tuning, backend))
@@ -45,7 +45,7 @@ impl Stand for Sessions<'_> {
     where
         Self: 's;
 
-    /// Compiling included, for drivers compile when they please.
+    /// Compiling is included, because drivers compile when they please.
     const BUDGETS: [Duration; 2] = [Duration::from_secs(90), Duration::from_secs(15)];
     const WARMS_WHILE_LENGTHENING: bool = true;
 

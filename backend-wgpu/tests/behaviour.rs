@@ -1,4 +1,4 @@
-//! What a session does beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters,
+//! A session's behaviour beside stepping the catalogue: own formulas, tiles of any kind, windows, parameters,
 //! refusals.
 
 mod common;
@@ -23,7 +23,7 @@ fn entry(name: &str, dimensions: usize) -> Program {
     catalogue::find(name).unwrap().program(dimensions).unwrap()
 }
 
-/// A plan with other tiles.
+/// Returns a plan with other tiles.
 fn tiled(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -246,7 +246,8 @@ fn many_steps_in_many_submissions() {
     let scale = magnitude(&expected);
     assert!(session.advance(steps).unwrap() > 0.0);
     abide_cpu::reference::advance(&problem, &mut expected, steps).unwrap();
-    // Positive weights that sum to 1 magnify nothing: the bound of many steps is the sum of theirs.
+    // Positive weights that sum to 1 magnify nothing: the bound of many steps is the sum of the steps'
+    // bounds.
     let off = distance(&read_all(session.as_mut(), &problem), &expected, scale);
     assert!(off <= steps as f64 * ulp_bound_per_step(&problem.program), "{off}");
 }
@@ -331,7 +332,7 @@ fn sessions_of_one_backend_run_side_by_side() {
     });
 }
 
-/// Somebody who awaits gets what somebody who waits gets, on whatever thread, and can go on from either.
+/// A caller that awaits gets what a caller that blocks gets, on whatever thread, and can go on from either.
 #[test]
 fn what_can_be_awaited_is_what_blocks() {
     let Some(backend) = backend() else { return };
@@ -415,7 +416,7 @@ fn a_device_can_be_shared() {
     assert_eq!(&*copy.slice(..).get_mapped_range().unwrap(), expected.as_bytes());
 }
 
-/// Every other adapter there is, as OpenGL beside Vulkan: f32, and f64 where it has it.
+/// Tries every other adapter there is, such as OpenGL beside Vulkan: f32, and f64 where the adapter has it.
 #[test]
 fn every_adapter() {
     if backend().is_none() {

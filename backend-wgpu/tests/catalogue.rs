@@ -37,7 +37,7 @@ fn run(dtype: DType) {
                 match problem(entry.program(dimensions).unwrap(), extents, dtype, boundary) {
                     Ok(problem) => {
                         // The backend's own choice and a launch per stage take turns; `overlapped.rs` varies
-                        // the former.
+                        // the backend's choice.
                         let execution = [Execution::Auto, Execution::Stepwise][number % 2];
                         let options = Options { execution, tune: Tune::Off, ..Options::default() };
                         let plan = backend.plan(&problem, &options).unwrap();
@@ -45,7 +45,7 @@ fn run(dtype: DType) {
                         let [off, bound] = check_plan(&backend, &problem, &plan, &fields, 3);
                         most = [most[0].max(off), most[1].max(bound)];
                     }
-                    // Thinner than the radius under a boundary that reflects.
+                    // A domain thinner than the radius under a boundary that reflects.
                     Err(Error::Limit { .. }) => refused += 1,
                     Err(error) => panic!("{error}"),
                 }

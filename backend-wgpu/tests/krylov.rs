@@ -14,7 +14,7 @@ use abide_core::{Array, Backend, Boundaries, Boundary, DType, LinearStencil, Sha
 use abide_cpu::CpuBackend;
 use common::backend;
 
-/// Solves from 0: the report, of an error too, and the last iterate.
+/// Solves from 0; returns the report, an error's too, and the last iterate.
 fn solve(
     on: &dyn Backend,
     matrix: &Matrix,
@@ -37,10 +37,10 @@ fn random(dtype: DType, n: usize) -> Array {
     Array::from_fn(dtype, n, |_| random.f64() - 0.5)
 }
 
-/// As many iterations, and residuals and iterates that rounding alone sets apart.
+/// Checks for as many iterations, and for residuals and iterates that differ by rounding alone.
 fn compare(what: &str, (own, x): &(Report, Array), (reference, expected): &(Report, Array), bound: f64) {
     assert_eq!(own.history.len(), reference.history.len(), "{what}");
-    // Of b - A x, where the two nearly cancel.
+    // The rounding of b - A x, where the two nearly cancel.
     let rounding = 1e-6 * reference.history[0];
     for (k, (own, expected)) in own.history.iter().zip(&reference.history).enumerate() {
         assert!(
@@ -54,8 +54,8 @@ fn compare(what: &str, (own, x): &(Report, Array), (reference, expected): &(Repo
     }
 }
 
-/// Rows of about `width` entries, strictly dominant, with one long row that belongs to the last workgroup's
-/// last turn.
+/// Makes a matrix of rows of about `width` entries, strictly dominant, with one long row that belongs to the
+/// last workgroup's last turn.
 fn banded(n: usize, width: usize, dtype: DType) -> Matrix {
     let mut triplets = Triplets::new(n, n).unwrap();
     for row in 0..n {
@@ -66,7 +66,7 @@ fn banded(n: usize, width: usize, dtype: DType) -> Matrix {
     triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
-/// More rows than threads and workgroups at once: they come round for a second turn.
+/// More rows than threads and workgroups at once, so that workgroups come round for a second turn.
 #[test]
 fn workgroups_come_round_again() {
     let Some(wgpu) = backend() else { return };
@@ -159,7 +159,7 @@ fn what_cannot_be_is_refused() {
     assert!(error.contains("GMRES's basis"), "{error}");
 }
 
-/// A limit on time ends a solve that would take for ever, soon after.
+/// A limit on time ends a solve that would take for ever, soon after the limit.
 #[test]
 fn a_limit_on_time_is_looked_at_between_submissions() {
     let Some(wgpu) = backend() else { return };

@@ -39,7 +39,7 @@ impl Stencil for Shift {
     }
 }
 
-/// A stage that taps no neighbour begins without a barrier. It must not overwrite what threads that are late
+/// A stage that taps no neighbour begins without a barrier. It must not overwrite values that late threads
 /// still read for the stage before.
 #[test]
 fn a_stage_without_neighbours_waits_for_readers() {
@@ -59,8 +59,8 @@ fn a_stage_without_neighbours_waits_for_readers() {
     }
 }
 
-/// The bound of a step holds whatever the depth, the window and the calls; random stencils, extents and
-/// boundaries.
+/// The bound of a step holds whatever the depth, the window and the calls; tried on random stencils, extents
+/// and boundaries.
 #[test]
 fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
     let Some(backend) = backend() else { return };
@@ -84,7 +84,7 @@ fn depth_tile_and_submissions_leave_the_bound_as_it_is() {
     assert!(tried > 25, "{tried}");
 }
 
-/// Small domains in one window, for hundreds of steps per dispatch.
+/// Small domains in one window, with hundreds of steps per dispatch.
 #[test]
 fn a_small_domain_stays_in_one_window() {
     let Some(backend) = backend() else { return };

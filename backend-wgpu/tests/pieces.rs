@@ -10,12 +10,12 @@ use common::random::{boundary, check_cuts, program};
 use common::{backend, check_plan, problem, read_all, values};
 use fastrand::Rng;
 
-/// The device as if it bound so many bytes at most.
+/// Returns the device as if it bound at most `bytes` bytes.
 fn binding(backend: &WgpuBackend, bytes: u64) -> DeviceSpec {
     DeviceSpec { buffer_bytes: bytes, ..backend.device().clone() }
 }
 
-/// A launch per stage with fields in that many buffers.
+/// Plans a launch per stage with fields in `pieces` buffers.
 fn plan(backend: &WgpuBackend, problem: &Problem, pieces: u64) -> Plan {
     let bytes = problem.shape.bytes(problem.dtype) as u64;
     plan_stepwise(
@@ -54,7 +54,7 @@ fn pieces_have_the_bits_of_the_whole() {
     }
 }
 
-/// Transfers go from piece to piece, and what draws from a device's buffer is given none.
+/// Transfers go from piece to piece, and code that draws from a device's buffer is given none.
 #[test]
 fn windows_lie_across_pieces() {
     let Some(backend) = backend() else { return };
@@ -90,7 +90,7 @@ fn what_splits_is_said() {
         let options = Options { execution, ..Options::default() };
         assert!(matches!(plan_portable(&problem, &small, &options), Err(Error::Limit { .. })));
     }
-    // More buffers than a kernel binds.
+    // A field in more buffers than a kernel can bind.
     let tiny = plan_stepwise(&problem, &binding(&backend, 256), &Options::default()).unwrap();
     let error = backend.open(&problem, &tiny, values(&problem, 1)).err().unwrap().to_string();
     assert!(error.contains("buffers of fields"), "{error}");

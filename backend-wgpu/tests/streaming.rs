@@ -10,8 +10,8 @@ use common::random::{boundary, check_cuts, in_parts, pick, program, streaming};
 use common::{backend, check_plan, problem, values};
 use fastrand::Rng;
 
-/// The bound of a step holds whatever the depth, the configuration and the calls; random stencils, extents
-/// and boundaries.
+/// The bound of a step holds whatever the depth, the configuration and the calls; tried on random stencils,
+/// extents and boundaries.
 #[test]
 fn depth_form_and_calls_leave_the_bound_as_it_is() {
     let Some(backend) = backend() else { return };
@@ -46,7 +46,7 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
 }
 
 /// Every entry of the catalogue, both types, the boundaries that planes have: two steps per dispatch and one
-/// that is left over.
+/// step that is left over.
 #[test]
 fn every_entry_streams() {
     let Some(backend) = backend() else { return };
@@ -69,7 +69,7 @@ fn every_entry_streams() {
                     let plan = &plans[rng.usize(..plans.len())];
                     match backend.open(&problem, plan, values(&problem, 3)) {
                         Ok(_) => drop(check_plan(&backend, &problem, plan, &values(&problem, 3), 3)),
-                        // Functions that WGSL has for f32 only.
+                        // The entry has functions that WGSL has for f32 only.
                         Err(Error::Unsupported { .. }) => assert_eq!(dtype, DType::F64),
                         Err(error) => panic!("{error}"),
                     }

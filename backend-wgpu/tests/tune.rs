@@ -1,5 +1,5 @@
-//! Tuning on the adapter at hand: what is measured, what is kept, and that what it finds computes what it
-//! should.
+//! Tuning on the adapter at hand: the measurements, the kept plans, and the results of the plans that it
+//! finds.
 
 mod common;
 

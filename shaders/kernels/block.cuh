@@ -1,4 +1,5 @@
-// A block of threads and the tile that it owns: where each plane stays, and how cells get there and back.
+// A block of threads and the tile that it owns: the places where planes stay, and the ways of cells there and
+// back.
 
 constexpr int THREADS = THREADS_Y * THREADS_X;
 constexpr int TILE_Y = THREADS_Y * OWN_Y;            // cells of a tile's plane
@@ -23,9 +24,9 @@ struct Block {
     unsigned half;             // the ring's half of the next exchange
     int tid, ty, tx;
     // The tile at hand.
-    int planes_here;           // its planes
-    Offset s0, y0, x0;         // its first cell
-    int live_y, live_x;        // its cells across that lie in the domain
+    int planes_here;           // the tile's planes
+    Offset s0, y0, x0;         // the tile's first cell
+    int live_y, live_x;        // the tile's cells across that lie in the domain
     const Parameters* parameters;
 
     __device__ __forceinline__ void enter(int tile)

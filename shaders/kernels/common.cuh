@@ -1,6 +1,6 @@
-// Where a neighbour's value is found once the boundary has been asked, for all kernels. The generated text
-// above numbers the boundary kinds, says which cell a ghost cell shows (`below`, `above`), and names the axes S
-// (swept, the slowest there is), Y and X (across, X the fastest).
+// The place where a neighbour's value is found once the boundary has been asked, for all kernels. The
+// generated text above numbers the boundary kinds, says which cell a ghost cell shows (`below`, `above`), and
+// names the axes S (swept, the slowest there is), Y and X (across, X the fastest).
 
 struct Source {
     Offset index;    // along the axis
@@ -20,7 +20,7 @@ __device__ __forceinline__ Source source(Offset i, Offset n, real low, real high
         if (HIGH == CONSTANT) { s.constant = true; s.value = high; }
         s.index = above(HIGH, i, n);
     }
-    // Far outside a thin domain only cells that are never used are asked for: any cell will do.
+    // Far outside a thin domain only cells that are never used are asked for, so any cell will do.
     s.index = s.index < 0 ? 0 : s.index >= n ? n - 1 : s.index;
     return s;
 }
@@ -29,8 +29,8 @@ __device__ __forceinline__ Source source_s(Offset i) { return source<LOW_S, HIGH
 __device__ __forceinline__ Source source_y(Offset i) { return source<LOW_Y, HIGH_Y>(i, EXTENT_Y, LOW_VALUE_Y, HIGH_VALUE_Y); }
 __device__ __forceinline__ Source source_x(Offset i) { return source<LOW_X, HIGH_X>(i, EXTENT_X, LOW_VALUE_X, HIGH_VALUE_X); }
 
-// Whether a cell keeps its initial value: one of the outermost `FIX` cells of an axis on a side that is
-// fixed.
+// Returns whether a cell keeps its initial value: one of the outermost `FIX` cells of an axis on a side that
+// is fixed.
 __device__ __forceinline__ bool held_s(Offset i) { return (LOW_S == FIXED && i < FIX_S) || (HIGH_S == FIXED && i >= EXTENT_S - FIX_S); }
 __device__ __forceinline__ bool held_y(Offset i) { return (LOW_Y == FIXED && i < FIX_Y) || (HIGH_Y == FIXED && i >= EXTENT_Y - FIX_Y); }
 __device__ __forceinline__ bool held_x(Offset i) { return (LOW_X == FIXED && i < FIX_X) || (HIGH_X == FIXED && i >= EXTENT_X - FIX_X); }

@@ -1,4 +1,4 @@
-// What the bandwidth of device memory is measured by: 16 bytes per thread at a time.
+// Copies 16 bytes per thread at a time, to measure the bandwidth of device memory.
 @group(0) @binding(0) var<storage, read> old: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read_write> copied: array<vec4<u32>>;
 

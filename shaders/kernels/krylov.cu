@@ -7,14 +7,14 @@ __device__ __forceinline__ void run(const Arguments& arguments)
     Course course(arguments);
     keep_matrix(team);
     solve(team, course);
-    // Shared memory of others may be written until all are done.
+    // Other blocks may write into this block's shared memory until all are done.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
 }
 
 extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS, 1) krylov(const __grid_constant__ Arguments arguments)
 {
     if constexpr (BATCHED) {
-        // A block a system; those of earlier launches that are done are left alone.
+        // One block per system; systems that were done in earlier launches are left alone.
         const unsigned long long system = blockIdx.x;
         Arguments own = arguments;
         own.state += system;

@@ -1,16 +1,18 @@
-// What all persistent solvers share: a block's share of the rows, where its vectors stay, how blocks wait for
-// each other, sum and exchange a vector. docs/solvers.md has every wait and why it is safe.
+// The parts that all persistent solvers share: a block's share of the rows, the places of its vectors, and
+// how blocks wait for each other, sum and exchange a vector. docs/solvers.md has every wait and why it is
+// safe.
 //
-// A block owns consecutive rows; a thread those that are THREADS apart, for elementwise work. Every decision
-// is taken from sums that all threads of all blocks hold with the same bits, so that all go the same way.
+// A block owns consecutive rows; for elementwise work, a thread owns rows that are THREADS apart. Every
+// decision is taken from sums that all threads of all blocks hold with the same bits, so that all go the same
+// way.
 //
-// `State`, `Share` and `Arguments` stand before this text: they are made of the tables in
-// shaders/src/state.rs and shaders/src/cuda/arguments.rs, and so are the host's.
+// `State`, `Share` and `Arguments` stand before this text. They are made of the tables in
+// shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
 constexpr int WARPS = THREADS / 32;
-constexpr int REDUCED = 4;                           // sums of one reduction, at most
-constexpr int DERIVED = 4;                           // what is made of them, at most
-constexpr long long PATIENCE = 1ll << 35;            // clocks that a wait may take: some 20 s
+constexpr int REDUCED = 4;                           // the most sums of one reduction
+constexpr int DERIVED = 4;                           // the most numbers derived from them
+constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
 constexpr bool POINTWISE = PRECONDITIONER == NONE || PRECONDITIONER == JACOBI;
 
 template <class T>
@@ -32,7 +34,8 @@ __device__ __forceinline__ void add_release(unsigned* p, unsigned v)
     asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
-// All threads of the cluster; what each wrote before is seen by all after, in distributed shared memory too.
+// Waits for all threads of the cluster. All of them then see what each wrote before, in distributed shared
+// memory too.
 __device__ __forceinline__ void cluster_barrier()
 {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -50,7 +53,7 @@ __device__ __forceinline__ void store_remote(T* at, unsigned rank, T value)
     else asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
 }
 
-// The constant matrix on its way from memory: not to be kept where it is larger than the last-level cache.
+// Loads from the constant matrix, which caches should not keep where it is larger than the last-level cache.
 template <class T>
 __device__ __forceinline__ T load_stream(const T* p)
 {
@@ -58,7 +61,7 @@ __device__ __forceinline__ T load_stream(const T* p)
     else return __ldcg(p);
 }
 
-// Sums of K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 /
+// Sums K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 /
 // P), where P is the power of two not below K.
 template <int K>
 __device__ __forceinline__ real warp_sum(const real (&v)[K])
@@ -87,8 +90,8 @@ __device__ __forceinline__ real warp_sum(const real (&v)[K])
     return sum;
 }
 
-// A vector of the method: its own rows, in registers, in shared memory or at home in device memory. Row i of
-// the block is the thread's row k.
+// A vector of the method: the block's rows of it, in registers, in shared memory or at home in device memory.
+// Row i of the block is the thread's row k.
 template <int V>
 struct Vector {
     real kept[PLACE[V] == REGISTERS ? ROWS : 1];
@@ -138,7 +141,7 @@ struct Team {
     __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }        // CLUSTER: [2][REDUCED][BLOCKS]
     __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
 
-    // f(k, i) for each of the thread's rows: its k-th, the block's i-th.
+    // Calls f(k, i) for each of the thread's rows: its k-th, the block's i-th.
     template <class F>
     __device__ __forceinline__ void rows(const F& f) const
     {
@@ -154,7 +157,8 @@ struct Team {
         }
     }
 
-    // Binds a vector to its home; brings it from there where a launch goes on with what the last one left.
+    // Binds a vector to its home; loads it from there where a launch continues with the data that the last
+    // one left.
     template <int V>
     __device__ __forceinline__ void bind(Vector<V>& v, bool bring) const
     {
@@ -181,10 +185,10 @@ struct Team {
         } else replica()[own.first + i] = value;
     }
 
-    // The whole exchanged vector in this block's shared memory.
+    // Returns the whole exchanged vector in this block's shared memory.
     __device__ __forceinline__ real* replica() const { return shared_at<real>(REPLICA_AT) + (TURNS > 1 ? turn * REPLICA_ROWS : 0); }
 
-    // Where the exchanged vector is read; the next one is published elsewhere, if there are two turns.
+    // Returns the exchanged vector to read; the next one is published elsewhere, if there are two turns.
     __device__ __forceinline__ const real* exchanged()
     {
         const real* const here = SPACE == GRID ? a.exchanged + (TURNS > 1 ? turn * a.stride : 0) : replica();
@@ -218,7 +222,7 @@ struct Team {
         if (*lost() != 0) asm volatile("exit;");
     }
 
-    // All blocks: what each wrote before is seen after.
+    // Waits for all blocks; all of them then see what each wrote before.
     __device__ __forceinline__ void meet()
     {
         if constexpr (SPACE == GRID) {
@@ -231,7 +235,7 @@ struct Team {
         else __syncthreads();
     }
 
-    // Sums v over all threads of all blocks, in a fixed tree: lanes, warps, blocks. A barrier too.
+    // Sums v over all threads of all blocks, in a fixed tree: lanes, warps, blocks. Also a barrier.
     template <int K>
     __device__ __forceinline__ void sum(real (&v)[K])
     {
@@ -239,8 +243,8 @@ struct Team {
         sum(v, nothing, [](const real (&)[K], double (&)[1]) {});
     }
 
-    // The same, and what f makes of the sums, which one warp of each block computes for all: quotients and
-    // roots in double precision are dear.
+    // Sums likewise, and derives from the sums what f computes. One warp of each block computes it for all,
+    // because quotients and roots in double precision are dear.
     template <int K, int D, class F>
     __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f)
     {
@@ -305,7 +309,7 @@ struct Team {
         for (int d = 0; d < D; ++d) derived[d] = this->derived()[d];
     }
 
-    // One warp: leaves the sums, and what f makes of them, to the block.
+    // One warp: leaves the sums, and the numbers that f derives from them, to the block.
     template <int K, int D, class F>
     __device__ __forceinline__ void tell(const real (&sums)[K], double (&made)[D], const F& f) const
     {
@@ -330,7 +334,7 @@ struct Course {
         : a(arguments), least(a.state->least), value(0), stretch(real(a.state->stretch)), before(real(a.state->before)),
           length(a.state->length), since(a.state->since), status(a.state->status), quantity(OF_RESIDUAL) {}
 
-    // The one thread that writes for all that work on the system.
+    // Returns whether this is the one thread that writes for all threads that work on the system.
     static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
 
     __device__ __forceinline__ bool goes_on() const { return status == RUNNING && length < a.until; }
@@ -342,7 +346,7 @@ struct Course {
         value = with;
     }
 
-    // Records the residual of the current iterate; whether it is small enough.
+    // Records the residual of the current iterate; returns whether it is small enough.
     __device__ __forceinline__ bool converged(double residual)
     {
         const unsigned iteration = length++;
@@ -357,10 +361,10 @@ struct Course {
         return status == CONVERGED;
     }
 
-    // An iteration has taken alpha rho off the square of the error's A-norm.
+    // Notes that an iteration has taken alpha rho off the square of the error's A-norm.
     __device__ __forceinline__ void gained(real energy) { stretch += energy; }
 
-    // Whether there was no progress for too long.
+    // Returns whether there was no progress for too long.
     __device__ __forceinline__ bool stagnates(unsigned iteration, double residual)
     {
         if constexpr (BY_ENERGY) {
@@ -388,8 +392,9 @@ struct Course {
         if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
     }
 
-    // Whether the recurred residual that is small enough belies the true one, whose square this is: the run
-    // then goes on from a new start at x, if an iteration is left and the last start was of use.
+    // Returns whether the true residual, given by its square, belies a recurred residual that is small
+    // enough. The run then goes on from a new start at x, if an iteration is left and the last start was of
+    // use.
     __device__ __forceinline__ bool lost(double true_square)
     {
         const double residual = sqrt(true_square);
@@ -402,7 +407,7 @@ struct Course {
         return status == RUNNING;
     }
 
-    // Whether a quantity is positive; the run ends where it is not.
+    // Returns whether a quantity is positive; the run ends where it is not.
     __device__ __forceinline__ bool positive(int what, real with)
     {
         if (!is_finite(with)) ends(NOT_FINITE, what, with);
@@ -410,7 +415,7 @@ struct Course {
         return status == RUNNING;
     }
 
-    // Whether a quantity is finite and not 0; the run ends where it is not.
+    // Returns whether a quantity is finite and not 0; the run ends where it is not.
     __device__ __forceinline__ bool nonzero(int what, real with)
     {
         if (!is_finite(with)) ends(NOT_FINITE, what, with);

@@ -1,16 +1,16 @@
-// What all phases of a solver share. A phase is a dispatch: over rows, where each workgroup leaves its share
-// of the sums; or of one workgroup alone, which adds the shares up, computes the method's scalars and makes
-// the stopping tests. That dispatches follow each other is all the synchronisation there is. A phase whose
-// turn it is not, for the run has ended, returns at once.
+// The parts that all phases of a solver share. A phase is a dispatch: over rows, where each workgroup leaves
+// its share of the sums; or of one workgroup alone, which adds the shares up, computes the method's scalars
+// and makes the stopping tests. The order of dispatches is all the synchronisation there is. A phase whose
+// turn it is not, because the run has ended, returns at once.
 //
-// `State`, `Task` and `Call`, and the buffers, stand before this text: they are made of the tables in
-// shaders/src/state.rs and shaders/src/wgsl/krylov, and so are the host's.
+// `State`, `Task` and `Call`, and the buffers, stand before this text. They are made of the tables in
+// shaders/src/state.rs and shaders/src/wgsl/krylov, from which the host's are made, too.
 
-// What threads add up, sum after sum.
+// The numbers that threads add up, sum after sum.
 var<workgroup> parts: array<real, SUMS * THREADS>;
 
-// The sum over all threads of each of the first `count` parts: sixteen times sixteen, always in the same
-// order. Sum k is left in the first place of its parts, by thread k; who else wants it waits.
+// Sums each of the first `count` parts over all threads: sixteen times sixteen, always in the same order.
+// Thread k leaves sum k in the first place of its parts; other threads that want it must wait.
 fn fold(thread: u32, count: u32) {
     let k = thread / 16u;
     var sum: real;
@@ -34,7 +34,7 @@ fn leave(group: u32, thread: u32, count: u32) {
     if thread < count { partials[thread * MOST_GROUPS + group] = parts[thread * THREADS]; }
 }
 
-// Adds up what so many workgroups left; the sums are then `total(0)`, `total(1)` and so on.
+// Adds up the shares that `groups` workgroups left; the sums are then `total(0)`, `total(1)` and so on.
 fn gather(thread: u32, count: u32, groups: u32) {
     for (var k = 0u; k < count; k++) {
         var sum: real;
@@ -49,7 +49,7 @@ fn total(k: u32) -> real {
     return parts[k * THREADS];
 }
 
-// The phase of one workgroup after a solution was found: what its residual is in truth.
+// The phase of one workgroup after a solution was found: computes the square of its true residual.
 @compute @workgroup_size(THREADS)
 fn check(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);

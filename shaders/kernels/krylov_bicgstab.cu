@@ -1,5 +1,5 @@
 // BiCGStab, preconditioned from the right (van der Vorst 1992): two exchanges and three reductions, five
-// barriers, an iteration.
+// barriers, per iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {

@@ -77,7 +77,7 @@ fn stabilise(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
     leave(group.x, thread, 3u);
 }
 
-// Where s is small enough already, half a step is left: the flag says so.
+// Where s is small enough already, half a step is left to do: the flag says so.
 @compute @workgroup_size(THREADS)
 fn second(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 3u, task.product_groups);

@@ -1,4 +1,4 @@
-// Block-Jacobi: made = the inverse of each block of rows on the diagonal, times given; a thread a row.
+// Block-Jacobi: made = the inverse of each block of rows on the diagonal, times given; one thread per row.
 @compute @workgroup_size(THREADS)
 fn blocks(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }

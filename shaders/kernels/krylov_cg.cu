@@ -1,4 +1,4 @@
-// Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, an
+// Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, per
 // iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)

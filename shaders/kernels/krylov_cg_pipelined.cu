@@ -1,5 +1,5 @@
 // Pipelined conjugate gradients with residual replacement (Ghysels and Vanroose 2014): the exchange and the
-// reduction share their barrier, one an iteration.
+// reduction share their barrier, one per iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -12,7 +12,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     Vector<S> s;                                     // A p
     Vector<Z> z;                                     // A q
     Vector<N> n;                                     // A m
-    Vector<U> u;                                     // M^-1 r, and so on, unless M is diagonal: then made when needed
+    Vector<U> u;                                     // M^-1 r; u, q, mw are made when needed if M is diagonal
     Vector<Q> q;                                     // M^-1 s
     Vector<M> mw;                                    // M^-1 w
     team.bind(x, true);
@@ -78,8 +78,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         curvature = made[2];
         alpha = made[3];
     };
-    // The stopping tests. Where the recurred residual is small enough, the true one decides; recurrences that
-    // have lost it start anew from x.
+    // The stopping tests. Where the recurred residual is small enough, the true residual decides; recurrences
+    // that no longer follow the true residual start anew from x.
     double true_square = 0;
     const auto test = [&]() {
         if (!course.converged(residual)) return;
@@ -101,14 +101,14 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         iteration = 0;
         fresh = true;
     }
-    // A launch that goes on finds the same sums again, and m with them.
+    // A launch that continues a run computes the same sums again, and publishes m with them.
     reduce();
     if (!resumed) test();
     while (course.goes_on()) {
         product<-1>(team, n);
         const real before = real(beta), step = real(alpha);
         if (!fresh && (gamma <= real(0) || delta <= real(0) || curvature <= 0)) {
-            // This may be rounding: look at a product computed afresh, then start anew.
+            // The failure may be rounding: compute the product afresh and check it, then start anew.
             team.rows([&](int k, unsigned i) { p.set(k, i, scaled_r(k, i) + before * p.get(k, i)); });
             multiply([&](int k, unsigned i) { return p.get(k, i); }, n);
             real sums[1] = {real(0)};

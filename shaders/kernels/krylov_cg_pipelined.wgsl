@@ -1,8 +1,8 @@
 // Pipelined conjugate gradients (Ghysels and Vanroose 2014, algorithm 4): u = M^-1 r, w = A u, m = M^-1 w, n
 // = A m; s = A p, q = M^-1 s, z = A q. An iteration: squares, test, m, n, products, directions. Where the
-// recurrences give what cannot be, which may be rounding, (p, A p) is computed afresh (krylov_suspect.wgsl),
-// and they start anew from x: residual, u, w, restart. So they do where their residual is small enough and
-// the true one far from it: residual, confirm.
+// recurrences give impossible values, which may be rounding, (p, A p) is computed afresh
+// (krylov_suspect.wgsl), and they start anew from x: residual, u, w, restart. They also start anew where
+// their residual is small enough and the true one far from it: residual, confirm.
 
 // (r, u), (w, u), (r, r).
 @compute @workgroup_size(THREADS)
@@ -66,7 +66,7 @@ fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_i
     }
 }
 
-// Whether the true residual bears out the recurred one; else it stands in its place in the history.
+// Checks whether the true residual bears out the recurred one; else the true one replaces it in the history.
 @compute @workgroup_size(THREADS)
 fn confirm(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);
@@ -74,7 +74,7 @@ fn confirm(@builtin(local_invocation_index) thread: u32) {
     let square = total(0u);
     course.status = RUNNING;
     if !goes_on(select(square, course.omega, square <= task.near)) { return; }
-    // A start that has not halved the true residual was the last.
+    // A start that has not halved the true residual was the last one.
     course.status = select(RENEW, STAGNATION, square > 0.25 * course.least);
     course.least = square;
 }

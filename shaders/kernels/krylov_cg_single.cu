@@ -1,5 +1,5 @@
 // Conjugate gradients with one reduction (Chronopoulos and Gear 1989): one exchange and one reduction, two
-// barriers, an iteration.
+// barriers, per iteration.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -10,7 +10,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     Vector<W> w;
     Vector<P> p;
     Vector<S> s;
-    Vector<U> u;                                     // unless M is diagonal: then it is made of r again
+    Vector<U> u;                                     // unless M is diagonal: then u is made of r again
     team.bind(x, true);
     team.bind(r, resumed);
     team.bind(w, resumed);
@@ -21,7 +21,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (POINTWISE) return m.pointwise(k, i, r.get(k, i));
         else return u.get(k, i);
     };
-    // w = A u, and the sums of u and w; what follows from them for the next direction.
+    // Computes w = A u, the sums of u and w, and the scalars that follow from them for the next direction.
     const double* const kept = course.a.state->scalars;
     real gamma = real(kept[2]), delta = real(kept[3]);
     double residual, beta = kept[0], correction = kept[1], alpha = kept[4];
@@ -54,7 +54,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     };
     if (!resumed) {
         true_residual(team, x, w, r);
-        // All have read x before u takes its place.
+        // All threads have read x before u takes its place.
         if constexpr (TURNS == 1) team.meet();
         team.rows([&](int k, unsigned i) {
             p.set(k, i, real(0));
@@ -71,8 +71,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     while (course.goes_on()) {
         if (!course.positive(OF_RHO, gamma) || !course.positive(OF_FORM, delta)) break;
         if (delta - real(correction) <= real(0)) {
-            // Rounding does that too, near the attainable accuracy: look at a product computed afresh, then
-            // start anew.
+            // Near the attainable accuracy rounding does that, too: compute the product afresh and check it,
+            // then start anew.
             team.rows([&](int k, unsigned i) {
                 const real direction = scaled(k, i) + real(beta) * p.get(k, i);
                 p.set(k, i, direction);

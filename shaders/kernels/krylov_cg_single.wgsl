@@ -1,6 +1,6 @@
 // Conjugate gradients with one reduction per iteration (Chronopoulos and Gear 1989); z is the papers' u =
 // M^-1 r. An iteration: step, z, products, test. Where the recurred (p, A p) is not positive, which may be
-// rounding, it is computed afresh (krylov_suspect.wgsl), then resume.
+// rounding, the product is computed afresh (krylov_suspect.wgsl), then resume.
 
 // p = z + beta p, s = w + beta s, x += alpha p, r -= alpha s.
 @compute @workgroup_size(THREADS)
@@ -60,7 +60,7 @@ fn test(@builtin(local_invocation_index) thread: u32) {
     if curvature <= ZERO { course.status = SUSPECT; }
 }
 
-// The suspicion was rounding: on from a new first direction.
+// The suspected failure was rounding: the run continues from a new first direction.
 @compute @workgroup_size(THREADS)
 fn resume(@builtin(local_invocation_index) thread: u32) {
     if thread != 0u || course.status != RENEW { return; }

@@ -1,5 +1,5 @@
-// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): an exchange, and a reduction for the stopping test
-// alone, two barriers, an iteration.
+// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1): per iteration an exchange, and a reduction for the
+// stopping test alone, two barriers.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -48,7 +48,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         product<P>(team, q);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - q.get(k, i)); });
         test();
-        // rho / half has a limit where the interval is a point; 1 / half has not.
+        // rho / half has a limit where the interval is a point; 1 / half has none.
         const double over_half = 1 / (2 * centre - half * rho), next = half * over_half;
         old = next * rho;
         fresh = 2 * over_half;

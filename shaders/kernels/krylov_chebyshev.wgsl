@@ -1,6 +1,6 @@
-// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1). Its factors are known before: those of iteration k are
-// the k-th pair, or the last, where they no longer change. An iteration: z where it is not computed on the
-// way, advance, deduct, test.
+// Chebyshev iteration (Saad, 2nd ed., algorithm 12.1). Its factors are known beforehand: those of iteration k
+// are the k-th pair, or the last pair, once they no longer change. An iteration: z where it is not computed
+// on the way, advance, deduct, test.
 
 // d = keep d + add z, x += d; d is p here.
 @compute @workgroup_size(THREADS)

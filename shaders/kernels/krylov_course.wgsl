@@ -1,4 +1,4 @@
-// The stopping tests, by the first thread of a phase of one workgroup. The host makes them again on the same
+// The stopping tests, by the first thread of a phase of one workgroup. The host repeats them on the same
 // history.
 
 fn ends(status: u32, quantity: u32, value: real) {
@@ -7,8 +7,8 @@ fn ends(status: u32, quantity: u32, value: real) {
     course.value = value;
 }
 
-// Enters an iterate's residual in the history, its norm's square or, in GMRES, the norm; whether the run goes
-// on.
+// Enters an iterate's residual in the history, its norm's square or, in GMRES, the norm; returns whether the
+// run goes on.
 fn goes_on(residual: real) -> bool {
     let iteration = course.length;
     history[iteration % RING] = residual;
@@ -33,12 +33,12 @@ fn goes_on(residual: real) -> bool {
     return true;
 }
 
-// An iteration has taken alpha rho off the square of the error's A-norm.
+// Notes that an iteration has taken alpha rho off the square of the error's A-norm.
 fn gained(energy: real) {
     course.stretch += energy;
 }
 
-// Whether there was no progress for too long.
+// Returns whether there was no progress for too long.
 fn stagnates(iteration: u32, residual: real) -> bool {
     if BY_ENERGY {
         if iteration - course.since < task.patience { return false; }
@@ -57,14 +57,14 @@ fn stagnates(iteration: u32, residual: real) -> bool {
     return task.patience != 0xffffffffu && iteration - course.since >= task.patience;
 }
 
-// Whether a quantity is positive, as it is for every symmetric positive definite system; else the run ends.
+// Returns whether a quantity is positive, as for every symmetric positive definite system; else the run ends.
 fn positive(quantity: u32, value: real) -> bool {
     if value > ZERO && finite(value) { return true; }
     ends(select(NOT_FINITE, NOT_POSITIVE, finite(value)), quantity, value);
     return false;
 }
 
-// Whether a quantity can be divided by; else the run ends.
+// Returns whether a quantity can be divided by; else the run ends.
 fn nonzero(quantity: u32, value: real) -> bool {
     if value != ZERO && finite(value) { return true; }
     ends(select(NOT_FINITE, VANISHED, finite(value)), quantity, value);

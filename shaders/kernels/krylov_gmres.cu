@@ -1,7 +1,7 @@
 // GMRES(m), preconditioned from the right (Saad and Schultz 1986). Vectors are made orthogonal by classical
 // Gram-Schmidt done twice (Giraud, Langou and Rozloznik, Comput. Math. Appl. 50 (2005), 1069-1075), each time
-// with one reduction however long the basis: an exchange and two reductions, three barriers, an iteration,
-// and two more a cycle.
+// with one reduction however long the basis: an exchange and two reductions, three barriers, per iteration,
+// and two more per cycle.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
@@ -10,7 +10,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const Basis basis(team);
     const Triangle triangle(course.a);
     Vector<X> x;                                     // changes at a cycle's end
-    Vector<W> w;                                     // the newest vector of the basis, and what the next one is made of
+    Vector<W> w;                                     // the newest vector of the basis, then the next
     Vector<Z> z;                                     // M^-1 w, unless M is diagonal
     team.bind(x, true);
     team.bind(w, false);
@@ -65,7 +65,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         triangle.begin(j);
         basis.add<-1>(team, w, triangle.products(), j + 1);
         basis.project(team, w, j + 1, 1, triangle.products());
-        // One warp goes on with the column, the others with their rows.
+        // One warp goes on with the column, the other warps with their rows.
         if (threadIdx.x < 32) triangle.end(j);
         __syncwarp();
         basis.add<-1>(team, w, triangle.products(), j + 1);
@@ -88,7 +88,7 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             basis.append(team, steps, w, below);
             continue;
         }
-        // The end of a cycle, after a limit too: x is then the best of the cycle so far.
+        // The end of a cycle, after a limit too: x becomes the best iterate of the cycle so far.
         if (!triangle.minimise(steps)) {
             course.ends(VANISHED, OF_DETERMINANT, 0);
             break;
@@ -97,8 +97,9 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if (course.status != RUNNING && !met) break;
         true_residual(team, x, w, w);
         const real fresh = norm_of_w(true_square);
-        // The true residual decides. It can meet the threshold before the recurred one does; and where the
-        // basis was not quite orthogonal, that one met it too early, and another cycle refines x.
+        // The true residual decides. It can meet the threshold before the recurred residual does. Where the
+        // basis was not quite orthogonal, the recurred residual met it too early, and another cycle refines
+        // x.
         if (!Course::is_finite(fresh)) course.ends(NOT_FINITE, OF_TRUE_RESIDUAL, fresh);
         else if (fresh <= (met ? course.a.near : course.a.threshold)) {
             course.lower(fresh);
@@ -112,8 +113,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         }
     }
     if (course.status == RUNNING && steps > 0) {
-        // Within a cycle the host finds the iterate so far; the x that the cycle began with waits beside the
-        // basis.
+        // Within a cycle the host receives the iterate so far; the x with which the cycle began waits beside
+        // the basis.
         team.rows([&](int k, unsigned i) { basis.at(RESTART)[i] = x.get(k, i); });
         if (triangle.minimise(steps)) correct(steps);
     }

@@ -1,7 +1,7 @@
 // GMRES(m) with right preconditioning (Saad and Schultz 1986), vectors made orthogonal by classical
-// Gram-Schmidt done twice. An iteration: normalise, z, multiply, then twice project, collect and subtract,
-// then rotate. A cycle's end, once the run stands at CLOSING: minimise, combine, z, correct, residual, close.
-// `state.flag` counts the iterations of the cycle.
+// Gram-Schmidt done twice. An iteration: normalise, z, multiply; then twice project, collect and subtract;
+// then rotate. The end of a cycle, once the run stands at CLOSING: minimise, combine, z, correct, residual,
+// close. `state.flag` counts the iterations of the cycle.
 
 // v = w / |w|, the next vector of the basis.
 @compute @workgroup_size(THREADS)

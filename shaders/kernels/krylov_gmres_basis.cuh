@@ -1,10 +1,10 @@
 // The basis of a cycle of GMRES, in device memory: RESTART vectors, and room for one more. A thread reads and
-// writes its own rows alone, so nobody waits for another's.
+// writes its own rows alone, so no thread waits for another's.
 
-constexpr int GROUP = 32;                            // dot products whose parts of warps are in shared memory at once
-// Vectors that one pass over the rows takes: loads in flight, where there are few threads to have others.
+constexpr int GROUP = 32;                            // dot products, by warps, in shared memory at once
+// Vectors that one pass over the rows takes: enough loads in flight where few threads have others.
 constexpr int TOGETHER = ROWS > 4 || (THREADS > 512 && sizeof(real) == 8) ? 4 : 8;
-constexpr int PROJECTED = RESTART + 1;               // dot products of one reduction, at most
+constexpr int PROJECTED = RESTART + 1;               // the most dot products of one reduction
 
 struct Basis {
     real* home;                                      // of the block's first row
@@ -14,7 +14,7 @@ struct Basis {
 
     __device__ __forceinline__ real* at(unsigned k) const { return home + k * stride; }
 
-    // w /= norm, which becomes v_k.
+    // Divides w by its norm; the result is v_k.
     template <class VW>
     __device__ __forceinline__ void append(const Team& team, unsigned k, VW& w, real norm) const
     {
@@ -26,8 +26,8 @@ struct Basis {
         });
     }
 
-    // products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction in a fixed tree, with
-    // one barrier, however many. The sums of pass 0 and 1 have places of their own.
+    // Computes products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction in a fixed
+    // tree, with one barrier, however many. The sums of passes 0 and 1 have places of their own.
     template <class VW>
     __device__ __forceinline__ void project(Team& team, const VW& w, unsigned count, unsigned pass, real* products) const
     {
@@ -35,7 +35,7 @@ struct Basis {
         // Warps without rows have nothing to add.
         const unsigned active = team.own.rows < THREADS ? (team.own.rows + 31) / 32 : WARPS;
         real* const parts = shared_at<real>(PARTS_AT);               // [GROUP][WARPS]
-        // [2][PROJECTED][BLOCKS], after what other reductions use.
+        // [2][PROJECTED][BLOCKS], after the part that other reductions use.
         real* const sums = SPACE == GRID ? team.a.partials + 2 * REDUCED * BLOCKS : shared_at<real>(PROJECTED_AT);
         #pragma unroll 1
         for (unsigned begin = 0; begin <= count; begin += GROUP) {
@@ -76,8 +76,8 @@ struct Basis {
         }
     }
 
-    // The warp's parts of TOGETHER dot products from `first` on. Those beyond the basis are (w, w), of which
-    // one is wanted at most.
+    // Sums the warp's parts of TOGETHER dot products from `first` on. Products beyond the basis are (w, w),
+    // of which at most one is wanted.
     template <class VW>
     __device__ __forceinline__ void leave_parts(const Team& team, const VW& w, unsigned first, unsigned count, real* parts) const
     {
@@ -98,7 +98,7 @@ struct Basis {
         }
     }
 
-    // w += SIGN times the sum of c_k v_k, k < count in order.
+    // Adds to w SIGN times the sum of c_k v_k, k < count in order.
     template <int SIGN, class VW>
     __device__ __forceinline__ void add(const Team& team, VW& w, const real* c, unsigned count) const
     {

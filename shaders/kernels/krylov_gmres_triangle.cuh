@@ -1,9 +1,9 @@
 // GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows
 // (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 6.5.3).
 //
-// Every block does the same with the same sums, in its own shared memory. Columns that are done go to device
-// memory, from where all blocks read them at the end of a cycle: the first block writes them, a barrier or
-// more before.
+// Every block does the same with the same sums, in its own shared memory. Finished columns go to device
+// memory, from where all blocks read them at the end of a cycle. The first block writes them, a barrier or
+// more before they are read.
 
 struct Triangle {
     const Arguments& a;
@@ -21,12 +21,12 @@ struct Triangle {
     __device__ __forceinline__ real* column() const { return own() + 3 * RESTART + 1; }       // [RESTART + 1]: the newest
     __device__ __forceinline__ real* products() const { return own() + CARRIED; }             // [RESTART + 1]: of a projection
     __device__ __forceinline__ real* minimiser() const { return products() + RESTART + 1; }   // [RESTART]
-    __device__ __forceinline__ real* told() const { return minimiser() + RESTART; }           // [TOLD]: what one thread has found
+    __device__ __forceinline__ real* told() const { return minimiser() + RESTART; }           // [TOLD]: one thread's results
 
     // Column j in device memory: j + 1 entries.
     __device__ __forceinline__ real* finished(unsigned j) const { return a.triangle + j * (j + 1) / 2; }
 
-    // A cycle from a residual of this norm.
+    // Begins a cycle from a residual of this norm.
     __device__ __forceinline__ void restart(real norm) const
     {
         if (threadIdx.x == 0) rotated()[0] = norm;
@@ -38,10 +38,10 @@ struct Triangle {
         for (unsigned k = threadIdx.x; k <= j; k += THREADS) column()[k] = products()[k];
     }
 
-    // One warp: the second projections end it, and the norm of what they leave of w follows from theirs by
-    // Pythagoras (Smoktunowicz, Barlow and Langou, Numer. Math. 105 (2006), 299-313): the first pass has left
-    // little to take away. Where half of the square would be cancelled, the norm is to be summed and the
-    // column rotated after that.
+    // One warp: ends column j with the second projections. The norm of the rest of w follows from them by
+    // Pythagoras (Smoktunowicz, Barlow and Langou, Numer. Math. 105 (2006), 299-313), because the first pass
+    // has left little to take away. Where half of the square would be cancelled, the norm is to be summed and
+    // the column rotated after that.
     __device__ __forceinline__ void end(unsigned j) const
     {
         const unsigned lane = threadIdx.x % 32;
@@ -59,8 +59,8 @@ struct Triangle {
         if (exact) rotate(j, sqrt(square - taken));
     }
 
-    // One thread: the old rotations of column j, and a new one that takes away the entry below the diagonal.
-    // What is left of the right-hand side is the residual's norm.
+    // One thread: applies the old rotations to column j, and a new one that takes away the entry below the
+    // diagonal. The rest of the right-hand side is the residual's norm.
     __device__ __forceinline__ void rotate(unsigned j, real below) const
     {
         real* const h = column();
@@ -89,15 +89,15 @@ struct Triangle {
         told()[NORM] = fabs(s * before);
     }
 
-    // All threads: the newest column goes where all blocks will read it.
+    // All threads: copy the newest column to where all blocks will read it.
     __device__ __forceinline__ void keep(unsigned j) const
     {
         if (blockIdx.x != 0) return;
         for (unsigned k = threadIdx.x; k <= j; k += THREADS) finished(j)[k] = column()[k];
     }
 
-    // All threads: the minimiser of the first `count` columns, all but the newest from device memory; whether
-    // there is one.
+    // All threads: compute the minimiser of the first `count` columns, of which all but the newest are read
+    // from device memory. Returns whether there is a minimiser.
     __device__ __forceinline__ bool minimise(unsigned count) const
     {
         if (threadIdx.x < 32) {
@@ -122,7 +122,7 @@ struct Triangle {
         return told()[SINGULAR] == real(0);
     }
 
-    // Between launches what is in shared memory waits after the columns.
+    // Between launches the numbers in shared memory wait after the columns.
     __device__ __forceinline__ void leave() const
     {
         __syncthreads();                             // a cycle may just have begun

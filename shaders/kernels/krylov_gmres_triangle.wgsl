@@ -1,5 +1,5 @@
-// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows. One
-// buffer holds, for cycles of m iterations, m columns of m entries, the rotations, the rotated right-hand
+// GMRES's least-squares problem: the Hessenberg matrix, made triangular by Givens rotations as it grows. For
+// cycles of m iterations, one buffer holds m columns of m entries, the rotations, the rotated right-hand
 // side, the minimiser, and the projections of the vector that is being made orthogonal. The history holds
 // norms, not squares.
 
@@ -10,7 +10,7 @@ fn rotated(i: u32) -> u32 { return sine(task.restart) + i; }
 fn minimiser(i: u32) -> u32 { return rotated(task.restart) + 1u + i; }
 fn projection(i: u32) -> u32 { return minimiser(task.restart) + i; }
 
-// A cycle from a residual of this norm, which is in w.
+// Begins a cycle from a residual of this norm, which is in w.
 fn starts(norm: real) {
     course.flag = 0u;
     course.rho = norm;
@@ -28,7 +28,7 @@ fn begin(@builtin(local_invocation_index) thread: u32) {
 
 var<workgroup> vectors: u32;
 
-// Adds up the shares of the projections, and adds them to the column where it is the second time.
+// Adds up the shares of the projections, and the second time adds the sums to the column.
 fn collected(thread: u32, again: bool) {
     if thread == 0u { vectors = select(0u, course.flag + 1u, course.status == RUNNING); }
     let count = workgroupUniformLoad(&vectors);
@@ -56,7 +56,7 @@ fn collect_again(@builtin(local_invocation_index) thread: u32) {
     collected(thread, true);
 }
 
-// The new column under the old rotations, and a rotation of its own: what is left of the right-hand side is
+// Applies the old rotations to the new column, and a rotation of its own. The rest of the right-hand side is
 // the residual's norm.
 @compute @workgroup_size(THREADS)
 fn rotate(@builtin(local_invocation_index) thread: u32) {
@@ -101,7 +101,7 @@ fn rotate(@builtin(local_invocation_index) thread: u32) {
     if !more || below == ZERO || j + 1u == task.restart { course.status = CLOSING; }
 }
 
-// The minimiser, by back substitution.
+// Computes the minimiser, by back substitution.
 @compute @workgroup_size(THREADS)
 fn minimise(@builtin(local_invocation_index) thread: u32) {
     if thread != 0u || course.status != CLOSING { return; }
@@ -119,8 +119,9 @@ fn minimise(@builtin(local_invocation_index) thread: u32) {
     }
 }
 
-// After x has changed, the true residual decides. It can meet the threshold before the recurred one does; and
-// where the basis was not quite orthogonal, that one met it too early, and another cycle refines x.
+// After x has changed, the true residual decides. It can meet the threshold before the recurred residual
+// does. Where the basis was not quite orthogonal, the recurred residual met it too early, and another cycle
+// refines x.
 @compute @workgroup_size(THREADS)
 fn close(@builtin(local_invocation_index) thread: u32) {
     gather(thread, 1u, task.product_groups);

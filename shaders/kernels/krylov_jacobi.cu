@@ -1,5 +1,5 @@
-// Jacobi's method, damped (Saad, 2nd ed., section 4.1): an exchange, and a reduction for the stopping test
-// alone, two barriers, an iteration.
+// Jacobi's method, damped (Saad, 2nd ed., section 4.1): per iteration an exchange, and a reduction for the
+// stopping test alone, two barriers.
 
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {

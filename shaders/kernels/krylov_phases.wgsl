@@ -1,4 +1,4 @@
-// Products, which all methods have.
+// The products that all methods have.
 
 // made = b - A gathered, and its square.
 @compute @workgroup_size(THREADS)

@@ -1,6 +1,6 @@
 // The Chebyshev polynomial in D^-1 A (Saad, 2nd ed., section 12.3.2): steps of Chebyshev iteration from 0,
-// their factors known before. Directions lie in two vectors by turns, for a step reads the old one at other
-// rows while it writes the new one.
+// with factors known beforehand. Directions lie in two vectors by turns, because a step reads the old one at
+// other rows while it writes the new one.
 
 @compute @workgroup_size(THREADS)
 fn polynomial_begin(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

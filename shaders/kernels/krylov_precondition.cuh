@@ -1,11 +1,11 @@
 // z = M^-1 r. Without a preconditioner and with the diagonal's, z is made row by row where it is needed; the
-// others are work of the whole block, or of all.
+// other preconditioners are work of the whole block, or of all blocks.
 
-// Row k of the thread: the residual's value preconditioned, where M is diagonal.
+// Preconditions the residual's value in row k of the thread, where M is diagonal.
 struct Pointwise {
     Vector<INVERSE> inverse;
 
-    // The inverse diagonal is brought once a launch; the host has put it at its home.
+    // The inverse diagonal is loaded once per launch; the host has put it at its home.
     __device__ __forceinline__ Pointwise(const Team& team)
     {
         if constexpr (PRECONDITIONER == JACOBI) team.bind(inverse, true);
@@ -18,8 +18,8 @@ struct Pointwise {
     }
 };
 
-// Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., section 12.3.2: steps of Chebyshev iteration
-// from 0.
+// The polynomial preconditioner: steps of Chebyshev iteration from 0 (Saad, Iterative Methods for Sparse
+// Linear Systems, 2nd ed., section 12.3.2).
 struct Polynomial {
     Vector<RESIDUE> residual;
     Vector<DIRECTION> direction;
@@ -64,7 +64,7 @@ struct Polynomial {
     }
 };
 
-// Blocks of SIZE consecutive rows on the diagonal, inverted beforehand; no such block is cut by a share.
+// Applies blocks of SIZE consecutive rows on the diagonal, inverted beforehand; no share cuts such a block.
 template <class R, class Z>
 __device__ __forceinline__ void apply_blocks(const Team& team, const R& r, Z& z)
 {
@@ -87,7 +87,7 @@ struct Preconditioned {
 
     __device__ __forceinline__ Preconditioned(const Team& team) : pointwise(team), polynomial(team) {}
 
-    // z = M^-1 r as vectors.
+    // Computes z = M^-1 r as vectors.
     template <class R, class Z>
     __device__ __forceinline__ void apply(Team& team, const R& r, Z& z)
     {
@@ -97,7 +97,7 @@ struct Preconditioned {
     }
 };
 
-// r = b - A x, by way of y.
+// Computes r = b - A x, by way of y.
 template <class VX, class Y, class R>
 __device__ __forceinline__ void true_residual(Team& team, const VX& x, Y& y, R& r)
 {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void true_residual(Team& team, const VX& x, Y& y, R& 
     team.rows([&](int k, unsigned i) { r.set(k, i, b[i] - y.get(k, i)); });
 }
 
-// |b - A x|^2, where the run has converged; y is lost.
+// Returns |b - A x|^2, where the run has converged; y is lost.
 template <class VX, class Y>
 __device__ __forceinline__ double checked(Team& team, const Course& course, const VX& x, Y& y)
 {

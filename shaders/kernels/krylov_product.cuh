@@ -1,9 +1,9 @@
 // y = A x for the rows of a block, where x is the exchanged vector: one of four products, as the plan chose.
 //
-// Every sum has one order, whatever runs first. After `product` the block's threads see all of y, unless a
-// thread has made its own rows' itself (SLICED and STENCIL).
+// Every sum has one order, whatever runs first. After `product` the block's threads see all of y; except that
+// with SLICED and STENCIL each thread has made its own rows of y itself.
 
-// The entries of a block, those of its first rows in shared memory.
+// The entries of a block; those of its first rows are in shared memory.
 struct Entries {
     const real* values;                              // of the rest
     const Column* columns;
@@ -42,7 +42,7 @@ struct Offsets {
 
 constexpr int OFFSETS_A_ROW = PRODUCT == SLICED ? 32 : 1;    // rows that one offset stands for
 
-// Before the loop: the block's part of the matrix that stays in shared memory.
+// Before the loop: loads the block's part of the matrix that stays in shared memory.
 __device__ __forceinline__ void keep_matrix(const Team& team)
 {
     if (threadIdx.x == 0) *team.lost() = 0;
@@ -57,13 +57,13 @@ __device__ __forceinline__ void keep_matrix(const Team& team)
                 shared_at<unsigned>(OFFSETS_AT)[n] = team.a.offsets[own.offsets + n];
         if constexpr (SPREAD > 0) keep_pieces(team);
     }
-    // Shared memory of others is written from here on: they must have begun.
+    // From here on, blocks write into the shared memory of others, which must have begun.
     if constexpr (SPACE == CLUSTER) cluster_barrier();
     else __syncthreads();
 }
 
-// The exchanged vector, read by column. It is the block's own vector V, which may stand in shared memory:
-// then the block's part is read there. V is -1 where it is none.
+// The exchanged vector, read by column. If it is the block's own vector V and V is in shared memory, the
+// block's part is read there. V is -1 where the exchanged vector is none of the method's.
 template <int V>
 struct Exchanged {
     static constexpr bool NEAR = SPACE == GRID && V >= 0 && PLACE[V < 0 ? 0 : V] == SHARED;
@@ -84,8 +84,8 @@ struct Exchanged {
     }
 };
 
-// SLICED: 32 rows a slice, the j-th entries of its rows side by side; short rows end with zeros. WIDTH
-// entries a row, or as the offsets say.
+// SLICED: 32 rows per slice, the j-th entries of its rows side by side; short rows end with zeros. There are
+// WIDTH entries per row, or as many as the offsets say.
 template <bool KEPT, class X>
 __device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets& offsets, const X& x, unsigned i)
 {
@@ -102,7 +102,7 @@ __device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets
     return sum;
 }
 
-// SPLIT: LANES neighbouring lanes a row, each with every LANES-th entry; then a tree.
+// SPLIT: LANES neighbouring lanes per row, each with every LANES-th entry; then a tree.
 template <bool KEPT, class X>
 __device__ __forceinline__ real split_row(const Entries& entries, const X& x, unsigned e, unsigned end)
 {
@@ -129,9 +129,9 @@ __device__ __forceinline__ void split(const Team& team, const Entries& entries, 
 }
 
 // MERGED: Merrill and Garland's merge path (SC'16). Row ends and entries are one list of items; each thread
-// takes ITEMS of them, THREADS a tile, whatever the rows' lengths. Where its items begin was searched for
-// once, before the first launch. The products of a tile are made first, side by side, then summed; rows that
-// threads share are joined by a segmented scan.
+// takes ITEMS of them, THREADS threads per tile, whatever the rows' lengths. The place where a thread's items
+// begin was searched for once, before the first launch. The products of a tile are made first, side by side,
+// then summed; rows that threads share are joined by a segmented scan.
 struct Carry {
     real sum;                                        // of the row that is open at the end
     bool closed;                                     // whether a row ended before
@@ -142,7 +142,7 @@ __device__ __forceinline__ Carry joined(const Carry& left, const Carry& right)
     return {right.closed ? right.sum : left.sum + right.sum, left.closed || right.closed};
 }
 
-// What lanes before this one leave open (in a warp), and what all of them do (in the last lane).
+// Returns what all lanes leave open (in the warp's last lane); `before` is what lanes before this one do.
 __device__ __forceinline__ Carry scanned(Carry own, Carry& before)
 {
     const int lane = threadIdx.x % 32;
@@ -165,7 +165,7 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
     int* const closed = shared_at<int>(CLOSED_AT);                   // [WARPS]
     const unsigned items = team.own.rows + offsets[team.own.rows];
     const unsigned* searched = team.a.searches + team.own.searches;  // rows that ended before each thread's items
-    Carry open = {real(0), false};                                   // what the tiles before leave open
+    Carry open = {real(0), false};                                   // left open by the tiles before
     #pragma unroll 1
     for (unsigned tile = 0; tile < items; tile += THREADS * ITEMS, searched += THREADS) {
         const unsigned tile_end = tile + THREADS * ITEMS < items ? tile + THREADS * ITEMS : items;
@@ -188,7 +188,7 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
             sum = real(0);
         }
         for (; e < e_end; ++e) sum += products[e - first];
-        // Lanes, then warps, then the tiles before.
+        // Joins lanes, then warps, then the tiles before.
         Carry before, before_warp;
         const Carry through = scanned({sum, row_end > head}, before);
         if (lane == 31) {
@@ -208,7 +208,7 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
 
 //@stencil
 
-// y = A x, where x is what was published last: vector V of the method, or -1 for another.
+// Computes y = A x, where x is what was published last: vector V of the method, or -1 for another.
 template <int V, class Y>
 __device__ __forceinline__ void product(Team& team, Y& y)
 {
@@ -230,6 +230,6 @@ __device__ __forceinline__ void product(Team& team, Y& y)
         }
     }
     if constexpr (SPREAD > 0) put_pieces(team, y);
-    // Nobody may change what others of the block still read from its own vector.
+    // No thread may change values that others of the block still read from its own vector.
     if constexpr (Exchanged<V>::NEAR) __syncthreads();
 }

@@ -1,12 +1,12 @@
-// The product of `gathered` with compressed rows. ROWS consecutive rows are a workgroup's at a time: LANES
-// threads per row, of which the j-th takes the entries j, j + LANES, …; then all threads together each of the
-// long rows among them, which `offsets` lists behind the rows' own: first, for each ROWS rows, where its list
-// begins.
+// The product of `gathered` with compressed rows. A workgroup takes ROWS consecutive rows at a time: LANES
+// threads per row, of which the j-th takes the entries j, j + LANES, …. Then all threads together take each
+// of the long rows among them. `offsets` lists the long rows behind the rows' own offsets, after the place,
+// for each ROWS rows, where their list begins.
 const ROWS: u32 = THREADS / LANES;
 
 var<workgroup> lanes: array<real, THREADS>;
 
-// Of row base + thread, for the first ROWS threads. The whole workgroup calls it.
+// Returns the product of row base + thread, for the first ROWS threads. The whole workgroup calls it.
 fn product(base: u32, thread: u32) -> real {
     let row = base + thread / LANES;
     let lane = thread % LANES;
@@ -18,7 +18,7 @@ fn product(base: u32, thread: u32) -> real {
         for (; entry < end; entry += LANES) { sum = fma(values[entry], gathered[columns[entry]], sum); }
     }
     if LANES > 1u {
-        // Side by side for the threads that read: lane after lane.
+        // Lane after lane, so that the words lie side by side for the threads that read them.
         lanes[lane * ROWS + thread / LANES] = sum;
         workgroupBarrier();
         sum = lanes[thread % ROWS];

@@ -1,23 +1,23 @@
 // Rows so long that one block would keep all others waiting for it: SPREAD of them, taken out of the product.
-// Every block holds their entries in the columns of its own rows. It sums these as soon as its own part of
-// the exchanged vector is published; the pieces travel with the vector, through the same barrier, and have as
-// many turns. After it the row's owner adds them up.
+// Every block holds their entries in the columns of its own rows. It sums these entries as soon as its own
+// part of the exchanged vector is published. The pieces travel with the vector, through the same barrier, and
+// have as many turns. After that barrier the row's owner adds them up.
 //
 // A row's sum has one order: the lanes of PARTS warps, these warps, the blocks.
 
 constexpr int PARTS = SPREAD > 0 && SPREAD < WARPS ? WARPS / SPREAD : 1;     // warps that share a block's piece of a row
 
-// The sums of the pieces, [SPREAD][BLOCKS], that go with the vector exchanged next.
+// Returns the sums of the pieces, [SPREAD][BLOCKS], that go with the vector exchanged next.
 __device__ __forceinline__ real* pieces(const Team& team) { return team.a.pieces + (TURNS > 1 ? team.turn * (SPREAD * BLOCKS) : 0); }
 
-// Before the loop: where the block's pieces begin.
+// Before the loop: finds where the block's pieces begin.
 __device__ __forceinline__ void keep_pieces(const Team& team)
 {
     const unsigned* const offsets = team.a.offsets + team.own.offsets - (SPREAD + 1);
     for (unsigned n = threadIdx.x; n <= SPREAD; n += THREADS) shared_at<unsigned>(PIECE_OFFSETS_AT)[n] = offsets[n];
 }
 
-// After publishing, before the next barrier of all: the block's piece of each row.
+// After publishing, before the next barrier of all blocks: sums the block's piece of each row.
 __device__ __forceinline__ void leave_pieces(const Team& team)
 {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -48,7 +48,7 @@ __device__ __forceinline__ void leave_pieces(const Team& team)
     }
 }
 
-// After that barrier, before the vector's turn ends: the sums of the block's own spread rows.
+// After that barrier, before the vector's turn ends: sums the block's own spread rows.
 __device__ __forceinline__ void add_pieces(const Team& team)
 {
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -64,7 +64,7 @@ __device__ __forceinline__ void add_pieces(const Team& team)
     }
 }
 
-// After the product, in which spread rows are empty: their owners take the sums.
+// After the product, in which spread rows are empty: the rows' owners take the sums.
 template <class Y>
 __device__ __forceinline__ void put_pieces(const Team& team, Y& y)
 {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void put_pieces(const Team& team, Y& y)
     }
 }
 
-// All blocks: what was published before is seen after, the pieces of spread rows with it.
+// Waits for all blocks; all of them then see what was published before, with the pieces of spread rows.
 __device__ __forceinline__ void exchange(Team& team)
 {
     if constexpr (SPREAD > 0) leave_pieces(team);

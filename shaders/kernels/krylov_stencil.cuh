@@ -19,7 +19,7 @@ __device__ __forceinline__ real stencil_row(const X& x, unsigned row)
     #pragma unroll 1
     for (int t = 0; t < TAPS; ++t) {
         const Source from_s = source_s(s + TAP_S[t]), from_y = source_y(y + TAP_Y[t]), from_x = source_x(c + TAP_X[t]);
-        // What lies beyond a side that holds a constant is 0.
+        // The value beyond a side that holds a constant is 0.
         const bool beyond = from_s.constant || from_y.constant || from_x.constant;
         const real value = beyond ? real(0) : x[from_s.index * STRIDE_S + from_y.index * STRIDE_Y + from_x.index];
         sum = t == 0 ? WEIGHT[t] * value : fma(WEIGHT[t], value, sum);

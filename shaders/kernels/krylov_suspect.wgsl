@@ -1,5 +1,5 @@
-// A recurred (p, A p) that is not positive says that the matrix is not definite, or that rounding has spoilt
-// the recurrence: the product is computed afresh.
+// A recurred (p, A p) that is not positive means that the matrix is not definite, or that rounding has spoilt
+// the recurrence; so the product is computed afresh.
 
 // p = M^-1 r + beta p.
 @compute @workgroup_size(THREADS)

@@ -1,5 +1,5 @@
-// The product of `gathered` with a stencil that is never stored: a thread a cell, the boundary a rule of
-// where to read.
+// The product of `gathered` with a stencil that is never stored: one thread per cell; the boundary is a rule
+// of where to read.
 //@domain
 
 const ROWS: u32 = THREADS;
@@ -10,7 +10,7 @@ fn tap(z: i32, y: i32, x: i32) -> real {
     return gathered[at];
 }
 
-// Of row base + thread.
+// Returns the product of row base + thread.
 fn product(base: u32, thread: u32) -> real {
     if base + thread >= task.rows { return ZERO; }
     let at = i32(base + thread);

@@ -1,7 +1,7 @@
-// Several steps per dispatch: each workgroup holds a window of the domain, a tile with the halo around it, in
-// the registers of its threads, a block of cells each. Threads give each other what they need of their blocks
-// through slots in workgroup memory. Cells near the window's sides go wrong, by the reach of a step each
-// step: the halo is as wide as they come.
+// Overlapped tiling: several steps per dispatch. Each workgroup holds a window of the domain, a tile with the
+// halo around it, in the registers of its threads, a block of cells per thread. Threads give each other the
+// cells that they need of their blocks through slots in workgroup memory. With each step, cells near the
+// window's sides go wrong by the reach of a step; the halo is wide enough for all of them.
 //@domain
 
 //@functions
@@ -12,14 +12,14 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    // Tiles are counted through, for a grid of workgroups is limited along each axis.
+    // Tiles are counted through, because a grid of workgroups is limited along each axis.
     let block = i32(group.y * groups.x + group.x);
     if block >= BLOCKS { return; }
     let tile_z = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;
     let tile_y = block / BLOCKS_X % BLOCKS_Y * TILE_Y;
     let tile_x = block % BLOCKS_X * TILE_X;
 
-    // The window's first cell, and the thread's.
+    // The window's first cell, and the thread's first cell.
     let first_z = tile_z - HALO_Z;
     let first_y = tile_y - HALO_Y;
     let first_x = tile_x - HALO_X;

@@ -1,11 +1,11 @@
-// A persistent kernel: the time loop is inside, a block owns a tile of the domain for the whole run.
+// Persistent kernel: the time loop is inside, and a block owns a tile of the domain for the whole run.
 //
-// A tile is swept plane by plane along S. Each plane has a place where it stays between steps: registers,
-// shared memory or device memory, and is updated there in place. Around the plane being computed, a window of
-// planes slides along in registers; cells that other threads own reach it through a ring in shared memory,
-// `CHUNK` planes to a barrier. The rim of the tile is also written to device memory at its natural place, in
-// one of two buffers by turns, and that is where neighbouring blocks read their halo. See docs/barrier.md for
-// why that is safe.
+// A tile is swept plane by plane along S. Each plane has a place where it stays between steps (registers,
+// shared memory or device memory), and is updated there in place. Around the plane being computed, a window
+// of planes slides along in registers. Cells that other threads own reach it through a ring in shared memory,
+// with a barrier per `CHUNK` planes. The rim of the tile is also written to device memory at its natural
+// place, in one of two buffers by turns, and from there neighbouring blocks read their halo. See
+// docs/barrier.md for why that is safe.
 
 __device__ __forceinline__ unsigned load_acquire(const unsigned* p)
 {

@@ -1,19 +1,19 @@
-// Where along an axis the cell lies that an index shows, in a window that holds images of the other side or
-// does not.
+// Returns the place along an axis of the cell that an index shows, in a window with or without images of the
+// other side.
 fn seen(index: i32, extent: i32, low: i32, high: i32, images: bool) -> i32 {
     if images { return index; }
     return source(index, extent, low, high);
 }
 
-// The slot of the cell that the ghost cell at (z, y, x) shows, from the first thread's first slot on; -1 for
-// any other cell.
+// Returns the slot of the cell that the ghost cell at (z, y, x) shows, from the first thread's first slot on;
+// -1 for any other cell.
 fn shown(first_z: i32, first_y: i32, first_x: i32, z: i32, y: i32, x: i32) -> i32 {
     let from_z = seen(z, EXTENT_Z, LOW_Z, HIGH_Z, IMAGES_Z);
     let from_y = seen(y, EXTENT_Y, LOW_Y, HIGH_Y, IMAGES_Y);
     let from_x = seen(x, EXTENT_X, LOW_X, HIGH_X, IMAGES_X);
     if from_z < 0 && !IMAGES_Z || from_y < 0 && !IMAGES_Y || from_x < 0 && !IMAGES_X { return -1; }
     if from_z == z && from_y == y && from_x == x { return -1; }
-    // What lies beyond the window is shown by cells that have gone wrong already.
+    // Ghost cells that show a cell beyond the window are tapped only by cells that have gone wrong already.
     let at_z = clamp(from_z - first_z, 0, WINDOW_Z - 1);
     let at_y = clamp(from_y - first_y, 0, WINDOW_Y - 1);
     let at_x = clamp(from_x - first_x, 0, WINDOW_X - 1);

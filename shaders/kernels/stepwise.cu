@@ -1,10 +1,11 @@
-// A launch per stage: each block stages its tile with halo in shared memory, then computes it. The baseline.
+// Stepwise, the baseline: a launch per stage. Each block stages its tile with halo in shared memory, then
+// computes it.
 
 constexpr int THREADS = THREADS_S * THREADS_Y * THREADS_X;
 constexpr int BLOCKS_Y = int((EXTENT_Y + TILE_Y - 1) / TILE_Y), BLOCKS_X = int((EXTENT_X + TILE_X - 1) / TILE_X);
 
-// What a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the rest in
-// device memory.
+// The values that a formula sees at one cell of a staged tile: fields tapped around it in shared memory, the
+// rest in device memory.
 template <class S>
 struct View {
     static constexpr int ROW = TILE_X + 2 * S::RADIUS_X;
@@ -35,8 +36,8 @@ struct View {
     __device__ __forceinline__ real coordinate() const { return real(AXIS == AXIS_S ? s : AXIS == AXIS_Y ? y : x); }
 };
 
-// Loads the tile with its halo, a row of cells by a row of threads. `INNER`: no cell of it lies outside the
-// domain.
+// Loads the tile with its halo, a row of cells by a row of threads. `INNER` says that no cell of tile or halo
+// lies outside the domain.
 template <class S, bool INNER>
 __device__ __forceinline__ void load(real* tile, const Buffers& buffers, Offset s0, Offset y0, Offset x0)
 {

@@ -1,4 +1,4 @@
-// A stage without staging: each tap reads its field in device memory, through the boundary.
+// Stepwise, without staging: each tap reads its field in device memory, through the boundary.
 //@domain
 
 //@taps
@@ -9,7 +9,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    // Tiles are counted through, for a grid of workgroups is limited along each axis.
+    // Tiles are counted through, because a grid of workgroups is limited along each axis.
     let block = i32(group.y * groups.x + group.x);
     if block >= BLOCKS { return; }
     let z0 = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;

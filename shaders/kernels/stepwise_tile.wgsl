@@ -1,4 +1,4 @@
-// A stage on tiles: each workgroup copies its tile with the halo to workgroup memory, then computes the
+// Stepwise, on tiles: each workgroup copies its tile with the halo to workgroup memory, then computes the
 // tile's cells.
 //@domain
 
@@ -16,7 +16,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) thread: u32,
 ) {
-    // Tiles are counted through, for a grid of workgroups is limited along each axis.
+    // Tiles are counted through, because a grid of workgroups is limited along each axis.
     let block = i32(group.y * groups.x + group.x);
     if block >= BLOCKS { return; }
     let z0 = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;

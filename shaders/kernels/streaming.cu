@@ -1,25 +1,25 @@
-// Streaming temporal blocking: a launch advances DEPTH steps, and each plane of the domain passes through the
-// chip once.
+// 2.5-D streaming (2.5-D temporal blocking): a launch advances DEPTH steps, and each plane of the domain
+// passes through the chip once.
 //
 // A block owns a window of TILE_Y × TILE_X cells across and streams along S. Plane by plane the input arrives
-// in a ring in shared memory; LEVELS stages stand behind one another, and each turns the plane that arrives
-// at it into a plane of its result, some planes behind. What a level keeps between planes are partial sums
-// (see core's `carry.rs`), in registers. Along X the window is as wide as a warp: neighbours' cells come by
-// shuffles. Along Y, rows at the edge of a warp's strip pass through shared memory: strips wait for each
-// other at each level, or (LAG) each level takes what the one before it made a plane ago, so that one barrier
-// a plane serves all. Cells near the window's sides go wrong by a radius a level and are not stored:
-// neighbouring windows overlap by twice MARGIN.
+// in a ring in shared memory. LEVELS stages stand behind one another, and each turns the plane that arrives
+// at it into a plane of its result, some planes behind. Between planes a level keeps partial sums in
+// registers (see core's `carry.rs`). Along X the window is as wide as a warp: neighbours' cells come by
+// shuffles. Along Y, rows at the edge of a warp's strip pass through shared memory. Strips wait for each
+// other at each level, or (LAG) each level takes the plane that the level before it made a plane ago, so that
+// one barrier per plane serves all levels. Cells near the window's sides go wrong by a radius per level and
+// are not stored: neighbouring windows overlap by twice MARGIN.
 
-// The planes by which what arrives at a level is behind what arrives at the first.
+// Returns the planes by which the plane that arrives at a level is behind the one that arrives at the first.
 template <int LEVEL>
 __device__ constexpr int lag()
 {
     if constexpr (LEVEL == 0) return 0;
     else return lag<LEVEL - 1>() + StageAt<(LEVEL - 1) % STAGES>::type::DELAY + LAG;
 }
-constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and what leaves the last
-// Planes of the input in shared memory: one in use, others on their way, and those that levels are at, where
-// cells are held.
+constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and the same for what leaves the last
+// Planes of the input in shared memory: one in use, others on their way; and where cells are held, the planes
+// that levels are at.
 constexpr int RING = AHEAD + (HAS_FIXED ? BEHIND : 0);
 
 struct Stream : Window {
@@ -32,13 +32,13 @@ struct Stream : Window {
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
 
-    // The first or last rows of the own strip, or of the one above (-1) or below (1).
+    // Returns the first or last rows of the own strip, or of the strip above (-1) or below (1).
     __device__ __forceinline__ real* edge(int half, int level, int field, int strip, int last) const
     {
         return edges + ((((half * (LEVELS - 1) + level - 1) * FIELDS + field) * (WARPS + 2) + strip) * 2 + last) * (EDGE_Y * TILE_X);
     }
 
-    // What a formula sees of own cell (y, x): cells of the arriving plane, and what was carried.
+    // The values that a formula sees of own cell (y, x): cells of the arriving plane, and carried values.
     template <class S, int LEVEL, int Y, int X>
     struct View {
         Stream& stream;
@@ -55,7 +55,7 @@ struct Stream : Window {
             else return distant[K - NEAR][Y][X];
         }
         __device__ __forceinline__ real parameter(int i) const { return stream.parameters.value[i]; }
-        // The coordinate of the cell whose plane lies `D` planes before the arriving one.
+        // Returns the coordinate of the cell whose plane lies `D` planes before the arriving one.
         template <int AXIS, int D>
         __device__ __forceinline__ real coordinate() const
         {
@@ -64,7 +64,7 @@ struct Stream : Window {
         }
     };
 
-    // Rows of other strips beside the own cells of field F, as far as the stage taps them.
+    // Reads rows of other strips beside the own cells of field F, as far as the stage taps them.
     template <class S, int LEVEL, bool EDGE, int F, class Wide>
     __device__ __forceinline__ void rows_beside(Wide& wide, int slot) const
     {
@@ -93,7 +93,8 @@ struct Stream : Window {
         }
     }
 
-    // Columns of other lanes beside row `R - RADIUS_Y` of field F, as far as taps of any own row reach.
+    // Fetches columns of other lanes beside row `R - RADIUS_Y` of field F, as far as taps of any own row
+    // reach.
     template <class S, bool EDGE, int F, int R, class Wide>
     __device__ __forceinline__ void columns_beside(Wide& wide) const
     {
@@ -118,7 +119,7 @@ struct Stream : Window {
         }
     }
 
-    // Own cells take the arriving plane `p` and give the plane DELAY before it.
+    // Takes the arriving plane `p` with the own cells, which give the plane DELAY before it.
     template <int LEVEL, bool EDGE, class Wide, class Distant>
     __device__ __forceinline__ void take(const Wide& wide, Distant& distant, Cells (&out)[FIELDS], Offset p, int slot)
     {
@@ -136,7 +137,7 @@ struct Stream : Window {
             });
         };
         if constexpr (EDGE && shows_this_side(LOW_S) && S::BACK > 0) {
-            // The plane before the first shows it: the first arrives twice.
+            // The ghost plane before the first shows the first plane, which therefore arrives twice.
             #pragma unroll 1
             for (int times = p == 0 ? 2 : 1; times > 0; --times) arrive();
         } else arrive();
@@ -146,21 +147,21 @@ struct Stream : Window {
         }
     }
 
-    // A stage turns the plane `p` that arrives at it into the plane DELAY before it.
+    // Runs a level: its stage turns the plane `p` that arrives at it into the plane DELAY before it.
     template <int LEVEL, bool EDGE>
     __device__ __forceinline__ void level(const Cells (&in)[FIELDS], Cells (&out)[FIELDS], Offset p, int slot)
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
-        constexpr bool EARLY = !(EDGE && SHOWS_Y);     // whether own rows have all they need before those beside arrive
+        constexpr bool EARLY = !(EDGE && SHOWS_Y);     // whether own rows have all they need before the rows beside arrive
         real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { wide[F][r.value + RY][c.value + RX] = in[F][r.value][c.value]; }); });
             if constexpr (EARLY) each<OWN_Y>([&](auto r) { columns_beside<S, EDGE, F, r.value + RY>(wide[F]); });
         });
-        // Now all strips have the plane's copies and have published the level's rows, and are done with those
-        // before.
+        // From here on all strips have the plane's copies, have published the level's rows, and are done with
+        // those before.
         if constexpr (SYNCED) barrier();
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;
@@ -188,18 +189,18 @@ struct Stream : Window {
         });
     }
 
-    // Hands the own cells of the plane that a level made to the next.
+    // Hands the own cells of the plane that a level made to the next level.
     template <int LEVEL, bool EDGE>
     __device__ __forceinline__ void hand_on(const Cells (&made)[FIELDS], Offset q)
     {
-        // The plane behind the last shows it.
+        // The ghost plane behind the last shows the last plane, which therefore stays.
         if (EDGE && shows_this_side(HIGH_S) && q >= EXTENT_S) return;
         each<FIELDS>([&](auto f) {
             each<OWN_Y>([&](auto r) { each<OWN_X>([&](auto c) { arriving[LEVEL][f.value][r.value][c.value] = made[f.value][r.value][c.value]; }); });
         });
     }
 
-    // The rows that other strips read of the plane that waits before a level.
+    // Stores the rows that other strips read of the plane that waits before a level.
     template <int LEVEL>
     __device__ __forceinline__ void publish(const Cells (&waiting)[FIELDS]) const
     {
@@ -214,12 +215,13 @@ struct Stream : Window {
         });
     }
 
-    // All levels take a plane each; `p` arrives at the first.
+    // Lets each level take a plane; `p` arrives at the first.
     template <bool EDGE>
     __device__ __forceinline__ void step(Offset p, int slot, Cells (&out)[FIELDS])
     {
         if constexpr (LAG > 0) {
-            // From the last to the first: each takes what the one before it made a plane ago.
+            // From the last level to the first: each takes the plane that the level before it made a plane
+            // ago.
             each<LEVELS>([&](auto i) {
                 constexpr int LEVEL = LEVELS - 1 - i.value, DELAY = StageAt<LEVEL % STAGES>::type::DELAY;
                 const Offset here = p - lag<LEVEL>();
@@ -242,21 +244,21 @@ struct Stream : Window {
         }
     }
 
-    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane that all are done
-    // with.
+    // Starts the copy of the plane that is AHEAD - 1 planes away, into the slot of a plane with which all
+    // threads are done.
     __device__ __forceinline__ void fetch_next(Offset p, int slot) const
     {
         fetch(p + AHEAD - 1, slot + AHEAD - 1 < RING ? slot + AHEAD - 1 : slot + AHEAD - 1 - RING);
         copies_end();
     }
 
-    // Plane `p` arrives; planes first … last - 1 of the result are stored.
+    // Lets plane `p` arrive; planes first … last - 1 of the result are stored.
     template <bool EDGE>
     __device__ __forceinline__ void advance(Offset p, Offset first, Offset last, int& slot)
     {
         copies_wait<AHEAD - 2>();
         if constexpr (SYNCED) {
-            // The lanes of the warp have each other's copies; level 0 waits for the other warps'.
+            // The lanes of this warp have each other's copies; level 0 waits for those of the other warps.
             __syncwarp();
         } else {
             barrier();
@@ -293,16 +295,16 @@ struct Stream : Window {
     }
 };
 
-// The planes of all windows are cut into shares that take equally long, one a block, so that all blocks end
-// together. Windows that meet a boundary across cost more. Where there are far more shares than windows, each
-// window is cut by itself, so that windows side by side go through the same rows at the same time; else they
-// are laid end to end (as Stream-K does with the tiles of matrix products: Osama et al., PPoPP'23), and
-// beginning with a window costs as much as FILL planes.
-typedef long long Cost;                                    // there may be more planes than cells' indices, for windows overlap
+// The planes of all windows are cut into shares that take equally long, one share per block, so that all
+// blocks end together. Windows that meet a boundary across cost more. Where there are far more shares than
+// windows, each window is cut by itself, so that windows side by side go through the same rows at the same
+// time. Else windows are laid end to end (as Stream-K does with the tiles of matrix products: Osama et al.,
+// PPoPP'23), and beginning with a window costs as much as FILL planes.
+typedef long long Cost;  // windows overlap, so their planes may be more than a cell's index can hold
 constexpr Cost SPAN = EXTENT_S + FILL;
 __device__ constexpr bool side_y(int tile) { return EXTENT_Y > 1 && ((LOW_Y != PERIODIC && tile == 0) || (HIGH_Y != PERIODIC && tile == TILES_Y - 1)); }
 __device__ constexpr bool side_x(int tile) { return (LOW_X != PERIODIC && tile == 0) || (HIGH_X != PERIODIC && tile == TILES_X - 1); }
-// What the windows before one cost, row by row; of all, for the one behind the last.
+// Returns the cost of all windows before a window, row by row; behind the last window, the cost of them all.
 __device__ constexpr Cost cost_before(int window)
 {
     const int y = window / TILES_X, x = window % TILES_X, last = TILES_Y - 1;
@@ -311,7 +313,7 @@ __device__ constexpr Cost cost_before(int window)
     const int dear = side_rows * TILES_X + (y - side_rows) * sides + (y <= last && side_y(y) ? x : x > 0 && side_x(0));
     return Cost(MIDDLE_COST) * window + Cost(SIDE_COST - MIDDLE_COST) * dear;
 }
-// Where a block's share begins.
+// Returns the cost at which a block's share begins.
 __device__ __forceinline__ Cost share(int block)
 {
     constexpr Cost ALL = cost_before(TILES_Y * TILES_X);
@@ -351,7 +353,7 @@ stream(const __grid_constant__ Buffers buffers, const __grid_constant__ Paramete
         });
         stream.enter(tile_y, tile_x);
         stream.run(uniform(Offset(low)), uniform(Offset(high)));
-        // The next window's planes come where all must be done with this one's.
+        // The next window's planes overwrite this window's, with which all threads must be done.
         copies_wait<0>();
         barrier();
     }

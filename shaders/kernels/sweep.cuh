@@ -1,7 +1,7 @@
 // A sweep: one stage over one tile, plane by plane, through a window that slides along in registers.
 
-// What a formula sees of cell (k, y, x) of a chunk: planes of the sweep, and the fields it reads only at the
-// cell itself.
+// The values that a formula sees of cell (k, y, x) of a chunk: planes of the sweep, and fields that it reads
+// only at the cell itself.
 template <class S, class Sweep, int K, int Y, int X>
 struct View {
     const Sweep& sweep;
@@ -27,9 +27,9 @@ struct View {
 
 // One stage over one tile.
 //
-// A star's lateral taps lie in the plane being computed, so that only this plane's cells are handed round
-// among threads ("widened"), just before it is computed. A box taps all planes of the window beside the cell:
-// its planes are widened as they arrive.
+// A star's lateral taps lie in the plane being computed. So only this plane's cells are handed round among
+// threads ("widened"), just before it is computed. A box taps all planes of the window beside the cell: these
+// planes are widened as they arrive.
 template <class S, bool CACHED, class Kept>
 struct Sweep {
     static constexpr int RS = S::RADIUS_S, RY = S::RADIUS_Y, RX = S::RADIUS_X;
@@ -44,7 +44,7 @@ struct Sweep {
     static constexpr int PAD = (RX + LANES - 1) / LANES * LANES;
     static constexpr int PITCH = TILE_X + 2 * PAD;
     static constexpr int SLOT = (TILE_Y + 2 * RY) * PITCH;
-    // Lateral halo of a plane: rows before and behind with their corners, columns on either side. It is
+    // Lateral halo of a plane: rows before and behind with their corners, columns on either side. The halo is
     // fetched for a group of chunks at once, a group ahead of its use.
     static constexpr int HALO = 2 * RY * (TILE_X + 2 * RX) + 2 * RX * TILE_Y;
     static constexpr int GROUP = HALO_AHEAD;
@@ -58,8 +58,8 @@ struct Sweep {
     real wide[WIDE][WIDENED][OWN_Y + 2 * RY][OWN_X + 2 * RX]; // planes with the cells beside the own ones
     real own[WIDE][CHUNK][OWN_Y][OWN_X];               // planes on their way
     Halo halo, halo_next;                              // this thread's share of the lateral halo of two groups
-    int halo_ring[SLOTS];                              // where it goes in the ring; -1: nowhere
-    Offset halo_from[SLOTS];                           // where it comes from in a plane; -1: it is halo_value
+    int halo_ring[SLOTS];                              // its places in the ring; -1: nowhere
+    Offset halo_from[SLOTS];                           // its sources in a plane; -1: it is halo_value
     real halo_value[HAS_CONSTANT ? SLOTS : 1];
     unsigned held;                                     // bit y * OWN_X + x: the own cell keeps its value
 
@@ -112,7 +112,8 @@ struct Sweep {
         });
     }
 
-    // At the first chunk of a group: its halo has arrived, the next one's sets out.
+    // At the first chunk of a group, takes over the halo that has arrived and starts the loads of the next
+    // group's.
     __device__ __forceinline__ void turn_halo(int chunk)
     {
         if (chunk % GROUP == 0) {
@@ -139,7 +140,7 @@ struct Sweep {
         });
     }
 
-    // Fetched planes enter the window at `TO`.
+    // Puts fetched planes into the window at `TO`.
     template <int COUNT, int TO>
     __device__ __forceinline__ void admit()
     {
@@ -193,7 +194,8 @@ struct Sweep {
         }
     }
 
-    // The cells that threads of another warp beside this one tap: those near the ends of its row.
+    // Stores the cells that threads of another warp beside this warp tap: those near the ends of the warp's
+    // row.
     __device__ __forceinline__ void store_ends(real* slot, const Cells& cells) const
     {
         const int lane = block.tx % SEGMENT;
@@ -206,8 +208,8 @@ struct Sweep {
         });
     }
 
-    // Row `Y` of a widened plane, counted from RY rows before the own ones; `cell` is the ring's cell under
-    // the first own.
+    // Widens row `Y` of a plane, counted from RY rows before the own rows; `cell` is the ring's cell under
+    // the first own cell.
     template <int TO, int Y>
     __device__ __forceinline__ void widen_row(int f, const Cells& cells, const real* cell)
     {
@@ -231,7 +233,7 @@ struct Sweep {
         if constexpr (OWN || S::BOX) {
             const int lane = block.tx % SEGMENT;
             each<2 * RX>([&](auto i) {
-                // Column X beside the own ones is column INDEX of the thread STEP further on.
+                // Column X beside the own columns is column INDEX of the thread STEP further on.
                 constexpr int X = i.value < RX ? i.value - RX : OWN_X + i.value - RX;
                 constexpr int STEP = X < 0 ? -((-X - 1) / OWN_X + 1) : X / OWN_X, INDEX = X - STEP * OWN_X;
                 const bool other_warp = X < 0 ? lane < -STEP : lane >= SEGMENT - STEP;
@@ -290,7 +292,7 @@ struct Sweep {
         slide();
     }
 
-    // The window moves on by a chunk.
+    // Moves the window on by a chunk.
     __device__ __forceinline__ void slide()
     {
         each<S::WIDE>([&](auto f) {
@@ -307,7 +309,7 @@ struct Sweep {
         });
     }
 
-    // Planes -RS … RS - 1: what the first computed plane needs before it.
+    // Loads planes -RS … RS - 1, which the first computed plane needs before it.
     template <int DONE>
     __device__ __forceinline__ void prologue()
     {
@@ -329,7 +331,7 @@ struct Sweep {
         else widen<CHUNK, RS, 0>(chunk % GROUP);
     }
 
-    // The planes in registers: straight-line code, for a register is known by name only.
+    // Sweeps the planes in registers, in straight-line code because a register is known by name only.
     template <int FIRST>
     __device__ __forceinline__ void unrolled()
     {
@@ -361,7 +363,7 @@ struct Sweep {
         #pragma unroll 1
         for (int first = FIRST; first < block.planes_here; first += CHUNK) {
             arrive(first / CHUNK);
-            // The next chunk's own cells are on their way while this one is computed.
+            // The next chunk's own cells are on their way while this chunk is computed.
             fetch_own<CHUNK, DYNAMIC>(first + RS + CHUNK);
             compute<DYNAMIC>(first);
         }

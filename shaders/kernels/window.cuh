@@ -1,5 +1,5 @@
-// A streaming block's window: where it lies, how planes get into it and out of it, and what the boundary
-// gives to it.
+// A streaming block's window: its place, the ways of planes into it and out of it, and the values that the
+// boundary gives to it.
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
@@ -14,12 +14,13 @@ constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool SHOWS_Y = shows_this_side(LOW_Y) || shows_this_side(HIGH_Y), SHOWS_X = shows_this_side(LOW_X) || shows_this_side(HIGH_X);
 constexpr bool SYNCED = EDGE_Y > 0 && LAG == 0;            // strips wait for each other level by level
-// Whether windows begin and end where the domain does, so that held cells lie in the outermost lanes and
-// warps, at a side; of a block of warps, whose lanes have few columns, in two lanes.
+// Whether windows begin and end where the domain does, so that at a side held cells lie in the outermost
+// warp, and in the outermost lane; in the two outermost lanes for several warps, whose lanes have few
+// columns.
 constexpr bool SNUG_Y = EXTENT_Y == 1 || (LOW_Y == FIXED && HIGH_Y == FIXED && TILES_Y > 1 && FIX_Y <= OWN_Y);
 constexpr int HELD_LANES = WARPS == 1 || FIX_X + BEHIND_ROW <= OWN_X ? 1 : 2;
 constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_X + BEHIND_ROW <= HELD_LANES * OWN_X;
-// With stages of unequal radius, the windows but the outermost must not reach held cells at all.
+// With stages of unequal radius, windows other than the outermost must not reach held cells at all.
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
 constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
@@ -27,7 +28,7 @@ enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 
 constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
 constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
 constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
-// Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away: words
+// Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away, so words
 // change places within their pair in every other four lanes.
 constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
 
@@ -35,7 +36,7 @@ struct alignas(VECTOR * sizeof(real)) Word { real lane[VECTOR]; };
 
 typedef real Cells[OWN_Y][OWN_X];                        // a thread's own cells of a plane
 
-// Copies to shared memory without a detour through registers where the device can.
+// Copies to shared memory, without a detour through registers where the device can.
 template <int BYTES>
 __device__ __forceinline__ void copy_async(real* to, const real* from)
 {
@@ -65,7 +66,8 @@ __device__ __forceinline__ void copies_wait()
 #endif
 }
 
-// What all lanes of a warp know alike; so said, the compiler keeps it in the registers that they share.
+// Returns a number that all lanes of a warp have alike; the compiler then keeps it in registers that they
+// share.
 template <class Number>
 __device__ __forceinline__ Number uniform(Number number) { return __shfl_sync(~0u, number, 0); }
 
@@ -75,28 +77,28 @@ __device__ __forceinline__ void barrier()
     else __syncwarp();
 }
 
-// Where a cell of a row lies in shared memory. Copies ask only where it is elsewhere: of the compiler, a call
-// that gives its argument back costs registers.
+// Returns the place of a row's cell in shared memory. Copies call it only where places differ from cells:
+// even a call that returns its argument costs registers.
 __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / (8 * LANES) & 1) * LANES : cell; }
 
 struct Window {
     const Buffers& buffers;
     real* ring;                          // [RING][FIELDS][EDGE_Y + TILE_Y + EDGE_Y][TILE_X]: planes of the input, from the warp's first row
-    real* row;                           // [TILE_X] a warp: a row on its way out
+    real* row;                           // [TILE_X] per warp: a row on its way out
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
     unsigned stored;                     // words of own rows that this block stores, a bit each
     unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
     Offset corner, leaving;                // within a plane, the first word that this lane copies, and the first that it stores
     bool whole;                          // whether the window lies in the domain, so that no cell of it needs the boundary
-    bool bound_across;                   // whether the boundary gives cells of the window
-    unsigned side;                       // where the window is SNUG, of the sides (Side) that it lies at
+    bool bound_across;                   // whether the boundary gives values to cells of the window
+    unsigned side;                       // where the window is SNUG: the sides (Side) at which it lies
 
     __device__ __forceinline__ Offset y(int own) const { return y0 + warp * OWN_Y + own; }
     __device__ __forceinline__ Offset x(int own) const { return x0 + lane * OWN_X + own; }
 
-    // The columns of the words that a lane stores of a row. Of two words a lane, neighbours' go side by side:
-    // a whole sector.
+    // The columns of the words that a lane stores of a row. Where a lane has two words, neighbours' words go
+    // side by side: a whole sector.
     static constexpr int LEAVING_STEP = PAIRED && ALIGNED ? OWN_X : 32 * WORD;
     __device__ __forceinline__ int leaving_x() const { return PAIRED && ALIGNED ? (lane & ~1) * OWN_X + (lane & 1) * WORD : lane * WORD; }
 
@@ -104,7 +106,7 @@ struct Window {
     {
         y0 = Offset(tile_y) * USE_Y - SHIFT_Y;
         x0 = Offset(tile_x) * USE_X - SHIFT_X;
-        // What this block stores.
+        // The cells that this block stores.
         const Offset low_y = tile_y == 0 ? 0 : y0 + MARGIN_Y, high_y = tile_y == TILES_Y - 1 ? EXTENT_Y : y0 + TILE_Y - MARGIN_Y;
         const Offset low_x = tile_x == 0 ? 0 : x0 + MARGIN_X, high_x = tile_x == TILES_X - 1 ? EXTENT_X : x0 + TILE_X - MARGIN_X;
         const bool low_side = tile_x == 0, high_side = tile_x == TILES_X - 1;
@@ -170,7 +172,7 @@ struct Window {
                     });
                 });
             } else {
-                // A loop in earnest, for its body must not be mixed with the one above.
+                // A rolled loop, because its body must not be mixed with the one above.
                 #pragma unroll 1
                 for (int cell = lane; cell < OWN_Y * TILE_X; cell += 32) {
                     const Source line = source_y(y(cell / TILE_X)), column = source_x(x0 + cell % TILE_X);
@@ -182,8 +184,8 @@ struct Window {
         });
     }
 
-    // The values that the boundary gives to own cells of plane `q` of field F, which the ring has in a slot
-    // as it was in the beginning.
+    // Puts the values that the boundary gives into own cells of plane `q` of field F, which a slot of the
+    // ring has as the plane was in the beginning.
     template <int F>
     __device__ __forceinline__ void bound(Cells& cells, Offset q, int slot) const
     {
@@ -199,10 +201,10 @@ struct Window {
             });
         }
         if constexpr (HAS_FIXED) {
-            // A cell that is held has the value it had in the beginning. Few warps have such cells.
+            // A held cell has the value that it had in the beginning. Few warps have such cells.
             const bool plane_there = LOW_S == PERIODIC || (q >= 0 && q < EXTENT_S), plane_held = held_s(q);
             const real* const first = ring + (slot * FIELDS + F) * PLANE + lane * OWN_X;
-            // As `place`, by what does not change: this is asked for at every level, and registers are short.
+            // `place` by numbers that do not change, because every level needs it and registers are short.
             const int turned = PAIRED ? lane / 4 % 2 * LANES : 0;
             auto own = [&](int r, int c) { return first[r * TILE_X + (PAIRED ? c ^ turned : c)]; };
             if (SNUG && !plane_held) {
@@ -238,8 +240,8 @@ struct Window {
         }
     }
 
-    // Stores own cells of plane `q` in whole sectors: of two words a lane, neighbours change one; single
-    // cells go by way of shared memory. What a window stores begins and ends with whole words.
+    // Stores own cells of plane `q` in whole sectors. Where a lane has two words, neighbours exchange one;
+    // single cells go by way of shared memory. The cells that a window stores begin and end with whole words.
     __device__ __forceinline__ void store(const Cells (&cells)[FIELDS], Offset q) const
     {
         each<FIELDS>([&](auto f) {
@@ -263,7 +265,7 @@ struct Window {
         });
     }
 
-    // A row of own cells as the words that this lane stores.
+    // Turns a row of own cells into the words that this lane stores.
     __device__ __forceinline__ void leave(const real (&cells)[OWN_X], real (&out)[OWN_X]) const
     {
         if constexpr (PAIRED && ALIGNED) {

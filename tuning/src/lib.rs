@@ -1,8 +1,8 @@
-//! How plans are timed, and what is kept on disk between runs, for every backend.
+//! The timing of plans, and the data kept on disk between runs, for every backend.
 //!
-//! A backend gives its device as a [`Stand`] on which one plan after another is timed ([`tuned`]); the
-//! fastest are kept ([`winners`]), as are rates of the machine ([`rates`]), and files by the digest of what
-//! made them ([`folder`], [`key`], [`keep`], [`find`]).
+//! A backend gives its device as a [`Stand`] on which one plan after another is timed ([`tuned`]). Kept are
+//! the fastest plans ([`winners`]), rates of the machine ([`rates`]), and files by the digest of what made
+//! them ([`folder`], [`key`], [`keep`], [`find`]).
 //!
 //! A cache is a convenience: where it cannot be read or written, work is done anew, and nothing is lost.
 //! Whoever can write there decides what runs, so a folder that others can write to is not used ([`refusal`]
@@ -24,11 +24,11 @@ use sha2::{Digest, Sha256};
 
 pub use measure::{Run, Stand, brief};
 
-/// The environment variable that names the folder of what is kept, instead of the user's cache folder.
+/// The environment variable that names the folder of kept data, instead of the user's cache folder.
 pub const FOLDER_VARIABLE: &str = "ABIDE_CACHE";
 
-/// The folder of one kind of what is kept; `None` where the user has no cache folder, or it is not the user's
-/// alone.
+/// Returns the folder of one kind of kept data; `None` where the user has no cache folder, or it is not the
+/// user's alone.
 pub fn folder(kind: &str) -> Option<PathBuf> {
     debug_assert!(KINDS.contains(&kind));
     let root = root()?;
@@ -36,27 +36,27 @@ pub fn folder(kind: &str) -> Option<PathBuf> {
     (place::check(&root).is_ok() && place::check(&folder).is_ok()).then_some(folder)
 }
 
-/// Why nothing is kept, where a folder of what is kept is not the user's alone.
+/// Says why nothing is kept, where a folder of kept data is not the user's alone.
 pub fn refusal() -> Option<String> {
     let root = root()?;
     let folders = std::iter::once(root.clone()).chain(KINDS.map(|kind| root.join(kind)));
     folders.map(|folder| place::check(&folder)).find_map(Result::err)
 }
 
-/// The kinds of what is kept: compiled CUDA kernels, wgpu's pipelines, what tuning found, and rates of the
+/// The kinds of kept data: compiled CUDA kernels, wgpu's pipelines, tuning's answers, and rates of the
 /// machine.
 const KINDS: [&str; 4] = ["kernels", "pipelines", "tuned", "rates"];
 
-/// The folder of all kinds.
+/// Returns the folder of all kinds.
 fn root() -> Option<PathBuf> {
-    // Set to nothing, it names no folder.
+    // An empty variable names no folder.
     let named = std::env::var_os(FOLDER_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    // A user's folder that is named relative to wherever a program runs is none.
+    // A user's folder that is named relative to wherever a program runs does not count.
     let own = || dirs::cache_dir().filter(|folder| folder.is_absolute());
     Some(named.or_else(own)?.join("abide"))
 }
 
-/// The name of a file for a content given in parts.
+/// Returns the name of a file for a content given in parts.
 pub fn key(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     parts.iter().for_each(|part| digest.update(part));
@@ -67,7 +67,7 @@ fn hexadecimal(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The first line of a file that [`keep`] wrote: this, and the digest of its key and content.
+/// The first line of a file that [`keep`] wrote begins with this; the digest of its key and content follows.
 const MARK: &str = "abide-cache 1 ";
 
 fn head(key: &str, content: &[u8]) -> String {
@@ -80,8 +80,8 @@ pub fn keep(folder: &Path, key: &str, content: &[u8]) {
     write(folder, key, &[head(key, content).as_bytes(), content].concat());
 }
 
-/// What [`keep`] kept under this key; a file that holds anything else, whole or in part, is none and is
-/// deleted.
+/// Returns the content that [`keep`] kept under this key; a file that holds anything else, whole or in part,
+/// does not count and is deleted.
 pub fn find(folder: &Path, key: &str) -> Option<Vec<u8>> {
     let path = folder.join(key);
     let mut bytes = read(&path)?;
@@ -96,19 +96,20 @@ pub fn find(folder: &Path, key: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The longest file that is read.
+/// The most bytes of a file that is read.
 const LONGEST: u64 = 1 << 28;
 
-/// A file's bytes, if it is one of ours: regular, not behind a link, and of a length that kernels have.
+/// Returns a file's bytes, if it is one of ours: regular, not behind a link, and of a length that kernels
+/// have.
 pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = place::open(path).ok()?.take(LONGEST + 1).read_to_end(&mut bytes).ok()?;
     (read as u64 <= LONGEST).then_some(bytes)
 }
 
-/// Writes a file whole, or leaves what was there.
+/// Writes a file whole, or leaves the earlier one.
 pub fn write(folder: &Path, key: &str, bytes: &[u8]) {
-    // Nothing depends on it: what is not kept is made anew.
+    // Nothing depends on the result: a content that is not kept is made anew.
     let _ = place::write(folder, key, bytes);
 }
 

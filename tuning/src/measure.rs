@@ -1,4 +1,4 @@
-//! Timing plans on a device, one after another: in which order, how long, and when no longer.
+//! Timing plans on a device, one after another: their order, the length of runs, and the end of timing.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use abide_core::plan::{Measured, Tune};
 use abide_core::{Error, Plan, Result, Session};
 use web_time::Instant;
 
-/// The least seconds of a timed run: beside them a launch and the clock's resolution are nothing.
+/// The least seconds of a timed run, beside which a launch and the clock's resolution are nothing.
 const RUN_SECONDS: f64 = 0.02;
 
 /// Seconds of work before the first run is timed, in which an idle device reaches its clock.
 const WARM_UP_SECONDS: f64 = 0.3;
 
-/// A plan whose first run takes so many times as long as the fastest plan's runs is not run again.
+/// The factor by which a plan's first run may be slower than the fastest plan's runs; beyond it the plan is
+/// not run again.
 const BEATEN: f64 = 1.3;
 
-/// A device with one plan after another on it.
+/// A device on which one plan after another runs.
 pub trait Stand {
-    /// What the backend made of a plan beforehand, such as a compiled kernel.
+    /// The backend's preparation of a plan, such as a compiled kernel.
     type Code;
 
     /// A plan ready to run; it gives back what it holds of the device when it is dropped.
@@ -25,10 +26,10 @@ pub trait Stand {
     where
         Self: 's;
 
-    /// How long timing may take: under [`Tune::Full`], and under less.
+    /// The time that timing may take: under [`Tune::Full`], and under less.
     const BUDGETS: [Duration; 2];
 
-    /// Passes that the device is given at once, where a run has as many; such a run is a multiple of them.
+    /// The passes that the device is given at once, if a run has as many; such a run is a multiple of them.
     const PASSES_AT_ONCE: u64 = 1;
 
     /// Whether the run that showed how many steps to time counts as warming up.
@@ -43,7 +44,7 @@ pub trait Run {
     /// Returns the most steps that can be run at once.
     fn most_steps(&self) -> u64;
 
-    /// Runs so many steps and returns the seconds that the device took.
+    /// Runs `steps` steps and returns the seconds that the device took.
     fn run(&mut self, steps: u64) -> Result<f64>;
 }
 
@@ -62,8 +63,8 @@ pub fn brief(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().chars().take(200).collect()
 }
 
-/// Times the plans that come with code, in order, until the budget is used up; the others' rows say already
-/// why they are not timed. The first of all is timed in any case.
+/// Times the plans that come with code, in order, until the budget is used up; the rows of the other plans
+/// already say why they are not timed. The first plan is timed in any case.
 pub(crate) fn measure<S: Stand>(
     stand: S,
     candidates: Vec<(Measured, Option<S::Code>)>,
@@ -100,8 +101,8 @@ fn by_clock<S: Stand>(
     rows
 }
 
-/// Returns the median seconds per step of a plan's timed runs; of the first alone where `best` is far from
-/// it.
+/// Returns the median seconds per step of a plan's timed runs; of the first run alone where `best` is far
+/// below it.
 fn time<S: Stand>(
     stand: &mut S,
     plan: &Plan,
@@ -114,7 +115,7 @@ fn time<S: Stand>(
     // Whole passes: fewer steps take as long.
     let pass = u64::from(plan.depth.max(1));
     let most = run.most_steps() / pass * pass;
-    // The first may also compile or load.
+    // The first run may also compile or load.
     run.run(pass)?;
     let mut steps = pass;
     let mut seconds = run.run(steps)?;
@@ -139,7 +140,7 @@ fn time<S: Stand>(
 }
 
 /// Returns more steps than `steps`, which took `seconds`: about as many as a timed run needs, in whole
-/// passes, and in multiples of what the device is given at once where there are so many.
+/// passes, and where there are enough, in multiples of the passes that the device is given at once.
 fn longer(steps: u64, seconds: f64, pass: u64, at_once: u64) -> u64 {
     let factor = (1.2 * RUN_SECONDS / seconds.max(1e-7)).clamp(2.0, 1000.0);
     let wanted = (steps as f64 * factor) as u64;
@@ -158,21 +159,21 @@ mod tests {
 
     use super::*;
 
-    /// What a plan does on the fake device.
+    /// The behaviour of a plan on the fake device.
     #[derive(Clone, Copy)]
     struct Fake {
-        /// Seconds of a step.
+        /// Seconds per step.
         step: f64,
         most: u64,
         /// The run that something else slows down.
         slow: Option<isize>,
-        /// The run that fails, counted from 0; that it does not open is -1.
+        /// The run that fails, counted from 0; −1 where opening fails.
         fails: Option<isize>,
     }
 
     const WELL: Fake = Fake { step: 1e-3, most: u64::MAX, slow: None, fails: None };
 
-    /// All that was run, by plan, and a clock that stands between runs.
+    /// All runs, by plan, and a clock that stands still between runs.
     #[derive(Default)]
     struct Log {
         runs: Vec<(usize, u64)>,
@@ -238,8 +239,8 @@ mod tests {
         Plan { depth, ..abide_core::plan::plan(&problem, &device, &Options::default()).unwrap() }
     }
 
-    /// Times plans of this depth, on a clock that only runs move: the rows, and the steps of each plan's
-    /// runs.
+    /// Times plans of this depth, on a clock that only runs move; returns the rows, and the steps of each
+    /// plan's runs.
     fn timed<const AT_ONCE: u64, const WARMS: bool>(
         depth: u32,
         fakes: &[Option<Fake>],
@@ -265,12 +266,13 @@ mod tests {
     #[test]
     fn a_plan_is_loaded_lengthened_warmed_up_once_and_repeated() {
         let fakes = [Some(WELL), Some(Fake { step: 1.2e-3, slow: Some(4), ..WELL })];
-        // 4 ms are too few for a run, 24 are enough; the device is warm after 13 of 24 ms.
+        // 4 ms are too short for a run, 24 are enough; the device is warm after 13 of 24 ms.
         let (rows, runs) = timed::<1, false>(4, &fakes, Tune::Quick);
         assert_eq!(microseconds(&rows), [Some(1000), Some(1200)]);
         assert_eq!(runs[0], [[4, 4].as_slice(), &[24; 1 + 13 + 2]].concat());
         assert_eq!(runs[1], [4, 4, 20, 20, 20]);
-        // Where the run that was long enough counts as warming up, one less; a full tuning takes five samples.
+        // Where the run that was long enough counts as warming up, there is one run less; a full tuning takes
+        // five samples.
         let (_, runs) = timed::<1, true>(4, &fakes, Tune::Full);
         assert_eq!(runs[0], [[4, 4].as_slice(), &[24; 1 + 12 + 4]].concat());
         assert_eq!(runs[1], [4, 4, 20, 20, 20, 20, 20]);
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(notes, ["row 0", "row 1", "left out: the 5 s for timing were used up", "row 3"]);
         let (rows, _) = timed::<1, true>(1, &[slow, Some(WELL)], Tune::Full);
         assert_eq!(microseconds(&rows), [Some(3_000_000), Some(1000)]);
-        // So is one where all before it failed, however long they took.
+        // A plan is timed, too, where all before it failed, however long they took.
         let failed = slow.map(|slow| Fake { fails: Some(2), ..slow });
         let (rows, _) = timed::<1, true>(1, &[failed, Some(WELL), Some(WELL)], Tune::Quick);
         assert_eq!(microseconds(&rows), [None, Some(1000), None]);
@@ -331,7 +333,7 @@ mod tests {
                 (steps, rounds) = (more, rounds + 1);
             }
             assert!(rounds <= 4, "{rounds} rounds");
-            // No longer than needed, but for the least that can be run.
+            // No longer than needed, except for the least that can be run.
             let whole = (at_once * pass) as f64 * a_step;
             assert!(
                 steps as f64 * a_step <= (1.25 * RUN_SECONDS + whole).max(pass as f64 * a_step),

@@ -4,15 +4,17 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Says why a folder is not the user's alone; one that is not there yet is made as one that is.
+/// Says why a folder is not the user's alone; a folder that does not exist yet is created as the user's
+/// alone.
 ///
-/// On systems whose permissions are not those of Unix, the user's cache folder is taken to be.
+/// On systems whose permissions are not those of Unix, the user's cache folder is assumed to be the user's
+/// alone.
 pub(crate) fn check(folder: &Path) -> Result<(), String> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
         let user = rustix::process::geteuid().as_raw();
-        // The link too: who made it chose where it leads.
+        // The link is checked too, because its owner chose where it leads.
         for found in [std::fs::symlink_metadata(folder), std::fs::metadata(folder)] {
             let found = match found {
                 Ok(found) => found,
@@ -57,7 +59,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file whole, or leaves what was there: under a random name of its own, as nobody's link, then
+/// Writes a file whole, or leaves the earlier one: under a random name of its own, through no link, then
 /// renamed once it has come to the disk.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn write(folder: &Path, key: &str, bytes: &[u8]) -> io::Result<()> {
@@ -75,7 +77,7 @@ pub(crate) fn write(folder: &Path, key: &str, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A browser keeps no files.
+/// Does nothing, because a browser keeps no files.
 #[cfg(target_family = "wasm")]
 pub(crate) fn write(_: &Path, _: &str, _: &[u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -7,17 +7,17 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-/// How long a measured rate stands: machines are upgraded, and one that was busy while it was measured is
-/// measured again.
+/// The time for which a measured rate stands: machines are upgraded, and a machine that was busy while it was
+/// measured is measured again.
 const STANDS: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A folder of measured rates. It is a convenience: where it cannot be read or written they are measured
-/// anew.
+/// A folder of measured rates. The folder is a convenience: where it cannot be read or written, rates are
+/// measured anew.
 pub struct Rates {
     folder: Option<PathBuf>,
 }
 
-/// A rate, and what it was measured of.
+/// A rate, and the machine that it was measured on.
 #[derive(Serialize, Deserialize)]
 struct Rate {
     what: String,
@@ -27,18 +27,18 @@ struct Rate {
 }
 
 impl Rates {
-    /// Those of the user.
+    /// Returns the user's rates.
     pub fn of_user() -> Rates {
         Rates { folder: crate::folder("rates") }
     }
 
-    /// Those in a folder.
+    /// Returns the rates in a folder.
     pub fn at(folder: PathBuf) -> Rates {
         Rates { folder: Some(folder) }
     }
 
-    /// A rate of a machine, described in words, that was kept not long ago and lies within `plausible`; else
-    /// what `measure` finds, which is kept.
+    /// Returns a rate of a machine, described in words, that was kept not long ago and lies within
+    /// `plausible`; else the rate that `measure` finds, which is then kept.
     pub fn kept(
         &self,
         what: &str,
@@ -72,7 +72,7 @@ impl Rates {
 
     fn find(&self, name: &str) -> Option<Rate> {
         let path = self.folder.as_ref()?.join(name);
-        // A clock that was set back makes a file of the future, which stands no longer either.
+        // A clock that was set back leaves a file of the future, which does not stand any longer either.
         let age = SystemTime::now().duration_since(fs::metadata(&path).ok()?.modified().ok()?).ok()?;
         serde_json::from_slice(&crate::read(&path)?).ok().filter(|_| age < STANDS)
     }
@@ -120,7 +120,7 @@ mod tests {
                 None
             );
         }
-        // What cannot be is not kept.
+        // An impossible rate is not kept.
         assert_eq!(Rates { folder: None }.kept("copy", &machine("a"), ALL, || Some(f64::NAN)), None);
     }
 }

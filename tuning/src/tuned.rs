@@ -1,4 +1,4 @@
-//! The plan for a problem where a backend can time several: what was kept, what is found now, or the
+//! The plan for a problem where a backend can time several: the one that was kept, the one found now, or the
 //! planner's own choice.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,17 @@ use abide_core::{Array, DeviceSpec, Plan, Problem, Result};
 use crate::measure::{Stand, measure};
 use crate::winners::{Question, Winner, Winners};
 
-/// Held while plans are timed: two that run at once would slow each other down.
+/// Held while plans are timed, because two that run at once would slow each other down.
 static TIMING: Mutex<()> = Mutex::new(());
 
-/// Waits until nothing else is timed in this process; nothing will be while the result lives.
+/// Waits until nothing else is timed in this process; nothing else will be while the result lives.
 pub fn alone() -> MutexGuard<'static, ()> {
     TIMING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What tuning asks of a backend, and where its answers are kept.
+/// A question of tuning to a backend, and the place where its answers are kept.
 pub struct Tuning<'a> {
-    /// The answers.
+    /// The kept answers.
     pub winners: &'a Winners,
     /// The device.
     pub device: &'a DeviceSpec,
@@ -27,12 +27,13 @@ pub struct Tuning<'a> {
     pub driver: String,
     /// The problem.
     pub problem: &'a Problem,
-    /// What is asked of its plan.
+    /// The options for the problem's plan.
     pub options: &'a Options,
 }
 
 impl Tuning<'_> {
-    /// The plan: what an earlier tuning kept, or what `measure` finds now, or `own`, as the options ask.
+    /// Returns the plan: as the options ask, the one that an earlier tuning kept, the one that `measure`
+    /// finds now, or `own`.
     pub fn plan(&self, own: Plan, measure: impl FnOnce() -> Result<Vec<Measured>>) -> Result<Plan> {
         let mut own = own;
         if self.options.tune == Tune::Off {
@@ -68,23 +69,23 @@ impl Tuning<'_> {
         Ok(own)
     }
 
-    /// Returns what every field holds where timing begins: the program's own start, so that values are of the
-    /// kind that it is made for.
+    /// Returns every field's values where timing begins: the program's own start, so that values are of the
+    /// kind that the program is made for.
     pub fn start(&self) -> Result<Vec<Array>> {
         let Problem { program, shape, dtype, .. } = self.problem;
         (0..program.fields().len()).map(|field| program.start(field).fill(shape, *dtype)).collect()
     }
 
     /// Times the plans that come with code, in order, the first of them in any case, and keeps the fastest
-    /// where the options ask for tuning; the others' rows say already why they are not timed. The caller sees
-    /// to it that nothing else is timed meanwhile ([`alone`]).
+    /// where the options ask for tuning; the rows of the other plans already say why they are not timed. The
+    /// caller sees to it that nothing else is timed meanwhile ([`alone`]).
     pub fn measure<S: Stand>(&self, stand: S, candidates: Vec<(Measured, Option<S::Code>)>) -> Vec<Measured> {
         let rows = measure(stand, candidates, self.options.tune);
         self.keep(&rows);
         rows
     }
 
-    /// Keeps the fastest of what was measured, where the options ask for tuning and there was a choice.
+    /// Keeps the fastest of the measured plans, where the options ask for tuning and there was a choice.
     fn keep(&self, rows: &[Measured]) {
         if self.options.tune.measures()
             && rows.len() > 1
@@ -96,8 +97,8 @@ impl Tuning<'_> {
         }
     }
 
-    /// What an earlier tuning, as thorough as is asked for now, found fastest; `None` where there is none or
-    /// it is no plan for these extents.
+    /// Returns the plan that an earlier tuning, as thorough as is asked for now, found fastest; `None` where
+    /// there is none or it is no plan for these extents.
     fn kept(&self) -> Option<Plan> {
         let winner = self.winners.find(&self.question())?;
         if self.options.tune == Tune::Full && winner.tune != Tune::Full {
@@ -118,7 +119,7 @@ impl Tuning<'_> {
     }
 }
 
-/// The fastest plan's seconds per step and what makes it again.
+/// Returns the fastest plan's seconds per step and the recipe that makes it again.
 fn winner(rows: &[Measured]) -> Option<(f64, Recipe)> {
     let row = rows.get(Measured::fastest(rows)?)?;
     Some((row.seconds?, Recipe::of(&row.plan)?))

@@ -6,11 +6,11 @@ use abide_core::plan::{Options, Recipe, Tune};
 use abide_core::{Boundary, DeviceSpec, Problem};
 use serde::{Deserialize, Serialize};
 
-/// What an answer depends on. Extents count by their class and constants beyond a boundary not at all, so
+/// All that an answer depends on. Extents count by their class and constants beyond a boundary not at all, so
 /// that one answer serves many problems.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
-    /// The formulas, by their digest: of the simplified program, for that is what kernels are made of.
+    /// The digest of the formulas of the simplified program, because kernels are made of these.
     program: String,
     dtype: String,
     size_class: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The question that a problem and options put to a device under a driver.
+    /// Returns the question that a problem and options put to a device under a driver.
     pub fn new(problem: &Problem, options: &Options, device: &DeviceSpec, driver: &str) -> Question {
         let program = problem.program.simplified(problem.dtype);
         let formulas = program.stages().iter().map(|stage| format!("{:?} {:?}\n", stage.writes, stage.dag));
@@ -49,8 +49,8 @@ impl Question {
     }
 }
 
-/// Half octaves, the nearest: 512 and its prime neighbours 509 and 521 are of one class, which goes from 431
-/// to 608.
+/// Returns the class of an extent, the nearest half octave: 512 and its prime neighbours 509 and 521 are of
+/// one class, which goes from 431 to 608.
 fn size_class(extent: usize) -> u32 {
     (2.0 * (extent.max(1) as f64).log2()).round() as u32
 }
@@ -58,36 +58,37 @@ fn size_class(extent: usize) -> u32 {
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Winner {
-    /// What it answers.
+    /// The question that is answered.
     pub question: Question,
     /// The program and the domain that were timed, for a reader of the file.
     pub timed_on: String,
-    /// How thoroughly it was looked for.
+    /// The thoroughness of the tuning that found it.
     pub tune: Tune,
-    /// Seconds a step, measured.
+    /// Measured seconds per step.
     pub seconds: f64,
     /// The plan.
     pub recipe: Recipe,
 }
 
-/// A folder of winners. It is a convenience: where it cannot be read or written nothing is kept, and nothing
-/// is lost.
+/// A folder of winners. The folder is a convenience: where it cannot be read or written nothing is kept, and
+/// nothing is lost.
 pub struct Winners {
     folder: Option<PathBuf>,
 }
 
 impl Winners {
-    /// Those of the user.
+    /// Returns the user's winners.
     pub fn of_user() -> Winners {
         Winners { folder: crate::folder("tuned") }
     }
 
-    /// Those in a folder.
+    /// Returns the winners in a folder.
     pub fn at(folder: PathBuf) -> Winners {
         Winners { folder: Some(folder) }
     }
 
-    /// The answer to a question; a file that cannot be understood, or answers another question, is none.
+    /// Returns the answer to a question; a file that cannot be understood, or answers another question, does
+    /// not count.
     pub fn find(&self, question: &Question) -> Option<Winner> {
         let text = crate::read(&self.folder.as_ref()?.join(name(question)?))?;
         let winner: Winner = serde_json::from_slice(&text).ok()?;
@@ -206,7 +207,7 @@ mod tests {
         let tuned = Options { tune: Tune::Full, ..Options::default() };
         let device = DeviceSpec::preset("h200").unwrap();
         assert_eq!(Question::new(&base, &tuned, &device, "CUDA 13.0"), ask(&base));
-        // By its formula, not by its name.
+        // Programs are told apart by their formula, not by their name.
         let taps = |edge: f64| [([-1], edge), ([0], 0.5), ([1], edge)];
         let of = |name: &str, edge: f64| {
             let program = Program::new(&LinearStencil::new(name, &taps(edge)).unwrap()).unwrap();
@@ -214,7 +215,7 @@ mod tests {
         };
         assert_eq!(of("mine", 0.25), of("yours", 0.25));
         assert_ne!(of("mine", 0.25), of("mine", 0.125));
-        // What a parameter is set to changes no kernel.
+        // The value of a parameter changes no kernel.
         let heat = problem("heat", &[64, 64], DType::F32);
         let hotter =
             Problem { parameters: heat.parameters.iter().map(|p| 2.0 * p).collect(), ..heat.clone() };

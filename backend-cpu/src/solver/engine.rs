@@ -10,16 +10,16 @@ use rayon::ThreadPool;
 
 use crate::threads;
 
-/// Values of a piece of an update: as many as make handing it out cheap beside computing it.
+/// Values of a piece of an update: enough that handing it out is cheap beside computing it.
 const PIECE: usize = 16 * BLOCK;
 
-/// Dot products of a reduction for which there is room without allocating; methods ask for 3 at most.
+/// Dot products per reduction for which there is room without allocating; methods ask for 3 at most.
 const DOTS: usize = 3;
 
 /// The threaded engine: `abide_core::solver::Serial`'s bits on all threads of a pool.
 ///
-/// Vectors are cut in halves down to pieces; a reduction's blocks are summed in any order, their sums in the
-/// tree's.
+/// Vectors are cut in halves down to pieces. A reduction's blocks are summed in any order, the blocks' sums
+/// in the order of the tree.
 pub struct Threads<T> {
     pool: Option<Arc<ThreadPool>>,
     /// The sums of the blocks of a reduction in progress.
@@ -27,7 +27,7 @@ pub struct Threads<T> {
 }
 
 impl<T: Real> Threads<T> {
-    /// An engine for vectors of up to `rows` values, on a pool, or on rayon's global one.
+    /// Returns an engine for vectors of up to `rows` values, on a pool, or on rayon's global one.
     pub fn new(pool: Option<Arc<ThreadPool>>, rows: usize) -> Result<Self> {
         if pool.is_none() {
             threads::start()?;
@@ -42,7 +42,7 @@ impl<T: Real> Engine<T> for Threads<T> {
     fn run<R: Send>(&self, solve: impl FnOnce() -> R + Send) -> R {
         match &self.pool {
             Some(pool) => pool.install(solve),
-            // A join on a thread of the pool costs a hundredth of one that must first enter it.
+            // A join on a thread of the pool costs a hundredth of a join that must first enter the pool.
             None => rayon::scope(|_| solve()),
         }
     }
@@ -50,7 +50,7 @@ impl<T: Real> Engine<T> for Threads<T> {
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
         let len = pairs.iter().map(|(a, b)| a.len().min(b.len())).min().unwrap_or(0);
         let pairs = pairs.map(|(a, b)| (&a[..len], &b[..len]));
-        // What a panic left behind is overwritten.
+        // Sums that a panic left behind are overwritten.
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         sums.clear();
         sums.resize(len.div_ceil(BLOCK) * K, T::ZERO);
@@ -80,7 +80,7 @@ impl<T: Real> Engine<T> for Threads<T> {
     }
 }
 
-/// The sums of all blocks of all pairs: those of one block side by side.
+/// Sums all blocks of all pairs; the sums of one block lie side by side.
 fn block_sums<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
     let blocks = sums.len() / K.max(1);
     if blocks <= PIECE / BLOCK {

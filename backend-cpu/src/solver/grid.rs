@@ -16,7 +16,7 @@ const CHUNK: usize = 512;
 /// A stencil whose lines are shared among threads.
 pub struct Grid<T> {
     operator: Arc<GridOperator>,
-    /// The reference's operator, for what is asked once.
+    /// The reference's operator, for questions that are asked once.
     plain: Arc<dyn Operator<T>>,
     taps: Vec<([isize; 3], T)>,
     /// Lines of a piece of work.
@@ -73,7 +73,7 @@ impl<T: Real> Grid<T> {
             Source::Cell(index) => Some(index),
             Source::Value(_) => None,
         };
-        // The line from which a tap reads, or none where that lies beyond a side where all is 0.
+        // The line from which a tap reads, or none where the line lies beyond a side where all is 0.
         let line =
             |[dz, dy, _]: [isize; 3]| Some(&x[(source(0, dz)? * height + source(1, dy)?) * width..][..width]);
         for (number, y) in y[self.inner.clone()].chunks_mut(CHUNK).enumerate() {
@@ -104,8 +104,8 @@ impl<T: Real> Operator<T> for Grid<T> {
     }
 }
 
-/// Adds a tap to the sums of a chunk, or begins them, compiled for each instruction set. Nothing to read from
-/// is zeros.
+/// Adds a tap to the sums of a chunk, or begins them; compiled for each instruction set. Without a line to
+/// read from, the values are zeros.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn tap<T: Real>(sums: &mut [T], first: bool, weight: T, from: Option<&[T]>) {
     match (first, from) {

@@ -1,7 +1,7 @@
 //! Solving linear systems: the reference's methods on all threads, with the reference's bits.
 //!
-//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` says what that
-//! moves.
+//! `engine` does reductions and updates in pieces, `rows` and `grid` the products; `plan` counts what they
+//! move.
 
 mod engine;
 mod grid;
@@ -24,8 +24,8 @@ pub use engine::Threads;
 use crate::backend::CpuBackend;
 use crate::threads;
 
-/// The product with a matrix on the threads of rayon's current pool; an error where `T` is not the matrix's
-/// type.
+/// Returns the product with a matrix on the threads of rayon's current pool; an error where `T` is not the
+/// matrix's type.
 ///
 /// The bits are those of [`Matrix::operator`].
 pub fn threaded_operator<T: Real>(matrix: &Matrix) -> Result<Arc<dyn Operator<T>>> {
@@ -79,7 +79,8 @@ impl LinearBackend for CpuBackend {
         }
     }
 
-    /// A system a thread: of small ones there are more than threads, and none waits for another's.
+    /// Solves one system per thread: of small systems there are more than threads, and none waits for
+    /// another's.
     fn solve_batch(
         &self,
         systems: &mut [BatchSystem<'_>],
@@ -88,7 +89,7 @@ impl LinearBackend for CpuBackend {
     ) -> Result<Vec<Result<Report, SolverError>>> {
         self.ready()?;
         check_batch(systems)?;
-        // Alone on its thread, each is solved as the reference does it, with the bits of all threads
+        // Alone on its thread, each system is solved as the reference does it, with the bits of all threads
         // together.
         let reference = CpuBackend::reference();
         let solve = |system: &mut BatchSystem<'_>| solve_alone(&reference, system, options, parameters);

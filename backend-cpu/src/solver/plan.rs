@@ -1,4 +1,4 @@
-//! How the CPU solves: nothing to choose, much to count.
+//! The plan of a solver on the CPU: nothing to choose, much to count.
 
 use abide_core::DeviceSpec;
 use abide_core::solver::{
@@ -6,15 +6,15 @@ use abide_core::solver::{
     SolveSchedule, SolveSync, SolveTraffic,
 };
 
-/// Entries of a matrix, or taps, of a piece of work: some ten microseconds, a hundred times what handing it
-/// out takes.
+/// Entries of a matrix, or taps, per piece of work: some ten microseconds, a hundred times as long as handing
+/// the piece out.
 pub const WORK: usize = 16 << 10;
 
-/// The plan of `threads` threads, or of the reference's one.
+/// Returns the plan of `threads` threads, or of the reference's one.
 pub fn plan(matrix: &Matrix, options: &SolveOptions, device: &DeviceSpec, reference: bool) -> SolvePlan {
     let threads = if reference { 1 } else { device.multiprocessors.max(1) };
     let vector = matrix.rows().saturating_mul(matrix.dtype().bytes());
-    // Those of the method, b and x; a preconditioner's own are counted with its passes only.
+    // The vectors of the method, b and x; a preconditioner's own are counted with its passes only.
     let vectors = vector.saturating_mul(options.method.vectors() + 2);
     let products = (options.method.products() * (1 + options.preconditioner.products())) as f64;
     let all = matrix.bytes().saturating_add(vectors);
@@ -52,8 +52,8 @@ pub fn plan(matrix: &Matrix, options: &SolveOptions, device: &DeviceSpec, refere
     }
 }
 
-/// Vectors read or written by an iteration, as the methods are written: a product reads one and writes one,
-/// an update or a reduction reads each of its arguments once and writes each result once.
+/// Counts the vectors that an iteration reads or writes, as the methods are written: a product reads one and
+/// writes one, an update or a reduction reads each of its arguments once and writes each result once.
 fn passes(options: &SolveOptions) -> f64 {
     let apply = match options.preconditioner {
         Preconditioning::None => 2.0,

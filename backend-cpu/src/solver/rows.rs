@@ -12,7 +12,7 @@ use super::plan::WORK;
 /// A matrix whose rows are shared among threads.
 pub struct Rows<T> {
     matrix: Arc<Csr>,
-    /// The reference's operator, for what is asked once.
+    /// The reference's operator, for questions that are asked once.
     plain: Arc<dyn Operator<T>>,
     /// The first row of each band, and the number of rows.
     bands: Vec<usize>,
@@ -23,7 +23,7 @@ impl<T: Real> Rows<T> {
         let mut bands = vec![0];
         let mut work = 0;
         for row in 0..matrix.rows() {
-            // A row costs its entries, and something even where it has none.
+            // A row costs its entries, and something even where it has no entry.
             work += matrix.range(row).len() + 1;
             if work >= WORK {
                 bands.push(row + 1);
@@ -93,8 +93,8 @@ impl Offset for u64 {
     }
 }
 
-/// The rows of a band, compiled for each instruction set: the multiply-adds of a row one after the other, as
-/// the order of the sum demands; rows overlap in the pipeline.
+/// Computes the rows of a band; compiled for each instruction set. The multiply-adds of a row come one after
+/// the other, as the order of the sum demands; rows overlap in the pipeline.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 fn rows<T: Real, O: Offset>(offsets: &[O], indices: &[u32], values: &[T], x: &[T], y: &mut [T]) {
     for (sum, ends) in y.iter_mut().zip(offsets.windows(2)) {

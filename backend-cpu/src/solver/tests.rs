@@ -17,7 +17,7 @@ fn noise(len: usize, seed: u64, dtype: DType) -> Array {
     Array::from_fn(dtype, len, |_| 2.0 * random.f64() - 1.0)
 }
 
-/// A square matrix with empty rows, one dense row and one dense column.
+/// Makes a square matrix with empty rows, one dense row and one dense column.
 fn ragged(n: usize, dtype: DType) -> Csr {
     let mut random = fastrand::Rng::with_seed(n as u64);
     let mut triplets = Triplets::new(n, n).unwrap();
@@ -193,7 +193,7 @@ fn a_plan_for_another_system_is_refused() {
 fn a_batch_has_the_bits_of_its_systems_alone() {
     let options = SolveOptions::with_method(Method::Cg);
     let parameters = Parameters { relative: 1e-9, ..Parameters::DEFAULT };
-    // The same places, other values: the diagonal grows, but that of one system is negative.
+    // Same pattern, other values: the diagonal grows, except that one system's is negative.
     let laplacian = laplacian_2d(19, 23, DType::F64).unwrap();
     let system = |number: usize| {
         let mut triplets = Triplets::new(laplacian.rows(), laplacian.columns()).unwrap();

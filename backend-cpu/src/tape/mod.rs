@@ -1,9 +1,9 @@
-//! A formula as a tape of operations on lanes: what a row's sweep carries out for each chunk of cells.
+//! Formulas as tapes of operations on lanes, which a row's sweep carries out for each chunk of cells.
 //!
 //! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become
-//! scalars, computed once a row at most. The rest become steps. Sums of products with scalar weights, the
-//! bulk of every stencil, become a single step that keeps its sum in registers; other steps store one value a
-//! node in a slot, and slots are used again as soon as their value is dead.
+//! scalars, computed once per row at most. The rest become steps. Sums of products with scalar weights, the
+//! bulk of every stencil, become a single step that keeps its sum in registers. Other steps store one value
+//! per node in a slot, and a slot is used again as soon as its value is dead.
 
 mod select;
 mod slots;
@@ -20,27 +20,27 @@ use select::Compiler;
 pub struct Tape {
     /// The nodes that are the same along a row; their values are the scalars.
     pub uniform: Dag,
-    /// Whether they differ from row to row.
+    /// Whether the scalars differ from row to row.
     pub varies_by_row: bool,
     /// The taps.
     pub taps: Vec<TapAt>,
-    /// The rows that the taps lie in; of 27 taps in a box of three dimensions, nine.
+    /// The rows that the taps lie in; nine for 27 taps in a box of three dimensions.
     pub rows: Vec<RowAt>,
     /// The least and the greatest offset of a tap along each axis, slowest first.
     pub reach: [[isize; 2]; 3],
-    /// Offsets of lines along the two slower axes: a line is where rows of several fields lie beside the
-    /// computed one.
+    /// Offsets of lines along the two slower axes; a line is where rows of several fields lie beside the
+    /// computed row.
     pub lines: Vec<[isize; 2]>,
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// How many slots the steps need.
+    /// The number of slots that the steps need.
     pub slots: usize,
 }
 
 impl Tape {
-    /// The tape of a formula. With `fused`, additions count as multiply-adds with weight one, which rounds
-    /// the same and lets long sums stay in registers; worth it only where a fused multiply-add is one
-    /// instruction.
+    /// Returns the tape of a formula. With `fused`, additions count as multiply-adds with weight one, which
+    /// round the same and let long sums stay in registers. This is worth it only where a fused multiply-add
+    /// is one instruction.
     pub fn new(dag: &Dag, fused: bool) -> Tape {
         let mut compiler = Compiler::new(dag, fused);
         let steps = compiler.select();

@@ -1,4 +1,4 @@
-//! Which steps carry out a formula: instruction selection over its graph, from the last node to the first.
+//! Selection of the steps that carry out a formula: over its graph, from the last node to the first.
 
 use abide_core::expr::{Binary, Constant, Dag, Id, Node};
 
@@ -9,21 +9,21 @@ use super::step::{MAX_TERMS, Op, Operand, RowAt, TapAt, Term};
 pub struct Compiler<'d> {
     dag: &'d Dag,
     fused: bool,
-    /// As in the [`Tape`](super::Tape).
+    /// The nodes that are the same along a row, as in the [`Tape`](super::Tape).
     pub uniform: Vec<Node>,
     pub varies_by_row: bool,
     pub taps: Vec<TapAt>,
     pub rows: Vec<RowAt>,
     pub lines: Vec<[isize; 2]>,
-    /// Where each node's value is; `Slot` holds the number of the value, not of a slot.
+    /// The place of each node's value; `Slot` holds the number of the value, not of a slot.
     operands: Vec<Operand>,
-    /// How often each node is read by nodes that vary along the row, or is an output.
+    /// The number of times that each node is read by nodes that vary along the row, or is an output.
     uses: Vec<usize>,
 }
 
 impl<'d> Compiler<'d> {
-    /// Finds each node's operand: what is the same along a row becomes a scalar, a tap a tap, and the rest
-    /// values.
+    /// Finds each node's operand: a node that is the same along a row becomes a scalar, a tap becomes a tap,
+    /// and the rest become values.
     pub fn new(dag: &'d Dag, fused: bool) -> Self {
         let mut c = Compiler {
             dag,
@@ -72,7 +72,7 @@ impl<'d> Compiler<'d> {
         Operand::Scalar(self.uniform.len() - 1)
     }
 
-    /// Where the formula's outputs are.
+    /// Returns the operands that are the formula's outputs.
     pub fn outputs(&self) -> Vec<Operand> {
         self.dag.outputs.iter().map(|&id| self.operand(id)).collect()
     }
@@ -88,12 +88,12 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// The number of a literal among the scalars.
+    /// Returns the number of a literal among the scalars.
     fn literal(&mut self, value: f64) -> usize {
         number(&mut self.uniform, Node::Const(Constant::new(value)))
     }
 
-    /// The steps, found from the last node to the first, so that a sum is found from its end.
+    /// Selects the steps from the last node to the first, so that a sum is found from its end.
     pub fn select(&mut self) -> Vec<Draft> {
         let mut absorbed = vec![false; self.dag.nodes.len()];
         let mut fresh = self.dag.nodes.len();
@@ -130,8 +130,8 @@ impl<'d> Compiler<'d> {
         drafts
     }
 
-    /// A product together with the one factor that nothing else reads, as one step; and that factor. Which
-    /// factor comes first makes no difference.
+    /// Returns a product together with the one factor that nothing else reads, as one step; and that factor.
+    /// The order of the factors makes no difference.
     fn pair(&self, id: usize) -> Option<(Op, Id)> {
         let Node::Binary(Binary::Mul, a, b) = self.dag.nodes[id] else { return None };
         let (inner, other) = if self.is_inner(b) { (b, a) } else { (a, b) };
@@ -159,18 +159,18 @@ impl<'d> Compiler<'d> {
             Node::Fma(a, b, c) if self.scalar(b).is_some() => Op::Fma(at(b), at(a), at(c)),
             Node::Fma(a, b, c) => Op::Fma(at(a), at(b), at(c)),
             Node::Select(c, yes, no) => Op::Select(at(c), at(yes), at(no)),
-            // Of the rest only the coordinate along the row varies.
+            // Of the other nodes only the coordinate along the row varies.
             Node::Const(_) | Node::Param(_) | Node::Tap(_) | Node::Coord(_) => Op::Index,
         }
     }
 
-    /// Whether the node's value is needed only by its one reader, and so may stay in that reader's registers.
+    /// Returns whether only one reader needs the node's value, which may stay in that reader's registers.
     fn is_inner(&self, id: Id) -> bool {
         self.operand(id) == Operand::Slot(id as usize) && self.uses[id as usize] == 1
     }
 
-    /// A node that adds a weighted operand to a sum: the weight (a scalar's number, or ±1), the operand, and
-    /// the sum.
+    /// Splits a node that adds a weighted operand to a sum: the weight (a scalar's number, or ±1), the
+    /// operand, and the sum.
     fn link(&self, id: Id) -> Option<(Result<usize, f64>, Id, Id)> {
         let varies = |id: Id| self.scalar(id).is_none();
         match self.dag.nodes[id as usize] {
@@ -195,7 +195,8 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    /// The sum that ends at a node, or that a node multiplies by a scalar, and the number of that scalar.
+    /// Returns the sum that ends at a node, or that a node multiplies by a scalar, and the number of that
+    /// scalar.
     fn scaled(&mut self, id: Id) -> Option<(Vec<Term>, Vec<Id>, Option<usize>)> {
         if let Some((terms, inner)) = self.sum(id) {
             return Some((terms, inner, None));
@@ -214,8 +215,8 @@ impl<'d> Compiler<'d> {
         Some((terms, inner, Some(scale)))
     }
 
-    /// The sum that ends at a node, first term first, and the nodes inside it; nothing unless it is longer
-    /// than a plain step.
+    /// Returns the sum that ends at a node, first term first, and the nodes inside it; `None` unless it is
+    /// longer than a plain step.
     fn sum(&mut self, id: Id) -> Option<(Vec<Term>, Vec<Id>)> {
         let (mut terms, mut inner) = (Vec::new(), Vec::new());
         let mut head = id;
@@ -253,7 +254,7 @@ impl<'d> Compiler<'d> {
     }
 }
 
-/// The number of an item in a list, at whose end it is put if it is not in it.
+/// Returns the number of an item in a list, to which it is added if it is missing.
 fn number<I: PartialEq>(list: &mut Vec<I>, item: I) -> usize {
     list.iter().position(|known| *known == item).unwrap_or_else(|| {
         list.push(item);

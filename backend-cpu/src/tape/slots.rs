@@ -1,4 +1,4 @@
-//! Where each step leaves its values: slots, as few as the values that are alive at once.
+//! Assignment of steps' values to slots, as few as the values that are alive at once.
 
 use super::step::{Op, Operand, Place, Step};
 
@@ -6,7 +6,7 @@ use super::step::{Op, Operand, Place, Step};
 pub struct Draft {
     /// The value's number.
     pub value: usize,
-    /// What is done; its slots are numbers of values.
+    /// The operation; its slots are numbers of values.
     pub op: Op,
 }
 

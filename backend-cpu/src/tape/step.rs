@@ -1,11 +1,11 @@
-//! What a tape is made of: steps, their operands, and where taps lie.
+//! The parts of a tape: steps, their operands, and the places of taps.
 
 use abide_core::expr::{Binary, Unary};
 
-/// The most terms of one [`Op::Sum`]; longer sums are cut, and go on from the stored sum.
+/// The most terms of one [`Op::Sum`]; a longer sum is cut, and goes on from the stored sum.
 pub const MAX_TERMS: usize = 32;
 
-/// Where a step finds the values of an operand.
+/// The place where a step finds the values of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operand {
     /// In a slot of the scratch.
@@ -16,7 +16,7 @@ pub enum Operand {
     Scalar(usize),
 }
 
-/// Where a step leaves its values. Never a slot that the step reads.
+/// The place where a step leaves its values. Never a slot that the step reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In a slot of the scratch.
@@ -34,7 +34,7 @@ pub struct Term {
     pub operand: Operand,
 }
 
-/// What a step does at each cell of a chunk.
+/// The operation of a step at each cell of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// The operand itself.
@@ -51,7 +51,7 @@ pub enum Op {
     Product(Operand, Operand, Operand),
     /// `a * b + c`, rounded once.
     Fma(Operand, Operand, Operand),
-    /// The second where the first is not zero, else the third.
+    /// The second operand where the first is not zero, else the third.
     Select(Operand, Operand, Operand),
     /// The first term's product, then one fused multiply-add for each later term, in order; at most
     /// [`MAX_TERMS`]. Then the whole is multiplied by a scalar, if there is one.
@@ -76,9 +76,9 @@ impl Op {
 /// One operation and the place of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Where the values go.
+    /// The place where the values go.
     pub place: Place,
-    /// What is done.
+    /// The operation.
     pub op: Op,
 }
 

@@ -1,4 +1,4 @@
-//! Many small systems of one pattern in one launch, a block each.
+//! Many small systems of one pattern in one launch, one block per system.
 
 use std::ffi::c_void;
 use std::ops::ControlFlow;
@@ -23,10 +23,10 @@ use crate::backend::CudaBackend;
 use crate::driver::during;
 use crate::kernels::{Kernels, target};
 
-/// Threads of a block, at most: several systems shall share a multiprocessor.
+/// The most threads of a block; several systems shall share a multiprocessor.
 const THREADS: usize = 256;
 
-/// The plan of one system of a batch, a block's: the form of the least estimate that fits.
+/// Plans one system of a batch, which one block solves: the form of the least estimate that fits.
 pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
     let refused = |what: &str| Error::Unsupported {
         who: "backend cuda".to_owned(),
@@ -58,7 +58,7 @@ pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) 
     })
 }
 
-/// Solves the systems; those that are wrong by themselves get their own error.
+/// Solves the systems; a system that is wrong by itself gets its own error.
 pub fn solve(
     backend: &CudaBackend,
     systems: &mut [BatchSystem<'_>],
@@ -122,7 +122,7 @@ fn solve_of<T: Real>(
     Ok(results.into_iter().flatten().collect())
 }
 
-/// Checks a system and finds its threshold; its image is made where it iterates.
+/// Checks a system and finds its threshold; makes its image if the system iterates.
 fn begin<'r, T: Real>(
     system: &mut BatchSystem<'_>,
     options: &SolveOptions,
@@ -140,7 +140,7 @@ fn begin<'r, T: Real>(
     Ok((begin, image))
 }
 
-/// What all launches of a batch share.
+/// The data that all launches of a batch share.
 struct Launch<'a> {
     backend: &'a CudaBackend,
     layout: &'a Krylov,
@@ -149,7 +149,7 @@ struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Runs all systems to their ends, and tells how each of them ended, by its number.
+    /// Runs all systems to their ends, and returns how each of them ended, by its number.
     fn all<T: Real>(
         &self,
         systems: &mut [BatchSystem<'_>],

@@ -9,8 +9,8 @@ use crate::cache;
 use crate::nvrtc::{Cubin, Nvrtc};
 
 /// Compiles the kernel of a plan; while the report shows spills, of a plan with fewer vectors in registers,
-/// at last with half the threads. Returns the plan that was kept, with the compiler's report in it.
-/// `batched`: the kernel of many systems, a block each.
+/// at last with half the threads. Returns the plan that was kept, with the compiler's report in it. `batched`
+/// asks for the kernel of many systems, one block per system.
 pub fn fit_solver(
     nvrtc: &Nvrtc,
     matrix: &Matrix,

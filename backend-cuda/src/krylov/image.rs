@@ -10,10 +10,10 @@ use abide_core::solver::{
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::cuda::KrylovShare;
 
-/// What is uploaded once a session; the fields are named as in the kernels' `Arguments`.
+/// The arrays that are uploaded once per session; the fields are named as in the kernels' `Arguments`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// `Share` of each block.
+    /// The `Share` of each block.
     pub shares: Vec<u8>,
     /// Row or slice offsets.
     pub offsets: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The image of a system under a layout. Eigenvalues are estimated here, and blocks inverted.
+    /// Makes the image of a system under a layout. Eigenvalues are estimated here, and blocks inverted.
     pub fn new(matrix: &Matrix, options: &SolveOptions, layout: &Krylov) -> Result<Image, SolverError> {
         match matrix.dtype() {
             DType::F32 => Image::of(&matrix.operator::<f32>()?, matrix, options, layout),

@@ -1,8 +1,8 @@
 //! Linear solvers: the whole solve in one persistent kernel.
 //!
 //! A session lays the matrix out as the plan says (`image`), and launches the kernel for a bounded number of
-//! iterations at a time (`session`): between launches the observer is asked, and a limit on time looked at.
-//! The stopping tests run on the device; the history comes back and passes through the same tests of
+//! iterations at a time (`session`). Between launches it asks the observer and checks the limit on time. The
+//! stopping tests run on the device; the history comes back and passes through the same tests of
 //! [`abide_core::solver::Run`] here (`outcome`).
 
 mod batch;
@@ -46,8 +46,8 @@ impl LinearBackend for CudaBackend {
                 Ok(session) => return Ok(Box::new(session)),
                 Err(refused) => refused,
             };
-            // A device may have no place for a cluster that its specification allows: half as many blocks
-            // then, or all of them.
+            // A device may have no place for a cluster that its specification allows: then half as many
+            // blocks are tried, or the grid of all of them.
             let (Some(layout), SolverError::Invalid(Error::Limit { .. })) = (plan.krylov(), &refused) else {
                 return Err(refused);
             };
@@ -65,8 +65,8 @@ impl LinearBackend for CudaBackend {
         }
     }
 
-    /// All systems in one launch, a block each: conjugate gradients and BiCGStab, without a preconditioner,
-    /// with the diagonal's or block-Jacobi's. A limit on time is refused.
+    /// Solves all systems in one launch, one block per system: conjugate gradients and BiCGStab, without a
+    /// preconditioner, with the diagonal's or block-Jacobi's. A limit on time is refused.
     fn solve_batch(
         &self,
         systems: &mut [BatchSystem<'_>],

@@ -26,14 +26,14 @@ use crate::nvrtc::Cubin;
 /// Iterations of a session's first launch; later ones take about [`EPOCH_SECONDS`].
 pub(super) const FIRST_EPOCH: u32 = 256;
 
-/// Seconds of a launch, about: observers and a limit on time wait no longer, nor does a display's watchdog.
+/// Seconds per launch, about: observers, a limit on time and a display's watchdog wait no longer.
 pub(super) const EPOCH_SECONDS: f64 = 0.1;
 
-/// Entries of the history that the device keeps: those of a launch, so that a high limit on iterations costs
-/// no memory.
+/// Entries of the history that the device keeps: only those of one launch, so that a high limit on iterations
+/// costs no memory.
 const HISTORY: u32 = 1 << 20;
 
-/// Blocks of a cluster that every device with clusters has.
+/// Blocks of a cluster that every device with clusters can hold.
 const PORTABLE_CLUSTER: usize = 8;
 
 /// A matrix on a CUDA device, and the kernel that solves with it.
@@ -48,7 +48,7 @@ pub struct KrylovSession {
     buffers: KrylovArrays<CudaSlice<u8>>,
     /// The number of the iterate's vector.
     x: usize,
-    /// Iterations a second of the last launch; 0 before the first.
+    /// Iterations per second of the last launch; 0 before the first.
     rate: f64,
 }
 
@@ -108,7 +108,7 @@ impl KrylovSession {
             triangle: room.zeros(triangle)?,
             arrived: room.zeros(128)?,
             state: room.zeros(state_bytes())?,
-            // Made for a run, and for a batch.
+            // The history is allocated per run, the thresholds per batch.
             history: room.zeros(0)?,
             thresholds: room.zeros(0)?,
         };
@@ -117,7 +117,7 @@ impl KrylovSession {
             stream.memcpy_htod(diagonal.as_bytes(), &mut part).map_err(during("loading the diagonal"))?;
         }
         stream.synchronize().map_err(during("loading a matrix"))?;
-        // On the device now.
+        // The device has its copies now.
         for part in [
             &mut image.offsets,
             &mut image.searches,
@@ -180,8 +180,8 @@ impl KrylovSession {
         let mut parameters: [*mut c_void; 1] = [(&raw mut arguments).cast()];
         let begun = Instant::now();
         // SAFETY: the kernel takes one `Arguments` by value, whose text is made of the struct here, and the
-        // call copies it; every buffer is as long as the layout says, for the session made them. Co-residency
-        // was checked.
+        // call copies it. Every buffer is as long as the layout says because the session made them so.
+        // Co-residency was checked.
         let launched = unsafe {
             match self.layout.space {
                 Space::Grid => result::launch_cooperative_kernel(
@@ -209,11 +209,11 @@ impl KrylovSession {
         Ok((state, outcome, seconds))
     }
 
-    /// The loop of launches, from loaded vectors to the end of the run.
+    /// Launches until the end of the run, from loaded vectors on.
     fn run<T: Real>(&mut self, mut run: Run<'_>, parameters: &Parameters) -> Result<Report, SolverError> {
         let most = u32::try_from(parameters.iterations).unwrap_or(u32::MAX - 2).min(u32::MAX - 2);
         let room = Room { context: &self.context, stream: &self.stream };
-        // Beside a launch's entries the one before them, which GMRES may still lower, and one beyond.
+        // A launch's entries, the one before them, which GMRES may still lower, and one beyond them.
         let bytes = (most.min(HISTORY) as usize + 2) * 8;
         room.check(bytes)?;
         self.buffers.history = room.zeros(bytes)?;
@@ -315,8 +315,7 @@ impl LinearSession for KrylovSession {
     }
 }
 
-/// Blocks that wait for each other must all be resident: an error that names both numbers where they would
-/// not be.
+/// Checks that all blocks can be resident, because they wait for each other; the error names both numbers.
 fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -> Result<()> {
     let change = "choose another cache policy, or --backend cpu";
     if layout.space == Space::Cluster {
@@ -338,7 +337,7 @@ fn check_residency(function: &CudaFunction, layout: &Krylov, plan: &SolvePlan) -
     Ok(())
 }
 
-/// A cluster is started whole or not at all: an error where the device has no place for one of this size.
+/// Checks that the device has a place for a cluster of this size: a cluster is started whole or not at all.
 fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Result<()> {
     let limit = |clusters: i32| {
         Error::limit(
@@ -385,19 +384,19 @@ fn check_cluster(function: &CudaFunction, layout: &Krylov, change: &str) -> Resu
     if clusters < 1 { Err(limit(clusters)) } else { Ok(()) }
 }
 
-/// Where buffers come from.
+/// The place where buffers are allocated.
 pub(super) struct Room<'a> {
     pub context: &'a Arc<CudaContext>,
     pub stream: &'a Arc<CudaStream>,
 }
 
 impl Room<'_> {
-    /// An error where there is not that much device memory.
+    /// Checks that so much device memory is free.
     pub fn check(&self, bytes: usize) -> Result<()> {
         self.check_part("bytes of device memory of a solver", bytes, "choose f32, or another backend")
     }
 
-    /// The same of a part by its name, with what to change.
+    /// Checks the memory for a part; the error gives its name and what to change.
     fn check_part(&self, what: &str, bytes: usize, change: &str) -> Result<()> {
         let (free, _) = self.context.mem_get_info().map_err(during("asking for free memory"))?;
         if bytes > free {
@@ -406,7 +405,7 @@ impl Room<'_> {
         Ok(())
     }
 
-    /// A buffer of zeros, at least a line long so that it has an address.
+    /// Allocates a buffer of zeros, at least a cache line long so that it has an address.
     pub fn zeros(&self, bytes: usize) -> Result<CudaSlice<u8>> {
         self.stream.alloc_zeros::<u8>(bytes.max(128)).map_err(during("allocating a solver's memory"))
     }

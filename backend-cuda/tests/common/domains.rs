@@ -1,8 +1,8 @@
 //! Random problems for long runs, whose results depend on every value of every step.
 //!
-//! A stencil that smooths forgets: after thousands of steps a value that was wrong once leaves no trace. Half
-//! the problems here are lattices of coupled logistic maps (Kaneko, Prog. Theor. Phys. 72, 1984), which are
-//! chaotic: the smallest difference grows until it shows everywhere.
+//! A stencil that smooths forgets: after thousands of steps a value that was wrong once leaves no trace. So
+//! half the problems here are lattices of coupled logistic maps (Kaneko, Prog. Theor. Phys. 72, 1984), which
+//! are chaotic: the smallest difference grows until it shows everywhere.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use fastrand::Rng;
 /// The parameter of the logistic map `u' = GROWTH·u·(1 − u)`; chaotic, and maps 0 to 1 into itself.
 const GROWTH: f64 = 3.9;
 
-/// The part of a weighted mean that is not the cell's own. The map tears neighbours apart by e^½ a step on
+/// The part of a weighted mean that is not the cell's own. The map tears neighbours apart by e^½ per step on
 /// average; a coupling that pulls them together by less leaves a lattice chaotic under any boundary.
 const COUPLING: f64 = 0.15;
 
-/// What a stage of a lattice computes.
+/// The computation of a lattice's stage.
 #[derive(Debug, Clone, Copy)]
 enum Stage {
     /// The map of one field's weighted mean.
@@ -70,7 +70,7 @@ impl Lattice {
         Lattice { axes, taps: offsets.into_iter().zip(shares).map(weight).collect(), stage }
     }
 
-    /// A weighted mean around the cell, summed in one chain as a linear stencil is.
+    /// Returns a weighted mean around the cell, summed in one chain as a linear stencil is.
     fn mean<'g>(&self, s: &Scope<'g>, field: &str) -> Expr<'g> {
         let field = s.field(field);
         let mut taps = self.taps.iter().map(|(offset, weight)| (field.at_slice(offset), *weight));
@@ -116,7 +116,7 @@ impl Stencil for Lattice {
     }
 }
 
-/// A chaotic program of one or two fields, or of two stages.
+/// Makes a chaotic program of one or two fields, or of two stages.
 pub fn lattice(rng: &mut Rng, axes: usize) -> Result<Program> {
     match rng.u8(0..3) {
         0 => Program::new(&Lattice::random(rng, axes, Stage::One)),
@@ -129,8 +129,9 @@ pub fn lattice(rng: &mut Rng, axes: usize) -> Result<Program> {
     }
 }
 
-/// A problem and its initial fields, by number: a lattice, or every other time an entry of the catalogue, on
-/// a line of at most 100 000 cells, a square of 300² or a cube of 40³, often thin along an axis.
+/// Makes a problem and its initial fields, by number: a lattice, or every other time an entry of the
+/// catalogue, on a line of at most 100 000 cells, a square of 300² or a cube of 40³, often thin along an
+/// axis.
 pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     let mut rng = Rng::with_seed(seed);
     let axes = [2, 3, 2, 1, 3][number / 2 % 5];
@@ -151,7 +152,7 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
         boundaries: Boundaries::all(Boundary::Fixed),
         parameters,
     };
-    // A domain thinner than the radius has no periodic or mirrored ghosts: the next one, then.
+    // A domain thinner than the radius has no periodic or mirrored ghosts: then the next one is drawn.
     loop {
         let extent = |rng: &mut Rng| if rng.u8(0..4) == 0 { rng.usize(1..=12) } else { rng.usize(12..=most) };
         let extents: Vec<usize> = (0..axes).map(|_| extent(&mut rng)).collect();
@@ -184,7 +185,7 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     Ok((problem, fields))
 }
 
-/// A problem in words, with the seed that makes it again.
+/// Describes a problem, with the seed that makes it again.
 pub fn words(problem: &Problem, number: usize, seed: u64) -> String {
     let boundaries = problem.boundaries.describe(problem.shape.dimensions());
     let (name, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);

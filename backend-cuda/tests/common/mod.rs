@@ -1,9 +1,9 @@
-//! What the tests of this crate share.
+//! Helpers that the tests of this crate share.
 
 use abide_core::Result;
 
-/// What was opened, or nothing where it is absent: that is reported by name, and a failure where
-/// `ABIDE_REQUIRE` names it.
+/// Returns what was opened. Where it is absent, this is reported by name and nothing returned; it is a
+/// failure where `ABIDE_REQUIRE` names it.
 pub fn present<T>(name: &str, opened: Result<T>) -> Option<T> {
     let required =
         std::env::var("ABIDE_REQUIRE").is_ok_and(|list| list.split(',').any(|one| one.trim() == name));

@@ -1,10 +1,10 @@
-//! Work on as many threads as there are cores, and in as many processes as one likes.
+//! Work on as many threads as there are cores, and in any number of processes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does something with each item on as many threads as there are cores; a panic is passed on. With
-/// `ABIDE_PART=k/n`, only with every n-th item from the k-th on: the compiler takes one kernel at a time in a
-/// process, and compiling takes longest.
+/// Calls `work` with each item on as many threads as there are cores; a panic is passed on. With
+/// `ABIDE_PART=k/n`, it takes only every n-th item from the k-th on: a process compiles one kernel at a time,
+/// and compiling takes longest.
 pub fn each<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     let [first, step] = part();
     let next = AtomicUsize::new(first);
@@ -17,7 +17,7 @@ pub fn each<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(turns))));
 }
 
-/// The first item and the distance to the next; all of them, unless the environment says otherwise.
+/// Returns the first item and the distance to the next: 0 and 1, unless the environment says otherwise.
 pub fn part() -> [usize; 2] {
     let Ok(text) = std::env::var("ABIDE_PART") else { return [0, 1] };
     let numbers: Vec<usize> = text.split('/').filter_map(|number| number.parse().ok()).collect();

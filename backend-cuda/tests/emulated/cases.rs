@@ -1,4 +1,4 @@
-//! What is emulated of the solvers: every method, product, space and policy, and rows that are spread.
+//! The emulated cases of solvers: every method, product, space and policy, and rows that are spread.
 
 use abide_core::DType;
 use abide_core::solver::plan::krylov::{Configuration, Division, Space};
@@ -16,7 +16,7 @@ pub fn configuration(space: Space, blocks: usize, division: Division) -> Configu
     Configuration { space, blocks, threads: 128, division, registers: usize::MAX, spread: None }
 }
 
-/// On a grid, with rows of more than 60 entries spread over its blocks.
+/// Returns a configuration on a grid that spreads rows of more than 60 entries over its blocks.
 fn spread(blocks: usize, division: Division) -> Configuration {
     Configuration { spread: Some(60), ..configuration(Space::Grid, blocks, division) }
 }
@@ -29,7 +29,7 @@ pub fn gmres(restart: usize) -> Method {
     Method::Gmres(Gmres { restart })
 }
 
-/// The systems and the layouts that solve them.
+/// Returns the systems and the layouts that solve them.
 pub fn cases() -> Vec<Case> {
     use Preconditioning as M;
     let single = Method::SingleReductionCg;
@@ -112,7 +112,7 @@ pub fn cases() -> Vec<Case> {
             options(Method::Cg, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
             configuration(Space::Block, 1, Division::Split { lanes: 2 }),
         ),
-        // One reduction.
+        // Conjugate gradients with one reduction.
         case(
             "single-grid",
             plane(),
@@ -137,7 +137,7 @@ pub fn cases() -> Vec<Case> {
             options(single, M::Chebyshev { degree: 3 }, SolveCache::Mixed),
             configuration(Space::Grid, 2, SLICED),
         ),
-        // Pipelined.
+        // Pipelined conjugate gradients.
         case(
             "pipelined-grid",
             plane(),
@@ -162,7 +162,7 @@ pub fn cases() -> Vec<Case> {
             options(pipelined, M::Chebyshev { degree: 2 }, SolveCache::Mixed),
             configuration(Space::Cluster, 2, SLICED),
         ),
-        // The others.
+        // The other methods.
         case(
             "bicgstab-grid",
             plane(),
@@ -181,7 +181,7 @@ pub fn cases() -> Vec<Case> {
             options(Method::BiCgStab, M::Chebyshev { degree: 2 }, SolveCache::None),
             configuration(Space::Grid, 2, SLICED),
         ),
-        // A basis: cycles that are cut by launches, and longer than what one group of sums holds.
+        // GMRES: cycles that are cut by launches, and cycles longer than one group of sums holds.
         case(
             "gmres-grid",
             wind([23, 19], DType::F64),
@@ -266,7 +266,8 @@ pub fn cases() -> Vec<Case> {
             options(jacobi, M::BlockJacobi { size: 3 }, SolveCache::Mixed),
             configuration(Space::Block, 1, Division::Stencil),
         ),
-        // Long rows spread over all blocks: every method, product and exchange; one or several of them, in
+        // Long rows spread over all blocks: every method, product and exchange; one or several rows, in one
+        // block or many.
         // one block or many.
         case("spread-cg", arrow(301), options(Method::Cg, M::Jacobi, SolveCache::Mixed), spread(3, SLICED)),
         case(

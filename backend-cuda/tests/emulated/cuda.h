@@ -25,7 +25,8 @@ struct alignas(16) double2 { double x, y; };
 inline void __syncwarp() { emulated::meet_warp("__syncwarp"); }
 inline void __syncthreads() { emulated::meet_block("__syncthreads"); }
 
-// Kernels name all lanes of the warp in the mask; a lane whose source is not in its segment gets its own value.
+// Kernels name all lanes of the warp in the mask. A lane whose source is not in its segment gets its own
+// value.
 template <class T>
 T __shfl_up_sync(unsigned, T value, int by, int width = emulated::WARP)
 {

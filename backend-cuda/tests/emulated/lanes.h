@@ -1,9 +1,11 @@
-// The lanes of a launch, each with a program counter and a stack of its own, taking turns in an order drawn at random.
+// The lanes of a launch, each with a program counter and a stack of its own, taking turns in an order drawn
+// at random.
 //
-// A lane runs until it meets others (a barrier, a shuffle, a vote) or pauses (it polls a flag); between two such points any
-// lane may be ahead of any other, which is what CUDA allows since Volta. Memory is sequentially consistent here: a missing
-// fence is not found, a missing barrier is. All blocks are resident. What cannot happen on a device, or must not, ends the
-// program with a message: lanes of a warp that meet at different operations, and lanes that wait for ever.
+// A lane runs until it meets others (a barrier, a shuffle, a vote) or pauses (it polls a flag). Between two
+// such points any lane may be ahead of any other, which is what CUDA allows since Volta. Memory is
+// sequentially consistent here: a missing fence is not found, a missing barrier is. All blocks are resident.
+// The program ends with a message at what cannot or must not happen on a device: lanes of a warp that meet at
+// different operations, and lanes that wait for ever.
 
 #include <ucontext.h>
 
@@ -92,7 +94,7 @@ inline void meet_block(const char* what) { meet(blocks[block()], THREADS_LAUNCHE
 // All lanes of the launch: it is one cluster.
 inline void meet_cluster() { meet(cluster, LANES, "barrier.cluster"); }
 
-// The place of `at`, which is in this block's shared memory, in that of another block.
+// Returns the place in another block's shared memory that `at` is in this block's.
 template <class T>
 T* remote(T* at, unsigned rank)
 {
@@ -101,7 +103,7 @@ T* remote(T* at, unsigned rank)
     return reinterpret_cast<T*>(memory[rank] + offset);
 }
 
-// What lane `from` of the launch shows, where this one shows `value`.
+// Returns the value that lane `from` of the launch shows, while this lane shows `value`.
 template <class T>
 T exchange(T value, int from, const char* what)
 {
@@ -113,8 +115,8 @@ T exchange(T value, int from, const char* what)
     return value;
 }
 
-// Copies to shared memory that go on while the lane does something else. A lane sees its own copies once it has waited for
-// them, and others' once it has met them after that.
+// Starts a copy to shared memory that goes on while the lane does something else. A lane sees its own copies
+// once it has waited for them, and others' once it has met those lanes after that.
 inline void copy(void* to, const void* from, int bytes)
 {
     unsigned char* const begin = shared_memory();

@@ -1,8 +1,8 @@
 // Runs one launch of a kernel whose text is in kernel.h: main FOLDER SEED.
 //
-// FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's type. The fields
-// after the launch go to FOLDER/result. Macros from the command line say what the launch is: BLOCKS_LAUNCHED,
-// THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a persistent kernel, STEPS.
+// FOLDER/fields holds the fields one after another, FOLDER/parameters the parameters, all of the kernel's
+// type. The fields after the launch go to FOLDER/result. Macros from the command line describe the launch:
+// BLOCKS_LAUNCHED, THREADS_LAUNCHED, SHARED_BYTES, ARCHITECTURE and, for a persistent kernel, STEPS.
 
 #include "lanes.h"
 
@@ -16,7 +16,7 @@ constexpr size_t ROWS = size_t(EXTENT_S) * EXTENT_Y, CELLS = ROWS * EXTENT_X;   
 constexpr size_t HELD = ROWS * PITCH;                                        // of a field in device memory
 constexpr size_t GUARD = 4096;           // cells before and after a field that nobody may use
 
-// A field in device memory; what nobody has written is not a number.
+// A field in device memory; a value that nobody has written is not a number.
 struct Field {
     std::vector<real> cells = std::vector<real>(HELD + 2 * GUARD, real(NAN));
 

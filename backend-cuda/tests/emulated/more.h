@@ -2,7 +2,7 @@
 
 #define __cluster_dims__(...)
 
-// Waits are bounded by the turns of all lanes here, not by time.
+// Waits are bounded here by the turns of all lanes, not by time.
 inline long long clock64() { return 0; }
 
 template <class T> T __ldcs(const T* from) { return *from; }

@@ -1,8 +1,8 @@
-//! From a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and the
-//! program it makes.
+//! The way from a kernel's text to the result of a launch: the rewriting of its PTX, the C++ compiler, and
+//! the compiled program.
 //!
-//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] say what stands for
-//! them.
+//! A few lines of PTX mean nothing to a C++ compiler; [`STREAMING`] and [`PERSISTENT`] hold their
+//! replacements.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 3] = [
     ("main.cc", include_str!("main.cc")),
 ];
 
-/// What kernels say to the device alone, and what stands for it here.
+/// Words that only the device understands, and their replacements here.
 pub type Words = [(&'static str, &'static str)];
 
 const SHARED: (&str, &str) = (
@@ -24,7 +24,7 @@ const SHARED: (&str, &str) = (
     "unsigned char* const shared = emulated::shared_memory();",
 );
 
-/// What a streaming kernel has exactly once each.
+/// The words that a streaming kernel has exactly once each.
 pub const STREAMING: &Words = &[
     SHARED,
     ("const unsigned address = unsigned(__cvta_generic_to_shared(to));", ""),
@@ -40,7 +40,7 @@ pub const STREAMING: &Words = &[
     (r#"asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");"#, "emulated::copies_await(N);"),
 ];
 
-/// What a persistent kernel has exactly once each.
+/// The words that a persistent kernel has exactly once each.
 pub const PERSISTENT: &Words = &[
     SHARED,
     (
@@ -50,7 +50,7 @@ pub const PERSISTENT: &Words = &[
     (r#"asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");"#, "*p = v;"),
 ];
 
-/// The text with other words in places that must be there, exactly once each.
+/// Replaces words in a text, which must have each of them exactly once.
 pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
     let mut text = text.to_owned();
     for (from, to) in words {
@@ -63,7 +63,7 @@ pub fn replaced(text: &str, words: &[(&str, &str)]) -> std::result::Result<Strin
     Ok(text)
 }
 
-/// A kernel's text as C++.
+/// Returns a kernel's text as C++.
 pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<String, String> {
     let text = replaced(text, words)?;
     match text
@@ -75,8 +75,8 @@ pub fn rewritten(text: &str, words: &[(&str, &str)]) -> std::result::Result<Stri
     }
 }
 
-/// The compiler's command: `CXX`, else the first of the usual names that can compile and link C++20 and what
-/// the lanes need.
+/// Returns the compiler's command: `CXX`, else the first of the usual names that can compile and link C++20
+/// and what the lanes need.
 pub fn compiler() -> Result<Vec<String>> {
     let named = std::env::var("CXX").ok().filter(|named| !named.trim().is_empty());
     let names = named.map_or_else(|| vec!["c++".to_owned(), "g++".to_owned()], |name| vec![name]);
@@ -106,7 +106,7 @@ fn try_compiler(command: &[String]) -> std::result::Result<(), String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     if let Some(mut input) = child.stdin.take() {
-        // A compiler that does not read says why below.
+        // A compiler that does not read its input fails below, with the reason.
         let _ = input.write_all(probe.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -146,8 +146,8 @@ impl Launch {
             }
             (None, None) => return Err("the plan is neither a stream nor a sweep".to_owned()),
         };
-        // Each stage that writes a field of a persistent kernel swaps its buffers, and each pass of a
-        // streaming kernel those of all fields that change.
+        // Each stage that writes a field of a persistent kernel swaps the field's buffers; each pass of a
+        // streaming kernel swaps those of all fields that change.
         let flipped = (0..problem.program.fields().len()).map(|field| {
             let stages =
                 problem.program.stages().iter().filter(|stage| stage.writes.contains(&field)).count() as u64;
@@ -156,7 +156,8 @@ impl Launch {
         });
         let mut command = Command::new(&compiler[0]);
         command.args(&compiler[1..]).current_dir(folder.path());
-        // The formula says where it contracts; warnings are the CUDA compiler's business.
+        // No contraction, because the formula says where to contract; warnings are the CUDA compiler's
+        // business.
         command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
         command.arg(format!("-DBLOCKS_LAUNCHED={blocks}")).arg(format!("-DTHREADS_LAUNCHED={threads}"));
         command.arg(format!("-DSHARED_BYTES={shared}")).arg(format!("-DARCHITECTURE={architecture}"));
@@ -168,7 +169,8 @@ impl Launch {
         Ok(Launch { folder, dtype: problem.dtype, cells: problem.shape.cells() })
     }
 
-    /// The bytes of each field after a launch whose lanes take turns in the order that the seed gives.
+    /// Returns the bytes of each field after a launch whose lanes take turns in the order that the seed
+    /// gives.
     pub fn run(
         &self,
         start: &[Array],
@@ -190,7 +192,7 @@ impl Launch {
     }
 }
 
-/// Runs a program; what it says if it fails is the error.
+/// Runs a program; if it fails, its output is the error.
 fn succeeds(command: &mut Command) -> std::result::Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

@@ -1,5 +1,5 @@
-// Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations a launch, or for so many launches: solver
-// FOLDER SEED CHUNK LAUNCHES.
+// Runs a solver's kernel whose text is in kernel.h to its end, CHUNK iterations per launch, or for LAUNCHES
+// launches: solver FOLDER SEED CHUNK LAUNCHES.
 //
 // FOLDER/arrays holds `Arguments` and its arrays one after another, each after its length in bytes; arrays.h
 // names them in their order. The vectors and the history go to FOLDER/homes and FOLDER/history, the state to
@@ -68,7 +68,7 @@ int main(int, char** words)
     if (!file) emulated::fail("cannot read the arrays");
     arrays.reserve(32);
     Arguments& a = arguments;
-    // The host's struct, byte by byte; then what its addresses stand for.
+    // The host's struct, byte by byte; then the arrays that its addresses stand for.
     if (fread(&a, sizeof a, 1, file) != 1) emulated::fail("cannot read the arguments");
 #define ARRAY(name) a.name = next<std::remove_pointer_t<decltype(a.name)>>(file);
 #include "arrays.h"

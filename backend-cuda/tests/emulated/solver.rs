@@ -17,7 +17,7 @@ use abide_shaders::state::State;
 
 use super::rig;
 
-/// What solvers say to the device alone, and what stands for it here; once each.
+/// Words that only the device understands, and their replacements here; solvers have each exactly once.
 const WORDS: &rig::Words = &[
     (
         "extern __shared__ __align__(16) unsigned char shared[];",
@@ -61,7 +61,7 @@ pub struct Case {
     pub matrix: Matrix,
     pub options: SolveOptions,
     pub configuration: Configuration,
-    /// Bytes of shared memory of a block, where there shall be less than an H200 has.
+    /// Bytes of a block's shared memory, where it shall have less than an H200.
     pub shared: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ pub struct Program {
     systems: usize,
 }
 
-/// What a run left.
+/// The results of a run.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub x: Vec<f64>,
@@ -91,13 +91,13 @@ impl Case {
         Parameters { relative, iterations: 1500, ..Parameters::default() }
     }
 
-    /// A right-hand side without symmetry.
+    /// Returns a right-hand side without symmetry.
     pub fn right(&self) -> Array {
         let mut random = fastrand::Rng::with_seed(5);
         Array::from_fn(self.matrix.dtype(), self.matrix.rows(), |_| random.f64() - 0.3)
     }
 
-    /// The kernel with some words replaced, compiled, and the system beside it.
+    /// Compiles the kernel with some words replaced, and puts the system beside it.
     pub fn compile(&self, compiler: &[String], changes: &[(&str, &str)]) -> Result<Program, String> {
         let mut device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
         device.multiprocessors = self.configuration.blocks;
@@ -111,7 +111,7 @@ impl Case {
         Ok(program)
     }
 
-    /// The reference's report and solution.
+    /// Returns the reference's report and solution.
     pub fn reference(&self) -> Result<(Report, Vec<f64>), String> {
         let (ended, x) = reference(&self.matrix, &self.options, &self.right(), &self.parameters())?;
         Ok((ended.map_err(|error| error.to_string())?, x))
@@ -181,8 +181,8 @@ impl Case {
 }
 
 impl Case {
-    /// Whether the kernel without some of its words is found to be wrong: it fails, or has other bits in some
-    /// order of the lanes.
+    /// Checks that the kernel without some of its words is found to be wrong: it fails, or has other bits in
+    /// some order of the lanes.
     pub fn misses(&self, compiler: &[String], change: (&str, &str)) -> Result<(), String> {
         let right = self.compile(compiler, &[])?.run(1, 0)?;
         let program = self.compile(compiler, &[change])?;
@@ -191,7 +191,7 @@ impl Case {
     }
 }
 
-/// How the reference ends, and its last iterate.
+/// Returns how the reference ends, and its last iterate.
 pub fn reference(
     matrix: &Matrix,
     options: &SolveOptions,
@@ -261,7 +261,7 @@ impl End {
         if !alike(&outcome.history, history) {
             return Err(format!("history {:?}, the reference's is {history:?}", outcome.history));
         }
-        // After a breakdown x is nobody's concern.
+        // After a breakdown x has no promised value.
         let is_ended = matches!(status, Status::Converged | Status::Limited | Status::Stagnant);
         if is_ended && !alike(&outcome.x, &x) {
             return Err(format!("x is {:?}, the reference's is {x:?}", outcome.x));
@@ -273,7 +273,7 @@ impl End {
         Ok(())
     }
 
-    /// Holds what one launch of so many iterations leaves at x's home to the last entry of its history.
+    /// Compares x as one launch of `iterations` iterations leaves it with the last entry of its history.
     pub fn check_cut(&self, compiler: &[String], iterations: usize) -> Result<(), String> {
         let program = self.compile(compiler)?;
         let outcome = program.launch(1, iterations, 1)?.pop().ok_or("no system")?;
@@ -298,8 +298,8 @@ impl End {
 }
 
 impl Program {
-    /// Compiles the kernel of a layout, with some words replaced; of a batch of so many systems where they
-    /// are told.
+    /// Compiles the kernel of a layout, with some words replaced; for a batch, the kernel of that many
+    /// systems.
     fn compile(
         compiler: &[String],
         matrix: &Matrix,
@@ -422,7 +422,7 @@ impl Program {
             history: fresh(count * histories, 8),
             thresholds: thresholds.iter().flat_map(|threshold| threshold.to_ne_bytes()).collect(),
         };
-        // No addresses yet.
+        // The addresses are filled in by the program.
         let mut bytes = vec![0; 8 * arrays.all().len()];
         bytes.extend(numbers.bytes());
         for (_, array) in arrays.all() {
@@ -442,7 +442,7 @@ impl Program {
         self.launch(seed, chunk, usize::MAX)
     }
 
-    /// Runs the program to the end of all solves, or of so many launches.
+    /// Runs the program to the end of all solves, or for `launches` launches.
     fn launch(&self, seed: usize, chunk: usize, launches: usize) -> Result<Vec<Outcome>, String> {
         let folder = self.folder.path();
         let numbers = [seed, chunk, launches].map(|number| number.to_string());
@@ -475,8 +475,8 @@ impl Program {
     }
 }
 
-/// Solves systems in one batch, and holds each to the bits that it has alone, in several orders of the lanes
-/// and cuts.
+/// Solves systems in one batch, and holds each to the bits that it has when solved alone, in several orders
+/// of the lanes and cuts of the iterations.
 pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOptions) -> Result<(), String> {
     let device = DeviceSpec::preset("h200").map_err(|error| error.to_string())?;
     let plan = abide_cuda::plan_batch(&matrices[0], &device, options).map_err(|error| error.to_string())?;
@@ -511,8 +511,8 @@ pub fn check_batch(compiler: &[String], matrices: &[Matrix], options: &SolveOpti
     Ok(())
 }
 
-/// Does something with each case, two at once: each takes a compiler, or a processor. What is wrong with any
-/// is a failure that names all.
+/// Calls `work` with each case, two at once, because each takes a compiler or a processor. One failure names
+/// all that is wrong.
 pub fn all<T: Sync>(cases: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let turns = || {
@@ -527,7 +527,7 @@ pub fn all<T: Sync>(cases: &[T], work: impl Fn(&T) -> Result<(), String> + Sync)
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Runs a program; what it says if it fails is the error.
+/// Runs a program; if it fails, its output is the error.
 fn succeeds(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {

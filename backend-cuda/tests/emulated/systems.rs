@@ -1,4 +1,4 @@
-//! Matrices that the emulated solvers work on: small, and each with what some product or layout is for.
+//! Matrices for the emulated solvers: small, each with a property that some product or layout is for.
 
 use abide_core::solver::{GridOperator, Matrix};
 use abide_core::sparse::Triplets;
@@ -11,7 +11,8 @@ pub fn stencil(extents: &[usize], boundaries: &str) -> Matrix {
     GridOperator::new(stencil, Shape::new(extents).unwrap(), boundaries, DType::F64).unwrap().into()
 }
 
-/// A symmetric, diagonally dominant matrix with one dense row and column, and short rows of unequal length.
+/// Makes a symmetric, diagonally dominant matrix with one dense row and column, and short rows of unequal
+/// length.
 pub fn arrow(rows: usize) -> Matrix {
     let mut entries = Triplets::new(rows, rows).unwrap();
     let mut random = fastrand::Rng::with_seed(3);
@@ -31,8 +32,8 @@ pub fn arrow(rows: usize) -> Matrix {
     entries.into_csr().unwrap().into()
 }
 
-/// A diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns, every
-/// second one only among the first third; symmetric where `mirrored`.
+/// Makes a diagonally dominant matrix of short rows, and long ones that fill two thirds of their columns,
+/// every second one only among the first third; symmetric where `mirrored`.
 pub fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> Matrix {
     let mut entries = Triplets::new(rows, rows).unwrap();
     let mut diagonal: Vec<f64> = (0..rows).map(|row| 1.0 + (row % 5) as f64).collect();
@@ -58,7 +59,7 @@ pub fn long_rows(rows: usize, long: &[usize], mirrored: bool, dtype: DType) -> M
     entries.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
-/// Convection and diffusion on a plane, upwind: not symmetric.
+/// Makes the matrix of convection and diffusion on a plane, upwind: not symmetric.
 pub fn wind(extents: [usize; 2], dtype: DType) -> Matrix {
     let [height, width] = extents;
     let mut entries = Triplets::new(height * width, height * width).unwrap();
@@ -80,8 +81,8 @@ pub fn wind(extents: [usize; 2], dtype: DType) -> Matrix {
     Matrix::from(entries.into_csr().unwrap()).cast(dtype).unwrap()
 }
 
-/// A random symmetric diagonally dominant matrix with a dense row and column, whose diagonal is as uneven as
-/// the other rows' sums.
+/// Makes a random symmetric diagonally dominant matrix with a dense row and column, whose diagonal is as
+/// uneven as the other rows' sums.
 pub fn hub(rows: usize, dtype: DType) -> Matrix {
     let mut random = fastrand::Rng::with_seed(11);
     let mut entries = Triplets::new(rows, rows).unwrap();

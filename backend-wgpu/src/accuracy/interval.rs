@@ -1,4 +1,4 @@
-//! Intervals of f64, rounded to nearest: bounds of bounds need no more.
+//! Intervals of f64, rounded to nearest: the bounds of bounds need no more.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -18,12 +18,12 @@ impl Interval {
         Interval { low: -magnitude, high: magnitude }
     }
 
-    /// The largest absolute value.
+    /// Returns the largest absolute value.
     pub fn magnitude(self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
 
-    /// The smallest absolute value.
+    /// Returns the smallest absolute value.
     pub fn least(self) -> f64 {
         if self.low > 0.0 {
             self.low

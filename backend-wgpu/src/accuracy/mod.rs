@@ -1,11 +1,11 @@
-//! How far a step may differ from the reference: a bound derived from the formula, not from experience.
+//! Bounds of a step's difference from the reference, derived from the formula, not from experience.
 //!
 //! WGSL promises less than IEEE 754. Its `fma` may round twice, a driver may fuse a multiplication into an
 //! addition, and division, root and the elementary functions have error bounds instead of correct rounding.
-//! This walks a program's formulas with intervals of the values and bounds of the difference between the
-//! reference's value and any that WGSL allows. Assumed, as holds for all drivers known: `+ - *` round to
-//! nearest, and sums are not reassociated. Numbers below the smallest normal one may be flushed to zero,
-//! which this leaves out.
+//! This module walks a program's formulas with intervals of the values, and with bounds of the difference
+//! between the reference's value and any that WGSL allows. It assumes, as holds for all drivers known, that
+//! `+ - *` round to nearest and that sums are not reassociated. It leaves out that numbers below the smallest
+//! normal one may be flushed to zero.
 
 mod interval;
 
@@ -14,24 +14,24 @@ use abide_core::{DType, Problem, Program};
 
 use interval::Interval;
 
-/// The most units in the last place, taken at the largest magnitude among the fields' old and new values, by
-/// which one step from the same old values differs from the reference.
+/// Returns the most units in the last place, taken at the largest magnitude among the fields' old and new
+/// values, by which one step from the same old values differs from the reference.
 ///
-/// For the program's default parameters, fields of magnitude 1 and coordinates below 1024; where those differ
-/// and the program is not linear, ask [`ulp_bound_per_step_of`]. Infinite where WGSL states no bound: a
-/// comparison of rounded values may fall either way, a divisor's interval may contain 0, or `sin` and `cos`
-/// may leave −π…π.
+/// The bound holds for the program's default parameters, fields of magnitude 1 and coordinates below 1024;
+/// where those differ and the program is not linear, ask [`ulp_bound_per_step_of`]. It is infinite where WGSL
+/// states no bound: a comparison of rounded values may fall either way, a divisor's interval may contain 0,
+/// or `sin` and `cos` may leave −π…π.
 ///
-/// Over many steps the differences add up, and change with the program as any disturbance does: where a step
-/// magnifies none (as the catalogue's linear stencils, whose weights are positive and sum to at most 1), `n`
-/// steps are within `n` times the bound.
+/// Over many steps the differences add up, and change with the program as any disturbance does. Where a step
+/// magnifies no difference (as the catalogue's linear stencils, whose weights are positive and sum to at most
+/// 1), `n` steps are within `n` times the bound.
 pub fn ulp_bound_per_step(program: &Program) -> f64 {
     let parameters: Vec<f64> = program.parameters().iter().map(|parameter| parameter.default).collect();
     bound(program, &parameters, [1023.0; 3], 1.0)
 }
 
-/// [`ulp_bound_per_step`] for a problem's own parameters and extents, and fields (boundary constants
-/// included) whose largest magnitude is `magnitude`.
+/// Returns [`ulp_bound_per_step`] for a problem's own parameters and extents, and for fields (boundary
+/// constants included) whose largest magnitude is `magnitude`.
 pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
     let farthest = problem.shape.padded().map(|extent| extent as f64 - 1.0);
     bound(&problem.program, &problem.parameters, farthest, magnitude)
@@ -40,7 +40,7 @@ pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
 fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f64) -> f64 {
     let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
     let mut fields = vec![start; program.fields().len()];
-    // Simplification changes no bit; what it removes cannot differ.
+    // Simplification changes no bit, so the parts that it removes cannot differ.
     for stage in program.simplified(DType::F64).stages() {
         let new = values(&stage.dag, &fields, parameters, farthest);
         for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
@@ -56,8 +56,8 @@ fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f
     if worst == 0.0 { 0.0 } else { worst / magnitude }
 }
 
-/// What a node's value may be, and by how much two correct implementations may differ in it, in units of the
-/// type's epsilon.
+/// The possible values of a node, and the most by which two correct implementations may differ in it, in
+/// units of the type's epsilon.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     range: Interval,
@@ -69,24 +69,24 @@ impl Value {
         Value { range, error: 0.0 }
     }
 
-    /// An operator that rounds correctly: same operands, same value; operands that differ also land on
-    /// different neighbours.
+    /// Returns the value of an operator that rounds correctly: the same operands give the same value;
+    /// operands that differ also land on different neighbours.
     fn rounded(range: Interval, error: f64) -> Value {
         Value { range, error: if error > 0.0 { error + range.magnitude() } else { 0.0 } }
     }
 
-    /// The error that operands with errors bring to a product.
+    /// Returns the error that operands with errors bring to a product.
     fn times(self, other: Value) -> f64 {
         scaled(self.error, other.range.magnitude()) + scaled(other.error, self.range.magnitude())
     }
 }
 
-/// `error * factor`, where no error stays none however large the factor.
+/// Returns `error * factor`; an error of 0 stays 0 however large the factor.
 fn scaled(error: f64, factor: f64) -> f64 {
     if error == 0.0 || factor == 0.0 { 0.0 } else { error * factor }
 }
 
-/// The error of a value that jumps where operands change a little.
+/// Returns the error of a value that jumps where operands change a little.
 fn jumping(error: f64) -> f64 {
     if error > 0.0 { f64::INFINITY } else { 0.0 }
 }
@@ -95,7 +95,8 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
     let mut values: Vec<Value> = Vec::with_capacity(dag.nodes.len());
     for &node in &dag.nodes {
         let at = |id: u32| values[id as usize];
-        // A product whose rounding a driver may skip by fusing it with what follows.
+        // The error of a product whose rounding a driver may skip by fusing it with the operation that
+        // follows.
         let skipped = |id: u32| match dag.nodes[id as usize] {
             Node::Binary(Binary::Mul, ..) => 0.5 * at(id).range.magnitude(),
             _ => 0.0,
@@ -106,7 +107,7 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
             Node::Tap(tap) => fields[tap.field as usize],
             Node::Coord(axis) => {
                 let high = farthest[axis as usize];
-                // Beyond 2²⁴ not every index is a number of f32.
+                // Beyond 2²⁴ not every index can be represented in f32.
                 Value {
                     range: Interval { low: 0.0, high },
                     error: if high > 16_777_216.0 { high } else { 0.0 },
@@ -135,8 +136,8 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
     values
 }
 
-/// Error bounds of section 15.7.4 of the WGSL specification, the reference's own half unit added. 2⁻¹¹ and
-/// 2⁻²¹ are in units of the epsilon of f32, the only type that has those functions.
+/// Applies the error bounds of section 15.7.4 of the WGSL specification, with the reference's own half unit
+/// added. 2⁻¹¹ and 2⁻²¹ are in units of the epsilon of f32, the only type that has those functions.
 fn unary(op: Unary, x: Value) -> Value {
     let Interval { low, high } = x.range;
     let most = x.range.magnitude();
@@ -149,7 +150,7 @@ fn unary(op: Unary, x: Value) -> Value {
         Unary::Abs => Value { range: x.range.abs(), error: x.error },
         Unary::Sqrt => {
             let range = Interval { low: low.max(0.0).sqrt(), high: high.max(0.0).sqrt() };
-            // One over an inverse root of two units, divided within two and a half.
+            // One divided by an inverse root of two units' error; the division is within two and a half.
             inexact(range, scaled(x.error, 0.5 / range.low), 4.5 * range.high)
         }
         Unary::Floor => {
@@ -167,7 +168,7 @@ fn unary(op: Unary, x: Value) -> Value {
             let own = if most <= std::f64::consts::PI { 4096.0 } else { f64::INFINITY };
             inexact(Interval::around_zero(1.0), x.error, own)
         }
-        // sinh over cosh, each of exponentials that matter up to 10.
+        // sinh divided by cosh, each made of exponentials that matter up to 10.
         Unary::Tanh => inexact(
             Interval { low: low.tanh(), high: high.tanh() },
             x.error,
@@ -176,7 +177,8 @@ fn unary(op: Unary, x: Value) -> Value {
     }
 }
 
-/// `unfused` is the error of an operand that is a product, which a driver may leave unrounded.
+/// Applies a two-operand operator. `unfused` is the error of an operand that is a product, which a driver may
+/// leave unrounded.
 fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
     match op {
         Binary::Add => Value::rounded(x.range + y.range, x.error + y.error + unfused),
@@ -191,7 +193,7 @@ fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
         Binary::Min => Value { range: x.range.min(y.range), error: x.error.max(y.error) },
         Binary::Max => Value { range: x.range.max(y.range), error: x.error.max(y.error) },
         Binary::Pow => power(x, y),
-        // 0 or 1, and either where the operands are not known exactly.
+        // 0 or 1; both are possible where the operands are not known exactly.
         Binary::Less
         | Binary::LessEqual
         | Binary::Greater
@@ -203,8 +205,8 @@ fn binary(op: Binary, x: Value, y: Value, unfused: f64) -> Value {
     }
 }
 
-/// `exp2(y · log2(x))`: two steps whose errors the exponential magnifies; nothing is known of bases that
-/// reach 0.
+/// Returns the value of `exp2(y · log2(x))`: two steps whose errors the exponential magnifies. Nothing is
+/// known of bases that reach 0.
 fn power(x: Value, y: Value) -> Value {
     if x.range.low <= 0.0 {
         return Value { range: Interval::around_zero(f64::INFINITY), error: f64::INFINITY };
@@ -242,8 +244,8 @@ mod tests {
         assert_eq!(of("life", 2), 0.0, "whole numbers add up exactly");
     }
 
-    /// By hand: each fused product may be rounded by itself (half a unit of it) and the sum after it once
-    /// more.
+    /// Worked out by hand: each fused product may be rounded by itself (half a unit) and the sum after it
+    /// once more.
     #[test]
     fn a_linear_stencil_by_hand() {
         let stencil = LinearStencil::new("three", &[([-1], 0.5), ([0], 0.25), ([1], 0.125)]).unwrap();

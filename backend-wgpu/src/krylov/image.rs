@@ -11,19 +11,20 @@ use abide_core::solver::{
 use abide_core::sparse::Csr;
 use abide_core::{Array, Error, Real, Result};
 
-/// Pairs of Chebyshev iteration's factors that are computed before: they tend to a limit, which so many come
-/// near to with any matrix that the iteration is worth trying on.
+/// Pairs of Chebyshev iteration's factors that are computed beforehand. The factors tend to a limit, and
+/// these many come near to it with any matrix that the iteration is worth trying on.
 const FACTORS: usize = 4096;
 
-/// What is loaded once a session.
+/// The arrays that are loaded once per session.
 pub(super) struct Image {
-    /// Where rows begin; then, for each turn of a workgroup, where its list of long rows begins; then these.
+    /// The beginnings of rows; then, for each turn of a workgroup, the beginning of its list of long rows;
+    /// then these lists.
     pub offsets: Vec<u32>,
     /// The inverse diagonal; empty where no phase reads it.
     pub inverse: Array,
     /// Rows of the inverse blocks of block-Jacobi, each as long as a block.
     pub inverses: Array,
-    /// Rows of such a block.
+    /// Rows of an inverse block.
     pub size: usize,
     /// The polynomial preconditioner's factors, of the old direction and of the residual, for each of its
     /// steps.
@@ -78,7 +79,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Pairs of Chebyshev iteration's factors.
+    /// Returns the number of pairs of Chebyshev iteration's factors.
     pub fn pairs(&self) -> usize {
         self.factors.len() / 2
     }
@@ -113,7 +114,7 @@ impl Image {
     }
 }
 
-/// The rows of inverse blocks, the last block's filled up to the length of the others'.
+/// Returns the rows of inverse blocks, the last block's filled up to the length of the others'.
 fn padded<T: Real>(blocks: &BlockDiagonal<T>, rows: usize) -> Vec<T> {
     let size = blocks.size();
     let mut all = Vec::with_capacity(rows * size);
@@ -130,7 +131,7 @@ fn padded<T: Real>(blocks: &BlockDiagonal<T>, rows: usize) -> Vec<T> {
     all
 }
 
-/// Row offsets, and behind them the lists of long rows.
+/// Returns the row offsets, and behind them the lists of long rows.
 fn offsets(stored: &Csr, layout: &Dispatches) -> Result<Vec<u32>> {
     let narrow = |value: usize| {
         let change = "choose --backend cpu";
@@ -182,7 +183,7 @@ mod tests {
         };
         let all = offsets(&stored, &layout).unwrap();
         assert_eq!(all[..11], [0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 18]);
-        // Rows 0 to 3, 4 to 7, 8 and 9; then the end, and the rows.
+        // The lists of rows 0 to 3, of 4 to 7, and of 8 and 9; then the end, and the rows.
         assert_eq!(all[11..], [15, 16, 16, 17, 3, 9]);
         layout.longest = None;
         assert_eq!(offsets(&stored, &layout).unwrap().len(), 11);

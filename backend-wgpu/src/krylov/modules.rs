@@ -9,10 +9,10 @@ use abide_shaders::wgsl::krylov::{Phase, Script};
 use crate::NAME;
 use crate::gpu::Gpu;
 
-/// The most modules kept; beyond them all are given up, and those in use compiled once more.
+/// The most modules kept; beyond that number all are given up, and those in use compiled once more.
 const MOST: usize = 256;
 
-/// An entry point that was compiled, and how its buffers are bound.
+/// A compiled entry point, and the way in which its buffers are bound.
 #[derive(Clone)]
 pub(crate) struct Compiled {
     pub layout: wgpu::BindGroupLayout,
@@ -29,13 +29,13 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    /// The entry points of a script's phases, compiled unless they were before.
+    /// Returns the entry points of a script's phases, compiled unless they were compiled before.
     pub async fn of(&self, gpu: &Gpu, text: &str, script: &Script) -> Result<Entries> {
         let known = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        // Not under the lock: other threads may compile other modules.
+        // Without holding the lock, so that other threads can compile other modules.
         let entries = compile(gpu, text, script).await?;
         let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
         if by_text.len() >= MOST {
@@ -103,7 +103,7 @@ fn pipeline(gpu: &Gpu, module: &wgpu::ShaderModule, phase: &Phase) -> Compiled {
         module,
         entry_point: Some(phase.entry),
         compilation_options: wgpu::PipelineCompilationOptions {
-            // Threads read of it what threads wrote.
+            // Threads read only words of workgroup memory that threads wrote.
             zero_initialize_workgroup_memory: false,
             ..Default::default()
         },

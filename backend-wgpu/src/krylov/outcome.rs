@@ -1,28 +1,29 @@
-//! What comes back from a submission: state and history; and what the device compares residuals with.
+//! The data that come back from a submission, state and history; and the limits that the device compares
+//! residuals with.
 
 use abide_core::DType;
 use abide_shaders::numbers;
 use abide_shaders::state::State;
 use abide_shaders::wgsl::krylov::{OwnState, RING};
 
-/// Bytes of the kernels' `State`.
+/// Returns the bytes of the kernels' `State`.
 pub(super) fn state_bytes(dtype: DType) -> usize {
     State::size(dtype) + OwnState::size(dtype)
 }
 
-/// The state before the first phase.
+/// Returns the state before the first phase.
 pub(super) fn fresh(dtype: DType) -> Vec<u8> {
     State::fresh(dtype, OwnState::size(dtype))
 }
 
-/// The entries from `known` of a history of so many, of which the device keeps the last.
+/// Returns the entries from `known` on of a history of `length` entries, of which the device keeps the last.
 pub(super) fn entries(dtype: DType, ring: &[u8], [known, length]: [u32; 2]) -> Vec<f64> {
     let ring: Vec<f64> = numbers(dtype, ring).collect();
     (known..length).filter_map(|k| ring.get(k as usize % RING).copied()).collect()
 }
 
-/// The largest number of a type that is at most `threshold`: what the device compares norms with, so that it
-/// decides as the host does.
+/// Returns the largest number of a type that is at most `threshold`. The device compares norms with it, and
+/// so decides as the host does.
 pub(super) fn norm_limit(dtype: DType, threshold: f64) -> f64 {
     match dtype {
         DType::F32 => {
@@ -33,7 +34,7 @@ pub(super) fn norm_limit(dtype: DType, threshold: f64) -> f64 {
     }
 }
 
-/// The largest number of a type whose root is at most `threshold`: the same for squares.
+/// Returns the largest number of a type whose root is at most `threshold`, for comparisons of squares.
 pub(super) fn square_limit(dtype: DType, threshold: f64) -> f64 {
     let square = threshold * threshold;
     match dtype {

@@ -1,4 +1,4 @@
-//! The loop of submissions.
+//! A session of a solver, and its loop of submissions.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -22,15 +22,14 @@ use crate::NAME;
 use crate::blocking::block_on;
 use crate::gpu::{Gpu, Submission};
 
-/// What a submission should take, in seconds: the observer and a limit on time wait as long, and so does a
-/// desktop.
+/// The seconds that a submission should take: the observer, a limit on time and a desktop wait as long.
 const TARGET: f64 = 0.06;
 
-/// Iterations of the first submission; each later one has twice as many at most, so that no more are recorded
-/// in vain than were done.
+/// Iterations of the first submission. Each later one has at most twice as many as the one before, so that
+/// never more are recorded in vain than were done.
 const FIRST: usize = 16;
 
-/// Dispatches of a submission at most: the host records each.
+/// The most dispatches of a submission, because the host records each.
 const DISPATCHES: usize = 1 << 14;
 
 /// The operation that an error in the loop names.
@@ -44,17 +43,18 @@ pub(super) struct KrylovSession {
     system: System,
     /// Iterations between two rounds of `mend` and `refresh`.
     period: Option<usize>,
-    /// What the task says of the system.
+    /// The parts of the task that depend on the system alone: `size`, `factors` and `weight`.
     size: u32,
     factors: u32,
     weight: f64,
-    /// Iterations of GMRES's cycle at most; its history holds norms, the others' squares. 0 for the others.
+    /// The most iterations of GMRES's cycle; 0 for other methods. GMRES's history holds norms, the others'
+    /// squares.
     cycle: usize,
-    /// Where state and history land on their way to the host, of two submissions by turns.
+    /// The buffers through which state and history come to the host, two submissions by turns.
     readable: [wgpu::Buffer; 2],
 }
 
-/// Iterations under way.
+/// Iterations under way on the device.
 struct Sent {
     submission: Submission,
     turns: usize,
@@ -64,7 +64,7 @@ struct Sent {
 }
 
 impl KrylovSession {
-    /// Makes, compiles, allocates, loads.
+    /// Makes the image, compiles, allocates and loads.
     pub async fn open(
         gpu: Arc<Gpu>,
         modules: &Modules,
@@ -94,8 +94,8 @@ impl KrylovSession {
         Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, cycle, readable })
     }
 
-    /// Records and submits the turns after the first `done`, and asks for state and history as they leave
-    /// them.
+    /// Records and submits the `turns` turns after the first `done`, and asks for the state and history that
+    /// they leave.
     async fn submit(&self, done: usize, turns: usize, place: usize) -> Result<Sent> {
         let (gpu, steps, readable) = (&self.gpu, &self.system.steps, &self.readable[place]);
         let begun = Instant::now();
@@ -123,7 +123,7 @@ impl KrylovSession {
             self.system.tell(&mut encoder, readable);
             let index = gpu.queue.submit([encoder.finish()]);
             readable.slice(..self.system.told_bytes()).map_async(wgpu::MapMode::Read, move |result| {
-                // Nobody may be there any more to be told.
+                // The receiver may be gone already.
                 drop(sender.send(result));
             });
             index
@@ -132,7 +132,7 @@ impl KrylovSession {
         Ok(Sent { submission, turns, begun, place, mapped })
     }
 
-    /// Waits for a submission: the state that it left, and the history from entry `known` on.
+    /// Waits for a submission; returns the state that it left, and the history from entry `known` on.
     async fn read(&self, sent: Sent, known: u32) -> Result<(State, Outcome, Vec<f64>)> {
         self.gpu.finished(RUNNING, sent.submission).await?;
         let mapped = self.gpu.told(RUNNING, sent.mapped).await?;
@@ -153,15 +153,15 @@ impl KrylovSession {
         read
     }
 
-    /// The loop of submissions, from loaded vectors to the end of the run. What is still under way is left in
-    /// `running`.
+    /// Submits iterations until the end of the run, from loaded vectors on. Submissions that are still under
+    /// way then are left in `running`.
     async fn run<T: Real>(
         &self,
         mut run: Run<'_>,
         running: &mut VecDeque<Sent>,
     ) -> Result<Report, SolverError> {
         let most = DISPATCHES / self.system.steps.turn.len().max(1);
-        // Beside an entry for each iteration, the first residual's.
+        // One entry for each iteration and one for the first residual.
         let most = most.clamp(1, RING - 1);
         let (mut turns, mut ahead) = (FIRST.min(most), 1);
         let (mut recorded, mut known, mut place) = (0, 0_u32, 0);
@@ -227,13 +227,13 @@ impl KrylovSession {
             limit: limit(run.threshold()),
             near: limit(run.threshold() * parameters.drift.max(1.0)),
             weight: self.weight,
-            // How the phases are cut is the system's.
+            // The system fills in how the phases are cut.
             ..Task::default()
         };
         self.system.load(&self.gpu, b, x, &task).await?;
         let mut running = VecDeque::new();
         let outcome = self.run::<T>(run, &mut running).await;
-        // What was submitted ahead has nothing to do, or iterates on where the observer stopped.
+        // Submissions that were made ahead have nothing to do, or iterate on where the observer stopped.
         for sent in running {
             self.read(sent, 0).await?;
         }
@@ -271,7 +271,7 @@ impl LinearSession for KrylovSession {
     }
 }
 
-/// An error where a phase binds more buffers than the adapter lets a kernel have.
+/// Returns an error where a phase binds more buffers than the adapter allows a kernel.
 fn check_buffers(gpu: &Gpu, script: &Script) -> Result<()> {
     let most = script
         .phases()

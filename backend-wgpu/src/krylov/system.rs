@@ -39,13 +39,13 @@ pub(super) struct System {
     layout: Dispatches,
     fixed: Vec<(Fixed, wgpu::Buffer)>,
     vectors: Vec<(Vector, wgpu::Buffer)>,
-    /// Where the iterate lands on its way to the host.
+    /// The buffer through which the iterate comes to the host.
     readable: wgpu::Buffer,
     pub steps: Steps,
 }
 
 impl System {
-    /// Allocates, loads, binds.
+    /// Allocates and loads the buffers, and binds them to the phases.
     pub async fn new(
         gpu: &Gpu,
         matrix: &Matrix,
@@ -62,7 +62,7 @@ impl System {
         let state = system.add(gpu, Fixed::Course, "a solver's state", state_bytes(dtype)).await?;
         let triangle = triangle_numbers(script.basis.saturating_sub(1)) * real;
         let triangle = system.add(gpu, Fixed::Triangle, "GMRES's least-squares problem", triangle).await?;
-        // The same, for phases that only read them.
+        // The same two buffers, for phases that only read them.
         system.fixed.extend([(Fixed::State, state), (Fixed::Coefficients, triangle)]);
         for (part, label, bytes) in [
             (Fixed::Task, "a solver's task", Task::size(dtype)),
@@ -158,7 +158,7 @@ impl System {
         self.fixed.iter().find(|(own, _)| *own == part).map(|(_, buffer)| buffer)
     }
 
-    /// Records that all vectors but the iterate, which the host loads, begin at 0.
+    /// Records that all vectors begin at 0, except the iterate, which the host loads.
     pub fn clear(&self, encoder: &mut wgpu::CommandEncoder) {
         let kept = [Vector::X, Vector::Inverse];
         for (_, buffer) in self.vectors.iter().filter(|(vector, _)| !kept.contains(vector)) {
@@ -166,12 +166,12 @@ impl System {
         }
     }
 
-    /// Bytes of state and history, as [`tell`](System::tell) copies them.
+    /// Returns the bytes of state and history, as [`tell`](System::tell) copies them.
     pub fn told_bytes(&self) -> u64 {
         (state_bytes(self.dtype) + RING * self.dtype.bytes()) as u64
     }
 
-    /// Records that the state, and behind it the history, are copied to where the host can read them.
+    /// Records the copy of the state, and behind it the history, to where the host can read them.
     pub fn tell(&self, encoder: &mut wgpu::CommandEncoder, readable: &wgpu::Buffer) {
         let state = state_bytes(self.dtype) as u64;
         let parts = [(Fixed::Course, 0, state), (Fixed::History, state, self.told_bytes() - state)];
@@ -234,7 +234,7 @@ impl Step {
     }
 }
 
-/// The kernels' `Call` of every kind of phase, each where a uniform binding may begin.
+/// The kernels' `Call` of every kind of phase, each at an offset where a uniform binding may begin.
 struct Calls {
     kinds: Vec<(Status, usize)>,
     stride: usize,
@@ -268,14 +268,13 @@ impl Calls {
     }
 }
 
-/// A buffer that can be loaded, cleared and read back.
+/// Allocates a buffer that can be loaded, cleared and read back.
 async fn storage(gpu: &Gpu, label: &str, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
     let copied = wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
     gpu.buffer(label, bytes.max(16) as u64, usage | copied).await
 }
 
-/// Loads bytes into a buffer, not all at once: what was written waits on the host until the device has taken
-/// it.
+/// Loads bytes into a buffer, part by part: written bytes wait on the host until the device has taken them.
 async fn load(gpu: &Gpu, buffer: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
     let operation = "loading a system";
     for (number, part) in bytes.chunks(CHUNK).enumerate() {

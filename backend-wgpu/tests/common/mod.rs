@@ -1,4 +1,4 @@
-//! What the tests on a device share.
+//! Helpers that the tests on a device share.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 pub mod random;
@@ -9,7 +9,8 @@ use abide_core::backend::Backend;
 use abide_core::{Array, Boundaries, Boundary, DType, Options, Problem, Program, Result, Session, Shape};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
 
-/// The backend, or nothing where no adapter is there; that is a failure where `ABIDE_REQUIRE` names wgpu.
+/// Returns the backend, or nothing where there is no adapter, which is a failure where `ABIDE_REQUIRE` names
+/// wgpu.
 pub fn backend() -> Option<WgpuBackend> {
     match WgpuBackend::new() {
         Ok(backend) => Some(backend),
@@ -22,7 +23,7 @@ pub fn backend() -> Option<WgpuBackend> {
     }
 }
 
-/// A problem with one boundary text for all axes.
+/// Returns a problem with one boundary text for all axes.
 pub fn problem(program: Program, extents: &[usize], dtype: DType, boundary: &str) -> Result<Problem> {
     let mut problem = Problem::new(Arc::new(program), Shape::new(extents)?, dtype)?;
     problem.boundaries = Boundaries::parse(boundary, Boundary::Fixed)?;
@@ -30,8 +31,8 @@ pub fn problem(program: Program, extents: &[usize], dtype: DType, boundary: &str
     Ok(problem)
 }
 
-/// Values of every field, in 0…1: whole for the game of life, and below 0.1 for a conductivity, so that it
-/// stays stable.
+/// Returns values of every field, in 0…1: whole numbers for the game of life, and below 0.1 for a
+/// conductivity, so that it stays stable.
 pub fn values(problem: &Problem, seed: u64) -> Vec<Array> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let whole = problem.program.name() == "life";
@@ -46,12 +47,12 @@ pub fn values(problem: &Problem, seed: u64) -> Vec<Array> {
         .collect()
 }
 
-/// All fields as they are.
+/// Reads all fields as they are.
 pub fn read_all(session: &mut dyn Session, problem: &Problem) -> Vec<Array> {
     (0..problem.program.fields().len()).map(|field| session.read(field).unwrap()).collect()
 }
 
-/// The largest difference of two states in units in the last place at `magnitude`.
+/// Returns the largest difference of two states in units in the last place at `magnitude`.
 pub fn distance(a: &[Array], b: &[Array], magnitude: f64) -> f64 {
     a.iter().zip(b).map(|(a, b)| a.scaled_ulp_distance(b, magnitude).unwrap()).fold(0.0, f64::max)
 }

@@ -10,18 +10,18 @@ use fastrand::Rng;
 
 use super::read_all;
 
-/// Overlapped tiling.
+/// Returns options for overlapped tiling.
 pub fn overlapped(depth: Depth) -> Options {
     Options { execution: Execution::Overlapped, depth, ..Options::default() }
 }
 
-/// Planes that stream.
+/// Returns options for 2.5-D streaming.
 pub fn streaming(depth: Depth) -> Options {
     Options { execution: Execution::Streaming, depth, ..Options::default() }
 }
 
-/// Every fourth time stages that exchange fields, every eighth time with a stage behind them that taps no
-/// neighbour, else a stencil.
+/// Makes a program: every fourth time, stages that exchange fields; every eighth time, also with a stage
+/// behind them that taps no neighbour; else a stencil.
 pub fn program(seed: u64, rng: &mut Rng) -> Program {
     let [first, second] = [Exchange(true), Exchange(false)];
     match seed % 8 {
@@ -31,8 +31,8 @@ pub fn program(seed: u64, rng: &mut Rng) -> Program {
     }
 }
 
-/// One of a family's plans of a depth that fit a GPU with as much workgroup memory, of which a compiler for
-/// CPUs makes something in time.
+/// Picks one of a family's plans of a depth, among those that fit a GPU with as much workgroup memory and
+/// that a compiler for CPUs handles in time.
 pub fn pick(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -45,7 +45,7 @@ pub fn pick(
     (!plans.is_empty()).then(|| plans.swap_remove(rng.usize(..plans.len())))
 }
 
-/// A run has the same bits however it is cut.
+/// Checks that a run has the same bits however it is cut.
 pub fn check_cuts(
     backend: &WgpuBackend,
     problem: &Problem,
@@ -60,7 +60,7 @@ pub fn check_cuts(
     assert!(same, "{} {}: {steps} steps by {}", problem.program.name(), problem.shape, plan.summary());
 }
 
-/// A linear stencil of a few random taps, whose weights sum to less than 1.
+/// Makes a linear stencil of a few random taps, whose weights sum to less than 1.
 fn stencil(rng: &mut Rng) -> Program {
     let dimensions = rng.usize(1..=3);
     let reach = rng.i32(1..=if dimensions == 3 { 2 } else { 3 });
@@ -115,7 +115,7 @@ impl Stencil for Exchange {
     }
 }
 
-/// A stage on so many axes that changes both fields and taps none of their neighbours.
+/// A stage, on the given number of axes, that changes both fields and taps none of their neighbours.
 pub struct Damp(pub usize);
 
 impl Stencil for Damp {
@@ -157,7 +157,7 @@ pub fn in_parts(
     read_all(session.as_mut(), problem)
 }
 
-/// Any of the boundaries that are allowed at any side, or periodic axes.
+/// Returns any of the boundaries that are allowed at any side, or periodic axes.
 pub fn boundary(rng: &mut Rng, is_allowed: fn(Boundary) -> bool) -> String {
     let sides =
         Boundary::each(0.5).into_iter().filter(|&side| side != Boundary::Periodic && is_allowed(side));
