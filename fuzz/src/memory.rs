@@ -1,13 +1,18 @@
 //! Memory that a thread takes from the heap: counted, and refused beyond a limit.
 //!
 //! Memory is counted by thread, so that one execution's bytes are its own; memory that other threads take on
-//! its behalf is not counted.
+//! its behalf is not counted. Small blocks are refused only well beyond the limit, because no program can ask
+//! for each of them first: refused are the large ones, whose size a file tells.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 /// The system's allocator, counting.
 pub struct Counting;
+
+/// The most bytes of a small block, and how far beyond the limit small blocks are granted.
+const SMALL: usize = 64 << 10;
+const RESERVE: isize = 1 << 20;
 
 thread_local! {
     /// Bytes taken and not given back; below 0 where a thread gives back what another took.
@@ -17,7 +22,7 @@ thread_local! {
     static LIMIT: Cell<isize> = const { Cell::new(isize::MAX) };
 }
 
-/// Begins to count, and refuses more than `most` bytes at a time.
+/// Begins to count, and refuses large blocks beyond `most` bytes at a time.
 pub fn begin(most: usize) {
     LIVE.set(0);
     PEAK.set(0);
@@ -34,7 +39,8 @@ pub fn end() -> usize {
 fn grant(bytes: usize) -> bool {
     let live = LIVE.get().saturating_add_unsigned(bytes);
     PEAK.set(PEAK.get().max(live));
-    let granted = live <= LIMIT.get();
+    let reserve = if bytes <= SMALL { RESERVE } else { 0 };
+    let granted = live <= LIMIT.get().saturating_add(reserve);
     if granted {
         LIVE.set(live);
     }
@@ -104,5 +110,11 @@ mod tests {
         let refused = Vec::<u8>::new().try_reserve_exact(2 << 20);
         assert!(refused.is_err() && end() == 2 << 20);
         assert!(Vec::<u8>::new().try_reserve_exact(2 << 20).is_ok(), "no limit outside of an execution");
+        begin(1 << 20);
+        let full = vec![1u8; 1 << 20];
+        assert!(Vec::<u8>::new().try_reserve_exact(SMALL).is_ok(), "small blocks beyond the limit");
+        assert!(Vec::<u8>::new().try_reserve_exact(SMALL + 1).is_err());
+        drop(full);
+        end();
     }
 }
