@@ -176,12 +176,8 @@ fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
     }
     let _ = write!(
         text,
-        "    // How far along X taps in row `dy` reach to the left or right, and any tap from an own row into row `row`.\n    \
-         __device__ static constexpr int side(int f, int dy, bool left) {{ return left ? ({}0) : ({}0); }}\n    \
-         template <int F>\n    __device__ static constexpr int reach_x(int row, bool left)\n    {{\n        int reach = 0;\n        \
-         for (int dy = -RADIUS_Y; dy <= RADIUS_Y; ++dy)\n            \
-         if (row - dy >= 0 && row - dy < OWN_Y && side(F, dy, left) > reach) reach = side(F, dy, left);\n        \
-         return reach;\n    }}\n",
+        "    // How far along X taps in row `dy` reach to the left or right.\n    \
+         __device__ static constexpr int side(int f, int dy, bool left) {{ return left ? ({}0) : ({}0); }}\n",
         sides[0], sides[1]
     );
     text
