@@ -1,5 +1,6 @@
 //! Persistent solvers: the constants of a layout before the kernels' bodies.
 
+use abide_core::domain::SWEPT_LETTERS;
 use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
@@ -197,7 +198,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
     text.push(format!("typedef {offset} Offset;"));
     boundary::c(text);
     let boundaries = operator.boundaries();
-    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
+    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
         let (extent, stride) = (extents[axis], strides[axis]);
         text.push(format!("constexpr Offset EXTENT_{letter} = {extent}, STRIDE_{letter} = {stride};"));
         constant(text, &format!("FIX_{letter}"), radius[axis]);
@@ -209,7 +210,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
     constant(text, "PARAMETERS", 0);
     let all = operator.stencil().taps();
     constant(text, "TAPS", all.len());
-    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
+    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
         let offsets: Vec<String> = all.iter().map(|(offset, _)| offset[axis].to_string()).collect();
         text.push(format!("constexpr int TAP_{letter}[] = {{{}}};", offsets.join(", ")));
     }

@@ -14,6 +14,7 @@ mod streaming;
 
 use std::fmt::Display;
 
+use abide_core::domain::PADDED_LETTERS;
 use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
@@ -33,9 +34,6 @@ const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
 /// The entry point of every kernel.
 pub const ENTRY: &str = "main";
-
-/// The axes' letters in the names of constants.
-const AXES: [&str; 3] = ["Z", "Y", "X"];
 
 const COUNTS: &str = "\
 const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;
@@ -330,7 +328,7 @@ fn domain_constants(
     radius: [usize; 3],
     dtype: DType,
 ) {
-    for (axis, letter) in AXES.into_iter().enumerate() {
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         let computed = boundaries.computed(axis, extents[axis], radius[axis]);
         for (name, value) in [("EXTENT", extents[axis]), ("FIRST", computed.start), ("END", computed.end)] {
             constant(text, &format!("{name}_{letter}"), value);
@@ -349,7 +347,7 @@ fn constant(text: &mut Text, name: &str, value: impl Display) {
 
 /// The tile.
 fn constants(text: &mut Text, stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) {
-    for (axis, letter) in AXES.into_iter().enumerate() {
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         let numbers = [
             ("RADIUS", stage.footprint.radius[axis]),
             ("TILE", tiles.tile[axis]),

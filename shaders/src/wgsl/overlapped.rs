@@ -5,14 +5,13 @@
 //! Windows that neither touch a side of the domain nor hold ghost cells take a loop of their own, in which no
 //! cell is masked.
 
+use abide_core::domain::{PADDED_LETTERS, axis_name};
 use abide_core::expr::{Node, Tap};
 use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshes};
 use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
-use super::{
-    AXES, Binding, COUNTS, Kernel, constant, domain, domain_constants, finished, header, uses_parameters,
-};
+use super::{Binding, COUNTS, Kernel, constant, domain, domain_constants, finished, header, uses_parameters};
 use crate::emit::formula;
 use crate::text::Text;
 
@@ -132,7 +131,7 @@ impl<'a> Writer<'a> {
 
     fn constants(&self, text: &mut Text) {
         let (configuration, window) = (&self.overlapped.configuration, self.overlapped.window());
-        for (axis, letter) in AXES.into_iter().enumerate() {
+        for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
             let numbers = [
                 ("TILE", self.overlapped.tile[axis]),
                 ("HALO", self.overlapped.halo[axis][0]),
@@ -170,7 +169,7 @@ impl<'a> Writer<'a> {
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
         let body =
             formula(&stage.dag, &Wgsl::here(), self.problem.dtype, |tap| format!("t{}", position(tap)));
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", axis_name(axis)));
         let arguments: Vec<String> =
             (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
         let (result, value) = match &body.outputs[..] {
@@ -196,9 +195,9 @@ impl<'a> Writer<'a> {
             || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
         let mut text: Text = cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
         if self.may_be_inside {
-            let within = ["z", "y", "x"].map(|axis| {
-                let upper = axis.to_uppercase();
-                format!("first_{axis} >= FIRST_{upper} && first_{axis} + WINDOW_{upper} <= END_{upper}")
+            let within = [0, 1, 2].map(|axis| {
+                let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+                format!("first_{letter} >= FIRST_{upper} && first_{letter} + WINDOW_{upper} <= END_{upper}")
             });
             text.push("// All cells of the window are computed, and none asks the boundary.");
             text.push(format!("let inside = {};", within.join(" && ")));
@@ -229,7 +228,7 @@ impl<'a> Writer<'a> {
 
     fn load_through_boundary(&self, text: &mut Text) {
         for axis in 0..3 {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
             text.extend((0..self.exchange.cells[axis]).map(|at| {
                 format!(
                     "let from_{letter}{at} = \
@@ -288,7 +287,7 @@ impl<'a> Writer<'a> {
     fn masks(&self) -> Text {
         let axes = (0..3).filter(|&axis| self.masked[axis]);
         let one = |axis: usize, at: usize| {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
             format!(
                 "let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};"
             )
@@ -299,7 +298,7 @@ impl<'a> Writer<'a> {
     fn mask(&self, cell: usize) -> Option<String> {
         let place = self.place(cell);
         let axes = (0..3).filter(|&axis| self.masked[axis]);
-        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", LETTERS[axis], place[axis])).collect();
+        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", axis_name(axis), place[axis])).collect();
         (!terms.is_empty()).then(|| terms.join(" && "))
     }
 
@@ -400,7 +399,7 @@ impl<'a> Writer<'a> {
 
     /// A cell's coordinate, which for an image is that of the cell itself.
     fn coordinate(&self, axis: usize, at: usize) -> String {
-        let (letter, upper) = (LETTERS[axis], AXES[axis]);
+        let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
         if self.images[axis] {
             return format!("source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
         }
@@ -411,7 +410,7 @@ impl<'a> Writer<'a> {
     fn store(&self) -> Text {
         let mut text = Text::default();
         for axis in 0..3 {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
             text.push(format!("let end_{letter} = min(tile_{letter} + TILE_{upper}, EXTENT_{upper});"));
             text.extend((0..self.exchange.cells[axis]).map(|at| {
                 format!(
@@ -441,9 +440,6 @@ pub(super) fn declare_slots(text: &mut Text, words: usize) {
     text.push(format!("var<workgroup> slots: array<real, {words}>;"));
     text.blank();
 }
-
-/// The axes' letters in the names of variables.
-pub(super) const LETTERS: [&str; 3] = ["z", "y", "x"];
 
 /// The axes whose coordinates a stage's formula uses.
 pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {

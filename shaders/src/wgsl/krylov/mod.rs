@@ -10,13 +10,14 @@ mod script;
 #[cfg(test)]
 mod tests;
 
+use abide_core::domain::PADDED_LETTERS;
 use abide_core::solver::plan::Dispatches;
 use abide_core::solver::plan::krylov::{VECTOR_NAMES, Vector, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Error, Result};
 
 use super::language::literal;
-use super::{AXES, MAX_CELLS, constant, domain, domain_constants, moved};
+use super::{MAX_CELLS, constant, domain, domain_constants, moved};
 use crate::state::constants;
 use crate::text::Text;
 
@@ -222,7 +223,7 @@ fn taps(text: &mut Text, operator: &GridOperator) -> Result<()> {
     }
     let extents = shape.padded();
     domain_constants(text, extents, &operator.boundaries(), radius, dtype);
-    for (axis, letter) in AXES.into_iter().enumerate() {
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         constant(text, &format!("RADIUS_{letter}"), radius[axis]);
     }
     let each = |value: &dyn Fn([isize; 3]) -> String| -> Text {

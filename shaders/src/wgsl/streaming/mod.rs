@@ -10,7 +10,7 @@ mod handover;
 mod memory;
 mod which;
 
-use abide_core::domain::Axes;
+use abide_core::domain::{Axes, MIXED_LETTERS, PADDED_LETTERS};
 use abide_core::plan::overlapped::Source;
 use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
 use abide_core::{Boundary, Problem, Stage};
@@ -18,15 +18,14 @@ use abide_core::{Boundary, Problem, Stage};
 use self::memory::held;
 use super::overlapped::coordinates;
 use super::{
-    AXES, Binding, Kernel, constant, domain, domain_constants, finished, header, moved, tap_functions,
+    Binding, Kernel, constant, domain, domain_constants, finished, header, moved, tap_functions,
     uses_parameters,
 };
 use crate::text::Text;
 
 const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
 
-/// The swept axis, and the two of a plane, in names of constants and of variables.
-const SUFFIXES: [&str; 3] = ["S", "R", "C"];
+/// The swept axis, and the two of a plane, in names of variables.
 const INDICES: [&str; 3] = ["p", "r", "c"];
 
 /// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or,
@@ -194,7 +193,7 @@ impl<'a> Writer<'a> {
     fn constants(&self, text: &mut Text) {
         let streaming = self.streaming;
         for axis in 0..3 {
-            let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
+            let (suffix, computed) = (MIXED_LETTERS[axis], self.computed(axis));
             let extent = self.extents[axis] as isize;
             // Beyond these no level needs a cell that is not computed.
             let ghosts = self.sides[axis]
@@ -260,7 +259,7 @@ impl<'a> Writer<'a> {
     fn begin(&self) -> Text {
         let mut text = Text::default();
         for axis in [1, 2] {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
             text.push(format!(
                 "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
             ));
@@ -278,7 +277,7 @@ impl<'a> Writer<'a> {
         }
         let mut beside = Vec::new();
         for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
             for at in 0..self.streaming.configuration.cells[axis - 1] {
                 text.push(format!(
                     "let held_{index}{at} = {};",
@@ -323,7 +322,7 @@ impl<'a> Writer<'a> {
             return text;
         }
         let within = [1, 2].map(|axis| {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
             format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
         });
         text.push(
@@ -393,7 +392,7 @@ impl<'a> Writer<'a> {
 
     /// The swept axis as arguments of `source`.
     fn swept(&self) -> String {
-        let upper = AXES[self.axes.0[0]];
+        let upper = PADDED_LETTERS[self.axes.0[0]];
         format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
     }
 
