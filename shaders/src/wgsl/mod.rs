@@ -1,9 +1,10 @@
 //! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from
 //! `kernels/*.wgsl`.
 //!
-//! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup
-//! memory, `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of
-//! several steps. A line `//@name` in them is where the generated part `name` goes.
+//! `domain.wgsl` maps taps through the boundary, `stepwise_tile.wgsl` is a stage whose tile is staged in
+//! workgroup memory, `stepwise_direct.wgsl` one whose taps read device memory, `overlapped.wgsl` and
+//! `streaming.wgsl` are all stages of several steps. A line `//@name` in them is where the generated part
+//! `name` goes.
 
 mod fold;
 pub mod krylov;

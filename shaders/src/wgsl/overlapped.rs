@@ -1,4 +1,4 @@
-//! The kernel of several steps: `blocks.wgsl` with the blocks of cells unrolled.
+//! The kernel of several steps: `overlapped.wgsl` with the blocks of cells unrolled.
 //!
 //! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its
 //! taps, called for every cell of the block with own cells and slots of other threads as the arguments.

@@ -1,4 +1,4 @@
-//! The kernel of streaming planes: `planes.wgsl` with levels and blocks of cells unrolled.
+//! The kernel of streaming planes: `streaming.wgsl` with levels and blocks of cells unrolled.
 //!
 //! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of
 //! its levels. Of level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried.
