@@ -1,4 +1,3 @@
-
 // p = u + beta p, q = m + beta q, x += alpha p, r -= alpha s, u -= alpha q.
 @compute @workgroup_size(THREADS)
 fn directions(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

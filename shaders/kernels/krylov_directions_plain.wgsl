@@ -1,4 +1,3 @@
-
 // Without a preconditioner, where u is r, m is w and q is s: p = r + beta p, x += alpha p, r -= alpha s.
 @compute @workgroup_size(THREADS)
 fn directions(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

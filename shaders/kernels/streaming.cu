@@ -22,6 +22,16 @@ constexpr int BEHIND = lag<LEVELS>() - LAG;              // ... and the same for
 // that levels are at.
 constexpr int RING = AHEAD + (HAS_FIXED ? BEHIND : 0);
 
+// How far along X taps of any own row of field F reach into row `row`, to the left or right.
+template <class S, int F>
+__device__ constexpr int reach_x(int row, bool left)
+{
+    int reach = 0;
+    for (int dy = -S::RADIUS_Y; dy <= S::RADIUS_Y; ++dy)
+        if (row - dy >= 0 && row - dy < OWN_Y && S::side(F, dy, left) > reach) reach = S::side(F, dy, left);
+    return reach;
+}
+
 struct Stream : Window {
     const Parameters& parameters;
     real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips,
@@ -99,7 +109,7 @@ struct Stream : Window {
     __device__ __forceinline__ void columns_beside(Wide& wide) const
     {
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
-        constexpr int LEFT = S::template reach_x<F>(R - RY, true), RIGHT = S::template reach_x<F>(R - RY, false);
+        constexpr int LEFT = reach_x<S, F>(R - RY, true), RIGHT = reach_x<S, F>(R - RY, false);
         each<LEFT>([&](auto i) {
             constexpr int K = i.value + 1, STEP = (K + OWN_X - 1) / OWN_X, FROM = STEP * OWN_X - K;
             wide[R][RX - K] = __shfl_up_sync(~0u, wide[R][RX + FROM], STEP);

@@ -5,15 +5,16 @@ mod krylov;
 mod pitch;
 mod streaming;
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 
-use abide_core::domain::Axes;
+use abide_core::domain::{Axes, SWEPT_LETTERS};
 use abide_core::expr::Tap;
 use abide_core::plan::{Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Language, formula};
+use crate::text::Text;
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
@@ -136,49 +137,47 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
     define("CHUNK", persistent.chunk);
     define("HALO_AHEAD", persistent.halo_ahead);
     define("NEIGHBOURS", usize::from(persistent.synchronisation == Synchronisation::Neighbours));
-    text.push_str(COMMON);
-    for number in 0..program.stages().len() {
-        text.push_str(&stage(problem, program, number, true));
-    }
-    let step: String = (0..program.stages().len())
-        .map(|number| format!("stage<Stage{number}>(block, kept, flags, done);\n        "))
-        .collect();
-    for part in [BLOCK, SWEEP, &PERSISTENT.replace("//@step", step.trim_end())] {
-        text.push('\n');
-        text.push_str(part);
-    }
-    text
+    text.file(COMMON);
+    let stages = 0..program.stages().len();
+    stages.clone().for_each(|number| stage(&mut text, problem, program, number, true));
+    text.file(BLOCK);
+    text.file(SWEEP);
+    let step = stages.map(|number| format!("stage<Stage{number}>(block, kept, flags, done);"));
+    text.filled(PERSISTENT, &[("step", step.collect())]);
+    text.into()
 }
 
 fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     let mut text = constants(problem, program);
     let axes = Axes::of(problem.shape.dimensions());
     for (letter, (cells, threads)) in
-        ["S", "Y", "X"].iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads)))
+        SWEPT_LETTERS.iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads)))
     {
         constant(&mut text, &format!("TILE_{letter}"), *cells);
         constant(&mut text, &format!("THREADS_{letter}"), threads);
     }
-    text.push_str(COMMON);
-    text.push_str(STEPWISE);
+    text.file(COMMON);
+    text.file(STEPWISE);
     for number in 0..program.stages().len() {
-        text.push_str(&stage(problem, program, number, tiles.shared_bytes[number] > 0));
-        let _ = writeln!(
-            text,
-            "extern \"C\" __global__ void __launch_bounds__(THREADS)\n{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)\n{{\n    stage<Stage{number}>(buffers, parameters);\n}}\n",
-            stage_entry(number),
-        );
+        stage(&mut text, problem, program, number, tiles.shared_bytes[number] > 0);
+        text.push("extern \"C\" __global__ void __launch_bounds__(THREADS)");
+        text.push(format!(
+            "{}(const __grid_constant__ Buffers buffers, const __grid_constant__ Parameters parameters)",
+            stage_entry(number)
+        ));
+        text.push("{");
+        text.push(format!("stage<Stage{number}>(buffers, parameters);"));
+        text.push("}");
     }
-    text
+    text.into()
 }
 
-fn constant(text: &mut String, name: &str, value: impl Display) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "constexpr int {name} = {value};");
+fn constant(text: &mut Text, name: &str, value: impl Display) {
+    text.push(format!("constexpr int {name} = {value};"));
 }
 
 /// Types and constants of the problem: extents, strides, boundaries, fixed zones, and what fields need.
-fn constants(problem: &Problem, program: &Program) -> String {
+fn constants(problem: &Problem, program: &Program) -> Text {
     let axes = Axes::of(problem.shape.dimensions());
     let padded = problem.shape.padded();
     let pitch = row_pitch(problem);
@@ -189,21 +188,23 @@ fn constants(problem: &Problem, program: &Program) -> String {
     };
     // Halos reach beyond the domain; leave room below the limit of 32 bits.
     let offset = if pitched_cells(problem) < (1 << 30) { "int" } else { "long long" };
-    let mut text = format!(
-        "// {} on {} {}, boundary {}\ntypedef {real} real;\ntypedef {vector} DeviceVector;\ntypedef {offset} Offset;\n",
+    let mut text = Text::default();
+    text.push(format!(
+        "// {} on {} {}, boundary {}",
         program.name(),
         problem.shape,
         problem.dtype,
         problem.boundaries.describe(problem.shape.dimensions()),
-    );
-    text.push_str(&boundary::c());
-    let mut line = |what: String| {
-        let _ = writeln!(text, "constexpr {what};");
-    };
+    ));
+    text.push(format!("typedef {real} real;"));
+    text.push(format!("typedef {vector} DeviceVector;"));
+    text.push(format!("typedef {offset} Offset;"));
+    boundary::c(&mut text);
+    let mut line = |what: String| text.push(format!("constexpr {what};"));
     // The program as it was written says how many cells are fixed, even if simplification dropped its
     // farthest tap.
     let (fixed, radius) = (problem.boundaries.0, problem.program.radius());
-    for (letter, axis) in ["S", "Y", "X"].iter().zip(axes.0) {
+    for (letter, axis) in SWEPT_LETTERS.iter().zip(axes.0) {
         line(format!("int AXIS_{letter} = {axis}"));
         line(format!("Offset EXTENT_{letter} = {}", padded[axis]));
         line(format!("Offset STRIDE_{letter} = {}", strides[axis]));
@@ -219,8 +220,8 @@ fn constants(problem: &Problem, program: &Program) -> String {
     line(format!("bool HAS_CONSTANT = {}", sides().any(|b| matches!(b, Boundary::Constant(_)))));
     line(format!("int FIELDS = {}", program.fields().len()));
     line(format!("int PARAMETERS = {}", program.parameters().len()));
-    text.push_str("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };\n");
-    text.push_str("// How far any stage taps a field along S, Y and X, and whether any stage writes it.\n");
+    text.push("struct Buffers { real* current[FIELDS]; real* next[FIELDS]; };");
+    text.push("// How far any stage taps a field along S, Y and X, and whether any stage writes it.");
     let per_field = |of: &dyn Fn(usize) -> String| -> String {
         (0..program.fields().len()).map(|f| format!("F == {f} ? {} : ", of(f))).collect()
     };
@@ -231,21 +232,20 @@ fn constants(problem: &Problem, program: &Program) -> String {
         };
         per_field(&of)
     };
-    let _ = writeln!(
-        text,
-        "template <int F> __device__ constexpr int reach(int axis) {{ return axis == 0 ? ({}0) : axis == 1 ? ({}0) : ({}0); }}",
+    text.push(format!(
+        "template <int F> __device__ constexpr int reach(int axis) \
+         {{ return axis == 0 ? ({}0) : axis == 1 ? ({}0) : ({}0); }}",
         reach(0),
         reach(1),
         reach(2)
-    );
+    ));
     let written = per_field(&|f| program.is_written(f).to_string());
-    let _ =
-        writeln!(text, "template <int F> __device__ constexpr bool written() {{ return {written}false; }}\n");
+    text.push(format!("template <int F> __device__ constexpr bool written() {{ return {written}false; }}"));
     text
 }
 
 /// The struct of a stage: radii, fields and the formula.
-fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> String {
+fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, staged: bool) {
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
     let [rs, ry, rx] = axes.order(stage.footprint.radius);
@@ -258,35 +258,45 @@ fn stage(problem: &Problem, program: &Program, number: usize, staged: bool) -> S
             None => format!("u.template narrow<{}>()", narrow.iter().position(|&f| f == field).unwrap_or(0)),
         }
     };
-    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, 8, |tap: Tap| {
+    let body = formula(&stage.dag, &Cuda { plane: None }, problem.dtype, |tap: Tap| {
         place(tap.field as usize, tap.offset)
     });
-    let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
-    let _ = writeln!(text, "    static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};");
-    let _ = writeln!(
-        text,
-        "    static constexpr int WIDE = {}, NARROW = {}, WRITES = {};",
+    text.blank();
+    text.push(format!("// {}", stage.name));
+    text.push(format!("struct Stage{number} {{"));
+    text.push(format!("static constexpr int RADIUS_S = {rs}, RADIUS_Y = {ry}, RADIUS_X = {rx};"));
+    text.push(format!(
+        "static constexpr int WIDE = {}, NARROW = {}, WRITES = {};",
         wide.len(),
         narrow.len(),
         stage.writes.len()
-    );
+    ));
     let boxed = stage.footprint.neighbourhood == Neighbourhood::Box;
-    let _ = writeln!(text, "    static constexpr bool STAGED = {staged}, BOX = {boxed};");
-    text.push_str("    // Fields tapped around the cell, fields read at the cell alone, fields written.\n");
-    text.push_str(&list("wide", &wide));
-    text.push_str(&list("narrow", &narrow));
-    text.push_str(&list("writes", &stage.writes));
-    text.push_str("    template <class View>\n    __device__ static __forceinline__ void compute(const View& u, real (&value)[WRITES])\n    {\n");
-    text.push_str(&body.statements);
-    for (output, value) in body.outputs.iter().enumerate() {
-        let _ = writeln!(text, "        value[{output}] = {value};");
-    }
-    text.push_str("    }\n    template <class View>\n    __device__ static __forceinline__ void keep(const View& u, real (&value)[WRITES])\n    {\n");
-    for (output, &field) in stage.writes.iter().enumerate() {
-        let _ = writeln!(text, "        value[{output}] = {};", place(field, [0; 3]));
-    }
-    text.push_str("    }\n};\n");
-    text
+    text.push(format!("static constexpr bool STAGED = {staged}, BOX = {boxed};"));
+    text.push("// Fields tapped around the cell, fields read at the cell alone, fields written.");
+    text.push(list("wide", &wide));
+    text.push(list("narrow", &narrow));
+    text.push(list("writes", &stage.writes));
+    text.push(method("compute", "WRITES"));
+    text.extend(&body.statements);
+    text.extend(values(&body.outputs));
+    text.push("}");
+    text.push(method("keep", "WRITES"));
+    text.extend(values(stage.writes.iter().map(|&field| place(field, [0; 3]))));
+    text.extend(["}", "};"]);
+}
+
+/// The beginning of a stage's function that computes so many values of a cell from a view.
+fn method(name: &str, values: &str) -> String {
+    format!(
+        "template <class View>\n\
+         __device__ static __forceinline__ void {name}(const View& u, real (&value)[{values}])\n{{"
+    )
+}
+
+/// What it stores.
+fn values(all: impl IntoIterator<Item = impl Display>) -> impl Iterator<Item = String> {
+    all.into_iter().enumerate().map(|(number, value)| format!("value[{number}] = {value};"))
 }
 
 /// A function of a stage that lists numbers of fields.
@@ -294,7 +304,8 @@ fn list(name: &str, fields: &[usize]) -> String {
     let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
     let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
     format!(
-        "    __device__ static constexpr int {name}(int i) {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}\n"
+        "__device__ static constexpr int {name}(int i) \
+         {{ constexpr int list[] = {{{numbers}}}; return list[i]; }}"
     )
 }
 

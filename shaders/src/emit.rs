@@ -1,7 +1,5 @@
 //! Expressions as text: one walk over a formula's nodes, two languages.
 
-use std::fmt::Write as _;
-
 use abide_core::DType;
 use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary};
 
@@ -37,22 +35,16 @@ pub trait Language {
 /// A formula as statements that declare locals, and the names of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formula {
-    /// One declaration a line, each indented by `indent` spaces.
-    pub statements: String,
+    /// Declarations.
+    pub statements: Vec<String>,
     /// For each output, an expression (a local, tap or literal) that holds its value.
     pub outputs: Vec<String>,
 }
 
 /// Writes a formula in a language; `tap` gives the text that reads an old value. The formula should be
 /// simplified for `dtype` already: constants are then values of the type.
-pub fn formula(
-    dag: &Dag,
-    language: &dyn Language,
-    dtype: DType,
-    indent: usize,
-    tap: impl FnMut(Tap) -> String,
-) -> Formula {
-    part(&dag.nodes, &dag.outputs, |_| None, language, dtype, indent, tap)
+pub fn formula(dag: &Dag, language: &dyn Language, dtype: DType, tap: impl FnMut(Tap) -> String) -> Formula {
+    part(&dag.nodes, &dag.outputs, |_| None, language, dtype, tap)
 }
 
 /// Writes what `outputs` need of a formula's nodes, besides those whose value is `known` by a name already.
@@ -62,7 +54,6 @@ pub fn part(
     known: impl Fn(Id) -> Option<String>,
     language: &dyn Language,
     dtype: DType,
-    indent: usize,
     mut tap: impl FnMut(Tap) -> String,
 ) -> Formula {
     let mut needed = vec![false; nodes.len()];
@@ -79,7 +70,7 @@ pub fn part(
             None => {}
         }
     }
-    let mut statements = String::new();
+    let mut statements = Vec::new();
     let truth =
         |holds: &str| language.choose(holds, &language.literal(dtype, 1.0), &language.literal(dtype, 0.0));
     for (number, &node) in nodes.iter().enumerate().filter(|(number, _)| computed[*number]) {
@@ -119,8 +110,7 @@ pub fn part(
                 language.choose(&condition, at(yes), at(no))
             }
         };
-        // Writing to a string cannot fail.
-        let _ = writeln!(statements, "{:indent$}{};", "", language.declare(dtype, &names[number], &value));
+        statements.push(format!("{};", language.declare(dtype, &names[number], &value)));
     }
     Formula { statements, outputs: outputs.iter().map(|&id| names[id as usize].clone()).collect() }
 }

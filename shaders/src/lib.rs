@@ -7,6 +7,7 @@ pub mod cuda;
 pub mod emit;
 mod record;
 pub mod state;
+mod text;
 pub mod wgsl;
 
 pub use record::numbers;

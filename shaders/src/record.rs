@@ -1,9 +1,9 @@
 //! Records that pass between hosts and kernels: one table each, of which the host has a struct and its bytes,
 //! and the kernel the same fields in the same order.
 
-use std::fmt::Write as _;
-
 use abide_core::{Array, DType};
+
+use crate::text::Text;
 
 /// A field: its name, and what it holds.
 pub(crate) type Field = (&'static str, &'static str);
@@ -63,15 +63,11 @@ pub fn numbers(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = f64> {
 }
 
 /// Writes fields of a WGSL struct.
-pub(crate) fn wgsl_fields(text: &mut String, fields: &[Field], kind: &str) {
-    for (name, what) in fields {
-        let _ = writeln!(text, "    {name}: {kind}, // {what}");
-    }
+pub(crate) fn wgsl_fields(text: &mut Text, fields: &[Field], kind: &str) {
+    text.extend(fields.iter().map(|(name, what)| format!("{name}: {kind}, // {what}")));
 }
 
 /// Writes members of a C++ struct.
-pub(crate) fn c_fields(text: &mut String, fields: &[Field], kind: &str) {
-    for (name, what) in fields {
-        let _ = writeln!(text, "    {kind} {name};  // {what}");
-    }
+pub(crate) fn c_fields(text: &mut Text, fields: &[Field], kind: &str) {
+    text.extend(fields.iter().map(|(name, what)| format!("{kind} {name};  // {what}")));
 }

@@ -1,11 +1,10 @@
 //! What a solver's kernels and its host tell each other of a run, in every language alike.
 
-use std::fmt::Write as _;
-
 use abide_core::solver::{Outcome, Quantity, Status};
 use abide_core::{DType, Error, Result};
 
 use crate::record::record;
+use crate::text::Text;
 
 record! {
     /// The beginning of the kernels' `State`, which passes from launch to launch, or submission to
@@ -55,12 +54,11 @@ impl State {
 
 /// Writes a declaration of every status and quantity: `before`, the constant, `between`, its number, `after`
 /// and what it is.
-pub(crate) fn constants(text: &mut String, [before, between, after]: [&str; 3]) {
+pub(crate) fn constants(text: &mut Text, [before, between, after]: [&str; 3]) {
     let statuses = Status::ALL.iter().map(|row| (row.constant(), *row as u32, row.words()));
     let quantities = Quantity::ALL.iter().map(|row| (row.constant(), *row as u32, row.words()));
     for (constant, number, words) in statuses.chain(quantities) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{before}{constant}{between}{number}{after} // {words}");
+        text.push(format!("{before}{constant}{between}{number}{after} // {words}"));
     }
 }
 

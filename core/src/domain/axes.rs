@@ -7,6 +7,18 @@ pub fn axis_name(axis: usize) -> &'static str {
     ["z", "y", "x"][axis]
 }
 
+/// The letters of the padded axes in names of kernels' constants, as in `EXTENT_Z`; variables have them
+/// small, as [`axis_name`] does.
+pub const PADDED_LETTERS: [&str; 3] = ["Z", "Y", "X"];
+
+/// The letters of axes in the order swept, slower, faster. CUDA kernels have these alone; where a solver's
+/// sweeps nothing, they are the padded axes.
+pub const SWEPT_LETTERS: [&str; 3] = ["S", "Y", "X"];
+
+/// The same in a kernel that names padded axes too: of a square, which is swept along y, a plane's slower
+/// axis is z. So a plane has rows and columns.
+pub const MIXED_LETTERS: [&str; 3] = ["S", "R", "C"];
+
 /// The three padded axes in the order swept, plane's slower, plane's faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Axes(pub [usize; 3]);

@@ -1,9 +1,8 @@
 //! What a persistent solver's kernel is handed: one table a struct, from which the kernel's text, the host's
 //! launch and the emulation have fields and order.
 
-use std::fmt::Write as _;
-
 use crate::record::{Field, c_fields};
+use crate::text::Text;
 
 /// The C++ type of a number.
 macro_rules! c_type {
@@ -140,13 +139,12 @@ pub struct KrylovArguments {
 }
 
 /// Writes the structs.
-pub(super) fn declarations(text: &mut String) {
+pub(super) fn declarations(text: &mut Text) {
     let arguments = [KrylovArrays::<u64>::FIELDS, KrylovNumbers::FIELDS].concat();
     for (name, fields) in [("Share", KrylovShare::FIELDS), ("Arguments", &arguments)] {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "struct {name} {{");
+        text.push(format!("struct {name} {{"));
         fields.iter().for_each(|&(kind, field)| c_fields(text, &[field], kind));
-        text.push_str("};\n");
+        text.push("};");
     }
 }
 

@@ -1,7 +1,6 @@
 //! Persistent solvers: the constants of a layout before the kernels' bodies.
 
-use std::fmt::Write as _;
-
+use abide_core::domain::SWEPT_LETTERS;
 use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
@@ -10,6 +9,7 @@ use super::{COMMON, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
+use crate::text::Text;
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -64,10 +64,11 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         Method::Chebyshev(_) => &[CHEBYSHEV],
         Method::Jacobi(_) => &[JACOBI],
     };
-    let mut text = format!(
-        "// {}, preconditioner {applied}\ntypedef {real} real;\ntypedef {column} Column;\n{NAMES}",
-        options.method
-    );
+    let mut text = Text::default();
+    text.push(format!("// {}, preconditioner {applied}", options.method));
+    text.push(format!("typedef {real} real;"));
+    text.push(format!("typedef {column} Column;"));
+    text.push(NAMES);
     constants(&mut text, ["constexpr int ", " = ", ";"]);
     state(&mut text);
     arguments::declarations(&mut text);
@@ -76,13 +77,11 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     } else {
         String::new()
     };
-    let _ = writeln!(text, "#define CLUSTERED{clustered}");
+    text.push(format!("#define CLUSTERED{clustered}"));
     let measure = options.method.profile().measure;
-    let _ = writeln!(text, "constexpr bool BY_ENERGY = {};", measure == Measure::Energy);
-    let _ = writeln!(text, "constexpr double LEAST_SHARE = {:e};", Measure::least_share(dtype));
-    let mut names = |name: &str, value: &str| {
-        let _ = writeln!(text, "constexpr int {name} = {value};");
-    };
+    text.push(format!("constexpr bool BY_ENERGY = {};", measure == Measure::Energy));
+    text.push(format!("constexpr double LEAST_SHARE = {:e};", Measure::least_share(dtype)));
+    let mut names = |name: &str, value: &str| constant(&mut text, name, value);
     names(
         "SPACE",
         match layout.space {
@@ -148,34 +147,33 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         constant(&mut text, name, value);
     }
     vectors(&mut text, layout);
-    let stencil = match matrix {
-        Matrix::Stencil(operator) => {
-            taps(&mut text, operator);
-            text.push_str(COMMON);
-            STENCIL
-        }
-        Matrix::Stored(_) => "",
-    };
-    let product = PRODUCT.replace("//@stencil", stencil);
-    for part in [TEAM, SPREAD, &product, PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
-        text.push('\n');
-        text.push_str(part);
+    let mut stencil = Text::default();
+    if let Matrix::Stencil(operator) = matrix {
+        taps(&mut text, operator);
+        text.file(COMMON);
+        stencil.file(STENCIL);
     }
-    Ok(text)
+    text.file(TEAM);
+    text.file(SPREAD);
+    text.filled(PRODUCT, &[("stencil", stencil)]);
+    for part in [PRECONDITION].iter().chain(method).chain(&[KERNEL]) {
+        text.file(part);
+    }
+    Ok(text.into())
 }
 
 /// The kernels' `State`.
-fn state(text: &mut String) {
+fn state(text: &mut Text) {
     constant(text, "SCALARS", SCALARS);
-    text.push_str("struct State {\n");
+    text.push("struct State {");
     c_fields(text, State::WORDS, "unsigned");
     c_fields(text, State::NUMBERS, "double");
-    text.push_str("    double scalars[SCALARS];  // the method's own\n};\n");
+    text.extend(["double scalars[SCALARS];  // the method's own", "};"]);
 }
 
 /// The vectors' numbers and places. Those that the method has not are numbered as the first, and never
 /// touched.
-fn vectors(text: &mut String, layout: &Krylov) {
+fn vectors(text: &mut Text, layout: &Krylov) {
     for (vector, name) in VECTOR_NAMES {
         let number = layout.vectors.iter().position(|(own, _)| own == vector).unwrap_or(0);
         constant(text, name, number);
@@ -187,42 +185,35 @@ fn vectors(text: &mut String, layout: &Krylov) {
     });
     let places = layout.regions.vectors.iter().map(usize::to_string);
     let (homes, places): (Vec<&str>, Vec<String>) = (homes.collect(), places.collect());
-    let _ = writeln!(
-        text,
-        "constexpr int PLACE[] = {{{}}};\nconstexpr unsigned SHARED_AT[] = {{{}}};",
-        homes.join(", "),
-        places.join(", ")
-    );
+    text.push(format!("constexpr int PLACE[] = {{{}}};", homes.join(", ")));
+    text.push(format!("constexpr unsigned SHARED_AT[] = {{{}}};", places.join(", ")));
 }
 
 /// The domain and the taps of a stencil.
-fn taps(text: &mut String, operator: &GridOperator) {
+fn taps(text: &mut Text, operator: &GridOperator) {
     let (extents, radius, dtype) = (operator.shape().padded(), operator.radius(), operator.dtype());
     let strides = [extents[1] * extents[2], extents[2], 1];
     // Halos reach beyond the domain; leave room below the limit of 32 bits.
     let offset = if operator.shape().cells() < (1 << 30) { "int" } else { "long long" };
-    let _ = writeln!(text, "typedef {offset} Offset;");
-    text.push_str(&boundary::c());
+    text.push(format!("typedef {offset} Offset;"));
+    boundary::c(text);
     let boundaries = operator.boundaries();
-    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "constexpr Offset EXTENT_{letter} = {}, STRIDE_{letter} = {};",
-            extents[axis], strides[axis]
-        );
+    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
+        let (extent, stride) = (extents[axis], strides[axis]);
+        text.push(format!("constexpr Offset EXTENT_{letter} = {extent}, STRIDE_{letter} = {stride};"));
         constant(text, &format!("FIX_{letter}"), radius[axis]);
         for (side, name) in boundaries.0[axis].iter().zip(["LOW", "HIGH"]) {
             constant(text, &format!("{name}_{letter}"), side.constant());
-            let _ = writeln!(text, "constexpr real {name}_VALUE_{letter} = 0;");
+            text.push(format!("constexpr real {name}_VALUE_{letter} = 0;"));
         }
     }
     constant(text, "PARAMETERS", 0);
     let all = operator.stencil().taps();
     constant(text, "TAPS", all.len());
-    for (axis, letter) in ["S", "Y", "X"].into_iter().enumerate() {
+    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
         let offsets: Vec<String> = all.iter().map(|(offset, _)| offset[axis].to_string()).collect();
-        let _ = writeln!(text, "constexpr int TAP_{letter}[] = {{{}}};", offsets.join(", "));
+        text.push(format!("constexpr int TAP_{letter}[] = {{{}}};", offsets.join(", ")));
     }
     let weights: Vec<String> = all.iter().map(|(_, weight)| literal(dtype, *weight)).collect();
-    let _ = writeln!(text, "constexpr real WEIGHT[] = {{{}}};", weights.join(", "));
+    text.push(format!("constexpr real WEIGHT[] = {{{}}};", weights.join(", ")));
 }

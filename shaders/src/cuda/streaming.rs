@@ -1,15 +1,14 @@
 //! The text of a streaming kernel: each stage as what it does when a plane arrives.
 
-use std::fmt::Write as _;
-
 use abide_core::domain::Axes;
 use abide_core::expr::{Id, Node, Tap};
 use abide_core::plan::WarpStreaming;
 use abide_core::plan::streaming::carry::{Carry, Slot};
 use abide_core::{Problem, Program, Stage};
 
-use super::{COMMON, Cuda, constant, constants, list};
+use super::{COMMON, Cuda, constant, constants, list, method, values};
 use crate::emit::part;
+use crate::text::Text;
 
 const WINDOW: &str = include_str!("../../kernels/window.cuh");
 const STREAMING: &str = include_str!("../../kernels/streaming.cu");
@@ -46,54 +45,50 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     ] {
         constant(&mut text, name, value);
     }
-    text.push_str(COMMON);
+    text.file(COMMON);
     for (number, (stage, carry)) in stages.iter().enumerate() {
-        text.push_str(&arriving(problem, stage, carry, number, axes));
+        arriving(&mut text, problem, stage, carry, number, axes);
     }
-    text.push_str("\n// The stage of each level.\ntemplate <int N> struct StageAt;\n");
+    text.blank();
+    text.push("// The stage of each level.");
+    text.push("template <int N> struct StageAt;");
     for number in 0..stages.len() {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};");
+        text.push(format!("template <> struct StageAt<{number}> {{ typedef Stage{number} type; }};"));
     }
-    for part in [WINDOW, STREAMING] {
-        text.push('\n');
-        text.push_str(part);
-    }
-    text
+    text.file(WINDOW);
+    text.file(STREAMING);
+    text.into()
 }
 
 /// The struct of a stage: how far it taps, what it carries, and what the arrival of a plane does to it.
-fn arriving(problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) -> String {
+fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
-    let mut text = format!("\n// {}\nstruct Stage{number} {{\n", stage.name);
-    let _ = writeln!(
-        text,
-        "    static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};",
+    text.blank();
+    text.push(format!("// {}", stage.name));
+    text.push(format!("struct Stage{number} {{"));
+    text.push(format!(
+        "static constexpr int RADIUS_Y = {ry}, RADIUS_X = {rx}, WRITES = {};",
         stage.writes.len()
-    );
-    let _ = writeln!(
-        text,
-        "    // The result lags behind what arrives by DELAY planes and needs BACK planes before its own.\n    \
-         static constexpr int DELAY = {}, BACK = {}, CARRIED = {};",
+    ));
+    text.push("// The result lags behind what arrives by DELAY planes and needs BACK planes before its own.");
+    text.push(format!(
+        "static constexpr int DELAY = {}, BACK = {}, CARRIED = {};",
         carry.planes[1],
         -carry.planes[0],
         carry.slots.len()
-    );
-    text.push_str(&list("writes", &stage.writes));
-    text.push_str(&reaches(carry, axes, [ry, rx]));
-    text.push_str(
-        "    template <class View>\n    __device__ static __forceinline__ void arrive(const View& u, real (&value)[FIELDS])\n    {\n",
-    );
+    ));
+    text.push(list("writes", &stage.writes));
+    reaches(text, carry, axes, [ry, rx]);
+    text.push(method("arrive", "FIELDS"));
     for plane in (carry.planes[0]..=carry.planes[1]).rev() {
-        text.push_str(&arrival(problem, carry, plane, axes));
+        arrival(text, problem, carry, plane, axes);
     }
-    text.push_str(&aged(carry));
-    text.push_str("    }\n};\n");
-    text
+    aged(text, carry);
+    text.extend(["}", "};"]);
 }
 
 /// What the arrival of a plane does for the cell from which it lies at `plane`.
-fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
+fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: Axes) {
     let (wanted, kept) = carry.wanted(plane);
     let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
     let language = Cuda { plane: Some(plane) };
@@ -101,25 +96,22 @@ fn arrival(problem: &Problem, carry: &Carry, plane: i32, axes: Axes) -> String {
         let [_, y, x] = axes.order(tap.offset);
         format!("u.template now<{}, {y}, {x}>()", tap.field)
     };
-    let body = part(&carry.nodes, &wanted, known, &language, problem.dtype, 12, now);
+    let body = part(&carry.nodes, &wanted, known, &language, problem.dtype, now);
     if wanted.is_empty() {
-        return String::new();
+        return;
     }
-    let mut text =
-        format!("        {{ // The cell from which the plane lies at {plane:+}.\n{}", body.statements);
-    let values = wanted.len() - kept.len();
-    for (field, value) in body.outputs[..values].iter().enumerate() {
-        let _ = writeln!(text, "            value[{field}] = {value};");
-    }
-    for (slot, value) in kept.iter().zip(&body.outputs[values..]) {
-        let _ = writeln!(text, "            u.template carried<{slot}>() = {value};");
-    }
-    text.push_str("        }\n");
-    text
+    text.push(format!("{{ // The cell from which the plane lies at {plane:+}."));
+    text.extend(&body.statements);
+    let (new, carried) = body.outputs.split_at(wanted.len() - kept.len());
+    text.extend(values(new));
+    text.extend(
+        kept.iter().zip(carried).map(|(slot, value)| format!("u.template carried<{slot}>() = {value};")),
+    );
+    text.push("}");
 }
 
 /// Raw values grow older by a plane.
-fn aged(carry: &Carry) -> String {
+fn aged(text: &mut Text, carry: &Carry) {
     let mut raw: Vec<(i32, usize, String)> = Vec::new();
     for (slot, what) in carry.slots.iter().enumerate() {
         if let Slot::Raw { field, age, across } = *what {
@@ -132,11 +124,11 @@ fn aged(carry: &Carry) -> String {
         }
     }
     raw.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
-    raw.iter().map(|(_, slot, from)| format!("        u.template carried<{slot}>() = {from};\n")).collect()
+    text.extend(raw.iter().map(|(_, slot, from)| format!("u.template carried<{slot}>() = {from};")));
 }
 
 /// Functions that say how far taps reach beside a thread's own cells, so that no more is fetched.
-fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
+fn reaches(text: &mut Text, carry: &Carry, axes: Axes, radius: [usize; 2]) {
     let taps: Vec<(u16, [i32; 3])> = carry
         .nodes
         .iter()
@@ -156,11 +148,9 @@ fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
     let y_of = |f: u16| taps.iter().filter(move |(field, _)| *field == f).map(|(_, [_, y, _])| *y);
     let low = per_field(&|f| y_of(f).min().unwrap_or(0).min(0));
     let high = per_field(&|f| y_of(f).max().unwrap_or(0).max(0));
-    let mut text = format!(
-        "    // The rows before and behind its own that a field is tapped on.\n    \
-         __device__ static constexpr int low_y(int f) {{ return {low}0; }}\n    \
-         __device__ static constexpr int high_y(int f) {{ return {high}0; }}\n"
-    );
+    text.push("// The rows before and behind its own that a field is tapped on.");
+    text.push(format!("__device__ static constexpr int low_y(int f) {{ return {low}0; }}"));
+    text.push(format!("__device__ static constexpr int high_y(int f) {{ return {high}0; }}"));
     let mut sides = [String::new(), String::new()];
     for f in 0..fields {
         for dy in -(radius[0] as i32)..=radius[0] as i32 {
@@ -169,20 +159,15 @@ fn reaches(carry: &Carry, axes: Axes, radius: [usize; 2]) -> String {
             let reach = [-x_of().min().unwrap_or(0).min(0), x_of().max().unwrap_or(0).max(0)];
             for (side, reach) in sides.iter_mut().zip(reach) {
                 if reach > 0 {
-                    let _ = write!(side, "f == {f} && dy == {dy} ? {reach} : ");
+                    side.push_str(&format!("f == {f} && dy == {dy} ? {reach} : "));
                 }
             }
         }
     }
-    let _ = write!(
-        text,
-        "    // How far along X taps in row `dy` reach to the left or right, and any tap from an own row into row `row`.\n    \
-         __device__ static constexpr int side(int f, int dy, bool left) {{ return left ? ({}0) : ({}0); }}\n    \
-         template <int F>\n    __device__ static constexpr int reach_x(int row, bool left)\n    {{\n        int reach = 0;\n        \
-         for (int dy = -RADIUS_Y; dy <= RADIUS_Y; ++dy)\n            \
-         if (row - dy >= 0 && row - dy < OWN_Y && side(F, dy, left) > reach) reach = side(F, dy, left);\n        \
-         return reach;\n    }}\n",
-        sides[0], sides[1]
-    );
-    text
+    let [left, right] = sides;
+    text.push("// How far along X taps in row `dy` reach to the left or right.");
+    text.push(format!(
+        "__device__ static constexpr int side(int f, int dy, bool left) \
+         {{ return left ? ({left}0) : ({right}0); }}"
+    ));
 }

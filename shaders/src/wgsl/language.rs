@@ -1,6 +1,7 @@
 //! WGSL for [`crate::emit`].
 
 use abide_core::DType;
+use abide_core::domain::axis_name;
 
 use crate::emit::Language;
 
@@ -13,7 +14,7 @@ pub(super) struct Wgsl {
 impl Wgsl {
     /// For a cell at (z, y, x).
     pub fn here() -> Wgsl {
-        Wgsl { index: ["z", "y", "x"].map(str::to_owned) }
+        Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
     }
 }
 

@@ -1,9 +1,10 @@
 //! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from
 //! `kernels/*.wgsl`.
 //!
-//! `domain.wgsl` maps taps through the boundary, `tile.wgsl` is a stage whose tile is staged in workgroup
-//! memory, `direct.wgsl` one whose taps read device memory, `blocks.wgsl` and `planes.wgsl` all stages of
-//! several steps. A line `//@name` in them is where the generated part `name` goes.
+//! `domain.wgsl` maps taps through the boundary, `stepwise_tile.wgsl` is a stage whose tile is staged in
+//! workgroup memory, `stepwise_direct.wgsl` one whose taps read device memory, `overlapped.wgsl` and
+//! `streaming.wgsl` are all stages of several steps. A line `//@name` in them is where the generated part
+//! `name` goes.
 
 mod fold;
 pub mod krylov;
@@ -12,14 +13,16 @@ mod overlapped;
 mod pieces;
 mod streaming;
 
-use std::fmt::Write as _;
+use std::fmt::Display;
 
+use abide_core::domain::PADDED_LETTERS;
 use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Formula, formula};
+use crate::text::Text;
 use fold::folded;
 use language::Wgsl;
 use pieces::Pieces;
@@ -32,9 +35,6 @@ const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
 /// The entry point of every kernel.
 pub const ENTRY: &str = "main";
-
-/// The axes' letters in the names of constants.
-const AXES: [&str; 3] = ["Z", "Y", "X"];
 
 const COUNTS: &str = "\
 const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;
@@ -179,32 +179,33 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     let workgroups = tiles.blocks(problem.shape.padded());
     let body = body(problem, stage, side, &staged, &pieces);
 
-    let mut text = header(problem, &format!("stage {:?}", stage.name));
-    text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings, 1));
-    text.push_str(&pieces.functions(&bindings));
-    text.push_str(&domain_constants(
+    let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, 1);
+    pieces.functions(&mut text, &bindings);
+    domain_constants(
+        &mut text,
         problem.shape.padded(),
         &problem.boundaries,
         problem.program.radius(),
         problem.dtype,
-    ));
-    text.push_str(&constants(stage, tiles, workgroups, staged.len()));
+    );
+    constants(&mut text, stage, tiles, workgroups, staged.len());
     let template = if staged.is_empty() { DIRECT } else { TILE };
-    let each_staged = |line: &dyn Fn(usize, usize) -> String| {
-        staged.iter().enumerate().map(|(slot, &field)| line(slot, field)).collect::<Vec<_>>()
+    let each_staged = |line: &dyn Fn(usize, usize) -> String| -> Text {
+        staged.iter().enumerate().map(|(slot, &field)| line(slot, field)).collect()
     };
-    let stores = |value: &dyn Fn(usize) -> String| {
+    let stores = |value: &dyn Fn(usize) -> String| -> Text {
         let stores = stage.writes.iter().enumerate();
-        stores.map(|(output, &field)| pieces.store(field, "at", &value(output))).collect::<Vec<_>>()
+        stores.map(|(output, &field)| pieces.store(field, "at", &value(output))).collect()
     };
-    let mut computing: Vec<String> = body.statements.lines().map(str::to_owned).collect();
-    computing.extend(stores(&|output| body.outputs[output].clone()));
-    let keeping = if keeps { stores(&|output| pieces.load(stage.writes[output], "at")) } else { Vec::new() };
-    text.push_str(&filled(
+    let mut computing: Text = body.statements.iter().collect();
+    computing.push(stores(&|output| body.outputs[output].clone()));
+    let keeping =
+        if keeps { stores(&|output| pieces.load(stage.writes[output], "at")) } else { Text::default() };
+    let text = finished(
+        text,
         template,
         &[
-            ("domain", domain_lines()),
+            ("domain", domain()),
             ("taps", tap_functions(staged_fields(stage), |field| pieces.load(field, "at"))),
             (
                 "load",
@@ -216,7 +217,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
             ("formula", computing),
             ("keep", keeping),
         ],
-    ));
+    );
     Kernel {
         name: stage.name.clone(),
         text,
@@ -228,25 +229,13 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     }
 }
 
-/// A template with each line `//@name` replaced by the part of that name, indented as the line was; and
-/// behind it the powers, if it takes any.
-fn filled(template: &str, parts: &[(&str, Vec<String>)]) -> String {
-    let mut text = String::new();
-    for line in template.lines() {
-        let indent = line.len() - line.trim_start().len();
-        let part =
-            line.trim().strip_prefix("//@").and_then(|name| parts.iter().find(|(part, _)| *part == name));
-        match part {
-            Some((_, lines)) => {
-                lines.iter().for_each(|line| text.push_str(&format!("{:indent$}{line}\n", "")))
-            }
-            None => text.push_str(&format!("{line}\n")),
-        }
+/// The whole text: what begins it, a kernel's body with its parts, and the powers, if it takes any.
+fn finished(mut text: Text, body: &str, parts: &[(&str, Text)]) -> String {
+    text.filled(body, parts);
+    if text.as_ref().contains("power(") {
+        text.file(POWER);
     }
-    if text.contains("power(") {
-        text.push_str(POWER);
-    }
-    text
+    text.into()
 }
 
 fn volumes(slot: usize) -> String {
@@ -280,51 +269,51 @@ fn uses_parameters(stage: &Stage) -> bool {
     })
 }
 
-fn header(problem: &Problem, part: &str) -> String {
-    let boundaries = problem.boundaries.describe(problem.shape.dimensions());
+/// The beginning of a kernel's text: what it is, and its bindings, of fields as vectors of so many values.
+fn header(problem: &Problem, part: &str, bindings: &[Binding], lanes: usize) -> Text {
+    let (program, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);
+    let boundaries = problem.boundaries.describe(shape.dimensions());
+    let mut text = Text::default();
     // Names are quoted, so that none can end the comment.
-    format!(
-        "// {:?}, {part}, on {} {}, boundary {boundaries}\n\nalias real = {};\n\n",
-        problem.program.name(),
-        problem.shape,
-        problem.dtype,
-        problem.dtype
-    )
-}
-
-fn uniform_struct(program: &Program, bindings: &[Binding]) -> String {
-    if !bindings.contains(&Binding::Parameters) {
-        return String::new();
-    }
-    let mut text = "struct Parameters {\n".to_owned();
-    for (number, parameter) in program.parameters().iter().enumerate() {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "    p{number}: real, // {:?}", parameter.name);
-    }
-    text.push_str("    infinity: real,\n    nan: real,\n}\n");
+    text.push(format!("// {program:?}, {part}, on {shape} {dtype}, boundary {boundaries}"));
+    text.blank();
+    text.push(format!("alias real = {dtype};"));
+    text.blank();
+    uniform_structs(&mut text, &problem.program, bindings);
+    binding_lines(&mut text, &problem.program, bindings, lanes);
     text
 }
 
-/// The bindings, of fields as vectors of so many values.
-fn binding_lines(program: &Program, bindings: &[Binding], lanes: usize) -> String {
-    let mut text = String::new();
+/// The structs of the uniform buffers among the bindings.
+fn uniform_structs(text: &mut Text, program: &Program, bindings: &[Binding]) {
+    if bindings.contains(&Binding::Steps) {
+        text.extend(["struct Run {", "steps: u32,", "}"]);
+    }
+    if bindings.contains(&Binding::Parameters) {
+        let parameters = program.parameters().iter().enumerate();
+        text.push("struct Parameters {");
+        text.extend(parameters.map(|(number, own)| format!("p{number}: real, // {:?}", own.name)));
+        text.extend(["infinity: real,", "nan: real,", "}"]);
+    }
+}
+
+fn binding_lines(text: &mut Text, program: &Program, bindings: &[Binding], lanes: usize) {
     let element = vector(lanes);
     for (number, binding) in bindings.iter().enumerate() {
-        let _ = write!(text, "@group(0) @binding({number}) ");
-        let _ = match binding {
-            Binding::Parameters => writeln!(text, "var<uniform> parameters: Parameters;"),
-            Binding::Steps => writeln!(text, "var<uniform> run: Run;"),
+        let variable = match *binding {
+            Binding::Parameters => "var<uniform> parameters: Parameters;".to_owned(),
+            Binding::Steps => "var<uniform> run: Run;".to_owned(),
             Binding::Old(field, piece) => {
-                let (name, of) = (pieces::old(*field, *piece), &program.fields()[*field]);
-                writeln!(text, "var<storage, read> {name}: array<{element}>; // {of:?}")
+                let (name, of) = (pieces::old(field, piece), &program.fields()[field]);
+                format!("var<storage, read> {name}: array<{element}>; // {of:?}")
             }
             Binding::New(field, piece) => {
-                writeln!(text, "var<storage, read_write> {}: array<{element}>;", pieces::new(*field, *piece))
+                format!("var<storage, read_write> {}: array<{element}>;", pieces::new(field, piece))
             }
         };
+        text.push(format!("@group(0) @binding({number}) {variable}"));
     }
-    text.push('\n');
-    text
+    text.blank();
 }
 
 /// The type of so many values of a row.
@@ -334,30 +323,32 @@ fn vector(lanes: usize) -> String {
 
 /// Extents, boundaries and computed cells.
 fn domain_constants(
+    text: &mut Text,
     extents: [usize; 3],
     boundaries: &Boundaries,
     radius: [usize; 3],
     dtype: DType,
-) -> String {
-    let mut text = String::new();
-    for (axis, letter) in AXES.into_iter().enumerate() {
+) {
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         let computed = boundaries.computed(axis, extents[axis], radius[axis]);
         for (name, value) in [("EXTENT", extents[axis]), ("FIRST", computed.start), ("END", computed.end)] {
-            let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+            constant(text, &format!("{name}_{letter}"), value);
         }
         for (side, boundary) in ["LOW", "HIGH"].into_iter().zip(boundaries.0[axis]) {
             let value = language::literal(dtype, boundary.value());
-            let _ = writeln!(text, "const {side}_{letter}: i32 = {};", boundary.constant());
-            let _ = writeln!(text, "const {side}_VALUE_{letter}: real = {value};");
+            constant(text, &format!("{side}_{letter}"), boundary.constant());
+            text.push(format!("const {side}_VALUE_{letter}: real = {value};"));
         }
     }
-    text
+}
+
+fn constant(text: &mut Text, name: &str, value: impl Display) {
+    text.push(format!("const {name}: i32 = {value};"));
 }
 
 /// The tile.
-fn constants(stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) -> String {
-    let mut text = String::new();
-    for (axis, letter) in AXES.into_iter().enumerate() {
+fn constants(text: &mut Text, stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) {
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         let numbers = [
             ("RADIUS", stage.footprint.radius[axis]),
             ("TILE", tiles.tile[axis]),
@@ -365,20 +356,21 @@ fn constants(stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: us
             ("BLOCKS", workgroups[axis]),
         ];
         for (name, value) in numbers {
-            let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+            constant(text, &format!("{name}_{letter}"), value);
         }
     }
-    text.push_str(COUNTS);
+    text.push(COUNTS);
     if staged > 0 {
-        let _ = writeln!(text, "const STAGED: i32 = {staged};");
+        constant(text, "STAGED", staged);
     }
-    text.push('\n');
-    text
 }
 
 /// How a kernel finds the cell that a tap means: the boundary kinds, and `domain.wgsl`.
-fn domain_lines() -> Vec<String> {
-    format!("{}\n{}", boundary::wgsl(), DOMAIN.trim_end()).lines().map(str::to_owned).collect()
+fn domain() -> Text {
+    let mut text = Text::default();
+    boundary::wgsl(&mut text);
+    text.file(DOMAIN);
+    text
 }
 
 /// The formula with its taps: from the tile, from the cell's own place, or through the boundary.
@@ -395,7 +387,7 @@ fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pi
             None => format!("tap_{field}(z{}, y{}, x{})", moved(dz), moved(dy), moved(dx)),
         }
     };
-    formula(&stage.dag, &Wgsl::here(), problem.dtype, 0, tap)
+    formula(&stage.dag, &Wgsl::here(), problem.dtype, tap)
 }
 
 fn moved(offset: isize) -> String {
@@ -408,17 +400,16 @@ fn moved(offset: isize) -> String {
 
 /// For each field of some, a function that reads it through the boundary, given how it is read at an index
 /// `at`.
-fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Vec<String> {
-    let one = |field: usize| {
-        [
-            format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"),
-            "    let at = place(z, y, x);".to_owned(),
-            "    if at < 0 { return ghost(z, y, x); }".to_owned(),
-            format!("    return {};", load(field)),
-            "}".to_owned(),
-        ]
-    };
-    fields.into_iter().flat_map(one).collect()
+fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Text {
+    let mut text = Text::default();
+    for field in fields {
+        text.push(format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"));
+        text.push("let at = place(z, y, x);");
+        text.push("if at < 0 { return ghost(z, y, x); }");
+        text.push(format!("return {};", load(field)));
+        text.push("}");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,22 +1,19 @@
-//! The kernel of several steps: `blocks.wgsl` with the blocks of cells unrolled.
+//! The kernel of several steps: `overlapped.wgsl` with the blocks of cells unrolled.
 //!
 //! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its
 //! taps, called for every cell of the block with own cells and slots of other threads as the arguments.
 //! Windows that neither touch a side of the domain nor hold ghost cells take a loop of their own, in which no
 //! cell is masked.
 
-use std::fmt::Write as _;
-
+use abide_core::domain::{PADDED_LETTERS, axis_name};
 use abide_core::expr::{Node, Tap};
 use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshes};
 use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
-use super::{
-    AXES, Binding, COUNTS, Kernel, binding_lines, domain_constants, domain_lines, filled, header,
-    uniform_struct, uses_parameters,
-};
+use super::{Binding, COUNTS, Kernel, constant, domain, domain_constants, finished, header, uses_parameters};
 use crate::emit::formula;
+use crate::text::Text;
 
 const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
 const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
@@ -29,27 +26,20 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
     let writer = Writer::new(problem, &simplified, stages, overlapped, &exchange);
     let bindings = bindings(program, stages);
 
-    let mut text = header(problem, "several steps");
-    text.push_str("struct Run {\n    steps: u32,\n}\n");
-    text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings, 1));
-    text.push_str(&domain_constants(
-        problem.shape.padded(),
-        &problem.boundaries,
-        program.radius(),
-        problem.dtype,
-    ));
-    text.push_str(&writer.constants());
-    text.push_str(&filled(
+    let mut text = header(problem, "several steps", &bindings, 1);
+    domain_constants(&mut text, problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype);
+    writer.constants(&mut text);
+    let text = finished(
+        text,
         OVERLAPPED,
         &[
-            ("domain", domain_lines()),
+            ("domain", domain()),
             ("functions", writer.functions()),
             ("load", writer.load()),
             ("steps", writer.steps()),
             ("store", writer.store()),
         ],
-    ));
+    );
     Kernel {
         name: program.name().to_owned(),
         text,
@@ -139,10 +129,9 @@ impl<'a> Writer<'a> {
         self.exchange.fields[field].as_ref()
     }
 
-    fn constants(&self) -> String {
-        let mut text = String::new();
+    fn constants(&self, text: &mut Text) {
         let (configuration, window) = (&self.overlapped.configuration, self.overlapped.window());
-        for (axis, letter) in AXES.into_iter().enumerate() {
+        for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
             let numbers = [
                 ("TILE", self.overlapped.tile[axis]),
                 ("HALO", self.overlapped.halo[axis][0]),
@@ -152,135 +141,122 @@ impl<'a> Writer<'a> {
                 ("BLOCKS", self.overlapped.blocks[axis]),
             ];
             for (name, value) in numbers {
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "const {name}_{letter}: i32 = {value};");
+                constant(text, &format!("{name}_{letter}"), value);
             }
-            let _ = writeln!(text, "const IMAGES_{letter}: bool = {};", self.images[axis]);
+            text.push(format!("const IMAGES_{letter}: bool = {};", self.images[axis]));
         }
-        text.push_str(COUNTS);
-        text.push('\n');
-        text
+        text.push(COUNTS);
     }
 
     /// The slots, the stages' formulas, and what ghost cells show.
-    fn functions(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn functions(&self) -> Text {
+        let mut text = Text::default();
         if self.exchange.slots > 0 {
-            lines.push(
-                "// What threads give each other; before and behind it is what taps beyond the window land in."
-                    .to_owned(),
-            );
-            lines.push(format!("var<workgroup> slots: array<real, {}>;", self.exchange.words()));
-            lines.push(String::new());
+            declare_slots(&mut text, self.exchange.words());
         }
         for (number, stage) in self.stages.iter().enumerate() {
-            lines.extend(self.function(number, stage));
+            self.function(&mut text, number, stage);
         }
         if self.refreshes {
-            lines.extend(SHOWN.trim_end().lines().map(str::to_owned));
+            text.push(SHOWN);
         }
-        lines
+        text
     }
 
     /// A stage's formula as a function of its taps and coordinates.
-    fn function(&self, number: usize, stage: &Stage) -> Vec<String> {
+    fn function(&self, text: &mut Text, number: usize, stage: &Stage) {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
         let body =
-            formula(&stage.dag, &Wgsl::here(), self.problem.dtype, 4, |tap| format!("t{}", position(tap)));
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+            formula(&stage.dag, &Wgsl::here(), self.problem.dtype, |tap| format!("t{}", position(tap)));
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", axis_name(axis)));
         let arguments: Vec<String> =
             (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
-        let mut lines = Vec::new();
         let (result, value) = match &body.outputs[..] {
             [value] => ("real".to_owned(), value.clone()),
             many => {
-                lines.push(format!("struct Values{number} {{"));
-                lines.extend((0..many.len()).map(|output| format!("    w{output}: real,")));
-                lines.push("}".to_owned());
+                text.push(format!("struct Values{number} {{"));
+                text.extend((0..many.len()).map(|output| format!("w{output}: real,")));
+                text.push("}");
                 (format!("Values{number}"), format!("Values{number}({})", many.join(", ")))
             }
         };
-        lines.push(format!("// {:?}", stage.name));
-        lines.push(format!("fn stage{number}({}) -> {result} {{", arguments.join(", ")));
-        lines.extend(body.statements.lines().map(str::to_owned));
-        lines.push(format!("    return {value};"));
-        lines.push("}".to_owned());
-        lines.push(String::new());
-        lines
+        text.push(format!("// {:?}", stage.name));
+        text.push(format!("fn stage{number}({}) -> {result} {{", arguments.join(", ")));
+        text.extend(&body.statements);
+        text.push(format!("return {value};"));
+        text.push("}");
+        text.blank();
     }
 
     /// The block's cells from device memory, and what others need of them into slots.
-    fn load(&self) -> Vec<String> {
+    fn load(&self) -> Text {
         let cells =
             || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
-        let mut lines: Vec<String> =
-            cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
+        let mut text: Text = cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
         if self.may_be_inside {
-            let within = ["z", "y", "x"].map(|axis| {
-                let upper = axis.to_uppercase();
-                format!("first_{axis} >= FIRST_{upper} && first_{axis} + WINDOW_{upper} <= END_{upper}")
+            let within = [0, 1, 2].map(|axis| {
+                let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+                format!("first_{letter} >= FIRST_{upper} && first_{letter} + WINDOW_{upper} <= END_{upper}")
             });
-            lines.push("// All cells of the window are computed, and none asks the boundary.".to_owned());
-            lines.push(format!("let inside = {};", within.join(" && ")));
-            lines.push("if inside {".to_owned());
-            lines.push("    let at = (z * EXTENT_Y + y) * EXTENT_X + x;".to_owned());
+            text.push("// All cells of the window are computed, and none asks the boundary.");
+            text.push(format!("let inside = {};", within.join(" && ")));
+            text.push("if inside {");
+            text.push("let at = (z * EXTENT_Y + y) * EXTENT_X + x;");
             let [_, rows, columns] = self.problem.shape.padded();
-            lines.extend(cells().map(|(field, cell)| {
+            text.extend(cells().map(|(field, cell)| {
                 let [z, y, x] = self.place(cell);
-                format!("    u{field}_{cell} = old_{field}[at + {}];", (z * rows + y) * columns + x)
+                format!("u{field}_{cell} = old_{field}[at + {}];", (z * rows + y) * columns + x)
             }));
-            lines.push("} else {".to_owned());
-            lines.extend(self.load_through_boundary().into_iter().map(|line| format!("    {line}")));
-            lines.push("}".to_owned());
+            text.push("} else {");
+            self.load_through_boundary(&mut text);
+            text.push("}");
         } else {
-            lines.extend(self.load_through_boundary());
+            self.load_through_boundary(&mut text);
         }
         for field in self.fields.iter().copied() {
             let Some(given) = self.given(field) else { continue };
             let first = self.exchange.pad + given.first * self.threads();
-            lines.push(format!(
+            text.push(format!(
                 "{} here_{field} = t + {first};",
                 if given.copies > 1 { "var" } else { "let" }
             ));
-            lines.extend(self.give(field, given));
+            text.push(self.give(field, given));
         }
-        lines
+        text
     }
 
-    fn load_through_boundary(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn load_through_boundary(&self, text: &mut Text) {
         for axis in 0..3 {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
-            lines.extend((0..self.exchange.cells[axis]).map(|at| {
-                format!("let from_{letter}{at} = source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper});")
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+            text.extend((0..self.exchange.cells[axis]).map(|at| {
+                format!(
+                    "let from_{letter}{at} = \
+                     source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper});"
+                )
             }));
         }
         let constant =
             self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
         for cell in 0..self.volume() {
             let [z, y, x] = self.place(cell);
-            let loads = |indent: &str| {
-                let at = format!("(from_z{z} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");
-                let load = |field: &usize| format!("{indent}u{field}_{cell} = old_{field}[{at}];");
-                self.fields.iter().map(load).collect::<Vec<_>>()
-            };
+            let at = format!("(from_z{z} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");
+            let loads = self.fields.iter().map(|field| format!("u{field}_{cell} = old_{field}[{at}];"));
             if !constant {
-                lines.extend(loads(""));
+                text.extend(loads);
                 continue;
             }
-            lines.push(format!("if from_z{z} < 0 || from_y{y} < 0 || from_x{x} < 0 {{"));
-            lines.push(format!("    let value = ghost(z + {z}, y + {y}, x + {x});"));
-            lines.extend(self.fields.iter().map(|field| format!("    u{field}_{cell} = value;")));
-            lines.push("} else {".to_owned());
-            lines.extend(loads("    "));
-            lines.push("}".to_owned());
+            text.push(format!("if from_z{z} < 0 || from_y{y} < 0 || from_x{x} < 0 {{"));
+            text.push(format!("let value = ghost(z + {z}, y + {y}, x + {x});"));
+            text.extend(self.fields.iter().map(|field| format!("u{field}_{cell} = value;")));
+            text.push("} else {");
+            text.extend(loads);
+            text.push("}");
         }
-        lines
     }
 
     /// The cells of a block that others need, into its slots.
-    fn give(&self, field: usize, given: &Given) -> Vec<String> {
+    fn give(&self, field: usize, given: &Given) -> Text {
         let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
         let threads = self.threads();
         ranks
@@ -290,26 +266,28 @@ impl<'a> Writer<'a> {
 
     /// The steps, once for windows all of whose cells are computed and once for the others, where there are
     /// both.
-    fn steps(&self) -> Vec<String> {
-        let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
+    fn steps(&self) -> Text {
+        let mut text = Text::default();
         let differ = self.refreshes || self.masked.contains(&true);
         if !differ || !self.may_be_inside {
-            return self.masks().into_iter().chain(self.all_steps(differ)).collect();
+            text.push(self.masks());
+            self.all_steps(&mut text, differ);
+            return text;
         }
-        let mut lines = vec!["if inside {".to_owned()];
-        lines.extend(indented(self.all_steps(false)));
-        lines.push("} else {".to_owned());
-        lines.extend(indented(self.masks()));
-        lines.extend(indented(self.all_steps(true)));
-        lines.push("}".to_owned());
-        lines
+        text.push("if inside {");
+        self.all_steps(&mut text, false);
+        text.push("} else {");
+        text.push(self.masks());
+        self.all_steps(&mut text, true);
+        text.push("}");
+        text
     }
 
     /// Which planes, rows and columns of the block are computed.
-    fn masks(&self) -> Vec<String> {
+    fn masks(&self) -> Text {
         let axes = (0..3).filter(|&axis| self.masked[axis]);
         let one = |axis: usize, at: usize| {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
             format!(
                 "let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};"
             )
@@ -320,19 +298,17 @@ impl<'a> Writer<'a> {
     fn mask(&self, cell: usize) -> Option<String> {
         let place = self.place(cell);
         let axes = (0..3).filter(|&axis| self.masked[axis]);
-        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", LETTERS[axis], place[axis])).collect();
+        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", axis_name(axis), place[axis])).collect();
         (!terms.is_empty()).then(|| terms.join(" && "))
     }
 
-    fn all_steps(&self, edge: bool) -> Vec<String> {
-        let mut lines = vec!["for (var n = 0u; n < run.steps; n++) {".to_owned()];
+    fn all_steps(&self, text: &mut Text, edge: bool) {
+        text.push("for (var n = 0u; n < run.steps; n++) {");
         let waits = self.waits(edge);
         for (number, stage) in self.stages.iter().enumerate() {
-            let stage = self.stage(number, stage, edge, waits[number]);
-            lines.extend(stage.into_iter().map(|line| format!("    {line}")));
+            self.stage(text, number, stage, edge, waits[number]);
         }
-        lines.push("}".to_owned());
-        lines
+        text.push("}");
     }
 
     /// Returns whether a stage taps slots, and therefore begins with a barrier.
@@ -345,8 +321,9 @@ impl<'a> Writer<'a> {
         stage.writes.iter().filter_map(|&field| Some((field, self.given(field)?)))
     }
 
-    /// Returns for each stage whether it needs a barrier before it writes slots, because other threads may still
-    /// read those that it overwrites: in the stage itself, or in one before it from which no barrier parts it.
+    /// Returns for each stage whether it needs a barrier before it writes slots, because other threads may
+    /// still read those that it overwrites: in the stage itself, or in one before it from which no barrier
+    /// parts it.
     fn waits(&self, edge: bool) -> Vec<bool> {
         let count = self.exchange.fields.len();
         // For each field the copy that is read, and which copies were read since the last barrier.
@@ -379,13 +356,12 @@ impl<'a> Writer<'a> {
         waits
     }
 
-    /// One stage: own cells and slots to new values, those back to registers and slots. `waits`: other threads
-    /// may still read what it overwrites.
-    fn stage(&self, number: usize, stage: &Stage, edge: bool, waits: bool) -> Vec<String> {
-        let mut lines = Vec::new();
+    /// Writes one stage: own cells and slots to new values, those back to registers and slots. `waits`: other
+    /// threads may still read the slots that the stage overwrites.
+    fn stage(&self, text: &mut Text, number: usize, stage: &Stage, edge: bool, waits: bool) {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         if self.taps_others(stage) {
-            lines.push("workgroupBarrier();".to_owned());
+            text.push("workgroupBarrier();");
         }
         let mut read: Vec<(u16, usize, isize)> = Vec::new();
         for cell in 0..self.volume() {
@@ -401,7 +377,7 @@ impl<'a> Writer<'a> {
                             let distance = (rank * self.threads()) as isize + thread;
                             let sign = if distance < 0 { '-' } else { '+' };
                             let distance = distance.unsigned_abs();
-                            lines.push(format!(
+                            text.push(format!(
                                 "let n{number}_{name} = slots[here_{} {sign} {distance}];",
                                 tap.field
                             ));
@@ -414,10 +390,10 @@ impl<'a> Writer<'a> {
             arguments.extend(
                 coordinates(stage).into_iter().map(|axis| self.coordinate(axis, self.place(cell)[axis])),
             );
-            lines.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
+            text.push(format!("let w{number}_{cell} = stage{number}({});", arguments.join(", ")));
         }
         if waits {
-            lines.push("workgroupBarrier();".to_owned());
+            text.push("workgroupBarrier();");
         }
         for (output, &field) in stage.writes.iter().enumerate() {
             for cell in 0..self.volume() {
@@ -426,48 +402,44 @@ impl<'a> Writer<'a> {
                 let mask = self.mask(cell).filter(|_| edge);
                 let value =
                     mask.map_or(new.clone(), |mask| format!("select(u{field}_{cell}, {new}, {mask})"));
-                lines.push(format!("u{field}_{cell} = {value};"));
+                text.push(format!("u{field}_{cell} = {value};"));
             }
             let Some(given) = self.given(field) else { continue };
             if given.copies > 1 {
                 let both =
                     2 * (self.exchange.pad + given.first * self.threads()) + given.count * self.threads();
-                lines.push(format!("here_{field} = 2 * t + {both} - here_{field};"));
+                text.push(format!("here_{field} = 2 * t + {both} - here_{field};"));
             }
-            lines.extend(self.give(field, given));
+            text.push(self.give(field, given));
         }
         let ghosts: Vec<usize> = self.given_by(stage).map(|(field, _)| field).collect();
         if edge && self.refreshes && !ghosts.is_empty() {
-            lines.push("workgroupBarrier();".to_owned());
+            text.push("workgroupBarrier();");
             for cell in 0..self.volume() {
-                lines.extend(self.refresh(cell, &ghosts));
+                self.refresh(text, cell, &ghosts);
             }
         }
-        lines
     }
 
     /// Gives a cell, if it is a ghost, the value of the cell that it shows. Those are no ghosts, so that none
     /// waits for another.
-    fn refresh(&self, cell: usize, fields: &[usize]) -> Vec<String> {
+    fn refresh(&self, text: &mut Text, cell: usize, fields: &[usize]) {
         let [z, y, x] = self.place(cell);
         let own = cell * self.threads();
-        let Some(mask) = self.mask(cell) else { return Vec::new() };
-        let mut lines = vec![
-            format!("if !({mask}) {{"),
-            format!("    let at = shown(first_z, first_y, first_x, z + {z}, y + {y}, x + {x});"),
-            "    if at >= 0 {".to_owned(),
-        ];
+        let Some(mask) = self.mask(cell) else { return };
+        text.push(format!("if !({mask}) {{"));
+        text.push(format!("let at = shown(first_z, first_y, first_x, z + {z}, y + {y}, x + {x});"));
+        text.push("if at >= 0 {");
         for field in fields {
-            lines.push(format!("        u{field}_{cell} = slots[here_{field} - t + at];"));
-            lines.push(format!("        slots[here_{field} + {own}] = u{field}_{cell};"));
+            text.push(format!("u{field}_{cell} = slots[here_{field} - t + at];"));
+            text.push(format!("slots[here_{field} + {own}] = u{field}_{cell};"));
         }
-        lines.extend(["    }".to_owned(), "}".to_owned()]);
-        lines
+        text.extend(["}", "}"]);
     }
 
     /// A cell's coordinate, which for an image is that of the cell itself.
     fn coordinate(&self, axis: usize, at: usize) -> String {
-        let (letter, upper) = (LETTERS[axis], AXES[axis]);
+        let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
         if self.images[axis] {
             return format!("source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
         }
@@ -475,30 +447,39 @@ impl<'a> Writer<'a> {
     }
 
     /// The tile's cells that lie in the domain, to device memory.
-    fn store(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn store(&self) -> Text {
+        let mut text = Text::default();
         for axis in 0..3 {
-            let (letter, upper) = (LETTERS[axis], AXES[axis]);
-            lines.push(format!("let end_{letter} = min(tile_{letter} + TILE_{upper}, EXTENT_{upper});"));
-            lines.extend((0..self.exchange.cells[axis]).map(|at| {
-                format!("let out_{letter}{at} = {letter} + {at} >= tile_{letter} && {letter} + {at} < end_{letter};")
+            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+            text.push(format!("let end_{letter} = min(tile_{letter} + TILE_{upper}, EXTENT_{upper});"));
+            text.extend((0..self.exchange.cells[axis]).map(|at| {
+                format!(
+                    "let out_{letter}{at} = {letter} + {at} >= tile_{letter} \
+                     && {letter} + {at} < end_{letter};"
+                )
             }));
         }
         let written: Vec<usize> =
             self.fields.iter().copied().filter(|&field| self.problem.program.is_written(field)).collect();
         for cell in 0..self.volume() {
             let [z, y, x] = self.place(cell);
-            lines.push(format!("if out_z{z} && out_y{y} && out_x{x} {{"));
-            lines.push(format!("    let at = ((z + {z}) * EXTENT_Y + y + {y}) * EXTENT_X + x + {x};"));
-            lines.extend(written.iter().map(|field| format!("    new_{field}[at] = u{field}_{cell};")));
-            lines.push("}".to_owned());
+            text.push(format!("if out_z{z} && out_y{y} && out_x{x} {{"));
+            text.push(format!("let at = ((z + {z}) * EXTENT_Y + y + {y}) * EXTENT_X + x + {x};"));
+            text.extend(written.iter().map(|field| format!("new_{field}[at] = u{field}_{cell};")));
+            text.push("}");
         }
-        lines
+        text
     }
 }
 
-/// The axes' letters in the names of variables.
-pub(super) const LETTERS: [&str; 3] = ["z", "y", "x"];
+/// Declares so many slots.
+pub(super) fn declare_slots(text: &mut Text, words: usize) {
+    text.push(
+        "// The cells that threads give each other; taps beyond the window land before and behind them.",
+    );
+    text.push(format!("var<workgroup> slots: array<real, {words}>;"));
+    text.blank();
+}
 
 /// The axes whose coordinates a stage's formula uses.
 pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {

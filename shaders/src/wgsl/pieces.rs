@@ -1,6 +1,7 @@
 //! Fields in one buffer, or in several where a device binds no buffer that holds one whole.
 
 use super::Binding;
+use crate::text::Text;
 
 /// How kernels of a launch per stage reach the cells of fields.
 pub(super) struct Pieces {
@@ -37,26 +38,27 @@ impl Pieces {
 
     /// What `load` and `store` call, for the fields of some bindings: the buffer that holds a cell is looked
     /// for.
-    pub fn functions(&self, bindings: &[Binding]) -> String {
-        let mut lines = Vec::new();
-        if self.count() > 1 {
-            for &binding in bindings {
-                match binding {
-                    Binding::Old(field, 0) => {
-                        lines.push(format!("fn load_{field}(at: i32) -> real {{"));
-                        lines.push(self.each(|piece, at| format!("return {}[{at}];", old(field, piece))));
-                        lines.push("}\n".to_owned());
-                    }
-                    Binding::New(field, 0) => {
-                        lines.push(format!("fn store_{field}(at: i32, value: real) {{"));
-                        lines.push(self.each(|piece, at| format!("{}[{at}] = value;", new(field, piece))));
-                        lines.push("}\n".to_owned());
-                    }
-                    _ => {}
+    pub fn functions(&self, text: &mut Text, bindings: &[Binding]) {
+        if self.count() == 1 {
+            return;
+        }
+        for &binding in bindings {
+            match binding {
+                Binding::Old(field, 0) => {
+                    text.push(format!("fn load_{field}(at: i32) -> real {{"));
+                    text.push(self.each(|piece, at| format!("return {}[{at}];", old(field, piece))));
+                    text.push("}");
+                    text.blank();
                 }
+                Binding::New(field, 0) => {
+                    text.push(format!("fn store_{field}(at: i32, value: real) {{"));
+                    text.push(self.each(|piece, at| format!("{}[{at}] = value;", new(field, piece))));
+                    text.push("}");
+                    text.blank();
+                }
+                _ => {}
             }
         }
-        lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
     /// A statement for the cells of each piece, given the index in it.
@@ -72,7 +74,7 @@ impl Pieces {
             }
         };
         let all: Vec<String> = (0..self.count()).map(one).collect();
-        format!("    {}", all.join("\n    else "))
+        all.join("\nelse ")
     }
 }
 

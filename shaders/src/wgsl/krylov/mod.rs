@@ -10,16 +10,16 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
-
+use abide_core::domain::PADDED_LETTERS;
 use abide_core::solver::plan::Dispatches;
 use abide_core::solver::plan::krylov::{VECTOR_NAMES, Vector, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Error, Result};
 
 use super::language::literal;
-use super::{AXES, MAX_CELLS, domain_constants, domain_lines, filled, moved};
+use super::{MAX_CELLS, constant, domain, domain_constants, moved};
 use crate::state::constants;
+use crate::text::Text;
 
 pub use fixed::Fixed;
 pub use records::{Call, OwnState, Task};
@@ -100,8 +100,11 @@ pub fn module(
     script: &Script,
 ) -> Result<String> {
     let (dtype, applied) = (matrix.dtype(), applied(options));
-    let mut text =
-        format!("// {}, preconditioner {applied}, in {dtype}\n\nalias real = {dtype};\n\n", options.method);
+    let mut text = Text::default();
+    text.push(format!("// {}, preconditioner {applied}, in {dtype}", options.method));
+    text.blank();
+    text.push(format!("alias real = {dtype};"));
+    text.blank();
     let is_pointwise = script::is_fused(options.method, applied);
     for (name, value) in [
         ("THREADS", layout.threads),
@@ -111,28 +114,25 @@ pub fn module(
         ("LANES", layout.lanes),
         ("LONGEST", layout.longest.unwrap_or(u32::MAX as usize)),
     ] {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "const {name}: u32 = {value}u;");
+        text.push(format!("const {name}: u32 = {value}u;"));
     }
-    let _ = writeln!(text, "const HAS_LONG: bool = {};", layout.longest.is_some());
-    let _ = writeln!(text, "const POINTWISE: bool = {is_pointwise};");
+    text.push(format!("const HAS_LONG: bool = {};", layout.longest.is_some()));
+    text.push(format!("const POINTWISE: bool = {is_pointwise};"));
     let measure = options.method.profile().measure;
-    let _ = writeln!(text, "const BY_ENERGY: bool = {};", measure == Measure::Energy);
+    text.push(format!("const BY_ENERGY: bool = {};", measure == Measure::Energy));
     for (name, value) in [("ZERO", 0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))] {
-        let _ = writeln!(text, "const {name}: real = {};", literal(dtype, value));
+        text.push(format!("const {name}: real = {};", literal(dtype, value)));
     }
     constants(&mut text, ["const ", ": u32 = ", "u;"]);
-    text.push('\n');
+    text.blank();
     records::declarations(&mut text);
     declarations(&mut text, script);
-    text.push_str(finite(dtype));
+    text.push(finite(dtype));
     functions(&mut text, options.method, applied, is_pointwise);
-    text.push_str(SHARED);
-    text.push('\n');
-    text.push_str(COURSE);
-    text.push('\n');
+    text.file(SHARED);
+    text.file(COURSE);
     match matrix {
-        Matrix::Stored(_) => text.push_str(ROWS),
+        Matrix::Stored(_) => text.file(ROWS),
         Matrix::Stencil(operator) => taps(&mut text, operator)?,
     }
     let method: &[&str] = match options.method {
@@ -154,17 +154,16 @@ pub fn module(
         Preconditioning::Chebyshev { .. } => POLYNOMIAL,
     };
     for part in [PHASES, preconditioner].iter().chain(method).filter(|part| !part.is_empty()) {
-        text.push('\n');
-        text.push_str(part);
+        text.file(part);
     }
-    Ok(text)
+    Ok(text.into())
 }
 
 /// The buffers that any phase binds.
-fn declarations(text: &mut String, script: &Script) {
+fn declarations(text: &mut Text, script: &Script) {
     for fixed in Fixed::ALL {
         if script.phases().any(|phase| phase.fixed.contains(fixed)) {
-            let _ = writeln!(text, "{}", fixed.declaration());
+            text.push(fixed.declaration());
         }
     }
     let mut roles: Vec<Role> = script.phases().flat_map(|phase| &phase.uses).map(|used| used.role).collect();
@@ -173,9 +172,9 @@ fn declarations(text: &mut String, script: &Script) {
     for role in roles {
         let access = if role.is_written() { "read_write" } else { "read" };
         let (number, name) = (role.binding(), role.name());
-        let _ = writeln!(text, "@group(0) @binding({number}) var<storage, {access}> {name}: array<real>;");
+        text.push(format!("@group(0) @binding({number}) var<storage, {access}> {name}: array<real>;"));
     }
-    text.push('\n');
+    text.blank();
 }
 
 /// Compilers may take it that there are no infinities: f32 is asked for its bits. WGSL does not show those of
@@ -183,14 +182,14 @@ fn declarations(text: &mut String, script: &Script) {
 fn finite(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => {
-            "fn finite(value: real) -> bool { return (bitcast<u32>(value) & 0x7f800000u) != 0x7f800000u; }\n\n"
+            "fn finite(value: real) -> bool { return (bitcast<u32>(value) & 0x7f800000u) != 0x7f800000u; }"
         }
-        DType::F64 => "fn finite(value: real) -> bool { return abs(value) <= 1.7976931348623157e308lf; }\n\n",
+        DType::F64 => "fn finite(value: real) -> bool { return abs(value) <= 1.7976931348623157e308lf; }",
     }
 }
 
 /// M^-1 r at a row, and r where a product may have it bound already.
-fn functions(text: &mut String, method: Method, applied: Preconditioning, is_pointwise: bool) {
+fn functions(text: &mut Text, method: Method, applied: Preconditioning, is_pointwise: bool) {
     let made = match method {
         // It needs neither.
         Method::Gmres(_) => return,
@@ -203,30 +202,31 @@ fn functions(text: &mut String, method: Method, applied: Preconditioning, is_poi
         Preconditioning::Jacobi if is_pointwise => "inverse[i] * value".to_owned(),
         _ => format!("{}[i]", Role::Own(made).name()),
     };
-    let _ = writeln!(text, "// M^-1 r at row i, where r is `value`.");
-    let _ = writeln!(text, "fn preconditioned(i: u32, value: real) -> real {{ return {value}; }}\n");
+    text.blank();
+    text.push("// M^-1 r at row i, where r is `value`.");
+    text.push(format!("fn preconditioned(i: u32, value: real) -> real {{ return {value}; }}"));
     if matches!(method, Method::SingleReductionCg | Method::BiCgStab) {
         let from = if applied == Preconditioning::None { Role::Gathered } else { Role::Own(Vector::R) };
-        let _ = writeln!(text, "// r at a row of a product with M^-1 r.");
-        let _ = writeln!(text, "fn residual_at(row: u32) -> real {{ return {}[row]; }}\n", from.name());
+        text.blank();
+        text.push("// r at a row of a product with M^-1 r.");
+        text.push(format!("fn residual_at(row: u32) -> real {{ return {}[row]; }}", from.name()));
     }
 }
 
 /// The product with a stencil: its domain, and its taps in order, the first a plain product, every later one
 /// fused.
-fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
+fn taps(text: &mut Text, operator: &GridOperator) -> Result<()> {
     let (shape, dtype, radius) = (operator.shape(), operator.dtype(), operator.radius());
     if shape.cells() > MAX_CELLS {
         let change = "choose a smaller size or another backend";
         return Err(Error::limit("cells of a domain on wgpu", shape.cells(), MAX_CELLS, change));
     }
     let extents = shape.padded();
-    text.push_str(&domain_constants(extents, &operator.boundaries(), radius, dtype));
-    for (axis, letter) in AXES.into_iter().enumerate() {
-        let _ = writeln!(text, "const RADIUS_{letter}: i32 = {};", radius[axis]);
+    domain_constants(text, extents, &operator.boundaries(), radius, dtype);
+    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
+        constant(text, &format!("RADIUS_{letter}"), radius[axis]);
     }
-    text.push('\n');
-    let each = |value: &dyn Fn([isize; 3]) -> String| -> Vec<String> {
+    let each = |value: &dyn Fn([isize; 3]) -> String| -> Text {
         let taps = operator.stencil().taps().iter().enumerate();
         let line = |(number, (offset, weight)): (usize, &([i32; 3], f64))| {
             let weight =
@@ -243,7 +243,6 @@ fn taps(text: &mut String, operator: &GridOperator) -> Result<()> {
     let [_, rows, columns] = extents.map(|extent| extent as isize);
     let inside = each(&|[z, y, x]| format!("gathered[at{}]", moved((z * rows + y) * columns + x)));
     let outside = each(&|[z, y, x]| format!("tap(z{}, y{}, x{})", moved(z), moved(y), moved(x)));
-    let domain = domain_lines();
-    text.push_str(&filled(TAPS, &[("domain", domain), ("inside", inside), ("outside", outside)]));
+    text.filled(TAPS, &[("domain", domain()), ("inside", inside), ("outside", outside)]);
     Ok(())
 }

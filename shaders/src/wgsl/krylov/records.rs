@@ -1,9 +1,8 @@
 //! The records of the phases.
 
-use std::fmt::Write as _;
-
 use crate::record::{record, wgsl_fields};
 use crate::state::State;
+use crate::text::Text;
 
 record! {
     /// What the method remembers, behind [`State`].
@@ -58,16 +57,16 @@ record! {
 }
 
 /// Writes the structs.
-pub(super) fn declarations(text: &mut String) {
+pub(super) fn declarations(text: &mut Text) {
     let (state, own) = ((State::WORDS, State::NUMBERS), (OwnState::WORDS, OwnState::NUMBERS));
     let (task, call) = ((Task::WORDS, Task::NUMBERS), (Call::WORDS, Call::NUMBERS));
     for (name, parts) in [("State", &[state, own][..]), ("Task", &[task]), ("Call", &[call])] {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "struct {name} {{");
+        text.push(format!("struct {name} {{"));
         for (words, numbers) in parts {
             wgsl_fields(text, words, "u32");
             wgsl_fields(text, numbers, "real");
         }
-        text.push_str("}\n\n");
+        text.push("}");
+        text.blank();
     }
 }

@@ -1,34 +1,36 @@
 //! A stage as a function of what arrives and what it carries.
 
 use abide_core::Boundary;
+use abide_core::domain::{PADDED_LETTERS, axis_name};
 use abide_core::expr::{Id, Tap};
 use abide_core::plan::streaming::carry::Slot;
 use abide_core::plan::streaming::portable::Arrival;
 
 use super::Writer;
 use crate::emit::part;
+use crate::text::Text;
 use crate::wgsl::language::Wgsl;
-use crate::wgsl::overlapped::{LETTERS, coordinates};
-use crate::wgsl::{AXES, moved};
+use crate::wgsl::moved;
+use crate::wgsl::overlapped::coordinates;
 
 impl Writer<'_> {
     /// What the arrival of a plane does for a cell: its part of each cell's formula that it is a plane of.
-    pub(super) fn function(&self, number: usize) -> Vec<String> {
+    pub(super) fn function(&self, text: &mut Text, number: usize) {
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
         let carry = &arrival.carry;
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis]));
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", axis_name(axis)));
         let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
         let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
         let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
-        let mut lines = vec![format!("struct Arrived{number} {{")];
-        lines.extend((0..self.fields()).map(|field| format!("    v{field}: real,")));
-        lines.extend((0..carry.slots.len()).map(|slot| format!("    k{slot}: real,")));
-        lines.push("}".to_owned());
-        lines.push(format!("// {:?}", stage.name));
-        lines.push(format!("fn arrive{number}({}) -> Arrived{number} {{", arguments.join(", ")));
-        lines.push(format!("    var arrived: Arrived{number};"));
+        text.push(format!("struct Arrived{number} {{"));
+        text.extend((0..self.fields()).map(|field| format!("v{field}: real,")));
+        text.extend((0..carry.slots.len()).map(|slot| format!("k{slot}: real,")));
+        text.push("}");
+        text.push(format!("// {:?}", stage.name));
+        text.push(format!("fn arrive{number}({}) -> Arrived{number} {{", arguments.join(", ")));
+        text.push(format!("var arrived: Arrived{number};"));
         for plane in (carry.planes[0]..=carry.planes[1]).rev() {
-            lines.extend(self.part(arrival, plane));
+            self.part(text, arrival, plane);
         }
         for (slot, what) in carry.slots.iter().enumerate() {
             if let Slot::Raw { field, age, across } = *what {
@@ -37,21 +39,20 @@ impl Writer<'_> {
                     Some(from) if age > 0 => format!("k{from}"),
                     _ => self.tap(arrival, field, [0, across[0], across[1]]),
                 };
-                lines.push(format!("    arrived.k{slot} = {from};"));
+                text.push(format!("arrived.k{slot} = {from};"));
             }
         }
-        lines.push("    return arrived;".to_owned());
-        lines.push("}".to_owned());
-        lines.push(String::new());
-        lines
+        text.push("return arrived;");
+        text.push("}");
+        text.blank();
     }
 
     /// What the arrival of a plane does for the cell from which it lies at `plane`.
-    fn part(&self, arrival: &Arrival, plane: i32) -> Vec<String> {
+    fn part(&self, text: &mut Text, arrival: &Arrival, plane: i32) {
         let (carry, axes) = (&arrival.carry, self.axes);
         let (wanted, kept) = carry.wanted(plane);
         if wanted.is_empty() {
-            return Vec::new();
+            return;
         }
         let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("k{slot}"));
         let tap = |tap: Tap| {
@@ -59,18 +60,13 @@ impl Writer<'_> {
             self.tap(arrival, tap.field, [0, row, column])
         };
         let language = Wgsl { index: self.index_of(plane) };
-        let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, 8, tap);
-        let mut lines = vec![format!("    {{ // The cell from which the plane lies at {plane:+}.")];
-        lines.extend(body.statements.lines().map(str::to_owned));
+        let body = part(&carry.nodes, &wanted, known, &language, self.problem.dtype, tap);
+        text.push(format!("{{ // The cell from which the plane lies at {plane:+}."));
+        text.extend(&body.statements);
         let (new, carried) = body.outputs.split_at(wanted.len() - kept.len());
-        lines.extend(
-            new.iter().enumerate().map(|(field, value)| format!("        arrived.v{field} = {value};")),
-        );
-        lines.extend(
-            kept.iter().zip(carried).map(|(slot, value)| format!("        arrived.k{slot} = {value};")),
-        );
-        lines.push("    }".to_owned());
-        lines
+        text.extend(new.iter().enumerate().map(|(field, value)| format!("arrived.v{field} = {value};")));
+        text.extend(kept.iter().zip(carried).map(|(slot, value)| format!("arrived.k{slot} = {value};")));
+        text.push("}");
     }
 
     /// The argument that holds a cell of the arriving plane.
@@ -84,9 +80,9 @@ impl Writer<'_> {
     fn index_of(&self, plane: i32) -> [String; 3] {
         let moved = [moved(-plane as isize), String::new(), String::new()];
         let index = |axis: usize| {
-            let index = format!("{}{}", LETTERS[self.axes.0[axis]], moved[axis]);
+            let index = format!("{}{}", axis_name(self.axes.0[axis]), moved[axis]);
             if self.sides[axis][0] == Boundary::Periodic && self.radius[axis] > 0 {
-                let upper = AXES[self.axes.0[axis]];
+                let upper = PADDED_LETTERS[self.axes.0[axis]];
                 return format!("source({index}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
             }
             index

@@ -4,16 +4,18 @@
 use abide_core::plan::streaming::portable::Handover;
 
 use super::Writer;
+use crate::text::Text;
 use crate::wgsl::moved;
+use crate::wgsl::overlapped::declare_slots;
 
 impl Writer<'_> {
     /// The entry's argument that numbers the threads: in a window of one subgroup, as shuffles do.
-    pub(super) fn thread(&self) -> Vec<String> {
+    pub(super) fn thread(&self) -> Text {
         let builtin = match self.streaming.configuration.handover {
             Handover::Shuffles => "subgroup_invocation_id",
             Handover::Slots | Handover::DoubleSlots => "local_invocation_index",
         };
-        vec![format!("@builtin({builtin}) thread: u32,")]
+        [format!("@builtin({builtin}) thread: u32,")].into_iter().collect()
     }
 
     /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
@@ -29,74 +31,68 @@ impl Writer<'_> {
     }
 
     /// What cells are handed over through.
-    pub(super) fn declared(&self) -> Vec<String> {
+    pub(super) fn declared(&self) -> Text {
+        let mut text = Text::default();
         let [words, pad] = self.slots();
-        match self.streaming.configuration.handover {
-            Handover::Shuffles => vec![
-                "// The value of a thread further on; a subgroup's threads are a power of two.".to_owned(),
-                "fn shuffled(value: real, thread: u32, further: u32) -> real {".to_owned(),
-                format!("    return subgroupShuffle(value, (thread + further) & {}u);", self.threads() - 1),
-                "}".to_owned(),
-                String::new(),
-            ],
-            Handover::Slots | Handover::DoubleSlots if words > 0 => vec![
-                "// What threads give each other; before and behind it is what taps beyond the window land in."
-                    .to_owned(),
-                format!(
-                    "var<workgroup> slots: array<real, {}>;",
-                    self.streaming.configuration.handover.copies() * words + 2 * pad
-                ),
-                String::new(),
-            ],
-            Handover::Slots | Handover::DoubleSlots => Vec::new(),
+        let handover = self.streaming.configuration.handover;
+        if handover == Handover::Shuffles {
+            text.push("// The value of a thread further on; a subgroup's threads are a power of two.");
+            text.push("fn shuffled(value: real, thread: u32, further: u32) -> real {");
+            text.push(format!(
+                "return subgroupShuffle(value, (thread + further) & {}u);",
+                self.threads() - 1
+            ));
+            text.push("}");
+            text.blank();
+        } else if words > 0 {
+            declare_slots(&mut text, handover.copies() * words + 2 * pad);
         }
+        text
     }
 
     /// The thread's own slots, and what waits first in them.
-    pub(super) fn first_slots(&self) -> Vec<String> {
+    pub(super) fn first_slots(&self, text: &mut Text) {
         let [words, pad] = self.slots();
-        if words == 0 {
-            return Vec::new();
+        if words > 0 {
+            let renewed = self.streaming.configuration.handover == Handover::DoubleSlots;
+            text.push(format!("{} here = t + {pad};", if renewed { "var" } else { "let" }));
+            self.publish(text);
         }
-        let binding =
-            if self.streaming.configuration.handover == Handover::DoubleSlots { "var" } else { "let" };
-        [vec![format!("{binding} here = t + {pad};")], self.publish()].concat()
     }
 
     /// Before a plane's cells are read: all are there.
-    pub(super) fn wait(&self) -> Vec<String> {
-        let [words, _] = self.slots();
-        if words > 0 { vec!["workgroupBarrier();".to_owned()] } else { Vec::new() }
+    pub(super) fn wait(&self, text: &mut Text) {
+        if self.slots()[0] > 0 {
+            text.push("workgroupBarrier();");
+        }
     }
 
     /// After a plane: what waits now. What others still read is not written.
-    pub(super) fn renew(&self) -> Vec<String> {
+    pub(super) fn renew(&self, text: &mut Text) {
         let [words, pad] = self.slots();
         if words == 0 {
-            return Vec::new();
+            return;
         }
-        let free = match self.streaming.configuration.handover {
-            Handover::DoubleSlots => format!("here = 2 * t + {} - here;", 2 * pad + words),
-            Handover::Slots | Handover::Shuffles => "workgroupBarrier();".to_owned(),
-        };
-        [vec![free], self.publish()].concat()
+        match self.streaming.configuration.handover {
+            Handover::DoubleSlots => text.push(format!("here = 2 * t + {} - here;", 2 * pad + words)),
+            Handover::Slots | Handover::Shuffles => text.push("workgroupBarrier();"),
+        }
+        self.publish(text);
     }
 
     /// The cells that others need of the planes that wait, into their slots.
-    fn publish(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn publish(&self, text: &mut Text) {
         for level in 0..self.levels() {
             let first = self.first_slot(level);
             for (field, given) in self.arrival(level).exchange.fields.iter().enumerate() {
                 let Some(given) = given else { continue };
                 let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
-                lines.extend(ranks.map(|(cell, rank)| {
+                text.extend(ranks.map(|(cell, rank)| {
                     let offset = moved(((first + given.first + rank) * self.threads()) as isize);
                     format!("slots[here{offset}] = u{level}_{field}_{cell};")
                 }));
             }
         }
-        lines
     }
 
     /// The cell of this rank that waits at a level, of the thread so far from this one. Beyond the window it

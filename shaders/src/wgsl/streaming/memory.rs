@@ -1,6 +1,7 @@
 //! Where a thread's cells come from and go to: device memory and the boundary.
 
 use super::{INDICES, Writer};
+use crate::text::Text;
 use crate::wgsl::{moved, vector};
 
 impl Writer<'_> {
@@ -22,28 +23,27 @@ impl Writer<'_> {
     }
 
     /// The cells of the plane that is `AHEAD` of the one that arrives.
-    pub(super) fn fetch(&self, edge: bool) -> Vec<String> {
+    pub(super) fn fetch(&self, text: &mut Text, edge: bool) {
         let lanes = self.streaming.lanes;
         if edge {
             let fetch = |(field, cell)| {
                 format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell))
             };
-            return self.cells().map(fetch).collect();
+            text.extend(self.cells().map(fetch));
+            return;
         }
-        let mut lines = Vec::new();
         for field in 0..self.fields() {
             for (cell, offset) in self.vectors() {
                 if lanes == 1 {
-                    lines.push(format!("let l{field}_{cell} = old_{field}[begin{offset}];"));
+                    text.push(format!("let l{field}_{cell} = old_{field}[begin{offset}];"));
                     continue;
                 }
-                lines.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
-                lines.extend(
+                text.push(format!("let m{field}_{cell} = old_{field}[begin{offset}];"));
+                text.extend(
                     (0..lanes).map(|lane| format!("let l{field}_{} = m{field}_{cell}[{lane}];", cell + lane)),
                 );
             }
         }
-        lines
     }
 
     /// What cells were when they arrived at a level, from the last plane to that which leaves now: cells that
@@ -60,9 +60,9 @@ impl Writer<'_> {
 
     /// Room for it. Declared anew where the loop begins that asks for it, it takes no registers from the
     /// other.
-    pub(super) fn remember(&self) -> Vec<String> {
+    pub(super) fn remember(&self) -> Text {
         if !self.masked.contains(&true) {
-            return Vec::new();
+            return Text::default();
         }
         let all = (0..self.levels()).flat_map(|level| self.arrived(level));
         all.flat_map(|(_, _, names)| names.into_iter().skip(1))
@@ -72,56 +72,56 @@ impl Writer<'_> {
 
     /// Gives cells that are not computed their values: those at fixed sides keep theirs, ghost cells the
     /// constant.
-    pub(super) fn bound(&self, level: usize, behind: usize) -> Vec<String> {
+    pub(super) fn bound(&self, text: &mut Text, level: usize, behind: usize) {
         if !self.masked.contains(&true) {
-            return Vec::new();
+            return;
         }
         let swept = self.masked[0].then_some("beyond".to_owned());
         let across = self.masked[1] || self.masked[2];
         let any: Vec<String> = swept.clone().into_iter().chain(across.then(|| "beside".to_owned())).collect();
-        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
+        text.push("{");
+        text.push(format!("let s = p - {behind};"));
         if self.masked[0] {
-            lines.push(format!("    let beyond = {};", held("s", "S")));
+            text.push(format!("let beyond = {};", held("s", "S")));
         }
-        lines.push(format!("    if {} {{", any.join(" || ")));
+        text.push(format!("if {} {{", any.join(" || ")));
         for (field, cell, names) in self.arrived(level) {
             let place = self.place(cell);
             let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
             let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
             let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
             let (new, old) = (format!("u{}_{field}_{cell}", level + 1), &names[names.len() - 1]);
-            lines.push(format!("        {new} = select({new}, {old}, {});", terms.join(" || ")));
+            text.push(format!("{new} = select({new}, {old}, {});", terms.join(" || ")));
         }
-        lines.push("    }".to_owned());
+        text.push("}");
         for (_, _, names) in self.arrived(level) {
-            lines.extend(names.windows(2).rev().map(|pair| format!("    {} = {};", pair[1], pair[0])));
+            text.extend(names.windows(2).rev().map(|pair| format!("{} = {};", pair[1], pair[0])));
         }
-        lines.push("}".to_owned());
-        lines
+        text.push("}");
     }
 
     /// The cells of a plane of the result that the window keeps, to device memory.
-    pub(super) fn store(&self, level: usize, behind: usize) -> Vec<String> {
-        let mut lines = vec!["{".to_owned(), format!("    let s = p - {behind};")];
-        lines.push("    if s >= first && s < last {".to_owned());
+    pub(super) fn store(&self, text: &mut Text, level: usize, behind: usize) {
+        text.push("{");
+        text.push(format!("let s = p - {behind};"));
+        text.push("if s >= first && s < last {");
         let lanes = self.streaming.lanes;
-        lines.push(format!("        let to = s * {} + {};", self.stride(0) / lanes, self.across()));
+        text.push(format!("let to = s * {} + {};", self.stride(0) / lanes, self.across()));
         for (cell, offset) in self.vectors() {
             let [row, column] = self.place(cell);
-            lines.push(format!("        if keeps_r{row} && keeps_c{column} {{"));
-            lines.extend(self.written().iter().map(|field| {
+            text.push(format!("if keeps_r{row} && keeps_c{column} {{"));
+            text.extend(self.written().iter().map(|field| {
                 let values: Vec<String> =
                     (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();
                 let value = match &values[..] {
                     [value] => value.clone(),
                     many => format!("{}({})", vector(lanes), many.join(", ")),
                 };
-                format!("            new_{field}[to{offset}] = {value};")
+                format!("new_{field}[to{offset}] = {value};")
             }));
-            lines.push("        }".to_owned());
+            text.push("}");
         }
-        lines.extend(["    }".to_owned(), "}".to_owned()]);
-        lines
+        text.extend(["}", "}"]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The kernel of streaming planes: `planes.wgsl` with levels and blocks of cells unrolled.
+//! The kernel of streaming planes: `streaming.wgsl` with levels and blocks of cells unrolled.
 //!
 //! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of
 //! its levels. Of level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried.
@@ -10,9 +10,7 @@ mod handover;
 mod memory;
 mod which;
 
-use std::fmt::Write as _;
-
-use abide_core::domain::Axes;
+use abide_core::domain::{Axes, MIXED_LETTERS, PADDED_LETTERS};
 use abide_core::plan::overlapped::Source;
 use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
 use abide_core::{Boundary, Problem, Stage};
@@ -20,14 +18,14 @@ use abide_core::{Boundary, Problem, Stage};
 use self::memory::held;
 use super::overlapped::coordinates;
 use super::{
-    AXES, Binding, Kernel, binding_lines, domain_constants, domain_lines, filled, header, moved,
-    tap_functions, uniform_struct, uses_parameters,
+    Binding, Kernel, constant, domain, domain_constants, finished, header, moved, tap_functions,
+    uses_parameters,
 };
+use crate::text::Text;
 
 const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
 
-/// The swept axis, and the two of a plane, in names of constants and of variables.
-const SUFFIXES: [&str; 3] = ["S", "R", "C"];
+/// The swept axis, and the two of a plane, in names of variables.
 const INDICES: [&str; 3] = ["p", "r", "c"];
 
 /// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or,
@@ -42,30 +40,22 @@ pub(super) fn kernel(
     let writer = Writer::new(problem, stages, streaming, shorter);
     let bindings = writer.bindings();
 
-    let mut text = header(problem, if shorter { "fewer steps" } else { "several steps" });
-    if shorter {
-        text.push_str("struct Run {\n    steps: u32,\n}\n");
-    }
-    text.push_str(&uniform_struct(program, &bindings));
-    text.push_str(&binding_lines(program, &bindings, streaming.lanes));
-    text.push_str(&domain_constants(
-        problem.shape.padded(),
-        &problem.boundaries,
-        program.radius(),
-        problem.dtype,
-    ));
-    text.push_str(&writer.constants());
-    text.push_str(&filled(
+    let steps = if shorter { "fewer steps" } else { "several steps" };
+    let mut text = header(problem, steps, &bindings, streaming.lanes);
+    domain_constants(&mut text, problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype);
+    writer.constants(&mut text);
+    let text = finished(
+        text,
         STREAMING,
         &[
             ("thread", writer.thread()),
-            ("domain", domain_lines()),
+            ("domain", domain()),
             ("functions", writer.functions()),
             ("which", writer.which()),
             ("begin", writer.begin()),
             ("run", writer.run()),
         ],
-    ));
+    );
     Kernel {
         name: program.name().to_owned(),
         text,
@@ -200,15 +190,10 @@ impl<'a> Writer<'a> {
             .join(", ")
     }
 
-    fn constants(&self) -> String {
-        let mut text = String::new();
+    fn constants(&self, text: &mut Text) {
         let streaming = self.streaming;
-        let mut constant = |name: &str, value: isize| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "const {name}: i32 = {value};");
-        };
         for axis in 0..3 {
-            let (suffix, computed) = (SUFFIXES[axis], self.computed(axis));
+            let (suffix, computed) = (MIXED_LETTERS[axis], self.computed(axis));
             let extent = self.extents[axis] as isize;
             // Beyond these no level needs a cell that is not computed.
             let ghosts = self.sides[axis]
@@ -222,7 +207,7 @@ impl<'a> Writer<'a> {
                 ("LEAD", streaming.lead[axis][0] as isize),
                 ("MARGIN", streaming.margin[axis][0] as isize),
             ] {
-                constant(&format!("{name}_{suffix}"), value);
+                constant(text, &format!("{name}_{suffix}"), value);
             }
             if axis > 0 {
                 for (name, value) in [
@@ -232,7 +217,7 @@ impl<'a> Writer<'a> {
                     ("THREADS", streaming.configuration.threads[axis - 1]),
                     ("CELLS", streaming.configuration.cells[axis - 1]),
                 ] {
-                    constant(&format!("{name}_{suffix}"), value as isize);
+                    constant(text, &format!("{name}_{suffix}"), value);
                 }
             }
         }
@@ -247,24 +232,22 @@ impl<'a> Writer<'a> {
             ("BEHIND", streaming.behind),
             ("AHEAD", streaming.configuration.ahead),
         ] {
-            constant(name, value as isize);
+            constant(text, name, value);
         }
-        text.push('\n');
-        text
     }
 
     /// The slots, the stages, and taps through the boundary.
-    fn functions(&self) -> Vec<String> {
-        let mut lines = self.declared();
+    fn functions(&self) -> Text {
+        let mut text = self.declared();
         for number in 0..self.stages.len() {
-            lines.extend(self.function(number));
+            self.function(&mut text, number);
         }
         let at = match self.streaming.lanes {
             1 => "[at]".to_owned(),
             lanes => format!("[at / {lanes}][at % {lanes}]"),
         };
-        lines.extend(tap_functions(0..self.fields(), |field| format!("old_{field}{at}")));
-        lines
+        text.push(tap_functions(0..self.fields(), |field| format!("old_{field}{at}")));
+        text
     }
 
     fn cells(&self) -> impl Iterator<Item = (usize, usize)> + use<'_> {
@@ -273,20 +256,20 @@ impl<'a> Writer<'a> {
     }
 
     /// What a thread has, what is asked for at the sides, and the first planes.
-    fn begin(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn begin(&self) -> Text {
+        let mut text = Text::default();
         for axis in [1, 2] {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
-            lines.push(format!(
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
+            text.push(format!(
                 "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
             ));
-            lines.push(format!(
+            text.push(format!(
                 "let high_{index} = select(first_{index} + MARGIN_{suffix} + TILE_{suffix}, EXTENT_{suffix}, \
                  window_{index} == TILES_{suffix} - 1);"
             ));
             let step = if axis == 2 { self.streaming.lanes } else { 1 };
             for at in (0..self.streaming.configuration.cells[axis - 1]).step_by(step) {
-                lines.push(format!(
+                text.push(format!(
                     "let keeps_{index}{at} = {index}{plus} >= low_{index} && {index}{plus} < high_{index};",
                     plus = moved(at as isize)
                 ));
@@ -294,9 +277,9 @@ impl<'a> Writer<'a> {
         }
         let mut beside = Vec::new();
         for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
             for at in 0..self.streaming.configuration.cells[axis - 1] {
-                lines.push(format!(
+                text.push(format!(
                     "let held_{index}{at} = {};",
                     held(&format!("{index}{}", moved(at as isize)), suffix)
                 ));
@@ -304,72 +287,68 @@ impl<'a> Writer<'a> {
             }
         }
         if !beside.is_empty() {
-            lines.push(format!("let beside = {};", beside.join(" || ")));
+            text.push(format!("let beside = {};", beside.join(" || ")));
         }
         for level in 0..self.levels() {
             let slots = self.arrival(level).carry.slots.len();
             let slots = (0..slots).flat_map(|slot| (0..self.volume()).map(move |cell| (slot, cell)));
-            lines.extend(slots.map(|(slot, cell)| format!("var k{level}_{slot}_{cell}: real;")));
+            text.extend(slots.map(|(slot, cell)| format!("var k{level}_{slot}_{cell}: real;")));
             let first = |(field, cell)| match level {
                 0 => format!("var u0_{field}_{cell} = tap_{field}({});", self.indices("p", cell)),
                 _ => format!("var u{level}_{field}_{cell}: real;"),
             };
             if level == 0 || self.apart() > 0 {
-                lines.extend(self.cells().map(first));
+                text.extend(self.cells().map(first));
             }
         }
         for ahead in 1..self.streaming.configuration.ahead {
-            lines.extend(self.cells().map(|(field, cell)| {
+            text.extend(self.cells().map(|(field, cell)| {
                 let indices = self.indices(&format!("p + {ahead}"), cell);
                 format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
             }));
         }
-        lines.extend(self.first_slots());
-        lines
+        self.first_slots(&mut text);
+        text
     }
 
     /// The loops: planes that meet no boundary, and others.
-    fn run(&self) -> Vec<String> {
-        let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("    {line}"));
-        let mut lines = Vec::new();
+    fn run(&self) -> Text {
+        let mut text = Text::default();
         if !self.may_be_inside {
-            lines.extend(self.remember());
-            lines.push("for (; p < end; p++) {".to_owned());
-            lines.extend(indented(self.plane(true)));
-            lines.push("}".to_owned());
-            return lines;
+            text.push(self.remember());
+            text.push("for (; p < end; p++) {");
+            self.plane(&mut text, true);
+            text.push("}");
+            return text;
         }
         let within = [1, 2].map(|axis| {
-            let (index, suffix) = (INDICES[axis], SUFFIXES[axis]);
+            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
             format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
         });
-        lines.push(
-            "// No cell of the window is held or beyond the domain; nor, between these two planes, at any level."
-                .to_owned(),
+        text.push(
+            "// No cell of the window is held or beyond the domain; nor, between these two planes, at any \
+             level.",
         );
-        lines.push(format!("let inside = {};", within.join(" && ")));
+        text.push(format!("let inside = {};", within.join(" && ")));
         let [low, high] = match self.masked[0] {
             true => ["FIRST_S + BEHIND", "END_S - AHEAD"],
             false => ["p", "end"],
         };
-        lines.push(format!("let low = {low};"));
-        lines.push(format!("let high = {high};"));
-        lines.push(format!("let at = {};", self.across()));
-        lines.push("while p < end {".to_owned());
-        lines.push("    if inside && p >= low && p < high {".to_owned());
-        lines.push("        let stop = min(end, high);".to_owned());
-        lines.push("        for (; p < stop; p++) {".to_owned());
-        lines.extend(indented(indented(indented(self.plane(false)).collect()).collect()));
-        lines.push("        }".to_owned());
-        lines.push("    } else {".to_owned());
-        lines.push("        let stop = select(end, min(end, low), inside && p < low);".to_owned());
-        lines.extend(indented(indented(self.remember()).collect()));
-        lines.push("        for (; p < stop; p++) {".to_owned());
-        lines.extend(indented(indented(indented(self.plane(true)).collect()).collect()));
-        lines.push("        }".to_owned());
-        lines.push("    }".to_owned());
-        lines.push("}".to_owned());
-        lines
+        text.push(format!("let low = {low};"));
+        text.push(format!("let high = {high};"));
+        text.push(format!("let at = {};", self.across()));
+        text.push("while p < end {");
+        text.push("if inside && p >= low && p < high {");
+        text.push("let stop = min(end, high);");
+        text.push("for (; p < stop; p++) {");
+        self.plane(&mut text, false);
+        text.extend(["}", "} else {"]);
+        text.push("let stop = select(end, min(end, low), inside && p < low);");
+        text.push(self.remember());
+        text.push("for (; p < stop; p++) {");
+        self.plane(&mut text, true);
+        text.extend(["}", "}", "}"]);
+        text
     }
 
     /// Cells from one index to the next along an axis.
@@ -379,48 +358,46 @@ impl<'a> Writer<'a> {
     }
 
     /// All that the arrival of plane `p` does.
-    fn plane(&self, edge: bool) -> Vec<String> {
-        let mut lines = self.wait();
+    fn plane(&self, text: &mut Text, edge: bool) {
+        self.wait(text);
         if !edge {
-            lines.push(format!(
+            text.push(format!(
                 "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
                 self.swept(),
                 self.stride(0) / self.streaming.lanes
             ));
         }
-        lines.extend(self.fetch(edge));
+        self.fetch(text, edge);
         let mut levels: Vec<usize> = (0..self.levels()).collect();
         if self.apart() > 0 {
             // Each takes what the one before it made a plane ago.
             levels.reverse();
         }
-        lines.extend(levels.into_iter().flat_map(|level| self.level(level, edge)));
+        levels.into_iter().for_each(|level| self.level(text, level, edge));
         for ahead in 0..self.streaming.configuration.ahead {
             let name = |ahead: usize| match ahead {
                 0 => "u0".to_owned(),
                 n if n == self.streaming.configuration.ahead => "l".to_owned(),
                 n => format!("a{n}"),
             };
-            lines.extend(self.cells().map(|(field, cell)| {
+            text.extend(self.cells().map(|(field, cell)| {
                 let from = name(ahead + 1);
                 let from =
                     if from == "l" { format!("l{field}_{cell}") } else { format!("{from}_{field}_{cell}") };
                 format!("{}_{field}_{cell} = {from};", name(ahead))
             }));
         }
-        lines.extend(self.renew());
-        lines
+        self.renew(text);
     }
 
     /// The swept axis as arguments of `source`.
     fn swept(&self) -> String {
-        let upper = AXES[self.axes.0[0]];
+        let upper = PADDED_LETTERS[self.axes.0[0]];
         format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
     }
 
     /// A level takes the plane that waits before it.
-    fn level(&self, level: usize, edge: bool) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn level(&self, text: &mut Text, level: usize, edge: bool) {
         let number = level % self.stages.len();
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
         let mut read: Vec<(u16, usize, isize)> = Vec::new();
@@ -435,7 +412,7 @@ impl<'a> Writer<'a> {
                         let name = known.unwrap_or(read.len());
                         if known.is_none() {
                             let value = self.given(level, usize::from(tap.field), rank, thread);
-                            lines.push(format!("let n{level}_{name} = {value};"));
+                            text.push(format!("let n{level}_{name} = {value};"));
                             read.push(key);
                         }
                         format!("n{level}_{name}")
@@ -451,29 +428,28 @@ impl<'a> Writer<'a> {
                 format!("c{}", moved(column as isize)),
             ]);
             arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
-            lines.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
+            text.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
         }
         for cell in 0..self.volume() {
             let slots = 0..arrival.carry.slots.len();
-            lines.extend(slots.map(|slot| format!("k{level}_{slot}_{cell} = w{level}_{cell}.k{slot};")));
+            text.extend(slots.map(|slot| format!("k{level}_{slot}_{cell} = w{level}_{cell}.k{slot};")));
         }
         let is_last = level + 1 == self.levels();
-        lines.extend(self.cells().map(|(field, cell)| {
+        text.extend(self.cells().map(|(field, cell)| {
             let declared = if is_last || self.apart() == 0 { "var " } else { "" };
             format!("{declared}u{}_{field}_{cell} = w{level}_{cell}.v{field};", level + 1)
         }));
         let behind = self.lag(level) + arrival.delay();
         if edge {
-            lines.extend(self.bound(level, behind));
+            self.bound(text, level, behind);
         }
         let is_step = (level + 1).is_multiple_of(self.stages.len());
         if self.shorter && is_step {
-            lines.push(format!("if run.steps == {}u {{", (level + 1) / self.stages.len()));
-            lines.extend(self.store(level + 1, behind).into_iter().map(|line| format!("    {line}")));
-            lines.push("}".to_owned());
+            text.push(format!("if run.steps == {}u {{", (level + 1) / self.stages.len()));
+            self.store(text, level + 1, behind);
+            text.push("}");
         } else if is_last {
-            lines.extend(self.store(level + 1, behind));
+            self.store(text, level + 1, behind);
         }
-        lines
     }
 }
