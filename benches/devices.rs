@@ -150,7 +150,7 @@ fn measured(
                 return Err(Error::device(
                     opened.backend.name(),
                     format!("comparing {name} after {COMPARED} steps"),
-                    format!("it has not the bits of a launch a step: {run}"),
+                    format!("it has not the bits of a launch per step: {run}"),
                 ));
             }
             Some(_) => {}

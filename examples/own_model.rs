@@ -56,7 +56,12 @@ impl Stencil for FitzHughNagumo {
 fn main() -> Result<()> {
     let program = Program::new(&FitzHughNagumo)?;
     let footprint = &program.stages()[0].footprint;
-    println!("{} flops a cell, linear: {}, radius {:?}", program.flops(), footprint.linear, program.radius());
+    println!(
+        "{} flops per cell, linear: {}, radius {:?}",
+        program.flops(),
+        footprint.linear,
+        program.radius()
+    );
 
     let mut medium = Simulation::builder(program).size(&[200, 200]).build()?;
     for _ in 0..4 {

@@ -103,7 +103,7 @@ fn noted((mut plan, cubin, spilled): (Plan, Cubin, usize), given_up: usize) -> (
     }
     if spilled > 0 {
         plan.notes.push(format!(
-            "the kernel spills {spilled} bytes a thread to local memory: the formula needs more registers than a thread has"
+            "the kernel spills {spilled} bytes per thread to local memory: the formula needs more registers than a thread has"
         ));
     }
     (plan, cubin)

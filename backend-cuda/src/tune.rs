@@ -65,7 +65,7 @@ fn candidates(plans: Vec<Plan>, compiled: Vec<Result<(Plan, Cubin)>>) -> Vec<(Me
         };
         let spilled = spilled(&plan);
         if number > 0 && any_clean && spilled > 0 {
-            let note = Some(format!("left out: it spills {spilled} bytes a thread"));
+            let note = Some(format!("left out: it spills {spilled} bytes per thread"));
             return (Measured { plan, note, ..row }, None);
         }
         let changes = &plan.notes[row.plan.notes.len().min(plan.notes.len())..];
@@ -209,7 +209,7 @@ mod tests {
             "the planner's own choice is timed in any case"
         );
         assert_eq!(rows[1], (true, String::new()));
-        assert_eq!(rows[2], (false, "left out: it spills 4 bytes a thread".to_owned()));
+        assert_eq!(rows[2], (false, "left out: it spills 4 bytes per thread".to_owned()));
         assert!(
             !rows[3].0 && rows[3].1.starts_with("it does not compile") && !rows[3].1.contains("log"),
             "{rows:?}"

@@ -295,8 +295,8 @@ fn defects_are_found() {
         // Lanes read rows that other lanes of their warp have copied.
         (
             "cube-narrow",
-            "waits for the other warps'.\n            __syncwarp();",
-            "waits for the other warps'.",
+            "those of the other warps.\n            __syncwarp();",
+            "those of the other warps.",
         ),
         // Warps read rows of other warps: those they have copied, and those they publish at each level, ...
         ("cube", "if constexpr (SYNCED) barrier();", ""),

@@ -162,7 +162,9 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
             let all = Timed::warm_up(steps) + steps;
             checked.stepwise_steps = all;
             let fault = differs(problem, state, &other.read()?);
-            checked.faults.extend(fault.map(|how| format!("after {all} steps from a launch a step: {how}")));
+            checked
+                .faults
+                .extend(fault.map(|how| format!("after {all} steps from a launch per step: {how}")));
         }
         if settings.baseline {
             baseline = match &mut other {

@@ -126,7 +126,7 @@ fn a_fault_that_few_steps_do_not_show_is_found_by_a_launch_a_step() {
     assert!(!row.holds());
     let told = faults(&row);
     assert!(
-        told.contains("after 1097 steps from a launch a step") && told.contains("values of u differ"),
+        told.contains("after 1097 steps from a launch per step") && told.contains("values of u differ"),
         "{told}"
     );
     assert!(!told.contains("the CPU's"), "{told}");
@@ -149,7 +149,7 @@ fn a_run_that_differs_from_the_others_is_found() {
         let told = faults(&measured(Fault::Run(run), Check::Full));
         let expected = if run == 1 { 2 } else { run };
         assert!(told.contains(&format!("run 1 and run {expected}: 1 of 2000 values")), "{run}: {told}");
-        assert_eq!(told.contains("a launch a step"), run == 1, "{told}");
+        assert_eq!(told.contains("a launch per step"), run == 1, "{told}");
     }
     assert!(measured(Fault::Run(6), Check::Full).holds());
 }

@@ -63,7 +63,7 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
     let fields: Vec<String> = (0..program.fields().len()).map(field).collect();
     let _ = writeln!(
         text,
-        "    fields {}; boundary {}; {} flops a cell",
+        "    fields {}; boundary {}; {} flops per cell",
         fields.join(", "),
         program.boundary(),
         program.flops()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Formats the table; the first row is the planner's own choice.
 pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     let mut text = format!(
-        "{} on {} {}, boundary {}: plans timed on {}\n\n{:<13}{:>11}{:>11}{:>8}{:>11}{:>9}  plan\n{:<13}{:>11}{:>11}\n",
+        "{} on {} {}, boundary {}: plans timed on {}\n\n{:<13}{:>13}{:>13}{:>8}{:>11}{:>9}  plan\n{:<13}{:>13}{:>13}\n",
         problem.program.name(),
         problem.shape,
         problem.dtype,
@@ -24,8 +24,8 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
         "registers",
         "spilled",
         "",
-        "µs a step",
-        "µs a step",
+        "µs per step",
+        "µs per step",
     );
     let fastest = Measured::fastest(rows);
     for (place, row) in rows.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{mark:<13}{:>11.2}{:>11}{:>8}{:>11}{:>9}  {}",
+            "{mark:<13}{:>13.2}{:>13}{:>8}{:>11}{:>9}  {}",
             row.predicted_seconds * 1e6,
             or_dash(row.seconds.map(|seconds| format!("{:.2}", seconds * 1e6))),
             or_dash(row.ratio().map(|ratio| format!("{ratio:.2}"))),
@@ -125,7 +125,7 @@ mod tests {
         let row = |(place, plan): (usize, abide::Plan)| Measured {
             predicted_seconds: 10e-6,
             seconds: [Some(15e-6), None, Some(12e-6)].get(place).copied().unwrap_or(Some(20e-6)),
-            note: (place == 1).then(|| "left out: it spills 96 bytes a thread".to_owned()),
+            note: (place == 1).then(|| "left out: it spills 96 bytes per thread".to_owned()),
             plan,
         };
         (problem, plans.into_iter().enumerate().map(row).collect())
@@ -141,7 +141,7 @@ mod tests {
         assert!(lines[0].starts_with("2d5pt on 2304x2304 f64, boundary fixed: plans timed on "));
         assert_eq!(words(4), ["own", "10.00", "15.00", "1.50"]);
         assert_eq!(words(5)[..3], ["10.00", "-", "-"]);
-        assert_eq!(lines[6].trim(), "left out: it spills 96 bytes a thread");
+        assert_eq!(lines[6].trim(), "left out: it spills 96 bytes per thread");
         assert_eq!(words(7), ["fastest", "10.00", "12.00", "1.20"]);
         assert_eq!(lines.last(), Some(&"The planner's own choice takes 1.25 times as long as the fastest."));
         let end_of =

@@ -106,7 +106,7 @@ impl Tuning<'_> {
         }
         let mut plan = winner.recipe.plan(self.problem, self.device, self.options)?;
         plan.notes.push(format!(
-            "kept from tuning {} on {}: {} a step were measured there; --tune off takes the planner's own choice",
+            "kept from tuning {} on {}: {} per step were measured there; --tune off takes the planner's own choice",
             winner.tune,
             winner.timed_on,
             microseconds(winner.seconds),
@@ -132,7 +132,7 @@ fn found(rows: &[Measured], seconds: f64, options: &Options) -> String {
         _ => "it is the planner's own choice".to_owned(),
     };
     format!(
-        "tuning {}: the fastest of {timed} plans timed, {} a step; {own}",
+        "tuning {}: the fastest of {timed} plans timed, {} per step; {own}",
         options.tune,
         microseconds(seconds)
     )
@@ -169,7 +169,7 @@ mod tests {
         let note = found(&rows, 2e-6, &options);
         assert_eq!(
             note,
-            "tuning quick: the fastest of 3 plans timed, 2.00 µs a step; the planner's own choice took 3.00 µs"
+            "tuning quick: the fastest of 3 plans timed, 2.00 µs per step; the planner's own choice took 3.00 µs"
         );
         rows[0].seconds = Some(1e-6);
         assert!(found(&rows, 1e-6, &options).ends_with("it is the planner's own choice"));

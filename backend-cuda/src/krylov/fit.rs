@@ -58,7 +58,7 @@ pub fn fit_solver(
     }
     let (mut plan, cubin, spilled) = best;
     if spilled > 0 {
-        plan.notes.push(format!("the kernel spills {spilled} bytes a thread to local memory"));
+        plan.notes.push(format!("the kernel spills {spilled} bytes per thread to local memory"));
     }
     Ok((plan, cubin))
 }

@@ -22,7 +22,7 @@ Examples:
   abide bench portable --backend wgpu --tune full --csv benches/results/h200-vulkan.csv
   abide bench portable --most-cells 300000 --quick
 
-A ratio is the rate over that of a launch a step (--execution stepwise) in the same run of the command, boundary fixed. \
+A ratio is the rate over that of a launch per step (--execution stepwise) in the same run of the command, boundary fixed. \
 Each rate is the median of the runs, and every cell of the domain counts once a step. All cells of some steps are \
 compared with the CPU's, within the backend's bound, unless --verify off leaves that out.";
 

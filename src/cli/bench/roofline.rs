@@ -174,7 +174,7 @@ fn paint_panel(
         .bold_line_style(RGBColor(226, 226, 226))
         .x_label_formatter(&|value| format!("{value}"))
         .y_label_formatter(&|value| format!("{value}"))
-        .x_desc("flop per byte, where each cell is loaded and stored once a step")
+        .x_desc("flop per byte, where each cell is loaded and stored once per step")
         .y_desc(unit)
         .label_style((FONT, 12).into_font().color(&INK))
         .axis_desc_style((FONT, 13).into_font().color(&INK))

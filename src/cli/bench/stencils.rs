@@ -30,7 +30,7 @@ Every cell of the domain counts once a step. A rate is the median of the runs, Â
 multiply-add a point at the device's peak. Peak: what the plan projects from the device's bandwidths.
 
 Each run begins from the same random values. Afterwards, --verify full compares all cells: a few steps with the CPU's, \
-all timed runs with each other, and the state they left with that of a launch a step (--execution stepwise). A \
+all timed runs with each other, and the state they left with that of a launch per step (--execution stepwise). A \
 difference is told below the row, and the command fails.";
 
 /// The fewest runs whose median is worth quoting.

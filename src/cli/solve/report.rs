@@ -98,7 +98,7 @@ impl Told<'_> {
         } else {
             "the least possible is nothing: all of it fits on the chip".to_owned()
         };
-        line("moved", format!("{} an iteration by the plan's model; {least}", bytes(traffic.moved)));
+        line("moved", format!("{} per iteration by the plan's model; {least}", bytes(traffic.moved)));
         for note in self.opened.notes().iter().chain(&plan.notes) {
             line("note", note.clone());
         }

@@ -77,8 +77,8 @@ fn speed(ui: &mut Ui, state: &mut State) {
     };
     let mut edited = false;
     if !fastest {
-        let value = DragValue::new(&mut steps).range(1..=1_000_000).suffix(" steps a frame");
-        edited = ui.name_inputs("Steps a frame", |ui| ui.add(value)).changed();
+        let value = DragValue::new(&mut steps).range(1..=1_000_000).suffix(" steps per frame");
+        edited = ui.name_inputs("Steps per frame", |ui| ui.add(value)).changed();
     }
     if changed || edited {
         state.speed = if fastest { Speed::Fastest } else { Speed::PerFrame(steps) };

@@ -14,7 +14,7 @@ pub const HELP: &[(&str, &str)] = &[
     (".", "one step"),
     ("R", "back to the first step"),
     ("Ctrl+Enter", "start what the model's panel says"),
-    ("Q", "as fast as possible, or some steps a frame"),
+    ("Q", "as fast as possible, or some steps per frame"),
     ("1 – 5", "the pages beside the field"),
     ("G", "the gallery"),
     ("F", "all of the field in sight"),

@@ -17,7 +17,7 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     ui.separator();
     heading(ui, "What there is now");
     ui.horizontal_wrapped(|ui| {
-        if ui.button("Picture").on_hover_text("What is shown as .png, a pixel a cell (P)").clicked() {
+        if ui.button("Picture").on_hover_text("What is shown as .png, one pixel per cell (P)").clicked() {
             state.keep_picture();
         }
         if ui.button("Field .npy").on_hover_text("The field shown, exactly").clicked() {

@@ -179,7 +179,7 @@ impl Sheet {
             Align2::LEFT_CENTER,
             &format!("tiles of {}×{} cells,", tile[0], tile[1]),
         );
-        self.text(at + vec2(0.0, 8.0), Align2::LEFT_CENTER, "a launch a stage and step");
+        self.text(at + vec2(0.0, 8.0), Align2::LEFT_CENTER, "a launch per stage and step");
         if halo { vec![Home::Shared, Home::Halo, Home::Memory] } else { vec![Home::Memory] }
     }
 
@@ -226,7 +226,7 @@ impl Sheet {
             self.block(whole.shrink2(vec2(cut, 0.0)), home.colour());
         }
         let at = rect.min + vec2(width + 18.0, HEIGHT / 2.0);
-        self.text(at - vec2(0.0, 10.0), Align2::LEFT_CENTER, &format!("{depth} steps a pass;"));
+        self.text(at - vec2(0.0, 10.0), Align2::LEFT_CENTER, &format!("{depth} steps per pass;"));
         self.text(at + vec2(0.0, 8.0), Align2::LEFT_CENTER, how);
         vec![Home::Shared, Home::Registers, Home::Halo]
     }

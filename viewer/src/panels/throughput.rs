@@ -62,7 +62,7 @@ fn figures(ui: &mut Ui, report: &RunReport) {
         for (name, value) in [
             ("Rate", format!("{:.3} GCells/s", report.gcells_per_s)),
             ("A step", format!("{} ms", short(1e3 * report.seconds / steps))),
-            ("Moved a step", bytes(report.bytes_moved / steps)),
+            ("Moved per step", bytes(report.bytes_moved / steps)),
             (
                 "Bandwidth",
                 format!("{}/s by the plan's model", bytes(report.bytes_moved / report.seconds.max(1e-12))),

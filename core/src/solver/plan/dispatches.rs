@@ -70,9 +70,10 @@ impl Dispatches {
         let long = self
             .longest
             .map_or(String::new(), |longest| format!(", rows above {longest} entries by workgroups"));
-        let a_row = if *lanes == 1 { "a thread a row".to_owned() } else { format!("{lanes} threads a row") };
+        let a_row =
+            if *lanes == 1 { "a thread per row".to_owned() } else { format!("{lanes} threads per row") };
         format!(
-            "{a_row}{long}, {product_groups} workgroups of {threads} threads, {an_iteration} dispatches an iteration"
+            "{a_row}{long}, {product_groups} workgroups of {threads} threads, {an_iteration} dispatches per iteration"
         )
     }
 }

@@ -250,7 +250,7 @@ impl Display for SolvePlan {
         write!(
             f,
             "{:<14}{:.3} MB moved, {:.3} MB with nothing kept, {:.3} MB the least possible",
-            "an iteration",
+            "per iteration",
             moved / 1e6,
             streamed / 1e6,
             least / 1e6

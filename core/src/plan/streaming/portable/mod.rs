@@ -211,7 +211,7 @@ pub fn plan_portable_streaming(problem: &Problem, device: &DeviceSpec, options: 
     let plans = portable_streaming_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
         let room = format!(
-            "windows wider than their overlap, of {} threads, {} registers of carried values a thread, \
+            "windows wider than their overlap, of {} threads, {} registers of carried values per thread, \
              {MOST_OPERATIONS} operations of its cells at all levels, {MOST_ARGUMENTS} taps and carried values a stage and {} \
              bytes of workgroup memory",
             device.threads_per_block,

@@ -121,7 +121,7 @@ pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options)
                 problem.shape,
             ),
             format!(
-                "windows of {} registers and {} bytes a multiprocessor, whose margins no periodic axis is shorter than",
+                "windows of {} registers and {} bytes per multiprocessor, whose margins no periodic axis is shorter than",
                 device.registers.unwrap_or(0),
                 device.shared_bytes
             ),

@@ -37,8 +37,8 @@ impl Krylov {
             Division::Sliced { width: Some(width) } => format!("slices {width} wide"),
             Division::Sliced { width: None } => "slices".to_owned(),
             Division::Split { lanes } => format!("{lanes} lanes a row"),
-            Division::Merged { items } => format!("merge path, {items} items a thread"),
-            Division::Stencil => "a thread a cell".to_owned(),
+            Division::Merged { items } => format!("merge path, {items} items per thread"),
+            Division::Stencil => "a thread per cell".to_owned(),
         };
         let columns = if self.division == Division::Stencil {
             String::new()
@@ -52,7 +52,7 @@ impl Krylov {
         };
         let cycle = if self.restart > 0 { format!(", cycles of {}", self.restart) } else { String::new() };
         format!(
-            "{division}{columns}, {space} of {} threads{spread}, {} barriers an iteration{cycle}, {:.1} µs by the model",
+            "{division}{columns}, {space} of {} threads{spread}, {} barriers per iteration{cycle}, {:.1} µs by the model",
             self.threads,
             self.barriers,
             self.seconds * 1e6
