@@ -1,4 +1,4 @@
-//! The boundary kinds in kernels: a number of each, and the cell that a ghost cell shows.
+//! The boundary kinds in kernels: the number of each, and functions for the cell that a ghost cell shows.
 
 use abide_core::{Boundary, domain::KindText};
 
@@ -7,13 +7,13 @@ use crate::text::Text;
 const WHAT: &str =
     "// The index of the cell that the ghost cell at i, below the first or above the last of n, shows.";
 
-/// What a function returns for a kind.
+/// A choice of the expression that a generated function returns for a kind.
 type Shown = fn(&KindText) -> &'static str;
 
-/// The functions that say which cell a ghost cell shows.
+/// The generated functions that return the index of the cell that a ghost cell shows.
 const FUNCTIONS: [(&str, Shown); 2] = [("below", |text| text.below), ("above", |text| text.above)];
 
-/// Writes them in C: the numbers, `below`, `above` and `shows_this_side`.
+/// Writes the boundary kinds in C: the numbers, `below`, `above` and `shows_this_side`.
 pub fn c(text: &mut Text) {
     let numbers: Vec<&str> = Boundary::TEXTS.iter().map(|text| text.constant).collect();
     text.push(format!("enum Boundary {{ {} }};", numbers.join(", ")));
@@ -30,7 +30,7 @@ pub fn c(text: &mut Text) {
     text.push(format!("__device__ constexpr bool shows_this_side(int kind) {{ return {near}false; }}"));
 }
 
-/// Writes them in WGSL: the numbers, `below` and `above`.
+/// Writes the boundary kinds in WGSL: the numbers, `below` and `above`.
 pub fn wgsl(text: &mut Text) {
     for (number, kind) in Boundary::TEXTS.iter().enumerate() {
         text.push(format!("const {}: i32 = {number};", kind.constant));

@@ -32,7 +32,7 @@ pub const PERSISTENT_ENTRY: &str = "persistent";
 /// The name of the streaming kernel.
 pub const STREAM_ENTRY: &str = "stream";
 
-/// The name of a stage's kernel.
+/// Returns the name of a stage's kernel.
 pub fn stage_entry(stage: usize) -> String {
     format!("stage_{stage}")
 }
@@ -44,7 +44,7 @@ pub const COMPILE_OPTIONS: [&str; 5] =
 
 /// CUDA C++ for [`crate::emit`].
 struct Cuda {
-    /// Where planes arrive one by one: the plane that arrives, by its offset from the cell's.
+    /// The offset of the arriving plane from the cell's, where planes arrive one by one.
     plane: Option<i32>,
 }
 
@@ -81,7 +81,7 @@ impl Language for Cuda {
     }
 }
 
-/// A literal that the compiler reads back as exactly this value.
+/// Returns a literal that the compiler reads back as exactly this value.
 fn literal(dtype: DType, value: f64) -> String {
     let suffix = if dtype == DType::F32 { "f" } else { "" };
     if value.is_nan() {
@@ -105,7 +105,7 @@ fn literal(dtype: DType, value: f64) -> String {
     if value.is_sign_negative() { format!("({digits}{suffix})") } else { format!("{digits}{suffix}") }
 }
 
-/// The text of the kernels of a plan for a problem; a function of both alone.
+/// Returns the text of the kernels of a plan for a problem, which depends on these two alone.
 pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     plan.check(problem)?;
     let program = problem.program.simplified(problem.dtype);
@@ -176,7 +176,8 @@ fn constant(text: &mut Text, name: &str, value: impl Display) {
     text.push(format!("constexpr int {name} = {value};"));
 }
 
-/// Types and constants of the problem: extents, strides, boundaries, fixed zones, and what fields need.
+/// Returns the types and constants of the problem: extents, strides, boundaries, fixed zones, and how fields
+/// are tapped and written.
 fn constants(problem: &Problem, program: &Program) -> Text {
     let axes = Axes::of(problem.shape.dimensions());
     let padded = problem.shape.padded();
@@ -244,7 +245,7 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     text
 }
 
-/// The struct of a stage: radii, fields and the formula.
+/// Writes the struct of a stage: radii, fields and the formula.
 fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, staged: bool) {
     let stage = &program.stages()[number];
     let axes = Axes::of(problem.shape.dimensions());
@@ -286,7 +287,7 @@ fn stage(text: &mut Text, problem: &Problem, program: &Program, number: usize, s
     text.extend(["}", "};"]);
 }
 
-/// The beginning of a stage's function that computes so many values of a cell from a view.
+/// Returns the beginning of a stage's function that computes `values` values of a cell from a view.
 fn method(name: &str, values: &str) -> String {
     format!(
         "template <class View>\n\
@@ -294,12 +295,12 @@ fn method(name: &str, values: &str) -> String {
     )
 }
 
-/// What it stores.
+/// Returns the statements that store a cell's values.
 fn values(all: impl IntoIterator<Item = impl Display>) -> impl Iterator<Item = String> {
     all.into_iter().enumerate().map(|(number, value)| format!("value[{number}] = {value};"))
 }
 
-/// A function of a stage that lists numbers of fields.
+/// Returns the text of a stage's function that lists the numbers of fields.
 fn list(name: &str, fields: &[usize]) -> String {
     let numbers: Vec<String> = fields.iter().map(usize::to_string).collect();
     let numbers = if numbers.is_empty() { "-1".to_owned() } else { numbers.join(", ") };
@@ -309,8 +310,8 @@ fn list(name: &str, fields: &[usize]) -> String {
     )
 }
 
-/// Fields that a stage reads at the cell alone, or writes without reading: where the boundary is fixed their
-/// old value is kept.
+/// Returns the fields that a stage reads at the cell alone, or writes without reading. A field that is only
+/// written counts because its old value is kept where the boundary is fixed.
 fn narrow_fields(stage: &Stage, wide: &[usize]) -> Vec<usize> {
     let read = |field: usize| stage.footprint.field_radius[field].is_some();
     let fields = 0..stage.footprint.field_radius.len();

@@ -3,39 +3,39 @@
 use abide_core::DType;
 use abide_core::expr::{Dag, Id, Node, Tap, Text, Unary};
 
-/// How a language writes what C and WGSL write differently.
+/// A language of kernels: the constructs that C and WGSL write differently.
 pub trait Language {
-    /// The name of the number type in declarations.
+    /// Returns the name of the number type in declarations.
     fn real(&self, dtype: DType) -> &'static str;
 
-    /// A literal that reads back as exactly this value, which is one of the type's.
+    /// Returns a literal that reads back as exactly this value, which is one of the type's.
     fn literal(&self, dtype: DType, value: f64) -> String;
 
-    /// The declaration of an immutable local without its semicolon, as in `const real v0 = x`.
+    /// Returns the declaration of an immutable local without its semicolon, as in `const real v0 = x`.
     fn declare(&self, dtype: DType, name: &str, value: &str) -> String;
 
-    /// `condition ? yes : no`.
+    /// Returns the expression `condition ? yes : no`.
     fn choose(&self, condition: &str, yes: &str, no: &str) -> String;
 
-    /// Of what C and WGSL write for the same, what this language does.
+    /// Returns this language's choice of two texts that mean the same: `c` in C, `wgsl` in WGSL.
     fn own<'t>(&self, c: &'t str, wgsl: &'t str) -> &'t str;
 
-    /// The function or sign of an operator of one operand.
+    /// Returns the function or sign of an operator of one operand.
     fn function(&self, op: Unary) -> &'static str {
         self.own(op.c(), op.wgsl())
     }
 
-    /// The cell's coordinate along an axis of the padded three, as a number of the type.
+    /// Returns the cell's coordinate along an axis of the padded three, as a number of the type.
     fn coordinate(&self, dtype: DType, axis: u8) -> String;
 
-    /// The value of a parameter.
+    /// Returns the expression for a parameter's value.
     fn parameter(&self, number: u16) -> String;
 }
 
 /// A formula as statements that declare locals, and the names of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formula {
-    /// Declarations.
+    /// Declarations of locals.
     pub statements: Vec<String>,
     /// For each output, an expression (a local, tap or literal) that holds its value.
     pub outputs: Vec<String>,
@@ -47,7 +47,8 @@ pub fn formula(dag: &Dag, language: &dyn Language, dtype: DType, tap: impl FnMut
     part(&dag.nodes, &dag.outputs, |_| None, language, dtype, tap)
 }
 
-/// Writes what `outputs` need of a formula's nodes, besides those whose value is `known` by a name already.
+/// Writes those of a formula's nodes that `outputs` need, except nodes whose value is already `known` by a
+/// name.
 pub fn part(
     nodes: &[Node],
     outputs: &[Id],

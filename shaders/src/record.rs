@@ -1,4 +1,4 @@
-//! Records that pass between hosts and kernels: one table each, of which the host has a struct and its bytes,
+//! Records that pass between hosts and kernels. One table per record gives the host a struct and its bytes,
 //! and the kernel the same fields in the same order.
 
 use abide_core::{Array, DType};
@@ -26,17 +26,17 @@ macro_rules! record {
             pub(crate) const NUMBERS: &'static [$crate::record::Field] =
                 &[$((stringify!($number), $number_is)),*];
 
-            /// Returns how many bytes it has where its numbers are of this type.
+            /// Returns the record's size in bytes if its numbers are of this type.
             pub fn size(dtype: abide_core::DType) -> usize {
                 4 * $name::WORDS.len() + dtype.bytes() * $name::NUMBERS.len()
             }
 
-            /// Returns its bytes.
+            /// Returns the record's bytes.
             pub fn bytes(&self, dtype: abide_core::DType) -> Vec<u8> {
                 $crate::record::bytes(dtype, &[$(self.$word),*], &[$(self.$number),*])
             }
 
-            /// Returns the record of these bytes; nothing where they are too few.
+            /// Returns the record that these bytes hold, or `None` where there are too few.
             pub fn read(dtype: abide_core::DType, bytes: &[u8]) -> Option<$name> {
                 let (words, numbers) = bytes.split_at_checked(4 * $name::WORDS.len())?;
                 let mut words = words.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word));
@@ -54,7 +54,7 @@ pub(crate) fn bytes(dtype: DType, words: &[u32], numbers: &[f64]) -> Vec<u8> {
     words.chain(numbers.as_bytes().iter().copied()).collect()
 }
 
-/// Returns the numbers of a type that stand one behind the other in these bytes.
+/// Returns the numbers of type `dtype` that stand one behind the other in these bytes.
 pub fn numbers(dtype: DType, bytes: &[u8]) -> impl Iterator<Item = f64> {
     bytes.chunks_exact(dtype.bytes()).map(move |number| match number.first_chunk::<8>() {
         Some(double) => f64::from_ne_bytes(*double),

@@ -1,4 +1,4 @@
-//! What a solver's kernels and its host tell each other of a run, in every language alike.
+//! The state of a run that a solver's kernels and its host exchange, the same in every language.
 
 use abide_core::solver::{Outcome, Quantity, Status};
 use abide_core::{DType, Error, Result};
@@ -7,8 +7,9 @@ use crate::record::record;
 use crate::text::Text;
 
 record! {
-    /// The beginning of the kernels' `State`, which passes from launch to launch, or submission to
-    /// submission, and back to the host. What the method itself remembers stands behind it.
+    /// The beginning of the kernels' `State`. The state passes from launch to launch, or from submission to
+    /// submission, and back to the host. The values that the method itself remembers stand behind this
+    /// beginning.
     State {
         words {
             status "how the run stands",
@@ -27,19 +28,19 @@ record! {
 }
 
 impl State {
-    /// Returns the bytes of the whole `State` before the first iteration, `own` of them the method's: nothing
-    /// but an infinite least residual.
+    /// Returns the bytes of the whole `State` before the first iteration. The last `own` bytes are the
+    /// method's. All bytes are zero, except that the least residual is infinite.
     pub fn fresh(dtype: DType, own: usize) -> Vec<u8> {
         let mut bytes = State { least: f64::INFINITY, ..State::default() }.bytes(dtype);
         bytes.resize(bytes.len() + own, 0);
         bytes
     }
 
-    /// Returns the state of these bytes, and how the run stands.
+    /// Reads the state from `bytes` and returns it with the outcome that it records.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where no kernel leaves such a state.
+    /// [`Error::Device`] where the bytes are no state that a kernel leaves.
     pub fn left(backend: &'static str, dtype: DType, bytes: &[u8]) -> Result<(State, Outcome)> {
         State::read(dtype, bytes)
             .and_then(|state| Some((state, state.outcome()?)))
@@ -52,8 +53,8 @@ impl State {
     }
 }
 
-/// Writes a declaration of every status and quantity: `before`, the constant, `between`, its number, `after`
-/// and what it is.
+/// Writes a declaration per status and quantity: `before`, the constant's name, `between`, its number,
+/// `after`, and its meaning as a comment.
 pub(crate) fn constants(text: &mut Text, [before, between, after]: [&str; 3]) {
     let statuses = Status::ALL.iter().map(|row| (row.constant(), *row as u32, row.words()));
     let quantities = Quantity::ALL.iter().map(|row| (row.constant(), *row as u32, row.words()));
@@ -93,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Returns the words of all methods' kernels: CUDA's, WGSL's.
+    /// Returns the texts of all methods' kernels: CUDA's, then WGSL's.
     fn texts() -> [Vec<String>; 2] {
         let matrix = Matrix::from(laplacian_2d(30, 31, DType::F64).unwrap());
         let device = DeviceSpec::preset("h200").unwrap();
@@ -114,13 +115,13 @@ mod tests {
         all
     }
 
-    /// Each language has every constant, with the host's number, and uses it, but for those that the other
-    /// alone has a use for.
+    /// Each language declares every constant with the host's number, and uses each constant except those that
+    /// only the other language needs.
     #[test]
     fn both_languages_have_every_status_and_quantity() {
         let foreign: [&[&str]; 2] = [
             &["ENDED", "SUSPECT", "RENEW", "CONFIRM", "CLOSING"],
-            // There the history tells limits and residuals.
+            // WGSL needs none of these, because the history tells limits and residuals.
             &["ITERATIONS", "LOST", "OF_RESIDUAL"],
         ];
         let statuses = Status::ALL.iter().map(|row| (row.constant(), *row as u32));
@@ -140,7 +141,7 @@ mod tests {
                     let code = code.flat_map(|line| line.split("//").next());
                     code.flat_map(|line| line.split(|c| !is_word(c))).any(|word| word == constant)
                 };
-                // The norm of the right-hand side is the host's.
+                // Only the host uses the norm of the right-hand side.
                 let expected = !foreign.contains(&constant) && constant != "OF_RIGHT_HAND_SIDE";
                 assert_eq!(texts.iter().any(words), expected, "{declaration}");
             }

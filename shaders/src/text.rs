@@ -1,12 +1,12 @@
-//! Text of kernels: generated lines, which braces indent, and files, which stay as they are.
+//! The text of kernels: generated lines, which are indented by their braces, and files, which stay as they
+//! are.
 
 use std::fmt::Write as _;
 
-/// Spaces of a level.
+/// Spaces per level of indentation.
 const LEVEL: usize = 4;
 
-/// Lines that say nothing of their indentation: it follows from the braces that those before them, in C or in
-/// WGSL, leave open.
+/// Lines of C or WGSL whose indentation follows from the braces that the lines before them leave open.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: String,
@@ -32,15 +32,15 @@ impl Text {
         }
     }
 
-    /// Adds a file as it is, behind an empty line.
+    /// Adds a file as it is, after an empty line.
     pub fn file(&mut self, file: &str) {
         debug_assert_eq!(self.depth, 0, "what stands before a file is closed");
         self.blank();
         self.text.push_str(file);
     }
 
-    /// Adds a file in which each line `//@name` is replaced by the part of that name, indented as the line
-    /// was; behind an empty line.
+    /// Adds a file after an empty line. Each line `//@name` of the file is replaced by the part of that name,
+    /// indented as the line was.
     pub fn filled(&mut self, file: &str, parts: &[(&str, Text)]) {
         self.blank();
         for line in file.lines() {

@@ -128,7 +128,7 @@ impl PlanArgs {
     }
 }
 
-/// What the papers' models say, after a blank line; nothing where they were not asked.
+/// Returns what the papers' models say, after a blank line, or nothing where they were not asked.
 fn after(papers: Option<&Compared>) -> String {
     papers.map(|papers| format!("\n{papers}")).unwrap_or_default()
 }

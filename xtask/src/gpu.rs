@@ -20,7 +20,7 @@ const WITHOUT_DEVICE: [&str; 4] = ["emulated", "krylov_emulated", "krylov_text",
 /// The script that drives the folder on the other machine.
 const SCRIPT: &str = include_str!("run.sh");
 
-/// What `cargo xtask gpu` may do besides, on a machine that has Rust and a GPU.
+/// The options of `cargo xtask gpu`, for a machine that has Rust and a GPU.
 #[derive(Args)]
 pub struct Gpu {
     /// Run the tests here once they are built: gpu/run.sh

@@ -13,7 +13,7 @@ use crate::fuzz::Fuzz;
 use crate::setup;
 use crate::summary::{Counts, Step, summary};
 
-/// What is run beside the steps that every change must pass.
+/// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
 #[derive(Args)]
 pub struct Test {
     /// Fuzz each target for a minute and try hostile circumstances for ten: some half an hour more

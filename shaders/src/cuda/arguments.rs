@@ -1,5 +1,5 @@
-//! What a persistent solver's kernel is handed: one table a struct, from which the kernel's text, the host's
-//! launch and the emulation have fields and order.
+//! The arguments of a persistent solver's kernel. One table per struct gives the kernel's text, the host's
+//! launch and the emulation the same fields in the same order.
 
 use crate::record::{Field, c_fields};
 use crate::text::Text;
@@ -17,7 +17,7 @@ macro_rules! c_type {
     };
 }
 
-/// A struct of numbers, laid out as C++ has it: wide ones first, so that there are no gaps.
+/// A struct of numbers, laid out as in C++. Wide numbers come first, so that there are no gaps.
 macro_rules! numbers {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $kind:tt $is:literal,)* }) => {
         $(#[$doc])*
@@ -31,7 +31,7 @@ macro_rules! numbers {
             const FIELDS: &'static [(&'static str, Field)] =
                 &[$((c_type!($kind), (stringify!($field), $is))),*];
 
-            /// Returns its bytes.
+            /// Returns the struct's bytes.
             pub fn bytes(&self) -> Vec<u8> {
                 let mut bytes = Vec::with_capacity(size_of::<$name>());
                 $(bytes.extend(self.$field.to_ne_bytes());)*
@@ -41,7 +41,8 @@ macro_rules! numbers {
     };
 }
 
-/// A struct of arrays in device memory, whatever stands for each: its type in C++, and what it holds.
+/// A struct of arrays in device memory, whatever stands for each array. A row of the table gives an array's
+/// type in C++, and what the array holds.
 macro_rules! arrays {
     ($(#[$doc:meta])* $name:ident { $($field:ident $kind:literal $is:literal,)* }) => {
         $(#[$doc])*
@@ -54,12 +55,12 @@ macro_rules! arrays {
         impl<T> $name<T> {
             const FIELDS: &'static [(&'static str, Field)] = &[$(($kind, (stringify!($field), $is))),*];
 
-            /// Returns what `of` makes of each.
+            /// Returns the struct in which `of` is applied to each field.
             pub fn map<U>(&self, of: impl Fn(&T) -> U) -> $name<U> {
                 $name { $($field: of(&self.$field)),* }
             }
 
-            /// Returns all of them with their names, in the kernel's order.
+            /// Returns all fields with their names, in the kernel's order.
             pub fn all(&self) -> Vec<(&'static str, &T)> {
                 vec![$((stringify!($field), &self.$field)),*]
             }
@@ -134,11 +135,11 @@ numbers! {
 pub struct KrylovArguments {
     /// The addresses of the arrays.
     pub arrays: KrylovArrays<u64>,
-    /// The numbers behind them.
+    /// The numbers behind the arrays.
     pub numbers: KrylovNumbers,
 }
 
-/// Writes the structs.
+/// Writes the structs `Share` and `Arguments`.
 pub(super) fn declarations(text: &mut Text) {
     let arguments = [KrylovArrays::<u64>::FIELDS, KrylovNumbers::FIELDS].concat();
     for (name, fields) in [("Share", KrylovShare::FIELDS), ("Arguments", &arguments)] {
@@ -152,7 +153,7 @@ pub(super) fn declarations(text: &mut Text) {
 mod tests {
     use super::*;
 
-    /// What stands behind a gap would be elsewhere in the bytes than in the struct.
+    /// A field behind a gap would stand elsewhere in the bytes than in the struct.
     #[test]
     fn structs_have_no_gaps() {
         assert_eq!(size_of::<KrylovShare>(), KrylovShare::default().bytes().len());

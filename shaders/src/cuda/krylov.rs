@@ -1,4 +1,4 @@
-//! Persistent solvers: the constants of a layout before the kernels' bodies.
+//! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
 use abide_core::domain::SWEPT_LETTERS;
 use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
@@ -33,10 +33,10 @@ pub const KRYLOV_ENTRY: &str = "krylov";
 /// Numbers at the end of the kernels' `State` that are the method's own.
 const SCALARS: usize = 6;
 
-/// Bytes of them.
+/// Bytes of the method's own numbers at the end of the kernels' `State`.
 pub const KRYLOV_STATE_OWN: usize = 8 * SCALARS;
 
-/// The words that the constants use.
+/// The enumerations whose names the constants use.
 const NAMES: &str = "\
 enum Home { DEVICE, SHARED, REGISTERS };
 enum Space { BLOCK, CLUSTER, GRID };
@@ -44,10 +44,11 @@ enum Division { SLICED, SPLIT, MERGED, STENCIL };
 enum Preconditioning { NONE, JACOBI, BLOCK_JACOBI, POLYNOMIAL };
 ";
 
-/// The text of the kernel of a layout; a function of its arguments alone. Of a stored matrix it holds no
-/// entry and no extent, so that matrices of one layout share a kernel.
+/// Returns the text of the kernel of a layout, which depends on the arguments alone. The text holds no entry
+/// and no extent of a stored matrix, so that matrices of one layout share a kernel.
 ///
-/// `batched` is the kernel of many systems of one pattern, a block each; the layout is one block's.
+/// With `batched`, the kernel solves many systems of one pattern, one per block, and the layout is that of
+/// one block.
 pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched: bool) -> Result<String> {
     let dtype = matrix.dtype();
     let (real, column) = (
@@ -162,7 +163,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     Ok(text.into())
 }
 
-/// The kernels' `State`.
+/// Writes the kernels' `State`.
 fn state(text: &mut Text) {
     constant(text, "SCALARS", SCALARS);
     text.push("struct State {");
@@ -171,8 +172,8 @@ fn state(text: &mut Text) {
     text.extend(["double scalars[SCALARS];  // the method's own", "};"]);
 }
 
-/// The vectors' numbers and places. Those that the method has not are numbered as the first, and never
-/// touched.
+/// Writes the vectors' numbers and places. Vectors that the method does not have get the number of the first,
+/// and are never touched.
 fn vectors(text: &mut Text, layout: &Krylov) {
     for (vector, name) in VECTOR_NAMES {
         let number = layout.vectors.iter().position(|(own, _)| own == vector).unwrap_or(0);
@@ -189,7 +190,7 @@ fn vectors(text: &mut Text, layout: &Krylov) {
     text.push(format!("constexpr unsigned SHARED_AT[] = {{{}}};", places.join(", ")));
 }
 
-/// The domain and the taps of a stencil.
+/// Writes the domain and the taps of a stencil.
 fn taps(text: &mut Text, operator: &GridOperator) {
     let (extents, radius, dtype) = (operator.shape().padded(), operator.radius(), operator.dtype());
     let strides = [extents[1] * extents[2], extents[2], 1];

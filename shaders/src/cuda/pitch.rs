@@ -1,22 +1,22 @@
-//! How a field lies in a CUDA device's memory: rows begin where lines or sectors of memory do, whatever the
-//! extents, so that kernels move whole words.
+//! The layout of a field in a CUDA device's memory. Rows begin where lines or sectors of memory begin,
+//! whatever the extents, so that kernels move whole words.
 
 use abide_core::{DType, Problem};
 
-/// Bytes of a line of device memory, and of a sector, the least that is moved.
+/// Bytes of a line of device memory, and of a sector, the smallest unit that is moved.
 const UNITS: [usize; 2] = [128, 32];
 
-/// Rows may grow by one part in so many.
+/// The limit on the growth of a row: one part in this many.
 const LEAST_SHARE: usize = 8;
 
-/// Cells from the beginning of a row to that of the next: the row rounded up to lines, or to sectors where
-/// lines would cost much, or the row itself where sectors would too. What lies behind a row is never read as
-/// a cell.
+/// Returns the cells from the beginning of one row to the beginning of the next. A row is rounded up to
+/// lines, or to sectors where lines would cost much, or not at all where sectors would cost much too. The
+/// space behind a row is never read as a cell.
 pub fn row_pitch(problem: &Problem) -> usize {
     pitch(problem.shape.padded()[2], problem.dtype)
 }
 
-/// Cells of a field in device memory, those behind its rows included.
+/// Returns the cells of a field in device memory, including the space behind its rows.
 pub fn pitched_cells(problem: &Problem) -> usize {
     let [planes, rows, _] = problem.shape.padded();
     planes * rows * row_pitch(problem)

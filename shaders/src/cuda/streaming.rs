@@ -1,4 +1,4 @@
-//! The text of a streaming kernel: each stage as what it does when a plane arrives.
+//! The text of a streaming kernel: each stage is written as the work that is done when a plane arrives.
 
 use abide_core::domain::Axes;
 use abide_core::expr::{Id, Node, Tap};
@@ -13,7 +13,7 @@ use crate::text::Text;
 const WINDOW: &str = include_str!("../../kernels/window.cuh");
 const STREAMING: &str = include_str!("../../kernels/streaming.cu");
 
-/// The kernel of a plan that streams; `program` is the simplified one.
+/// Returns the text of the kernel of a streaming plan; `program` is simplified already.
 pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpStreaming) -> String {
     let axes = Axes::of(problem.shape.dimensions());
     let fields = program.fields().len();
@@ -60,7 +60,8 @@ pub(super) fn streaming(problem: &Problem, program: &Program, streaming: &WarpSt
     text.into()
 }
 
-/// The struct of a stage: how far it taps, what it carries, and what the arrival of a plane does to it.
+/// Writes the struct of a stage: how far the stage taps, what it carries, and what it does when a plane
+/// arrives.
 fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, number: usize, axes: Axes) {
     let [_, ry, rx] = axes.order(stage.footprint.radius);
     text.blank();
@@ -87,7 +88,8 @@ fn arriving(text: &mut Text, problem: &Problem, stage: &Stage, carry: &Carry, nu
     text.extend(["}", "};"]);
 }
 
-/// What the arrival of a plane does for the cell from which it lies at `plane`.
+/// Writes the part of the formula that is computed when a plane arrives, for the cell from which that plane
+/// lies at offset `plane`.
 fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: Axes) {
     let (wanted, kept) = carry.wanted(plane);
     let known = |id: Id| carry.known(id, plane, axes).map(|slot| format!("u.template carried<{slot}>()"));
@@ -110,7 +112,7 @@ fn arrival(text: &mut Text, problem: &Problem, carry: &Carry, plane: i32, axes: 
     text.push("}");
 }
 
-/// Raw values grow older by a plane.
+/// Writes the assignments by which raw values grow older by a plane.
 fn aged(text: &mut Text, carry: &Carry) {
     let mut raw: Vec<(i32, usize, String)> = Vec::new();
     for (slot, what) in carry.slots.iter().enumerate() {
@@ -127,7 +129,8 @@ fn aged(text: &mut Text, carry: &Carry) {
     text.extend(raw.iter().map(|(_, slot, from)| format!("u.template carried<{slot}>() = {from};")));
 }
 
-/// Functions that say how far taps reach beside a thread's own cells, so that no more is fetched.
+/// Writes the functions that return how far taps reach beside a thread's own cells, so that no more is
+/// fetched.
 fn reaches(text: &mut Text, carry: &Carry, axes: Axes, radius: [usize; 2]) {
     let taps: Vec<(u16, [i32; 3])> = carry
         .nodes

@@ -1,14 +1,14 @@
-//! Folding of what WGSL must not see: operators on constants alone.
+//! Folding of the operators that WGSL must not see: those on constants alone.
 //!
-//! [`abide_core::expr::Dag::simplified`] folds those that every backend rounds alike. The rest, as `exp(2)`,
-//! a WGSL compiler may evaluate itself, and refuse where the result is infinite; in f64 it has no such
-//! functions at all. Their values are the reference's own.
+//! [`abide_core::expr::Dag::simplified`] folds the operators that every backend rounds alike. A WGSL compiler
+//! may evaluate the others, such as `exp(2)`, itself, and refuse them where the result is infinite. In f64
+//! WGSL has no such functions at all. The folded values are those of the reference.
 
 use abide_core::expr::{Constant, Node, binary, unary};
 use abide_core::{DType, Program, Real, Stage};
 
-/// The program's stages, simplified, with every operator whose operands are all constants replaced by its
-/// value in `dtype`.
+/// Returns the program's stages, simplified, with every operator whose operands are all constants replaced by
+/// its value in `dtype`.
 pub(super) fn folded(program: &Program, dtype: DType) -> Vec<Stage> {
     let mut stages = program.simplified(dtype).stages().to_vec();
     for stage in &mut stages {

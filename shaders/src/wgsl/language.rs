@@ -5,14 +5,14 @@ use abide_core::domain::axis_name;
 
 use crate::emit::Language;
 
-/// How WGSL writes a formula.
+/// WGSL, for a formula at one cell.
 pub(super) struct Wgsl {
     /// The indices of the cell along the three axes.
     pub index: [String; 3],
 }
 
 impl Wgsl {
-    /// For a cell at (z, y, x).
+    /// Returns the language for a cell at (z, y, x).
     pub fn here() -> Wgsl {
         Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
     }
@@ -48,8 +48,8 @@ impl Language for Wgsl {
     }
 }
 
-/// A literal that reads back as exactly this value: Rust's shortest decimal that does. WGSL has none for an
-/// infinity or a NaN: they come with the parameters.
+/// Returns a literal that reads back as exactly this value: Rust's shortest decimal that does. WGSL has no
+/// literals for infinities and NaNs, so those come with the parameters.
 pub(super) fn literal(dtype: DType, value: f64) -> String {
     if value.is_nan() {
         return "parameters.nan".to_owned();

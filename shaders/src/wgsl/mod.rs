@@ -1,10 +1,10 @@
-//! WGSL kernels, one a stage or one for all: constants, bindings and formulas from a plan, bodies from
-//! `kernels/*.wgsl`.
+//! WGSL kernels, one per stage or one for all stages: constants, bindings and formulas from a plan, bodies
+//! from `kernels/*.wgsl`.
 //!
-//! `domain.wgsl` maps taps through the boundary, `stepwise_tile.wgsl` is a stage whose tile is staged in
-//! workgroup memory, `stepwise_direct.wgsl` one whose taps read device memory, `overlapped.wgsl` and
-//! `streaming.wgsl` are all stages of several steps. A line `//@name` in them is where the generated part
-//! `name` goes.
+//! `domain.wgsl` maps taps through the boundary. `stepwise_tile.wgsl` is a stage whose tile is staged in
+//! workgroup memory, `stepwise_direct.wgsl` a stage whose taps read device memory. `overlapped.wgsl` and
+//! `streaming.wgsl` are all stages of several steps. A line `//@name` in these files is where the generated
+//! part `name` goes.
 
 mod fold;
 pub mod krylov;
@@ -41,12 +41,14 @@ const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;
 const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;
 ";
 
-/// The most cells of a domain: indices are 32-bit and signed, and halos reach beyond the domain.
+/// The most cells of a domain. They are limited because indices are 32-bit and signed, and halos reach beyond
+/// the domain.
 pub const MAX_CELLS: usize = (1 << 31) - (1 << 16);
 
-/// A copy of `bytes`, a multiple of 16, from one buffer to another that is as long.
+/// Returns the kernel that copies `bytes` bytes, a multiple of 16, from one buffer to another that is as
+/// long.
 pub fn copy(bytes: u64) -> Kernel {
-    // Four turns a thread.
+    // Four turns per thread.
     let workgroups = (bytes / (4 * 16 * 256)).clamp(1, 65535) as usize;
     let (text, bindings) = (COPY.to_owned(), vec![Binding::Old(0, 0), Binding::New(0, 0)]);
     Kernel {
@@ -60,16 +62,16 @@ pub fn copy(bytes: u64) -> Kernel {
     }
 }
 
-/// What a kernel expects at a binding of group 0.
+/// The buffer that a kernel expects at a binding of group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
     /// The uniform buffer of [`uniforms`].
     Parameters,
     /// A uniform buffer of one `u32`: the steps of the dispatch, for kernels that take several.
     Steps,
-    /// A field's old values, to be read: one of the pieces that it lies in.
+    /// A field's old values, to be read: the number of the field, and that of the piece in this buffer.
     Old(usize, usize),
-    /// The place of a field's new values, to be written, likewise.
+    /// The place of a field's new values, to be written: the number of the field, and that of the piece.
     New(usize, usize),
 }
 
@@ -80,21 +82,21 @@ pub struct Kernel {
     pub name: String,
     /// The text of a WGSL module.
     pub text: String,
-    /// What stands at the bindings 0, 1, … of group 0.
+    /// The buffers at the bindings 0, 1, … of group 0.
     pub bindings: Vec<Binding>,
-    /// The most cells of a field in one buffer: others follow in the next.
+    /// The most cells of a field in one buffer; further cells follow in the next buffer.
     pub piece_cells: usize,
     /// Threads of a workgroup.
     pub threads: usize,
-    /// Workgroups: any grid of two axes that holds as many will do, for kernels count through it and stop at
-    /// the last.
+    /// Workgroups. Any grid of two axes that holds as many will do, because kernels count through the grid
+    /// and stop at the last workgroup.
     pub workgroups: usize,
     /// Bytes of workgroup memory.
     pub workgroup_bytes: usize,
 }
 
-/// The kernels of a plan for a problem, one a stage, or one for all where a dispatch takes several steps; a
-/// function of both alone.
+/// Returns the kernels of a plan for a problem, which depend on these two alone: one per stage, or one for
+/// all stages where a dispatch takes several steps.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
     let stages = prepared(problem)?;
@@ -115,8 +117,8 @@ pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     }
 }
 
-/// The kernel for fewer steps than a plan is deep, their number a uniform; `None` where the kernels of
-/// [`kernels`] take any number, or one step.
+/// Returns the kernel for fewer steps than a plan's depth, whose number is a uniform. Returns `None` where
+/// the kernels of [`kernels`] take any number of steps, or one step.
 pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
     match &plan.schedule {
         Schedule::PortableStreaming(planes) if planes.configuration.depth > 1 => {
@@ -131,14 +133,14 @@ pub fn check(problem: &Problem) -> Result<()> {
     prepared(problem).map(|_| ())
 }
 
-/// The values of the uniform buffer: the parameters, an infinity and a NaN, which WGSL cannot write as
-/// literals.
+/// Returns the values of the uniform buffer: the parameters, an infinity and a NaN. WGSL cannot write the
+/// last two as literals.
 pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
     [parameters, &[f64::INFINITY, f64::NAN]].concat()
 }
 
-/// The stages as they are lowered: simplified, constant parts folded, every operator one that WGSL has for
-/// the type.
+/// Returns the stages as they are lowered: simplified, with constant parts folded, and with no operator that
+/// WGSL lacks for the type.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
     let cells = problem.shape.cells();
@@ -229,7 +231,8 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     }
 }
 
-/// The whole text: what begins it, a kernel's body with its parts, and the powers, if it takes any.
+/// Returns the whole text: its beginning, a kernel's body with its parts, and `power.wgsl` if the text takes
+/// any powers.
 fn finished(mut text: Text, body: &str, parts: &[(&str, Text)]) -> String {
     text.filled(body, parts);
     if text.as_ref().contains("power(") {
@@ -242,7 +245,8 @@ fn volumes(slot: usize) -> String {
     if slot == 0 { String::new() } else { format!(" + {slot} * VOLUME") }
 }
 
-/// Whether any cell is at a fixed side: then every written field's old values must be at hand.
+/// Checks whether any cell is at a fixed side. Where one is, every written field's old values must be at
+/// hand.
 fn keeps(problem: &Problem, program: &Program) -> bool {
     let radius = program.radius();
     (0..3).any(|axis| radius[axis] > 0 && problem.boundaries.0[axis].contains(&Boundary::Fixed))
@@ -260,7 +264,7 @@ fn bindings(program: &Program, stage: &Stage, keeps: bool, pieces: &Pieces) -> V
     parameters.into_iter().chain(olds).chain(news).collect()
 }
 
-/// Whether a stage's formula reads the uniform buffer.
+/// Checks whether a stage's formula reads the uniform buffer.
 fn uses_parameters(stage: &Stage) -> bool {
     stage.dag.nodes.iter().any(|node| match node {
         Node::Param(_) | Node::Binary(Binary::Pow, ..) => true,
@@ -269,7 +273,8 @@ fn uses_parameters(stage: &Stage) -> bool {
     })
 }
 
-/// The beginning of a kernel's text: what it is, and its bindings, of fields as vectors of so many values.
+/// Returns the beginning of a kernel's text: a comment that names the kernel, and its bindings. Fields are
+/// bound as vectors of `lanes` values.
 fn header(problem: &Problem, part: &str, bindings: &[Binding], lanes: usize) -> Text {
     let (program, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);
     let boundaries = problem.boundaries.describe(shape.dimensions());
@@ -284,7 +289,7 @@ fn header(problem: &Problem, part: &str, bindings: &[Binding], lanes: usize) -> 
     text
 }
 
-/// The structs of the uniform buffers among the bindings.
+/// Writes the structs of the uniform buffers among the bindings.
 fn uniform_structs(text: &mut Text, program: &Program, bindings: &[Binding]) {
     if bindings.contains(&Binding::Steps) {
         text.extend(["struct Run {", "steps: u32,", "}"]);
@@ -316,12 +321,12 @@ fn binding_lines(text: &mut Text, program: &Program, bindings: &[Binding], lanes
     text.blank();
 }
 
-/// The type of so many values of a row.
+/// Returns the type of `lanes` values of a row.
 fn vector(lanes: usize) -> String {
     if lanes == 1 { "real".to_owned() } else { format!("vec{lanes}<real>") }
 }
 
-/// Extents, boundaries and computed cells.
+/// Writes the extents, boundaries and computed cells.
 fn domain_constants(
     text: &mut Text,
     extents: [usize; 3],
@@ -346,7 +351,7 @@ fn constant(text: &mut Text, name: &str, value: impl Display) {
     text.push(format!("const {name}: i32 = {value};"));
 }
 
-/// The tile.
+/// Writes the constants of the tile.
 fn constants(text: &mut Text, stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) {
     for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
         let numbers = [
@@ -365,7 +370,7 @@ fn constants(text: &mut Text, stage: &Stage, tiles: &Stepwise, workgroups: [usiz
     }
 }
 
-/// How a kernel finds the cell that a tap means: the boundary kinds, and `domain.wgsl`.
+/// Returns the text by which a kernel finds the cell that a tap means: the boundary kinds, and `domain.wgsl`.
 fn domain() -> Text {
     let mut text = Text::default();
     boundary::wgsl(&mut text);
@@ -373,7 +378,8 @@ fn domain() -> Text {
     text
 }
 
-/// The formula with its taps: from the tile, from the cell's own place, or through the boundary.
+/// Returns the formula with its taps, which read from the tile, from the cell's own place, or through the
+/// boundary.
 fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pieces: &Pieces) -> Formula {
     let tap = |tap: Tap| {
         let field = tap.field as usize;
@@ -398,8 +404,8 @@ fn moved(offset: isize) -> String {
     }
 }
 
-/// For each field of some, a function that reads it through the boundary, given how it is read at an index
-/// `at`.
+/// Returns a function per field that reads the field through the boundary; `load` returns the expression that
+/// reads a field at an index `at`.
 fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Text {
     let mut text = Text::default();
     for field in fields {

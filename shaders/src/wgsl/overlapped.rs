@@ -1,9 +1,9 @@
-//! The kernel of several steps: `overlapped.wgsl` with the blocks of cells unrolled.
+//! The kernel of overlapped tiling, for several steps: `overlapped.wgsl` with the blocks of cells unrolled.
 //!
-//! A cell of a thread's block is a local variable `u{field}_{cell}`; a stage's formula is a function of its
-//! taps, called for every cell of the block with own cells and slots of other threads as the arguments.
-//! Windows that neither touch a side of the domain nor hold ghost cells take a loop of their own, in which no
-//! cell is masked.
+//! A cell of a thread's block is a local variable `u{field}_{cell}`. A stage's formula is a function of its
+//! taps, which is called for every cell of the block. The arguments are the thread's own cells and slots of
+//! other threads. Windows that neither touch a side of the domain nor hold ghost cells take a loop of their
+//! own, in which no cell is masked.
 
 use abide_core::domain::{PADDED_LETTERS, axis_name};
 use abide_core::expr::{Node, Tap};
@@ -18,7 +18,7 @@ use crate::text::Text;
 const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
 const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
 
-/// The kernel of a problem's stages, prepared for WGSL, in windows.
+/// Returns the kernel of a problem's stages in windows; the stages are prepared for WGSL.
 pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlapped) -> Kernel {
     let program = &*problem.program;
     let simplified = program.simplified(problem.dtype);
@@ -65,7 +65,7 @@ fn is_used(stages: &[Stage], field: usize) -> bool {
     })
 }
 
-/// What the parts of the text have in common.
+/// The values that the parts of the text share.
 struct Writer<'a> {
     problem: &'a Problem,
     stages: &'a [Stage],
@@ -73,7 +73,7 @@ struct Writer<'a> {
     exchange: &'a Exchange,
     /// Fields that live in registers.
     fields: Vec<usize>,
-    /// Axes along which windows hold images of the cells of the other side, computed as any others.
+    /// Axes along which windows hold images of the cells of the other side, computed like any other cells.
     images: [bool; 3],
     /// Axes along which a window may hold cells that are not computed.
     masked: [bool; 3],
@@ -119,7 +119,7 @@ impl<'a> Writer<'a> {
         self.exchange.threads.iter().product()
     }
 
-    /// Where a cell of the block lies in it.
+    /// Returns the plane, row and column of a cell in the block.
     fn place(&self, cell: usize) -> [usize; 3] {
         let [_, rows, columns] = self.exchange.cells;
         [cell / (rows * columns), cell / columns % rows, cell % columns]
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         text.push(COUNTS);
     }
 
-    /// The slots, the stages' formulas, and what ghost cells show.
+    /// Returns the slots, the stages' formulas, and the function for what ghost cells show.
     fn functions(&self) -> Text {
         let mut text = Text::default();
         if self.exchange.slots > 0 {
@@ -163,7 +163,7 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// A stage's formula as a function of its taps and coordinates.
+    /// Writes a stage's formula as a function of its taps and coordinates.
     fn function(&self, text: &mut Text, number: usize, stage: &Stage) {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
@@ -189,7 +189,8 @@ impl<'a> Writer<'a> {
         text.blank();
     }
 
-    /// The block's cells from device memory, and what others need of them into slots.
+    /// Returns the loads of the block's cells from device memory, and the stores into slots of those that
+    /// other threads need.
     fn load(&self) -> Text {
         let cells =
             || self.fields.iter().flat_map(|&field| (0..self.volume()).map(move |cell| (field, cell)));
@@ -255,7 +256,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The cells of a block that others need, into its slots.
+    /// Returns the stores into a block's slots of the cells that other threads need.
     fn give(&self, field: usize, given: &Given) -> Text {
         let ranks = given.ranks.iter().enumerate().filter_map(|(cell, rank)| Some((cell, (*rank)?)));
         let threads = self.threads();
@@ -264,8 +265,8 @@ impl<'a> Writer<'a> {
             .collect()
     }
 
-    /// The steps, once for windows all of whose cells are computed and once for the others, where there are
-    /// both.
+    /// Returns the loops over steps. Where some windows have only computed cells and others do not, each kind
+    /// has a loop of its own.
     fn steps(&self) -> Text {
         let mut text = Text::default();
         let differ = self.refreshes || self.masked.contains(&true);
@@ -283,7 +284,7 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// Which planes, rows and columns of the block are computed.
+    /// Returns the masks, which say which planes, rows and columns of the block are computed.
     fn masks(&self) -> Text {
         let axes = (0..3).filter(|&axis| self.masked[axis]);
         let one = |axis: usize, at: usize| {
@@ -321,15 +322,15 @@ impl<'a> Writer<'a> {
         stage.writes.iter().filter_map(|&field| Some((field, self.given(field)?)))
     }
 
-    /// Returns for each stage whether it needs a barrier before it writes slots, because other threads may
-    /// still read those that it overwrites: in the stage itself, or in one before it from which no barrier
-    /// parts it.
+    /// Returns for each stage whether it needs a barrier before it writes slots. It needs one where other
+    /// threads may still read the slots that it overwrites: in the stage itself, or in an earlier stage from
+    /// which no barrier parts it.
     fn waits(&self, edge: bool) -> Vec<bool> {
         let count = self.exchange.fields.len();
         // For each field the copy that is read, and which copies were read since the last barrier.
         let (mut current, mut read) = (vec![0; count], vec![[false; 2]; count]);
         let mut waits = vec![false; self.stages.len()];
-        // Two steps bring the copies back to where they were; the reads of those before count too.
+        // Two steps bring the copies back to where they were; the reads of the steps before count too.
         for _ in 0..4 {
             for (stage, wait) in self.stages.iter().zip(&mut waits) {
                 if self.taps_others(stage) {
@@ -356,8 +357,8 @@ impl<'a> Writer<'a> {
         waits
     }
 
-    /// Writes one stage: own cells and slots to new values, those back to registers and slots. `waits`: other
-    /// threads may still read the slots that the stage overwrites.
+    /// Writes one stage: new values are computed from own cells and slots, and go back to registers and
+    /// slots. With `waits`, other threads may still read the slots that the stage overwrites.
     fn stage(&self, text: &mut Text, number: usize, stage: &Stage, edge: bool, waits: bool) {
         let taps: Vec<Tap> = stage.dag.taps().collect();
         if self.taps_others(stage) {
@@ -421,8 +422,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Gives a cell, if it is a ghost, the value of the cell that it shows. Those are no ghosts, so that none
-    /// waits for another.
+    /// Writes the assignments that give a cell, if it is a ghost cell, the value of the cell that it shows.
+    /// Shown cells are no ghost cells, so no ghost cell waits for another.
     fn refresh(&self, text: &mut Text, cell: usize, fields: &[usize]) {
         let [z, y, x] = self.place(cell);
         let own = cell * self.threads();
@@ -437,7 +438,8 @@ impl<'a> Writer<'a> {
         text.extend(["}", "}"]);
     }
 
-    /// A cell's coordinate, which for an image is that of the cell itself.
+    /// Returns the expression for a cell's coordinate. For an image of a cell it is the coordinate of the
+    /// cell itself.
     fn coordinate(&self, axis: usize, at: usize) -> String {
         let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
         if self.images[axis] {
@@ -446,7 +448,7 @@ impl<'a> Writer<'a> {
         format!("{letter} + {at}")
     }
 
-    /// The tile's cells that lie in the domain, to device memory.
+    /// Returns the stores to device memory of the tile's cells that lie in the domain.
     fn store(&self) -> Text {
         let mut text = Text::default();
         for axis in 0..3 {
@@ -472,7 +474,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Declares so many slots.
+/// Writes the declaration of the slots, `words` in number.
 pub(super) fn declare_slots(text: &mut Text, words: usize) {
     text.push(
         "// The cells that threads give each other; taps beyond the window land before and behind them.",
@@ -481,7 +483,7 @@ pub(super) fn declare_slots(text: &mut Text, words: usize) {
     text.blank();
 }
 
-/// The axes whose coordinates a stage's formula uses.
+/// Returns the axes whose coordinates a stage's formula uses.
 pub(super) fn coordinates(stage: &Stage) -> Vec<usize> {
     let uses = |axis: &usize| {
         stage.dag.nodes.iter().any(|node| matches!(node, Node::Coord(a) if usize::from(*a) == *axis))

@@ -1,33 +1,33 @@
-//! Fields in one buffer, or in several where a device binds no buffer that holds one whole.
+//! Fields in one buffer each, or in several where a device binds no buffer that holds a whole field.
 
 use super::Binding;
 use crate::text::Text;
 
-/// How kernels of a launch per stage reach the cells of fields.
+/// The buffers in which stepwise kernels find the cells of fields.
 pub(super) struct Pieces {
     /// Cells of a field.
     pub cells: usize,
-    /// Those that one buffer holds.
+    /// Cells of a field that one buffer holds.
     pub piece: usize,
 }
 
 impl Pieces {
-    /// Buffers of a field.
+    /// Returns the number of buffers of a field.
     pub fn count(&self) -> usize {
         self.cells.div_ceil(self.piece.max(1)).max(1)
     }
 
-    /// The bindings of a field's buffers, given that of one.
+    /// Returns the bindings of a field's buffers; `binding` returns that of one buffer.
     pub fn bindings(&self, binding: impl Fn(usize) -> Binding) -> impl Iterator<Item = Binding> {
         (0..self.count()).map(binding)
     }
 
-    /// A field's old value at an index.
+    /// Returns the expression for a field's old value at an index.
     pub fn load(&self, field: usize, at: &str) -> String {
         if self.count() == 1 { format!("old_{field}[{at}]") } else { format!("load_{field}({at})") }
     }
 
-    /// The statement that stores a new value.
+    /// Returns the statement that stores a field's new value at an index.
     pub fn store(&self, field: usize, at: &str, value: &str) -> String {
         if self.count() == 1 {
             format!("new_{field}[{at}] = {value};")
@@ -36,8 +36,8 @@ impl Pieces {
         }
     }
 
-    /// What `load` and `store` call, for the fields of some bindings: the buffer that holds a cell is looked
-    /// for.
+    /// Writes the functions that `load` and `store` call, for the fields of these bindings. Each function
+    /// looks for the buffer that holds a cell.
     pub fn functions(&self, text: &mut Text, bindings: &[Binding]) {
         if self.count() == 1 {
             return;
@@ -61,7 +61,8 @@ impl Pieces {
         }
     }
 
-    /// A statement for the cells of each piece, given the index in it.
+    /// Returns text that runs `statement` for the piece that holds the cell. The arguments of `statement` are
+    /// the piece and the index in that piece.
     fn each(&self, statement: impl Fn(usize, &str) -> String) -> String {
         let one = |piece: usize| {
             let index = if piece == 0 { "at".to_owned() } else { format!("at - {}", piece * self.piece) };
@@ -78,12 +79,12 @@ impl Pieces {
     }
 }
 
-/// The name of a buffer of old values.
+/// Returns the name of a buffer of old values.
 pub(super) fn old(field: usize, piece: usize) -> String {
     format!("old_{field}{}", further(piece))
 }
 
-/// The name of a buffer of new values.
+/// Returns the name of a buffer of new values.
 pub(super) fn new(field: usize, piece: usize) -> String {
     format!("new_{field}{}", further(piece))
 }

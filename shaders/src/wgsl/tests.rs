@@ -9,7 +9,7 @@ use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFl
 
 use super::*;
 
-/// A device of 256 threads per block and this much shared memory.
+/// Returns a device of 256 threads per block and this much shared memory.
 fn device(shared_bytes_per_block: usize) -> DeviceSpec {
     DeviceSpec { shared_bytes_per_block, threads_per_block: 256, ..DeviceSpec::preset("a100").unwrap() }
 }
@@ -66,7 +66,7 @@ fn every_kernel_of_the_catalogue_is_valid() {
     }
 }
 
-/// Fields in three buffers each.
+/// Checks kernels of fields that lie in three buffers each.
 #[test]
 fn every_kernel_of_split_fields_is_valid() {
     for entry in catalogue::entries() {
@@ -92,7 +92,7 @@ fn every_kernel_of_split_fields_is_valid() {
     }
 }
 
-/// Windows of every kind of form, for devices of little and of much workgroup memory.
+/// Checks windows of every kind, for devices of little and of much workgroup memory.
 #[test]
 fn every_kernel_of_windows_is_valid() {
     let mut turn = 0;
@@ -108,7 +108,7 @@ fn every_kernel_of_windows_is_valid() {
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
                     let plans = overlapped_plans(&problem, &device, &Options::default()).unwrap();
                     assert!(!plans.is_empty() || dimensions == 3, "{} {dtype}", entry.name);
-                    // The model's choice, and another that no other case is likely to take.
+                    // The model's choice, and another plan that no other case is likely to take.
                     for plan in plans.first().into_iter().chain(plans.get(turn * 37 % plans.len().max(1))) {
                         let made = kernels(&problem, plan);
                         if let Ok(made) = &made {
@@ -123,7 +123,7 @@ fn every_kernel_of_windows_is_valid() {
     }
 }
 
-/// Planes of every kind of form, and their kernels for fewer steps.
+/// Checks streaming plans of every kind, and their kernels for fewer steps.
 #[test]
 fn every_kernel_of_planes_is_valid() {
     let mut turn = 0;
@@ -141,7 +141,7 @@ fn every_kernel_of_planes_is_valid() {
                     let device = DeviceSpec { threads_per_block: threads, ..device(shared_bytes) };
                     let plans = portable_streaming_plans(&problem, &device, &Options::default()).unwrap();
                     assert!(!plans.is_empty(), "{} {dtype}", entry.name);
-                    // The model's choice, and another that no other case is likely to take.
+                    // The model's choice, and another plan that no other case is likely to take.
                     for plan in [&plans[0], &plans[turn * 37 % plans.len()]] {
                         let Ok(made) = kernels(&problem, plan) else {
                             assert!(check(&problem).is_err());
@@ -158,8 +158,8 @@ fn every_kernel_of_planes_is_valid() {
     }
 }
 
-/// The module is valid, and has the bindings, threads and workgroup memory that the kernel's description
-/// claims.
+/// Checks that a kernel's module is valid, and that it has the bindings, threads and workgroup memory that
+/// the kernel's description claims.
 fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
     let module = validate(&kernel.text);
     let entry = &module.entry_points[0];
@@ -231,7 +231,7 @@ fn literals_read_back_exactly() {
     }
 }
 
-/// One field and a formula.
+/// A stencil of one field and one formula.
 struct Formula1(Define);
 
 type Define = fn(&Scope<'_>);

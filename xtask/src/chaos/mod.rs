@@ -46,7 +46,7 @@ use crate::cargo::{build, root};
 /// The folder for the trials' own folders; those of failed trials stay.
 const FOLDER: &str = "chaos";
 
-/// What `cargo xtask chaos` does to the command.
+/// The options of `cargo xtask chaos`, which say what it does to the command.
 #[derive(Args)]
 pub struct Chaos {
     /// Only these scenarios [default: all]

@@ -19,7 +19,7 @@ use serve::Server;
 /// The compiler's target for a page.
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// What `cargo xtask web` may do besides building.
+/// The options of `cargo xtask web`, for work besides building.
 #[derive(Args, Default)]
 pub struct Web {
     /// Open the page in a headless browser without a GPU, hold 100 steps against the CPU, and keep a

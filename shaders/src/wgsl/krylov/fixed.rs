@@ -1,7 +1,7 @@
-//! The buffers of the phases that are no vector of the method's: one table, from which their bindings, their
-//! declarations and the host's bind groups come.
+//! The buffers of the phases other than the method's vectors. One table gives their bindings, their
+//! declarations and the host's bind groups.
 
-/// How kernels see a buffer.
+/// The access that kernels have to a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Uniform,
@@ -11,17 +11,18 @@ enum Access {
 
 macro_rules! fixed {
     ($($row:ident $name:literal $access:ident $kind:literal $is:literal,)*) => {
-        /// A buffer that is no vector of the method's.
+        /// A buffer other than the method's vectors.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Fixed {
             $(#[doc = $is] $row),*
         }
 
         impl Fixed {
-            /// Every one, in the order of their binding numbers.
+            /// All buffers, in the order of their binding numbers.
             pub(super) const ALL: &'static [Fixed] = &[$(Fixed::$row),*];
 
-            /// The name in the kernels, how they see it, and its type there.
+            /// Returns the buffer's name in the kernels, the access that kernels have to it, and its type
+            /// there.
             fn seen(self) -> (&'static str, Access, &'static str) {
                 match self { $(Fixed::$row => ($name, Access::$access, $kind)),* }
             }
@@ -48,17 +49,17 @@ fixed! {
 }
 
 impl Fixed {
-    /// The number of its binding.
+    /// Returns the number of the buffer's binding.
     pub fn binding(self) -> u32 {
         self as u32
     }
 
-    /// Whether it is a uniform buffer.
+    /// Checks whether the buffer is a uniform buffer.
     pub fn is_uniform(self) -> bool {
         self.seen().1 == Access::Uniform
     }
 
-    /// Whether kernels write to it.
+    /// Checks whether kernels write to the buffer.
     pub fn is_written(self) -> bool {
         self.seen().1 == Access::Write
     }

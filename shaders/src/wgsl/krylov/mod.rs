@@ -1,8 +1,9 @@
-//! Solvers of linear systems as phases, a dispatch each: `krylov*.wgsl`, and which of them make an iteration.
+//! Solvers of linear systems as phases, one dispatch per phase: `krylov*.wgsl`, and the phases that make an
+//! iteration.
 //!
-//! One module holds all phases of a method, each an entry point. Buffers have one binding number each,
-//! whatever phase binds them. Of a stored matrix the text holds no extent, so that systems of one layout
-//! share their pipelines.
+//! One module holds all phases of a method, each as an entry point. A buffer has one binding number, whatever
+//! phase binds it. The text holds no extent of a stored matrix, so that systems of one layout share their
+//! pipelines.
 
 mod fixed;
 mod records;
@@ -45,22 +46,22 @@ const JACOBI: &str = include_str!("../../../kernels/krylov_jacobi.wgsl");
 const GMRES: &str = include_str!("../../../kernels/krylov_gmres.wgsl");
 const GMRES_TRIANGLE: &str = include_str!("../../../kernels/krylov_gmres_triangle.wgsl");
 
-/// Places of a share of each sum: the most workgroups of a dispatch.
+/// The most workgroups of a dispatch. Each sum has as many places for the workgroups' shares of it.
 pub const MOST_GROUPS: usize = 1024;
 
-/// Sums of a reduction at most.
+/// The most sums of a reduction.
 pub const SUMS: usize = 3;
 
 /// Entries of the history that the device keeps; iteration `k` is at `k % RING`.
 pub const RING: usize = 4096;
 
-/// Numbers of GMRES's least-squares problem for cycles of `restart` iterations.
+/// Returns how many numbers GMRES's least-squares problem has for cycles of `restart` iterations.
 pub fn triangle_numbers(restart: usize) -> usize {
     restart.saturating_mul(restart.saturating_add(5)).saturating_add(1)
 }
 
 impl Role {
-    /// The name in the kernels.
+    /// Returns the role's name in the kernels.
     pub fn name(self) -> String {
         match self {
             Role::Own(vector) => vector.name().to_lowercase(),
@@ -71,7 +72,7 @@ impl Role {
         }
     }
 
-    /// The number of its binding.
+    /// Returns the number of the role's binding.
     pub fn binding(self) -> u32 {
         let before = Fixed::ALL.len();
         let number = match self {
@@ -86,13 +87,13 @@ impl Role {
         (before + number) as u32
     }
 
-    /// Whether kernels write to it, in some phase or other.
+    /// Checks whether kernels write to a vector of this role in any phase.
     pub fn is_written(self) -> bool {
         !matches!(self, Role::Gathered | Role::Given | Role::Own(Vector::Inverse))
     }
 }
 
-/// The module of a solver's phases.
+/// Returns the text of the module of a solver's phases.
 pub fn module(
     matrix: &Matrix,
     options: &SolveOptions,
@@ -159,7 +160,7 @@ pub fn module(
     Ok(text.into())
 }
 
-/// The buffers that any phase binds.
+/// Writes the declarations of the buffers that any phase binds.
 fn declarations(text: &mut Text, script: &Script) {
     for fixed in Fixed::ALL {
         if script.phases().any(|phase| phase.fixed.contains(fixed)) {
@@ -177,8 +178,9 @@ fn declarations(text: &mut Text, script: &Script) {
     text.blank();
 }
 
-/// Compilers may take it that there are no infinities: f32 is asked for its bits. WGSL does not show those of
-/// f64.
+/// Returns the function that checks whether a value is finite. Compilers may assume that there are no
+/// infinities, so an f32 is tested by its bits. WGSL does not show the bits of an f64, so an f64 is compared
+/// with the largest finite number.
 fn finite(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => {
@@ -188,10 +190,10 @@ fn finite(dtype: DType) -> &'static str {
     }
 }
 
-/// M^-1 r at a row, and r where a product may have it bound already.
+/// Writes the functions for M^-1 r at a row, and for r at a row where a product may have r bound already.
 fn functions(text: &mut Text, method: Method, applied: Preconditioning, is_pointwise: bool) {
     let made = match method {
-        // It needs neither.
+        // GMRES needs neither function.
         Method::Gmres(_) => return,
         Method::PipelinedCg(_) => Vector::U,
         Method::BiCgStab => Vector::SHat,
@@ -213,8 +215,8 @@ fn functions(text: &mut Text, method: Method, applied: Preconditioning, is_point
     }
 }
 
-/// The product with a stencil: its domain, and its taps in order, the first a plain product, every later one
-/// fused.
+/// Writes the product with a stencil: its domain, and its taps in order. The first tap is a plain product,
+/// every later one is fused.
 fn taps(text: &mut Text, operator: &GridOperator) -> Result<()> {
     let (shape, dtype, radius) = (operator.shape(), operator.dtype(), operator.radius());
     if shape.cells() > MAX_CELLS {

@@ -5,7 +5,7 @@ use crate::state::State;
 use crate::text::Text;
 
 record! {
-    /// What the method remembers, behind [`State`].
+    /// The values that the method remembers, behind [`State`].
     OwnState {
         words {
             flag "what the method remembers",
@@ -22,7 +22,7 @@ record! {
 }
 
 record! {
-    /// What does not change in a solve.
+    /// The values that do not change in a solve.
     Task {
         words {
             rows "of the system",
@@ -43,7 +43,7 @@ record! {
 }
 
 record! {
-    /// What differs from phase to phase.
+    /// The values that differ from phase to phase.
     Call {
         words {
             when "the phase runs while the run stands like this",
@@ -56,7 +56,7 @@ record! {
     }
 }
 
-/// Writes the structs.
+/// Writes the structs `State`, `Task` and `Call`.
 pub(super) fn declarations(text: &mut Text) {
     let (state, own) = ((State::WORDS, State::NUMBERS), (OwnState::WORDS, OwnState::NUMBERS));
     let (task, call) = ((Task::WORDS, Task::NUMBERS), (Call::WORDS, Call::NUMBERS));

@@ -1,4 +1,4 @@
-//! Which phases make an iteration of each method, and which vectors each of them binds.
+//! The phases that make an iteration of each method, and the vectors that each phase binds.
 
 use abide_core::solver::plan::Effort;
 use abide_core::solver::plan::krylov::{Vector, applied, is_pointwise};
@@ -7,7 +7,7 @@ use abide_core::{Error, Result};
 
 use super::fixed::Fixed;
 
-/// What a dispatch covers.
+/// The work that a dispatch covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Rows, each by itself.
@@ -18,29 +18,29 @@ pub enum Work {
     Scalars,
 }
 
-/// A vector as a phase binds it.
+/// The role in which a phase binds a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// By its own name.
+    /// A vector under its own name.
     Own(Vector),
-    /// What a product reads at the columns of its rows.
+    /// The vector that a product reads at the columns of its rows.
     Gathered,
-    /// What a preconditioner is applied to.
+    /// The vector that a preconditioner is applied to.
     Given,
-    /// What a product or a preconditioner makes.
+    /// The vector that a product or a preconditioner makes.
     Made,
     /// The polynomial's next direction.
     Next,
 }
 
-/// How a phase uses a vector.
+/// A vector that a phase uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Use {
-    /// Under which name.
+    /// The role, which gives the name.
     pub role: Role,
-    /// Which.
+    /// The vector.
     pub vector: Vector,
-    /// Whether it is read, and whether it is written.
+    /// Whether the vector is read, and whether it is written.
     pub access: [bool; 2],
 }
 
@@ -49,45 +49,45 @@ pub struct Use {
 pub struct Phase {
     /// The entry point.
     pub entry: &'static str,
-    /// What it covers.
+    /// The work that the dispatch covers.
     pub work: Work,
-    /// It does its work while the run stands like this.
+    /// The status of the run in which the phase does its work.
     pub when: Status,
-    /// Of the polynomial preconditioner's steps, which: 0 is the first.
+    /// The step of the polynomial preconditioner; 0 is the first.
     pub step: usize,
-    /// The vectors that it binds, each once.
+    /// The vectors that the phase binds, each once.
     pub uses: Vec<Use>,
-    /// The other buffers that it binds.
+    /// The other buffers that the phase binds.
     pub fixed: Vec<Fixed>,
 }
 
 /// The dispatches of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script {
-    /// Before the first iteration: the first residual and its test.
+    /// The phases before the first iteration: the first residual and its test.
     pub begin: Vec<Phase>,
-    /// An iteration.
+    /// The phases of an iteration.
     pub turn: Vec<Phase>,
-    /// After so many iterations, and at the end of each submission: what clears suspicions up, of recurred
-    /// products and residuals; the end of GMRES's cycle.
+    /// The phases after every `period` iterations and at the end of each submission. They clear up suspicions
+    /// about recurred products and residuals, or end GMRES's cycle.
     pub mend: Vec<Phase>,
-    /// After so many iterations: what is recurred is computed afresh.
+    /// The phases after every `period` iterations that compute afresh what is recurred.
     pub refresh: Vec<Phase>,
-    /// The iterations between two of either.
+    /// The iterations from one run of `mend` or `refresh` to the next.
     pub period: Option<usize>,
-    /// At the end of each submission: the true residual of a solution.
+    /// The phases at the end of each submission: the true residual of a solution.
     pub check: Vec<Phase>,
     /// Vectors of GMRES's basis; 0 for other methods.
     pub basis: usize,
 }
 
 impl Script {
-    /// All phases.
+    /// Returns all phases.
     pub fn phases(&self) -> impl Iterator<Item = &Phase> {
         [&self.begin, &self.turn, &self.mend, &self.refresh, &self.check].into_iter().flatten()
     }
 
-    /// The vectors that are bound.
+    /// Returns the vectors that the phases bind.
     pub fn vectors(&self) -> Vec<Vector> {
         let mut all = Vec::new();
         for used in self.phases().flat_map(|phase| &phase.uses) {
@@ -98,7 +98,7 @@ impl Script {
         all
     }
 
-    /// What an iteration does.
+    /// Returns the effort of an iteration.
     pub fn effort(&self) -> Effort {
         let passes = |used: &Use| used.access.iter().filter(|&&is| is).count();
         // GMRES adds a vector to a basis that is half full on average, and reads it four times.
@@ -107,7 +107,7 @@ impl Script {
             dispatches: self.turn.len(),
             passes: self.turn.iter().flat_map(|phase| &phase.uses).map(passes).sum::<usize>() + of_basis,
             products: self.turn.iter().filter(|phase| phase.work == Work::Product).count(),
-            // b too.
+            // The right-hand side b counts too.
             vectors: self.vectors().len() + self.basis + 1,
         }
     }
@@ -116,11 +116,11 @@ impl Script {
 /// Iterations after which a suspicion is looked into, where nothing else sets a period.
 const SUSPICION: usize = 64;
 
-/// The most steps of the polynomial preconditioner: each is a dispatch.
+/// The most steps of the polynomial preconditioner, limited because each is a dispatch.
 const DEGREE: usize = 64;
 
-/// The phases of a method with its preconditioner; an error for a restart of 0, and for a polynomial of too
-/// many steps.
+/// Returns the phases of a method with its preconditioner. A restart of 0 and a polynomial of too many steps
+/// are errors.
 pub fn script(matrix: &Matrix, options: &SolveOptions) -> Result<Script> {
     let (applied, rows, is_stored) = (applied(options), matrix.rows(), matches!(matrix, Matrix::Stored(_)));
     match (options.method, applied) {
@@ -146,7 +146,7 @@ fn update(vector: Vector) -> Use {
     Use { role: Role::Own(vector), vector, access: [true, true] }
 }
 
-/// Writes the phases of a method.
+/// The writer of a method's phases.
 struct Writer {
     method: Method,
     applied: Preconditioning,
@@ -155,7 +155,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Whether M^-1 r is computed where it is used, and no vector of its own.
+    /// Checks whether M^-1 r is computed where it is used, and has no vector of its own.
     fn is_pointwise(&self) -> bool {
         is_fused(self.method, self.applied)
     }
@@ -164,7 +164,7 @@ impl Writer {
         self.applied == Preconditioning::None
     }
 
-    /// What `preconditioned` reads, where M^-1 r has the place `made`.
+    /// Returns the vectors that the kernels' `preconditioned` reads, where M^-1 r has the place `made`.
     fn preconditioned(&self, made: Vector) -> Vec<Use> {
         match self.applied {
             Preconditioning::None => Vec::new(),
@@ -201,19 +201,20 @@ impl Writer {
         Phase { entry, work: Work::Scalars, when: Status::Running, step: 0, uses: Vec::new(), fixed }
     }
 
-    /// `to = A from`.
+    /// Returns the phase that computes `to = A from`.
     fn multiply(&self, from: Vector, to: Vector) -> Phase {
         self.product("multiply", from, &[&[made(to)]])
     }
 
-    /// `to = b - A x`, and its square.
+    /// Returns the phase that computes `to = b - A x` and its square.
     fn residual(&self, to: Vector) -> Phase {
         let mut phase = self.product("residual", Vector::X, &[&[made(to)]]);
         phase.fixed.push(Fixed::RightHandSide);
         phase
     }
 
-    /// `to = M^-1 from`; nothing where that is computed on the way, or is the same.
+    /// Returns the phases that compute `to = M^-1 from`: none where the result is computed on the way, or is
+    /// the same as `from`.
     fn apply(&self, from: Vector, to: Vector) -> Vec<Phase> {
         if self.is_pointwise() {
             return Vec::new();
@@ -229,7 +230,7 @@ impl Writer {
                 vec![phase]
             }
             Preconditioning::Chebyshev { degree } => {
-                // The two places of the direction, by turns.
+                // The direction has two places, which it takes by turns.
                 let place = |step: usize| [Vector::Direction, Vector::Image][step % 2];
                 let next = |step: usize| Use { role: Role::Next, vector: place(step), access: [false, true] };
                 let begin = [given, inverse, write(Vector::Residue), next(0), made(to)];
@@ -255,7 +256,7 @@ impl Writer {
             // A basis of more vectors than rows is never filled.
             Method::Gmres(method) => self.gmres(method.restart.min(self.rows)),
         };
-        // What the iterations need no more.
+        // A vector that the iterations need no more.
         let scratch = if script.basis > 0 { Vector::V } else { Vector::R };
         script.check = vec![when(Status::Converged, self.residual(scratch)), self.scalars("check")];
         script
@@ -341,7 +342,7 @@ impl Writer {
         Script { begin: afresh(), turn, mend, refresh, period, ..Script::default() }
     }
 
-    /// A recurred (p, A p) looked into: p, the product, the verdict.
+    /// Returns the phases that look into a recurred (p, A p): p, the product, the verdict.
     fn suspect(&self, made: Vector) -> Vec<Phase> {
         use Vector::{P, R};
         let suspect = self.vectors("suspect", &[&[update(P), read(R)], &self.preconditioned(made)]);
@@ -446,8 +447,8 @@ fn when(status: Status, phase: Phase) -> Phase {
     Phase { when: status, ..phase }
 }
 
-/// Whether a method computes M^-1 r where it is used: where M is the identity; or diagonal, and no product
-/// needs the vector.
+/// Checks whether a method computes M^-1 r where it is used. This is so where M is the identity, and where M
+/// is diagonal and no product needs the vector.
 pub(super) fn is_fused(method: Method, applied: Preconditioning) -> bool {
     let gathers = !matches!(method, Method::Cg | Method::Chebyshev(_) | Method::Jacobi(_));
     applied == Preconditioning::None || (is_pointwise(applied) && !gathers)

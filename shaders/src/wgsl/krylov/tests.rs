@@ -11,7 +11,7 @@ fn device() -> DeviceSpec {
     DeviceSpec { threads_per_block: 256, buffer_bytes: 1 << 27, ..DeviceSpec::preset("a100").unwrap() }
 }
 
-/// Rows of `width` entries, the first of them full where asked.
+/// Returns a matrix with rows of `width` entries. If `dense`, the first row is full.
 fn rows(width: usize, dense: bool, dtype: DType) -> Matrix {
     let n = 600;
     let mut triplets = Triplets::new(n, n).unwrap();
@@ -49,8 +49,8 @@ fn every_case(mut each: impl FnMut(&Matrix, &SolveOptions, &Dispatches, &Script,
     }
 }
 
-/// Every text is valid, and every phase binds what its entry point uses, no more and no less of the vectors,
-/// as it says.
+/// Every text is valid. Every phase binds the buffers that its entry point uses; its vectors are exactly
+/// those that the entry point uses, with the access that the phase states.
 #[test]
 fn every_phase_is_valid_and_binds_what_it_uses() {
     every_case(|matrix, options, layout, script, text| {
@@ -87,7 +87,8 @@ fn every_phase_is_valid_and_binds_what_it_uses() {
     });
 }
 
-/// What a phase writes no other binding of it shows: neither WebGPU nor a compiler allows for that.
+/// No vector that a phase writes is visible through another of its bindings, because neither WebGPU nor a
+/// compiler allows for that.
 #[test]
 fn no_phase_binds_a_vector_twice() {
     every_case(|_, options, _, script, _| {
@@ -104,8 +105,8 @@ fn no_phase_binds_a_vector_twice() {
     });
 }
 
-/// WebGPU promises 8 storage buffers a stage. Where a stored matrix' polynomial takes one more, opening such
-/// a system says so.
+/// WebGPU promises 8 storage buffers per shader stage. Where the polynomial of a stored matrix takes one
+/// more, opening such a system says so.
 #[test]
 fn phases_bind_few_buffers() {
     every_case(|matrix, options, _, script, _| {

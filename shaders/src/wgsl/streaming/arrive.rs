@@ -1,4 +1,4 @@
-//! A stage as a function of what arrives and what it carries.
+//! A stage as a function of what arrives and what the stage carries.
 
 use abide_core::Boundary;
 use abide_core::domain::{PADDED_LETTERS, axis_name};
@@ -14,7 +14,8 @@ use crate::wgsl::moved;
 use crate::wgsl::overlapped::coordinates;
 
 impl Writer<'_> {
-    /// What the arrival of a plane does for a cell: its part of each cell's formula that it is a plane of.
+    /// Writes the function of a stage that is called when a plane arrives. It computes the plane's part of
+    /// the formula of each cell that taps the plane.
     pub(super) fn function(&self, text: &mut Text, number: usize) {
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
         let carry = &arrival.carry;
@@ -47,7 +48,8 @@ impl Writer<'_> {
         text.blank();
     }
 
-    /// What the arrival of a plane does for the cell from which it lies at `plane`.
+    /// Writes the part of the formula that is computed when a plane arrives, for the cell from which that
+    /// plane lies at offset `plane`.
     fn part(&self, text: &mut Text, arrival: &Arrival, plane: i32) {
         let (carry, axes) = (&arrival.carry, self.axes);
         let (wanted, kept) = carry.wanted(plane);
@@ -69,14 +71,14 @@ impl Writer<'_> {
         text.push("}");
     }
 
-    /// The argument that holds a cell of the arriving plane.
+    /// Returns the argument that holds a cell of the arriving plane.
     fn tap(&self, arrival: &Arrival, field: u16, offset: [i32; 3]) -> String {
         let tap = Tap { field, offset: self.axes.padded(offset) };
         format!("t{}", arrival.taps.iter().position(|&other| other == tap).unwrap_or_default())
     }
 
-    /// The coordinates of the cell from which the arriving plane lies at `plane`; of an image, those of the
-    /// cell itself.
+    /// Returns the coordinates of the cell from which the arriving plane lies at offset `plane`. For an image
+    /// of a cell they are those of the cell itself.
     fn index_of(&self, plane: i32) -> [String; 3] {
         let moved = [moved(-plane as isize), String::new(), String::new()];
         let index = |axis: usize| {

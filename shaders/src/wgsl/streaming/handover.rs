@@ -1,4 +1,4 @@
-//! How threads give each other cells of the planes that wait at the levels: through slots of workgroup
+//! The handover of cells between threads, for the planes that wait at the levels: through slots of workgroup
 //! memory, or by shuffles.
 
 use abide_core::plan::streaming::portable::Handover;
@@ -9,7 +9,8 @@ use crate::wgsl::moved;
 use crate::wgsl::overlapped::declare_slots;
 
 impl Writer<'_> {
-    /// The entry's argument that numbers the threads: in a window of one subgroup, as shuffles do.
+    /// Returns the entry point's argument that numbers the threads. Where cells are shuffled, a window is one
+    /// subgroup, and the numbers are those that shuffles use.
     pub(super) fn thread(&self) -> Text {
         let builtin = match self.streaming.configuration.handover {
             Handover::Shuffles => "subgroup_invocation_id",
@@ -18,19 +19,20 @@ impl Writer<'_> {
         [format!("@builtin({builtin}) thread: u32,")].into_iter().collect()
     }
 
-    /// Words of all levels' slots, and those before and behind them in which taps beyond the window land.
+    /// Returns the words of all levels' slots, and the words of padding before and behind them. Taps beyond
+    /// the window land in the padding.
     fn slots(&self) -> [usize; 2] {
         let copies = self.streaming.configuration.handover.copies();
         let pad = self.arrivals.iter().map(|arrival| arrival.exchange.pad).max().unwrap_or(0);
         if copies == 0 { [0, 0] } else { [self.first_slot(self.levels()) * self.threads(), pad] }
     }
 
-    /// The first of a level's slots.
+    /// Returns the number of a level's first slot.
     fn first_slot(&self, level: usize) -> usize {
         (0..level).map(|before| self.arrival(before).exchange.slots).sum()
     }
 
-    /// What cells are handed over through.
+    /// Returns the declarations through which cells are handed over: the shuffling function or the slots.
     pub(super) fn declared(&self) -> Text {
         let mut text = Text::default();
         let [words, pad] = self.slots();
@@ -50,7 +52,7 @@ impl Writer<'_> {
         text
     }
 
-    /// The thread's own slots, and what waits first in them.
+    /// Writes where the thread's own slots begin, and the stores of the cells that wait first.
     pub(super) fn first_slots(&self, text: &mut Text) {
         let [words, pad] = self.slots();
         if words > 0 {
@@ -60,14 +62,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Before a plane's cells are read: all are there.
+    /// Writes the barrier before a plane's cells are read, after which all of them are there.
     pub(super) fn wait(&self, text: &mut Text) {
         if self.slots()[0] > 0 {
             text.push("workgroupBarrier();");
         }
     }
 
-    /// After a plane: what waits now. What others still read is not written.
+    /// Writes the stores into slots after a plane, of the cells that wait now. Slots that other threads still
+    /// read are not overwritten.
     pub(super) fn renew(&self, text: &mut Text) {
         let [words, pad] = self.slots();
         if words == 0 {
@@ -80,7 +83,8 @@ impl Writer<'_> {
         self.publish(text);
     }
 
-    /// The cells that others need of the planes that wait, into their slots.
+    /// Writes the stores into the thread's slots of those cells of the waiting planes that other threads
+    /// need.
     fn publish(&self, text: &mut Text) {
         for level in 0..self.levels() {
             let first = self.first_slot(level);
@@ -95,8 +99,9 @@ impl Writer<'_> {
         }
     }
 
-    /// The cell of this rank that waits at a level, of the thread so far from this one. Beyond the window it
-    /// is any value: what is made of it is wrong already, and not kept.
+    /// Returns the expression for the cell of this rank that waits at a level, in the thread at distance
+    /// `thread` from this one. Beyond the window the expression may have any value, because what is made of
+    /// that value is wrong already and not kept.
     pub(super) fn given(&self, level: usize, field: usize, rank: usize, thread: isize) -> String {
         let given = self.arrival(level).exchange.fields[field].as_ref();
         if self.streaming.configuration.handover == Handover::Shuffles {

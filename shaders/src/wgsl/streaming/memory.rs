@@ -1,11 +1,11 @@
-//! Where a thread's cells come from and go to: device memory and the boundary.
+//! The loads and stores of a thread's cells, from and to device memory and through the boundary.
 
 use super::{INDICES, Writer};
 use crate::text::Text;
 use crate::wgsl::{moved, vector};
 
 impl Writer<'_> {
-    /// Where a plane's first vector of the thread lies in it.
+    /// Returns the index in a plane of the thread's first vector.
     pub(super) fn across(&self) -> String {
         match self.streaming.lanes {
             1 => format!("r * {} + c", self.stride(1)),
@@ -13,7 +13,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The first cells of vectors of a thread's block, and where they lie from the first.
+    /// Returns the first cell of each vector of a thread's block, and the vector's offset from the block's
+    /// first.
     fn vectors(&self) -> impl Iterator<Item = (usize, String)> + use<'_> {
         let lanes = self.streaming.lanes;
         (0..self.volume()).step_by(lanes).map(move |cell| {
@@ -22,7 +23,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The cells of the plane that is `AHEAD` of the one that arrives.
+    /// Writes the loads of the cells of the plane that is `AHEAD` of the arriving one.
     pub(super) fn fetch(&self, text: &mut Text, edge: bool) {
         let lanes = self.streaming.lanes;
         if edge {
@@ -46,8 +47,9 @@ impl Writer<'_> {
         }
     }
 
-    /// What cells were when they arrived at a level, from the last plane to that which leaves now: cells that
-    /// are not computed stay so. Fields that the stage does not write come along anyway.
+    /// Returns the names of the values that cells had when they arrived at a level, from the latest plane to
+    /// the plane that leaves now. Cells that are not computed keep those values. Fields that the stage does
+    /// not write are left out, because they come along anyway.
     fn arrived(&self, level: usize) -> impl Iterator<Item = (usize, usize, Vec<String>)> + use<'_> {
         let number = level % self.stages.len();
         let delay = self.arrivals[number].delay();
@@ -58,8 +60,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Room for it. Declared anew where the loop begins that asks for it, it takes no registers from the
-    /// other.
+    /// Returns the declarations of the values that `arrived` names. They are declared anew where the loop
+    /// that tests cells begins, so that they take no registers from the other loop.
     pub(super) fn remember(&self) -> Text {
         if !self.masked.contains(&true) {
             return Text::default();
@@ -70,8 +72,8 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Gives cells that are not computed their values: those at fixed sides keep theirs, ghost cells the
-    /// constant.
+    /// Writes the assignments that give cells that are not computed their values: cells at fixed sides keep
+    /// theirs, ghost cells the constant.
     pub(super) fn bound(&self, text: &mut Text, level: usize, behind: usize) {
         if !self.masked.contains(&true) {
             return;
@@ -100,7 +102,7 @@ impl Writer<'_> {
         text.push("}");
     }
 
-    /// The cells of a plane of the result that the window keeps, to device memory.
+    /// Writes the stores to device memory of those cells of a plane of the result that the window keeps.
     pub(super) fn store(&self, text: &mut Text, level: usize, behind: usize) {
         text.push("{");
         text.push(format!("let s = p - {behind};"));
@@ -125,7 +127,8 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an index along an axis is of a cell that is not computed but needed.
+/// Returns the expression for whether an index along an axis is that of a cell that is needed but not
+/// computed.
 pub(super) fn held(index: &str, suffix: &str) -> String {
     format!("held({index}, FIRST_{suffix}, END_{suffix}, FROM_{suffix}, TO_{suffix})")
 }

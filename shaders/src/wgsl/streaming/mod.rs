@@ -1,9 +1,9 @@
-//! The kernel of streaming planes: `streaming.wgsl` with levels and blocks of cells unrolled.
+//! The kernel of 2.5-D streaming: `streaming.wgsl` with levels and blocks of cells unrolled.
 //!
-//! A stage is a function of what arrives and what it carries, called for every cell of a thread at each of
-//! its levels. Of level `l`, `u{l}_{field}_{cell}` waits to arrive and `k{l}_{slot}_{cell}` is carried.
-//! Planes that meet no boundary, of windows that meet none, take a loop of their own, in which no cell is
-//! asked for.
+//! A stage is a function of what arrives and what the stage carries. The function is called for every cell of
+//! a thread at each of the stage's levels. At level `l`, `u{l}_{field}_{cell}` waits to arrive and
+//! `k{l}_{slot}_{cell}` is carried. Where neither the window nor the planes meet a boundary, planes take a
+//! loop of their own, in which no cell is tested.
 
 mod arrive;
 mod handover;
@@ -25,11 +25,11 @@ use crate::text::Text;
 
 const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
 
-/// The swept axis, and the two of a plane, in names of variables.
+/// The letters of the swept axis and of a plane's two axes in names of variables.
 const INDICES: [&str; 3] = ["p", "r", "c"];
 
-/// The kernel of a problem's stages, prepared for WGSL, for as many steps as the planes are deep; or,
-/// `shorter`, for any number below, which is a uniform.
+/// Returns the kernel of a problem's stages, which are prepared for WGSL. The kernel takes as many steps as
+/// the plan's depth. With `shorter`, it takes any smaller number, which is a uniform.
 pub(super) fn kernel(
     problem: &Problem,
     stages: &[Stage],
@@ -67,7 +67,7 @@ pub(super) fn kernel(
     }
 }
 
-/// What the parts of the text have in common. Triples begin with the swept axis.
+/// The values that the parts of the text share. Triples begin with the swept axis.
 struct Writer<'a> {
     problem: &'a Problem,
     stages: &'a [Stage],
@@ -161,24 +161,24 @@ impl<'a> Writer<'a> {
         &self.arrivals[level % self.stages.len()]
     }
 
-    /// The planes by which a level is behind the one before it beside its delay; 0 where it takes what that
-    /// has just made.
+    /// Returns the planes by which a level lags behind the level before it, in addition to that level's
+    /// delay: 0 where a level takes what the level before it has just made.
     fn apart(&self) -> usize {
         self.streaming.configuration.handover.lag()
     }
 
-    /// The planes by which what arrives at a level is behind what arrives at the first.
+    /// Returns the planes by which what arrives at a level lags behind what arrives at the first level.
     fn lag(&self, level: usize) -> usize {
         (0..level).map(|before| self.arrival(before).delay() + self.apart()).sum()
     }
 
-    /// Where a cell of the block lies in it: row and column.
+    /// Returns the row and column of a cell in the block.
     fn place(&self, cell: usize) -> [usize; 2] {
         let columns = self.streaming.configuration.cells[1];
         [cell / columns, cell % columns]
     }
 
-    /// The indices of a cell of the block, in a plane, as arguments.
+    /// Returns the indices in a plane of a cell of the block, as arguments.
     fn indices(&self, plane: &str, cell: usize) -> String {
         let [row, column] = self.place(cell);
         self.axes
@@ -195,7 +195,7 @@ impl<'a> Writer<'a> {
         for axis in 0..3 {
             let (suffix, computed) = (MIXED_LETTERS[axis], self.computed(axis));
             let extent = self.extents[axis] as isize;
-            // Beyond these no level needs a cell that is not computed.
+            // The ghost cells beyond each side. Farther out, no level needs a cell that is not computed.
             let ghosts = self.sides[axis]
                 .map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
             for (name, value) in [
@@ -236,7 +236,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The slots, the stages, and taps through the boundary.
+    /// Returns the slots, the stages, and taps through the boundary.
     fn functions(&self) -> Text {
         let mut text = self.declared();
         for number in 0..self.stages.len() {
@@ -255,7 +255,8 @@ impl<'a> Writer<'a> {
         (0..self.fields()).flat_map(move |field| (0..volume).map(move |cell| (field, cell)))
     }
 
-    /// What a thread has, what is asked for at the sides, and the first planes.
+    /// Returns the beginning: the cells that a thread keeps, the tests at the sides, the thread's variables,
+    /// and the first planes.
     fn begin(&self) -> Text {
         let mut text = Text::default();
         for axis in [1, 2] {
@@ -311,7 +312,7 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// The loops: planes that meet no boundary, and others.
+    /// Returns the loops: one over planes that meet no boundary, and one over the others.
     fn run(&self) -> Text {
         let mut text = Text::default();
         if !self.may_be_inside {
@@ -351,13 +352,13 @@ impl<'a> Writer<'a> {
         text
     }
 
-    /// Cells from one index to the next along an axis.
+    /// Returns the cells from one index to the next along an axis.
     fn stride(&self, axis: usize) -> usize {
         let [_, rows, columns] = self.problem.shape.padded();
         [rows * columns, columns, 1][self.axes.0[axis]]
     }
 
-    /// All that the arrival of plane `p` does.
+    /// Writes all that is done when plane `p` arrives.
     fn plane(&self, text: &mut Text, edge: bool) {
         self.wait(text);
         if !edge {
@@ -370,7 +371,7 @@ impl<'a> Writer<'a> {
         self.fetch(text, edge);
         let mut levels: Vec<usize> = (0..self.levels()).collect();
         if self.apart() > 0 {
-            // Each takes what the one before it made a plane ago.
+            // Each level takes what the level before it made a plane ago.
             levels.reverse();
         }
         levels.into_iter().for_each(|level| self.level(text, level, edge));
@@ -390,13 +391,13 @@ impl<'a> Writer<'a> {
         self.renew(text);
     }
 
-    /// The swept axis as arguments of `source`.
+    /// Returns the swept axis as arguments of `source`.
     fn swept(&self) -> String {
         let upper = PADDED_LETTERS[self.axes.0[0]];
         format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
     }
 
-    /// A level takes the plane that waits before it.
+    /// Writes the work of a level, which takes the plane that waits before it.
     fn level(&self, text: &mut Text, level: usize, edge: bool) {
         let number = level % self.stages.len();
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);

@@ -1,4 +1,4 @@
-//! Which part of the domain a workgroup has.
+//! The parts of the domain that workgroups own.
 
 use abide_core::plan::streaming::portable::PortableStreaming;
 
@@ -6,7 +6,7 @@ use super::Writer;
 use crate::text::Text;
 
 impl Writer<'_> {
-    /// Which window and share a workgroup has.
+    /// Returns the text that finds the window and the share of a workgroup.
     pub(super) fn which(&self) -> Text {
         let PortableStreaming { tiles, sides, .. } = *self.streaming;
         let place = |row: String, column: String| {
@@ -24,7 +24,8 @@ impl Writer<'_> {
             text.push(format!("shares = {shares};"));
             text.push(inner);
         };
-        // Rows of windows at a side, then what is at a side of other rows, then all that is at none.
+        // First come the rows of windows at a side, then the windows at a side in other rows, then all
+        // windows at no side.
         let rows =
             place("select(0, TILES_R - 1, window >= TILES_C)".to_owned(), "window % TILES_C".to_owned());
         let skipped = [usize::from(sides[0] > 0), usize::from(sides[1] > 0)];
