@@ -293,11 +293,7 @@ fn defects_are_found() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let defects = [
         // Lanes read rows that other lanes of their warp have copied.
-        (
-            "cube-narrow",
-            "those of the other warps.\n            __syncwarp();",
-            "those of the other warps.",
-        ),
+        ("cube-narrow", "those of the other warps.\n            __syncwarp();", "those of the other warps."),
         // Warps read rows of other warps: those they have copied, and those they publish at each level, ...
         ("cube", "if constexpr (SYNCED) barrier();", ""),
         // ... or publish by turns in two halves, where stages lag.
