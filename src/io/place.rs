@@ -67,11 +67,7 @@ impl Place {
             rights::check_node(asked, &metadata).map_err(|(message, change)| fault(message, change))?;
             return Ok(Place::Node { path: asked.to_owned(), metadata });
         }
-        // The system's links to a process's open files lead to files whose names may be gone, or may be
-        // another file's by now.
-        let path =
-            asked.canonicalize().ok().filter(|path| path.metadata().is_ok_and(|m| is_same(&m, &metadata)));
-        let Some(path) = path else {
+        let Some((path, metadata)) = named(asked) else {
             return Err(fault("it leads to a file that has no name".to_owned(), "write elsewhere"));
         };
         #[cfg(unix)]
@@ -179,6 +175,20 @@ fn end(asked: &Path) -> Option<End> {
         }
     }
     None
+}
+
+/// Number of times that a name is looked up while another process replaces its file.
+const LOOKUPS: usize = 100;
+
+/// Returns the name of the file that `asked` leads to, and the file's metadata; `None` for a file without a
+/// name. The system's links to a process's open files lead to files whose names may be gone, or may be
+/// another file's by now. A file that another process replaces between the two lookups is looked up again.
+fn named(asked: &Path) -> Option<(PathBuf, Metadata)> {
+    (0..LOOKUPS).find_map(|_| {
+        let metadata = asked.metadata().ok()?;
+        let path = asked.canonicalize().ok()?;
+        path.metadata().is_ok_and(|own| is_same(&own, &metadata)).then_some((path, metadata))
+    })
 }
 
 #[cfg(unix)]

@@ -9,6 +9,9 @@ use super::place::{Identity, Place, folder_of, identity_of_input};
 use super::{Numbered, check_target};
 use crate::{Error, Result};
 
+/// Number of checks before a fault is reported.
+const CHECKS: usize = 4;
+
 /// All files of a command: no output may replace another output, or an input that holds something else.
 #[derive(Default)]
 pub struct Targets {
@@ -77,6 +80,12 @@ impl Targets {
 
     /// Refuses outputs that cannot be written, and outputs by which data would be lost.
     pub fn check(&self) -> Result<()> {
+        // While another process replaces files, the number of a file that is gone can become another file's
+        // between two lookups. A fault that stands is found again.
+        (1..CHECKS).fold(self.check_once(), |outcome, _| outcome.or_else(|_| self.check_once()))
+    }
+
+    fn check_once(&self) -> Result<()> {
         let mut known = Known::default();
         let mut places = Vec::new();
         for Output { path, holds, again } in &self.outputs {

@@ -139,7 +139,8 @@ impl FromStr for Boundary {
             .or_else(|| text.strip_prefix("constant(").and_then(|rest| rest.strip_suffix(')')))
             .and_then(|value| value.parse::<f64>().ok())
             .filter(|value| value.is_finite());
-        let plain = || Boundary::each(0.0).into_iter().find(|kind| kind.name() == text);
+        // The kind that takes a value is written as `constant=0` here, which `value` has read.
+        let plain = || Boundary::each(0.0).into_iter().find(|kind| kind.to_string() == text);
         value
             .map(Boundary::Constant)
             .or_else(plain)
@@ -388,6 +389,9 @@ mod tests {
             Boundaries::parse("constant=2", Boundary::Fixed).unwrap(),
             Boundaries::all(Boundary::Constant(2.0))
         );
+        for name in Boundary::NAMES {
+            assert_eq!(Boundaries::parse(name, Boundary::Fixed).is_err(), name.contains('C'), "{name}");
+        }
         for bad in ["round", "y=round", "periodic,x=fixed", "constant=nan", "q=fixed"] {
             assert!(Boundaries::parse(bad, Boundary::Fixed).is_err(), "{bad}");
         }
