@@ -141,10 +141,10 @@ impl FromStr for Boundary {
             .filter(|value| value.is_finite());
         // The kind that takes a value is written as `constant=0` here, which `value` has read.
         let plain = || Boundary::each(0.0).into_iter().find(|kind| kind.to_string() == text);
-        value
-            .map(Boundary::Constant)
-            .or_else(plain)
-            .ok_or_else(|| Error::unknown("boundary", text, Boundary::NAMES.iter().copied()))
+        value.map(Boundary::Constant).or_else(plain).ok_or_else(|| {
+            let names = Boundary::NAMES.iter().copied();
+            Error::unknown("boundary", text, names.chain(["where C is a finite number"]))
+        })
     }
 }
 

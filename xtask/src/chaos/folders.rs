@@ -106,10 +106,11 @@ pub fn vanishing(trial: &mut Trial<'_>) -> Result<()> {
     let Begun { work, peace, place, start, mut running, delay } = trial.begin()?;
     let taken = trial.random.bool().then(|| one_of(trial, work));
     let ended = running.until(delay)?.is_some();
+    let mut removed = false;
     if let (Some(name), false) = (&taken, ended) {
         let path = place.join(name);
         // The command may put its file there between these two calls; then the run was not disturbed.
-        let _ = fs::remove_file(&path);
+        removed = fs::remove_file(&path).is_ok();
         let _ = fs::create_dir(&path);
         trial.remark(format!("after {:.4} s: rm -f {name}; mkdir {name}", delay.as_secs_f64()));
         trial.forget(name);
@@ -126,6 +127,10 @@ pub fn vanishing(trial: &mut Trial<'_>) -> Result<()> {
         && path.is_dir()
     {
         fs::remove_dir(&path)?;
+        // A run that succeeds had written the file before it was removed here.
+        if removed && ending.status.success() {
+            return Ok(());
+        }
     }
     if place.exists() { trial.worked_or_said_why(&ending, &place, work, peace).map(drop) } else { Ok(()) }
 }
