@@ -451,7 +451,7 @@ mod tests {
                     let streams = !flat
                         && (0..3).all(|axis| {
                             let (sides, radius) = (boundaries.0[axis], program.radius()[axis]);
-                            let shown = sides.iter().any(|side| side.shows_this_side()) && radius > 1;
+                            let shown = boundaries.shows_a_side(axis).is_some() && radius > 1;
                             let thin = sides[0] == Boundary::Periodic
                                 && shape.padded()[axis] < radius.next_multiple_of(4);
                             !shown && !thin

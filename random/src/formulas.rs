@@ -174,9 +174,7 @@ impl Case {
 
 fn boundaries() -> impl Strategy<Value = Boundaries> {
     let side = || {
-        let kinds = (-1.0..1.0f64).prop_map(|value| {
-            Boundary::each(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect::<Vec<_>>()
-        });
+        let kinds = (-1.0..1.0f64).prop_map(Boundary::each_alone);
         (kinds, any::<Index>()).prop_map(|(kinds, index)| *index.get(&kinds))
     };
     let axis = || prop_oneof![1 => Just([Boundary::Periodic; 2]), 3 => [side(), side()]];

@@ -158,8 +158,7 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
         let extents: Vec<usize> = (0..axes).map(|_| extent(&mut rng)).collect();
         problem.shape = Shape::new(&extents)?;
         problem.boundaries = Boundaries([(); 3].map(|()| {
-            let kinds: Vec<_> =
-                Boundary::each(0.3).into_iter().filter(|&kind| kind != Boundary::Periodic).collect();
+            let kinds = Boundary::each_alone(0.3);
             match rng.u8(0..3) {
                 0 => [Boundary::Periodic; 2],
                 1 => [Boundary::Fixed; 2],

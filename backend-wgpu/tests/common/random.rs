@@ -159,9 +159,8 @@ pub fn in_parts(
 
 /// Returns any of the boundaries that are allowed at any side, or periodic axes.
 pub fn boundary(rng: &mut Rng, is_allowed: fn(Boundary) -> bool) -> String {
-    let sides =
-        Boundary::each(0.5).into_iter().filter(|&side| side != Boundary::Periodic && is_allowed(side));
-    let sides: Vec<Boundary> = sides.collect();
+    let mut sides = Boundary::each_alone(0.5);
+    sides.retain(|&side| is_allowed(side));
     let side = |rng: &mut Rng| sides[rng.usize(..sides.len())].to_string();
     let axis = |rng: &mut Rng, letter: &str| match rng.u8(..=sides.len() as u8) {
         0 => format!("{letter}=periodic"),

@@ -111,6 +111,11 @@ impl Boundary {
         if let Boundary::Constant(value) = self { value } else { 0.0 }
     }
 
+    /// Returns one boundary of each kind that a side may have alone; a periodic axis has two such sides.
+    pub fn each_alone(value: f64) -> Vec<Boundary> {
+        Boundary::each(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect()
+    }
+
     /// Returns the names in a sentence, as in `fixed, periodic or constant=C`.
     pub fn names() -> String {
         match Boundary::NAMES.split_last() {
@@ -227,19 +232,24 @@ impl Boundaries {
             kind => {
                 // A periodic axis repeats. Beyond other sides, only cells that no computed cell taps lie
                 // farther out.
-                let repeated = if index < 0 { index.rem_euclid(n) - n } else { index % n + n };
-                let near = if kind == Boundary::Periodic { repeated } else { index };
+                let near = match kind {
+                    Boundary::Periodic if index < 0 => index.rem_euclid(n) - n,
+                    Boundary::Periodic => index % n + n,
+                    _ => index,
+                };
                 Source::Cell(kind.shown(near, n).clamp(0, n - 1) as usize)
             }
         }
     }
 
-    /// Returns the first of the axes for which `is_meant` holds that has a side whose ghost cells show cells
-    /// of that side, with that side's boundary.
-    pub fn showing_this_side(&self, is_meant: impl Fn(usize) -> bool) -> Option<(usize, Boundary)> {
-        let sides =
-            (0..3).filter(|&axis| is_meant(axis)).flat_map(|axis| self.0[axis].map(|side| (axis, side)));
-        sides.into_iter().find(|(_, side)| side.shows_this_side())
+    /// Returns the boundary of a side of the axis whose ghost cells show cells of that side, if there is one.
+    pub fn shows_a_side(&self, axis: usize) -> Option<Boundary> {
+        self.0[axis].into_iter().find(|side| side.shows_this_side())
+    }
+
+    /// Returns the first of the axes for which `is_meant` holds that has such a side, with its boundary.
+    pub fn first_that_shows(&self, is_meant: impl Fn(usize) -> bool) -> Option<(usize, Boundary)> {
+        (0..3).filter(|&axis| is_meant(axis)).find_map(|axis| Some((axis, self.shows_a_side(axis)?)))
     }
 
     /// Returns the indices along `axis` that are computed; the rest of `0..extent` keep their values.

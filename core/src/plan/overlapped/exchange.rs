@@ -173,7 +173,7 @@ impl Exchange {
 /// is so for ghost cells that show cells of this side, and at a periodic side if a window holds the axis
 /// whole.
 pub fn refreshes(problem: &Problem, axis: usize, whole: bool, radius: usize) -> bool {
-    let sides = problem.boundaries.0[axis];
-    radius > 0
-        && (sides.iter().any(|side| side.shows_this_side()) || (whole && sides[0] == Boundary::Periodic))
+    let boundaries = &problem.boundaries;
+    let is_image = whole && boundaries.0[axis][0] == Boundary::Periodic;
+    radius > 0 && (is_image || boundaries.shows_a_side(axis).is_some())
 }

@@ -143,7 +143,7 @@ impl Demand<'_> {
                 let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
                 let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
                 // A ghost cell may show a cell that is as far from the edge on this side.
-                if problem.boundaries.0[axis].iter().any(|side| side.shows_this_side()) {
+                if problem.boundaries.shows_a_side(axis).is_some() {
                     sides = [sides[0].max(sides[1]); 2];
                 }
                 (0..2).for_each(|side| reach[axis][side] += sides[side]);

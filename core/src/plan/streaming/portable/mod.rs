@@ -269,7 +269,7 @@ fn check_problem(problem: &Problem) -> Result<()> {
     }
     let radius = problem.program.radius();
     // The cell that a ghost cell shows belongs to another thread, or to a plane that has already passed.
-    if let Some((axis, side)) = problem.boundaries.showing_this_side(|axis| radius[axis] > 0) {
+    if let Some((axis, side)) = problem.boundaries.first_that_shows(|axis| radius[axis] > 0) {
         let what = format!("radius along an axis with a {side} boundary in a portable streaming kernel");
         return Err(Error::limit(what, radius[axis], 0, change));
     }

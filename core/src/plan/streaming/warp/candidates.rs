@@ -84,7 +84,7 @@ impl Demand {
                 let radii = s.footprint.field_radius.iter().flatten();
                 radii.filter(|radius| axes.order(**radius)[2] > 0).count()
             }),
-            shown_swept: sides[0].iter().any(|side| side.shows_this_side()),
+            shown_swept: problem.boundaries.shows_a_side(axes.0[0]).is_some(),
             carried: carries.iter().map(|carry| carry.slots.len()).max().unwrap_or(0),
             stages: carries.len(),
             delay: carries.iter().map(|carry| carry.planes[1] as usize).sum(),

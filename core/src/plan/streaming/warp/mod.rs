@@ -142,7 +142,7 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
         ));
     }
     let radius = problem.program.radius();
-    if let Some((axis, side)) = problem.boundaries.showing_this_side(|axis| radius[axis] > SHOWN_RADIUS) {
+    if let Some((axis, side)) = problem.boundaries.first_that_shows(|axis| radius[axis] > SHOWN_RADIUS) {
         return Err(Error::limit(
             format!("radius along an axis with a {side} boundary in a streaming kernel"),
             radius[axis],
