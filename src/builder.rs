@@ -319,9 +319,9 @@ impl Builder {
         let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head))?;
         let program = model.program(shape.dimensions())?;
         let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(program.boundary()));
-        let parameters = program.parameters().iter().map(|p| p.default).collect();
         let dtype = self.dtype.unwrap_or(DType::F32);
-        let mut problem = Problem { program, shape, dtype, boundaries, parameters };
+        let mut problem = Problem::unchecked(program, shape, dtype);
+        problem.boundaries = boundaries;
         for (name, value) in &self.parameters {
             let number = problem.program.parameter(name)?;
             check_parameter(name, *value, dtype)?;
@@ -460,15 +460,16 @@ fn fill(
     for (number, name) in problem.program.fields().iter().enumerate() {
         // Of several inputs for one field the last counts.
         let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
+        let shape = problem.shape_of(number)?;
         fields.push(match own {
-            None => problem.program.start(number).fill(&problem.shape, problem.dtype)?,
-            Some(Initial::Start(start)) => start.fill(&problem.shape, problem.dtype)?,
+            None => problem.program.start(number).fill(&shape, problem.dtype)?,
+            Some(Initial::Start(start)) => start.fill(&shape, problem.dtype)?,
             Some(Initial::Values(Values { values, .. })) => typed(problem, name, values, notes)?,
             Some(Initial::File(path)) => {
                 let loaded = io::read_for(&path, problem.dtype)?;
-                if loaded.shape != problem.shape {
-                    let message = format!("its size is {}, the domain's is {}", loaded.shape, problem.shape);
-                    return Err(Error::file(path, message, "give inputs of the domain's size"));
+                if loaded.shape != shape {
+                    let message = format!("its size is {}, the field's is {shape}", loaded.shape);
+                    return Err(Error::file(path, message, "give inputs of the field's size"));
                 }
                 typed(problem, name, loaded.values, notes)?
             }

@@ -222,7 +222,7 @@ fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<Arra
 
 fn write(problem: &Problem, session: &mut dyn Session, name: &str, values: &Array) -> Result<()> {
     let field = problem.program.field(name)?;
-    crate::backend::check_field(problem, name, values)?;
+    crate::backend::check_field(problem, field, values)?;
     session.write(field, values)
 }
 

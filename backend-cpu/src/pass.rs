@@ -204,7 +204,7 @@ impl<T: Real> Pass<'_, T> {
                     tape.uniform.evaluate(
                         &mut scratch.scalars,
                         self.parameters,
-                        [place[0], place[1], 0],
+                        [place[0] as isize, place[1] as isize, 0],
                         |_| T::ZERO,
                     );
                 }

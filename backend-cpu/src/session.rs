@@ -258,7 +258,7 @@ impl<T: Real> Session for Threaded<T> {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.field(field)?;
-        check_field(&self.lowered.problem, &self.lowered.problem.program.fields()[field], values)?;
+        check_field(&self.lowered.problem, field, values)?;
         if let Some(values) = T::slice(values) {
             self.now[field].copy_from_slice(values);
             if !self.new[field].is_empty() {

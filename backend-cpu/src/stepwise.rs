@@ -160,7 +160,7 @@ fn rows<T: Real>(stage: &Stage<'_, T>, band: &mut Band<T>, mut outputs: Outputs<
         let unit = region.unit(number);
         let [z, y] = unit.row;
         if tape.varies_by_row || number == units.start {
-            tape.uniform.evaluate(&mut scratch.scalars, parameters, [z, y, 0], |_| T::ZERO);
+            tape.uniform.evaluate(&mut scratch.scalars, parameters, [z as isize, y as isize, 0], |_| T::ZERO);
         }
         lines.clear();
         lines.extend(tape.lines.iter().map(|&[dz, dy]| region.line([z as isize + dz, y as isize + dy])));

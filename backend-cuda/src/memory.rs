@@ -138,7 +138,7 @@ impl Fields {
 
     pub fn write(&mut self, field: usize, array: &Array) -> Result<()> {
         let to = self.pointer(field)?;
-        check_field(&self.problem, &self.problem.program.fields()[field], array)?;
+        check_field(&self.problem, field, array)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
         // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for

@@ -207,7 +207,7 @@ impl WgpuSession {
     /// Writes as [`Session::write`] does, without blocking.
     pub async fn write_async(&mut self, field: usize, values: &Array) -> Result<()> {
         check_number("field", field, self.problem.program.fields().len())?;
-        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
+        check_field(&self.problem, field, values)?;
         self.fields.write(&self.gpu, field, self.rounds, values).await
     }
 

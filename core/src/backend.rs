@@ -99,21 +99,23 @@ pub fn check_fields(problem: &Problem, fields: &[Array]) -> Result<()> {
             format!("give one array each for {}", names.join(", ")),
         ));
     }
-    fields.iter().zip(names).try_for_each(|(array, name)| check_field(problem, name, array))
+    fields.iter().enumerate().try_for_each(|(field, array)| check_field(problem, field, array))
 }
 
-/// Checks one field's array against the problem.
-pub fn check_field(problem: &Problem, name: &str, array: &Array) -> Result<()> {
-    if array.len() != problem.shape.cells() {
+/// Checks the array of one of the program's fields against the problem.
+pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()> {
+    let names = problem.program.fields();
+    let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
+    let (centring, values) = (problem.program.kinds()[field].centring, problem.values_of(field));
+    if array.len() != values {
         return Err(Error::invalid(
             format!("field {name}"),
-            format!(
-                "it has {} values, the domain {} has {}",
-                array.len(),
-                problem.shape,
-                problem.shape.cells()
-            ),
-            "give one value for each cell",
+            format!("it has {} values, the domain {} has {values}", array.len(), problem.shape),
+            if centring.is_cell() {
+                "give one value for each cell".to_owned()
+            } else {
+                format!("give {:?} values, one for each of the {centring}", problem.extents_of(field))
+            },
         ));
     }
     if array.dtype() != problem.dtype {

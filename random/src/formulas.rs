@@ -148,9 +148,8 @@ impl Case {
         let stages: Vec<&dyn Stencil> = stages.iter().map(|stage| stage as &dyn Stencil).collect();
         let program = Program::sequence("random", &stages)?;
         let shape = Shape::new(&self.extents[3 - self.stages[0].axes..])?;
-        let parameters = program.parameters().iter().map(|p| p.default).collect();
-        let (program, dtype, boundaries) = (Arc::new(program), self.dtype, self.boundaries);
-        let problem = Problem { program, shape, dtype, boundaries, parameters };
+        let mut problem = Problem::unchecked(Arc::new(program), shape, self.dtype);
+        problem.boundaries = self.boundaries;
         problem.check()?;
         Ok(problem)
     }

@@ -116,8 +116,8 @@ impl Case {
         let stages: Vec<&dyn Stencil> = self.stages.iter().map(|stage| stage as &dyn Stencil).collect();
         let program = Arc::new(Program::sequence("grown", &stages).ok()?);
         let shape = Shape::new(&self.extents[3 - self.stages[0].dimensions..]).ok()?;
-        let parameters = vec![0.3, -1.0];
-        let problem = Problem { program, shape, dtype, boundaries: Boundaries(self.boundaries), parameters };
+        let mut problem = Problem::unchecked(program, shape, dtype);
+        (problem.boundaries, problem.parameters) = (Boundaries(self.boundaries), vec![0.3, -1.0]);
         problem.check().is_ok().then_some(problem)
     }
 

@@ -161,6 +161,9 @@ impl<T: Real> Padded<T> {
             let source = match (boundary, side) {
                 (Boundary::Mirror, 0) => radius + depth,
                 (Boundary::Mirror, _) => radius + inner - 1 - depth,
+                (Boundary::MinusMirror | Boundary::Reflect | Boundary::MinusReflect, _) => {
+                    unreachable!("no suite of plain problems has {boundary}")
+                }
                 (Boundary::Clamp, 0) => radius,
                 (Boundary::Clamp, _) => radius + inner - 1,
                 (Boundary::Periodic, 0) => radius + inner - 1 - depth,

@@ -347,8 +347,8 @@ pub fn problem(
     dtype: DType,
     boundaries: Boundaries,
 ) -> Result<Problem> {
-    let parameters = program.parameters().iter().map(|p| p.default).collect();
-    let problem = Problem { program, shape: Shape::new(extents)?, dtype, boundaries, parameters };
+    let mut problem = Problem::unchecked(program, Shape::new(extents)?, dtype);
+    problem.boundaries = boundaries;
     problem.check()?;
     Ok(problem)
 }

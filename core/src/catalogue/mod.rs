@@ -1,5 +1,6 @@
 //! The stencils and models that come with Abide.
 
+mod cloverleaf;
 mod fdtd;
 mod linear;
 mod media;
@@ -7,6 +8,7 @@ mod models;
 
 use std::ops::RangeInclusive;
 
+pub use cloverleaf::cloverleaf;
 pub use fdtd::fdtd_tm;
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use super::axes::axis_name;
+use super::boundary_text::BoundaryText;
 use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -26,7 +27,7 @@ pub struct KindText {
 }
 
 macro_rules! kinds {
-    ($($(#[$meta:meta])* $kind:ident $(($value:ty))?, $name:literal, $constant:literal, $near:literal, $apart:literal, |$i:ident, $n:ident| $below:expr, $above:expr;)*) => {
+    ($($(#[$meta:meta])* $kind:ident $(($value:ty))?, $name:literal, $constant:literal, $near:literal, $negated:literal, |$r:ident| $least:expr, |$i:ident, $n:ident| $below:expr, $above:expr;)*) => {
         /// The rule for the ghost cells beyond one side of the domain.
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
         #[serde(rename_all = "lowercase")]
@@ -68,10 +69,19 @@ macro_rules! kinds {
                 match self { $(Boundary::$kind { .. } => $near),* }
             }
 
-            /// Checks whether each ghost cell shows a different cell, of which there must be as many as the
-            /// radius.
-            fn shows_different_cells(self) -> bool {
-                match self { $(Boundary::$kind { .. } => $apart),* }
+            /// Checks whether ghost cells show cells with the opposite sign.
+            pub fn is_negated(self) -> bool {
+                match self { $(Boundary::$kind { .. } => $negated),* }
+            }
+
+            /// Returns the least extent of an axis on which taps reach `radius` cells.
+            fn least_extent(self, radius: usize) -> usize {
+                match self {
+                    $(Boundary::$kind { .. } => {
+                        let least: fn(usize) -> usize = |$r| $least;
+                        least(radius)
+                    })*
+                }
             }
 
             /// Returns the index of the cell that the ghost cell at `i` shows on an axis of `n` cells.
@@ -89,20 +99,29 @@ macro_rules! kinds {
 }
 
 // Kind: its notation, its constant in kernels, whether ghost cells show cells of this side, whether they show
-// different cells, and the index that each shows below the first and above the last cell.
+// them with the opposite sign, the least extent for a radius, and the index of the cell that each shows below
+// the first and above the last cell.
 kinds! {
     /// The outermost cells, as many as the program's radius on the axis, keep their initial values. No
     /// computed cell taps beyond the edge; the table has the nearest cell there.
     #[default]
-    Fixed, "fixed", "FIXED", false, false, |i, n| 0, n - 1;
+    Fixed, "fixed", "FIXED", false, false, |_r| 0, |i, n| 0, n - 1;
     /// The domain goes on at its other side.
-    Periodic, "periodic", "PERIODIC", false, true, |i, n| i + n, i - n;
+    Periodic, "periodic", "PERIODIC", false, false, |r| r, |i, n| i + n, i - n;
     /// Ghost cells mirror the edge, `u[-1] = u[0]`, `u[-2] = u[1]`: no flux.
-    Mirror, "mirror", "MIRROR", true, true, |i, n| -1 - i, n - 1 - i + n;
+    Mirror, "mirror", "MIRROR", true, false, |r| r, |i, n| -1 - i, n - 1 - i + n;
+    /// Ghost cells mirror the outermost value, `u[-1] = u[1]`: no flux through a node.
+    Reflect, "reflect", "REFLECT", true, false, |r| r + 1, |i, n| -i, n - 2 - i + n;
+    /// Ghost cells mirror the edge with the opposite sign, `u[-1] = -u[0]`: zero at the edge.
+    #[serde(rename = "-mirror")]
+    MinusMirror, "-mirror", "MINUS_MIRROR", true, true, |r| r, |i, n| -1 - i, n - 1 - i + n;
+    /// Ghost cells mirror the outermost value with the opposite sign, `u[-1] = -u[1]`.
+    #[serde(rename = "-reflect")]
+    MinusReflect, "-reflect", "MINUS_REFLECT", true, true, |r| r + 1, |i, n| -i, n - 2 - i + n;
     /// Ghost cells hold the value of the cell at the edge, `u[-k] = u[0]`: no gradient.
-    Clamp, "clamp", "CLAMP", true, false, |i, n| 0, n - 1;
+    Clamp, "clamp", "CLAMP", true, false, |_r| 0, |i, n| 0, n - 1;
     /// Ghost cells hold this value, in every field.
-    Constant(f64), "constant=C", "CONSTANT", false, false, |i, n| 0, n - 1;
+    Constant(f64), "constant=C", "CONSTANT", false, false, |_r| 0, |i, n| 0, n - 1;
 }
 
 impl Boundary {
@@ -111,9 +130,19 @@ impl Boundary {
         if let Boundary::Constant(value) = self { value } else { 0.0 }
     }
 
-    /// Returns one boundary of each kind that a side may have alone; a periodic axis has two such sides.
+    /// Returns one boundary of each plain kind that a side may have alone; a periodic axis has two such
+    /// sides.
     pub fn each_alone(value: f64) -> Vec<Boundary> {
-        Boundary::each(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect()
+        Boundary::each(value)
+            .into_iter()
+            .filter(|&kind| kind != Boundary::Periodic && kind.is_plain())
+            .collect()
+    }
+
+    /// Returns whether every schedule can run the boundary; only a launch per stage shows cells beyond the
+    /// outermost value, or with the opposite sign.
+    pub fn is_plain(self) -> bool {
+        !matches!(self, Boundary::Reflect | Boundary::MinusMirror | Boundary::MinusReflect)
     }
 
     /// Returns the names in a sentence, as in `fixed, periodic or constant=C`.
@@ -158,6 +187,25 @@ impl FromStr for Boundary {
 #[serde(transparent)]
 pub struct Boundaries(pub [[Boundary; 2]; 3]);
 
+/// The boundaries of some axes and sides; `None` where another one holds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Sides(pub [[Option<Boundary>; 2]; 3]);
+
+impl Sides {
+    /// Returns the boundaries, with `others` for the sides that have none here.
+    pub fn over(self, others: Boundaries) -> Boundaries {
+        Boundaries(
+            [0, 1, 2].map(|axis| [0, 1].map(|side| self.0[axis][side].unwrap_or(others.0[axis][side]))),
+        )
+    }
+
+    /// Returns these boundaries, with those of `others` for the sides that have none here.
+    pub fn or(self, others: Sides) -> Sides {
+        Sides([0, 1, 2].map(|axis| [0, 1].map(|side| self.0[axis][side].or(others.0[axis][side]))))
+    }
+}
+
 /// The place of a tap's value after the boundary has been applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
@@ -173,9 +221,9 @@ impl Boundaries {
         Boundaries([[boundary; 2]; 3])
     }
 
-    /// Reads a [`BoundaryText`]; sides that it does not name keep `default`.
+    /// Reads a [`BoundaryText`] that names no field; sides that it does not name keep `default`.
     pub fn parse(text: &str, default: Boundary) -> Result<Self> {
-        Ok(text.parse::<BoundaryText>()?.over(default))
+        Ok(text.parse::<BoundaryText>()?.sides(3)?.over(Boundaries::all(default)))
     }
 
     /// Checks the boundaries of the domain's axes against the domain, the radius of the program on each axis
@@ -203,14 +251,12 @@ impl Boundaries {
                 }
             }
             let extent = shape.padded()[axis];
-            let needy = [low, high].into_iter().find(|side| side.shows_different_cells());
-            if let Some(side) = needy
-                && extent < radius[axis]
-            {
+            let least = |side: &Boundary| side.least_extent(radius[axis]);
+            if let Some(side) = [low, high].into_iter().find(|side| extent < least(side)) {
                 return Err(Error::limit(
                     format!("extent of axis {name} under a {side} boundary"),
                     extent,
-                    format!("at least the radius, {}", radius[axis]),
+                    format!("at least {}, for the radius {}", least(&side), radius[axis]),
                     "choose a larger size or another boundary",
                 ));
             }
@@ -242,6 +288,31 @@ impl Boundaries {
         }
     }
 
+    /// Returns where the value at `index` along `axis` is found, however far outside `0..extent` it lies, and
+    /// whether its sign is the opposite: the rule of a side is applied until the index is inside.
+    pub fn shown(&self, axis: usize, index: isize, extent: usize) -> (Source, bool) {
+        let n = extent as isize;
+        let (mut at, mut negated) = (index, false);
+        while !(0..n).contains(&at) {
+            let kind = self.0[axis][usize::from(at >= n)];
+            match kind {
+                Boundary::Constant(value) => {
+                    return (Source::Value(if negated { -value } else { value }), false);
+                }
+                Boundary::Periodic => at = at.rem_euclid(n),
+                // A single value shows itself.
+                _ if n == 1 => (at, negated) = (0, negated ^ kind.is_negated()),
+                _ => (at, negated) = (kind.shown(at, n), negated ^ kind.is_negated()),
+            }
+        }
+        (Source::Cell(at as usize), negated)
+    }
+
+    /// Returns whether every schedule can run all of them.
+    pub fn is_plain(&self) -> bool {
+        self.0.as_flattened().iter().all(|boundary| boundary.is_plain())
+    }
+
     /// Returns the boundary of a side of the axis whose ghost cells show cells of that side, if there is one.
     pub fn shows_a_side(&self, axis: usize) -> Option<Boundary> {
         self.0[axis].into_iter().find(|side| side.shows_this_side())
@@ -271,85 +342,6 @@ impl Boundaries {
         };
         axes.iter().enumerate().map(axis).collect::<Vec<_>>().join(",")
     }
-}
-
-/// Boundaries as a user writes them: one for all sides, or one for each side that is named.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum BoundaryText {
-    /// One for all sides, as in `periodic`.
-    All(Boundary),
-    /// One per axis and side, as in `y=periodic,x-=mirror`; `None` for a side that is not named.
-    Sides([[Option<Boundary>; 2]; 3]),
-}
-
-impl BoundaryText {
-    /// Returns the boundaries, with `default` for the sides that are not named.
-    pub fn over(self, default: Boundary) -> Boundaries {
-        match self {
-            BoundaryText::All(boundary) => Boundaries::all(boundary),
-            BoundaryText::Sides(sides) => {
-                Boundaries(sides.map(|sides| sides.map(|side| side.unwrap_or(default))))
-            }
-        }
-    }
-
-    /// Returns the boundaries for a program of `dimensions` axes, with `default` for the sides that are not
-    /// named. Fails if an axis is named that the program does not have.
-    pub fn resolve(self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
-        let axes = 3 - dimensions.min(3)..3;
-        if let BoundaryText::Sides(sides) = self
-            && let Some(axis) = (0..axes.start).find(|&axis| sides[axis] != [None; 2])
-        {
-            return Err(Error::unknown("axis", axis_name(axis), axes.map(axis_name)));
-        }
-        Ok(self.over(default))
-    }
-}
-
-impl FromStr for BoundaryText {
-    type Err = Error;
-
-    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each side
-    /// once.
-    fn from_str(text: &str) -> Result<Self> {
-        let mut sides_of = [[None; 2]; 3];
-        for part in text.split(',') {
-            let part = part.trim();
-            let Some((axis, sides, boundary)) = split_axis(part) else {
-                let boundary = part.parse()?;
-                if text.contains(',') {
-                    return Err(Error::invalid(
-                        format!("boundary `{text}`"),
-                        format!("`{part}` names no axis"),
-                        "give one boundary for all axes, or one for each as in y=periodic,x=fixed",
-                    ));
-                }
-                return Ok(BoundaryText::All(boundary));
-            };
-            let boundary = boundary.parse()?;
-            for side in sides {
-                if sides_of[axis][side].replace(boundary).is_some() {
-                    return Err(Error::invalid(
-                        format!("boundary `{text}`"),
-                        format!("the {} side of axis {} has two", ["low", "high"][side], axis_name(axis)),
-                        "give each side one boundary",
-                    ));
-                }
-            }
-        }
-        Ok(BoundaryText::Sides(sides_of))
-    }
-}
-
-fn split_axis(part: &str) -> Option<(usize, Range<usize>, &str)> {
-    let (name, boundary) = part.split_once('=')?;
-    let (letter, sides) = match name.trim() {
-        n if n.ends_with('-') => (&n[..n.len() - 1], 0..1),
-        n if n.ends_with('+') => (&n[..n.len() - 1], 1..2),
-        n => (n, 0..2),
-    };
-    let axis = (0..3).find(|&axis| axis_name(axis) == letter)?;
-    Some((axis, sides, boundary.trim()))
 }
 
 #[cfg(test)]

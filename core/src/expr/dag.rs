@@ -48,12 +48,12 @@ impl Dag {
 
     /// Evaluates all nodes at one cell into `values`, which is resized to the number of nodes.
     ///
-    /// `coord` is the cell's index along the three axes, slowest first.
+    /// `coord` is the index along the three axes, slowest first; for a temporary it may lie beyond the domain.
     pub fn evaluate<T: Real>(
         &self,
         values: &mut Vec<T>,
         params: &[T],
-        coord: [usize; 3],
+        coord: [isize; 3],
         mut tap: impl FnMut(Tap) -> T,
     ) {
         values.clear();

@@ -1,37 +1,86 @@
-//! Programs: one or more stencils in order per step, over shared fields; the footprint of a stage; the starts
-//! of fields; and a program on a domain.
+//! Programs: the stages of a step, or of a cycle of steps, over fields, temporaries and scalars; the
+//! footprint of a stage; the starts of fields; and a program on a domain.
+//!
+//! A *plain* program is one or more stencils per step over fields that all stand on cells and share one
+//! boundary ([`Program::sequence`]). Any other is written part by part ([`Definition`]).
 
+mod boxes;
+mod centring;
+mod definition;
 mod footprint;
 mod linear;
 mod problem;
+mod reduction;
 mod stage;
 mod start;
 mod stencil;
 
-use crate::domain::Boundary;
+use std::ops::Range;
+
+use crate::domain::{Boundary, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
 
+pub use self::boxes::{Boxes, Buffer, Indices, Shown};
+pub use self::centring::Centring;
+pub use self::definition::{Definition, Step};
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::linear::LinearStencil;
 pub use self::problem::Problem;
-pub use self::stage::Stage;
+pub use self::reduction::{Reduction, Region, join_all, join_box, leaf};
+pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 
-use self::stage::stage;
+use self::stage::update;
+use self::stencil::Names;
 
-/// A computation: fields, parameters and the stages of one step.
+/// A computation: fields, parameters, scalars, and the stages of each step of a cycle.
 #[derive(Debug, Clone)]
 pub struct Program {
     name: String,
     dimensions: usize,
     fields: Vec<String>,
+    /// Of each field.
+    kinds: Vec<FieldKind>,
+    temporaries: Vec<Temporary>,
     parameters: Vec<Parameter>,
+    scalars: Vec<Scalar>,
+    /// The stages of all steps of the cycle, and the stages of each.
     stages: Vec<Stage>,
+    steps: Vec<Range<usize>>,
     boundary: Boundary,
     shown: usize,
     starts: Vec<Start>,
+}
+
+/// The kind of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct FieldKind {
+    /// The places of its values.
+    pub centring: Centring,
+    /// Its own boundary at each axis and side; `None` where it has the program's.
+    pub sides: Sides,
+}
+
+/// A named intermediate of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Temporary {
+    /// The name.
+    pub name: String,
+    /// The places of its values.
+    pub centring: Centring,
+}
+
+/// A computed scalar, which lives from step to step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scalar {
+    /// The name.
+    pub name: String,
+    /// The value before the first step; `None` if a stage makes it before another uses it.
+    pub initial: Option<f64>,
+    /// The meaning with its unit, in a few words.
+    pub about: String,
 }
 
 impl Program {
@@ -93,16 +142,23 @@ impl Program {
                 "split the program",
             ));
         }
+        let scalars = parameters.iter().map(|parameter| parameter.name.clone()).collect();
+        let names = Names { dimensions, fields, scalars };
         let stages = stencils
             .iter()
-            .map(|stencil| stage(*stencil, dimensions, &fields, &parameters))
+            .map(|stencil| update(stencil.name(), &names, &|_| Centring::CELL, |s| stencil.define(s)))
             .collect::<Result<Vec<_>>>()?;
+        let fields = names.fields;
         let shown = first.shown().min(fields.len() - 1);
         Ok(Program {
             name,
             dimensions,
+            kinds: vec![FieldKind::default(); fields.len()],
             fields,
+            temporaries: Vec::new(),
             parameters,
+            scalars: Vec::new(),
+            steps: std::iter::once(0..stages.len()).collect(),
             stages,
             boundary: first.boundary(),
             shown,
@@ -142,9 +198,45 @@ impl Program {
             .ok_or_else(|| Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())))
     }
 
-    /// Returns the stages of a step, in order.
+    /// Returns the stages of all steps of the cycle, in order. A plain program has one step.
     pub fn stages(&self) -> &[Stage] {
         &self.stages
+    }
+
+    /// Returns the stages of each step of the cycle, by their numbers.
+    pub fn steps(&self) -> &[Range<usize>] {
+        &self.steps
+    }
+
+    /// Returns the kind of each field, in order.
+    pub fn kinds(&self) -> &[FieldKind] {
+        &self.kinds
+    }
+
+    /// Returns the temporaries, whose numbers in taps follow those of the fields.
+    pub fn temporaries(&self) -> &[Temporary] {
+        &self.temporaries
+    }
+
+    /// Returns the computed scalars, whose numbers in formulas follow those of the parameters.
+    pub fn scalars(&self) -> &[Scalar] {
+        &self.scalars
+    }
+
+    /// Returns the number of a computed scalar among [`Program::scalars`] by its name.
+    pub fn scalar(&self, name: &str) -> Result<usize> {
+        let position = self.scalars.iter().position(|scalar| scalar.name == name);
+        position.ok_or_else(|| Error::unknown("scalar", name, self.scalars.iter().map(|s| s.name.as_str())))
+    }
+
+    /// Returns whether the program is one step of stencils over fields that stand on cells and have no
+    /// boundary of their own, so that every schedule can run it.
+    pub fn is_plain(&self) -> bool {
+        self.steps.len() == 1
+            && self.temporaries.is_empty()
+            && self.scalars.is_empty()
+            && self.kinds.iter().all(|kind| *kind == FieldKind::default())
+            && self.stages.iter().all(|stage| stage.does == Does::Update)
     }
 
     /// Returns the boundary that suits the program.
@@ -178,22 +270,23 @@ impl Program {
         radius
     }
 
-    /// Returns the floating-point operations per cell and step.
+    /// Returns the floating-point operations per cell and step; the mean of the cycle's steps.
     pub fn flops(&self) -> usize {
-        self.stages.iter().map(|stage| stage.footprint.flops).sum()
+        self.stages.iter().map(|stage| stage.footprint.flops).sum::<usize>().div_ceil(self.steps.len())
     }
 
     /// Returns the operations per cell and step that take a place in an arithmetic pipe; a fused multiply-add
     /// is one.
     pub fn operations(&self) -> usize {
         let nodes = self.stages.iter().flat_map(|stage| &stage.dag.nodes);
-        nodes.filter(|node| node.operands().next().is_some()).count()
+        nodes.filter(|node| node.operands().next().is_some()).count().div_ceil(self.steps.len())
     }
 
     /// Returns the bytes per cell and step of a code that runs the stages in turn, and reads and writes each
     /// field once per stage.
     pub fn bytes(&self, dtype: DType) -> usize {
-        self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum()
+        let bytes: usize = self.stages.iter().map(|stage| stage.footprint.bytes(dtype)).sum();
+        bytes.div_ceil(self.steps.len())
     }
 
     /// Returns whether all backends agree to the bit: no operator is used whose rounding a backend may
@@ -212,7 +305,7 @@ impl Program {
         let mut program = self.clone();
         for stage in &mut program.stages {
             stage.dag = stage.dag.simplified(dtype);
-            stage.footprint = Footprint::of(&stage.dag, self.fields.len());
+            stage.footprint = Footprint::of(&stage.dag, self.fields.len() + self.temporaries.len());
         }
         program
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Program;
-use crate::domain::{Boundaries, Shape};
+use super::{Boxes, Program};
+use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
 
@@ -16,39 +16,100 @@ pub struct Problem {
     pub shape: Shape,
     /// The type of all fields.
     pub dtype: DType,
-    /// The boundary at each axis and side.
+    /// The boundary at each axis and side, for every field that has none of its own there.
     pub boundaries: Boundaries,
+    /// The boundary of each field at the sides where it has one of its own; none of the program's fields has
+    /// one where this is empty.
+    pub sides: Vec<Sides>,
     /// The parameters' values, in the program's order.
     pub parameters: Vec<f64>,
+    /// The computed scalars' values before the first step, in the program's order; 0 where a stage makes one
+    /// before another uses it.
+    pub scalars: Vec<f64>,
+    /// The number of steps done before the first one, which says where the cycle begins.
+    pub first_step: u64,
 }
 
 impl Problem {
-    /// Makes a problem with the program's own boundary and parameters, checked by [`Problem::check`].
+    /// Makes a problem with the program's own boundaries, parameters and scalars, checked by
+    /// [`Problem::check`].
     pub fn new(program: Arc<Program>, shape: Shape, dtype: DType) -> Result<Self> {
-        let boundaries = Boundaries::all(program.boundary());
-        let parameters = program.parameters().iter().map(|p| p.default).collect();
-        let problem = Problem { program, shape, dtype, boundaries, parameters };
+        let problem = Problem::unchecked(program, shape, dtype);
         problem.check()?;
         Ok(problem)
     }
 
-    /// Checks that domain, boundaries and parameters fit the program.
+    /// Makes the same problem, for a caller that changes it before it checks it.
+    pub fn unchecked(program: Arc<Program>, shape: Shape, dtype: DType) -> Self {
+        Problem {
+            boundaries: Boundaries::all(program.boundary()),
+            sides: program.kinds().iter().map(|kind| kind.sides).collect(),
+            parameters: program.parameters().iter().map(|p| p.default).collect(),
+            scalars: program.scalars().iter().map(|s| s.initial.unwrap_or(0.0)).collect(),
+            first_step: 0,
+            program,
+            shape,
+            dtype,
+        }
+    }
+
+    /// Returns the boundaries of a field.
+    pub fn boundaries_of(&self, field: usize) -> Boundaries {
+        self.sides.get(field).map_or(self.boundaries, |sides| sides.over(self.boundaries))
+    }
+
+    /// Returns the extents of a field's values along the three padded axes.
+    pub fn extents_of(&self, field: usize) -> [usize; 3] {
+        let centring = self.program.kinds().get(field).map_or_else(Default::default, |kind| kind.centring);
+        centring.extents(&self.shape, &self.boundaries_of(field))
+    }
+
+    /// Returns the extents of a field's values as a shape, for files and starts.
+    pub fn shape_of(&self, field: usize) -> Result<Shape> {
+        Shape::new(&self.extents_of(field)[3 - self.shape.dimensions()..])
+    }
+
+    /// Returns the number of a field's values.
+    pub fn values_of(&self, field: usize) -> usize {
+        self.extents_of(field).iter().product()
+    }
+
+    /// Returns whether the problem is a plain program with plain boundaries that all fields share, which every
+    /// schedule can run; any other runs a launch per stage.
+    pub fn is_plain(&self) -> bool {
+        self.program.is_plain()
+            && self.boundaries.is_plain()
+            && (0..self.sides.len()).all(|field| self.boundaries_of(field) == self.boundaries)
+    }
+
+    /// Checks that domain, boundaries, parameters and scalars fit the program.
     pub fn check(&self) -> Result<()> {
-        if self.shape.dimensions() != self.program.dimensions() {
+        let program = &self.program;
+        if self.shape.dimensions() != program.dimensions() {
             return Err(Error::invalid(
                 format!("size {}", self.shape),
-                format!("{} has {} axes", self.program.name(), self.program.dimensions()),
-                format!("give {} extents, slowest axis first", self.program.dimensions()),
+                format!("{} has {} axes", program.name(), program.dimensions()),
+                format!("give {} extents, slowest axis first", program.dimensions()),
             ));
         }
-        if self.parameters.len() != self.program.parameters().len() {
+        let counts = [
+            ("parameters", self.parameters.len(), program.parameters().len()),
+            ("computed scalars", self.scalars.len(), program.scalars().len()),
+        ];
+        if let Some((what, given, needed)) = counts.into_iter().find(|(_, given, needed)| given != needed) {
+            return Err(Error::limit(what, given, needed, "give one value each"));
+        }
+        if !self.sides.is_empty() && self.sides.len() != program.fields().len() {
             return Err(Error::limit(
-                "parameters",
-                self.parameters.len(),
-                self.program.parameters().len(),
-                "give one value each",
+                "boundaries of fields",
+                self.sides.len(),
+                format!("none, or {}", program.fields().len()),
+                "give one set of sides for each field",
             ));
         }
-        self.boundaries.check(&self.shape, self.program.radius(), self.dtype)
+        if self.is_plain() {
+            return self.boundaries.check(&self.shape, program.radius(), self.dtype);
+        }
+        Boxes::of(self).map(|_| ())
     }
 }

@@ -1,51 +1,152 @@
-//! One stage of a program: a formula for each field that it changes.
+//! One stage of a program: new values of fields, a reduction of fields to a scalar, or a new scalar.
 
+use super::centring::Centring;
 use super::footprint::Footprint;
-use super::stencil::{Parameter, Scope, Stencil};
+use super::reduction::{Reduction, Region};
+use super::stencil::{Names, Scope};
 use crate::error::{Error, Result};
-use crate::expr::{Dag, Graph};
+use crate::expr::{Dag, Expr, Graph, Node, Tap};
 
-/// One stage of a program: all its outputs are computed from the values before the stage.
+/// One stage of a program: all its results are computed from the values before the stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The stencil's name.
+    /// The stencil's or the stage's name.
     pub name: String,
-    /// The formula; output `i` is the new value of field `writes[i]`.
+    /// The formula; its outputs are the results.
     pub dag: Dag,
-    /// The numbers of the fields written, in the order of the formula's outputs.
+    /// The results.
+    pub does: Does,
+    /// The numbers of the fields and temporaries written, in the order of the formula's outputs; none unless
+    /// the stage is an update.
     pub writes: Vec<usize>,
     /// The formula's footprint.
     pub footprint: Footprint,
 }
 
-/// Returns the stage that a stencil defines.
-pub(super) fn stage(
-    stencil: &dyn Stencil,
-    dimensions: usize,
-    fields: &[String],
-    parameters: &[Parameter],
+/// The kind of a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Does {
+    /// New values of fields and temporaries; output `i` of the formula is that of `writes[i]`.
+    Update,
+    /// The formula's only output, reduced over a region, becomes the scalar of this number.
+    Reduce(Reduction, Region, usize),
+    /// The formula's only output, which taps no field, becomes the scalar of this number.
+    Scalar(usize),
+}
+
+/// Returns the stage of new values that `define` writes.
+pub(super) fn update(
+    name: &str,
+    names: &Names,
+    fixed_centring: &dyn Fn(usize) -> Centring,
+    define: impl FnOnce(&Scope<'_>),
 ) -> Result<Stage> {
     let graph = Graph::new();
-    let scope = Scope::new(&graph, dimensions, fields, parameters);
-    stencil.define(&scope);
-    let updates = scope.finish()?;
-    if updates.is_empty() {
+    let scope = Scope::new(&graph, names);
+    define(&scope);
+    let defined = scope.finish()?;
+    let what = || format!("stencil {name}");
+    if defined.updates.is_empty() {
         return Err(Error::invalid(
-            format!("stencil {}", stencil.name()),
+            what(),
             "it sets no field",
             "call Scope::set for each field that changes",
         ));
     }
-    let values: Vec<_> = updates.iter().map(|(_, value)| *value).collect();
-    if values.iter().any(|value| !std::ptr::eq(value.graph(), &graph)) {
+    let values: Vec<_> = defined.updates.iter().map(|(_, value)| *value).collect();
+    check_graph(&graph, &values, what())?;
+    let writes: Vec<usize> = defined.updates.iter().map(|(field, _)| usize::from(*field)).collect();
+    let own = fixed_centring(writes[0]);
+    if let Some(&other) = writes.iter().find(|&&field| fixed_centring(field) != own) {
         return Err(Error::invalid(
-            format!("stencil {}", stencil.name()),
-            "a value was made in another scope",
-            "build formulas from the scope given",
+            what(),
+            format!(
+                "it sets {}, which stands on {own}, and {}, which stands on {}",
+                names.fields[writes[0]],
+                names.fields[other],
+                fixed_centring(other)
+            ),
+            "write a stage for each",
         ));
     }
+    check_here(&defined.here, own, names, fixed_centring, what())?;
     let dag = graph.dag(&values);
-    let footprint = Footprint::of(&dag, fields.len());
-    let writes = updates.iter().map(|(field, _)| *field as usize).collect();
-    Ok(Stage { name: stencil.name().to_owned(), dag, writes, footprint })
+    let footprint = Footprint::of(&dag, names.fields.len());
+    Ok(Stage { name: name.to_owned(), dag, does: Does::Update, writes, footprint })
+}
+
+/// Returns the stage of one value: a reduction over a region, or a formula of scalars.
+pub(super) fn single(
+    name: &str,
+    names: &Names,
+    fixed_centring: &dyn Fn(usize) -> Centring,
+    does: Does,
+    define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+) -> Result<Stage> {
+    let graph = Graph::new();
+    let scope = Scope::new(&graph, names);
+    let value = define(&scope);
+    let defined = scope.finish()?;
+    let what = || format!("stage {name}");
+    check_graph(&graph, &[value], what())?;
+    if !defined.updates.is_empty() {
+        return Err(Error::invalid(what(), "it sets a field", "return the value, and set fields in a stage"));
+    }
+    let dag = graph.dag(&[value]);
+    match does {
+        Does::Reduce(_, region, _) => {
+            check_here(&defined.here, region.centring, names, fixed_centring, what())?;
+            if dag.taps().next().is_none() {
+                return Err(Error::invalid(
+                    what(),
+                    "it is a reduction of nothing: the formula reads no field",
+                    "read a field, or make it a stage of scalars",
+                ));
+            }
+        }
+        _ => {
+            let varies = |node: &&Node| matches!(node, Node::Tap(_) | Node::Coord(_));
+            if let Some(node) = dag.nodes.iter().find(varies) {
+                let reason = match node {
+                    Node::Tap(Tap { field, .. }) => {
+                        format!("a scalar is no function of the field {}", names.fields[usize::from(*field)])
+                    }
+                    _ => "a scalar is no function of a coordinate".to_owned(),
+                };
+                return Err(Error::invalid(what(), reason, "reduce the field to a scalar first"));
+            }
+        }
+    }
+    let footprint = Footprint::of(&dag, names.fields.len());
+    Ok(Stage { name: name.to_owned(), dag, does, writes: Vec::new(), footprint })
+}
+
+fn check_graph(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<()> {
+    match values.iter().all(|value| std::ptr::eq(value.graph(), graph)) {
+        true => Ok(()),
+        false => Err(Error::invalid(
+            what,
+            "a value was made in another scope",
+            "build formulas from the scope given",
+        )),
+    }
+}
+
+/// Checks that fields read at the place of the value itself stand where the value does.
+fn check_here(
+    here: &[u16],
+    own: Centring,
+    names: &Names,
+    centring: &dyn Fn(usize) -> Centring,
+    what: String,
+) -> Result<()> {
+    let other = here.iter().map(|&field| usize::from(field)).find(|&field| centring(field) != own);
+    match other.and_then(|field| Some((names.fields.get(field)?, centring(field)))) {
+        None => Ok(()),
+        Some((field, centring)) => Err(Error::invalid(
+            what,
+            format!("it reads {field}, which stands on {centring}, `here`, but its values stand on {own}"),
+            "say by `at` which value is meant: node i is the low end of cell i",
+        )),
+    }
 }

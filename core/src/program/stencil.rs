@@ -84,34 +84,55 @@ pub trait Stencil: Send + Sync {
 /// A wrong name does not stop the definition; the error comes when the program is made.
 pub struct Scope<'g> {
     graph: &'g Graph,
-    dimensions: usize,
-    fields: &'g [String],
-    parameters: &'g [Parameter],
+    names: &'g Names,
     updates: RefCell<Vec<(u16, Expr<'g>)>>,
+    mask: RefCell<Option<Expr<'g>>>,
+    here: RefCell<Vec<u16>>,
     fault: RefCell<Option<Error>>,
 }
 
+/// The names that a formula may use.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Names {
+    /// The number of axes.
+    pub dimensions: usize,
+    /// Fields and temporaries, by their numbers in taps.
+    pub fields: Vec<String>,
+    /// Parameters and computed scalars, by their numbers in formulas.
+    pub scalars: Vec<String>,
+}
+
+/// What a formula has defined.
+pub(super) struct Defined<'g> {
+    /// The new values, by the numbers of their fields.
+    pub updates: Vec<(u16, Expr<'g>)>,
+    /// The numbers of the fields that were read by [`Field::here`].
+    pub here: Vec<u16>,
+}
+
 impl<'g> Scope<'g> {
-    pub(crate) fn new(
-        graph: &'g Graph,
-        dimensions: usize,
-        fields: &'g [String],
-        parameters: &'g [Parameter],
-    ) -> Self {
+    pub(super) fn new(graph: &'g Graph, names: &'g Names) -> Self {
         Scope {
             graph,
-            dimensions,
-            fields,
-            parameters,
-            updates: RefCell::new(Vec::new()),
+            names,
+            updates: RefCell::default(),
+            mask: RefCell::new(None),
+            here: RefCell::default(),
             fault: RefCell::new(None),
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Vec<(u16, Expr<'g>)>> {
-        match self.fault.into_inner() {
+    pub(super) fn finish(self) -> Result<Defined<'g>> {
+        let mut updates = self.updates.take();
+        if let Some(mask) = self.mask.take() {
+            for (number, value) in &mut updates {
+                let old = self.graph.add(Node::Tap(Tap { field: *number, offset: [0; 3] }));
+                *value = mask.select(*value, old);
+            }
+        }
+        match self.fault.take() {
             Some(fault) => Err(fault),
-            None => Ok(self.updates.into_inner()),
+            None => Ok(Defined { updates, here: self.here.take() }),
         }
     }
 
@@ -120,10 +141,10 @@ impl<'g> Scope<'g> {
     }
 
     fn number(&self, field: &str) -> u16 {
-        match self.fields.iter().position(|name| name == field) {
+        match self.names.fields.iter().position(|name| name == field) {
             Some(number) => number as u16,
             None => {
-                self.fail(Error::unknown("field", field, self.fields));
+                self.fail(Error::unknown("field", field, &self.names.fields));
                 0
             }
         }
@@ -131,18 +152,18 @@ impl<'g> Scope<'g> {
 
     /// Returns the number of axes.
     pub fn dimensions(&self) -> usize {
-        self.dimensions
+        self.names.dimensions
     }
 
-    /// Returns a field, to be read at offsets.
+    /// Returns a field or temporary, to be read at offsets.
     pub fn field<'s>(&'s self, name: &str) -> Field<'s, 'g> {
         Field { scope: self, number: self.number(name) }
     }
 
-    /// Returns a parameter's value.
+    /// Returns the value of a parameter or of a computed scalar.
     pub fn param(&self, name: &str) -> Expr<'g> {
-        let number = self.parameters.iter().position(|p| p.name == name).unwrap_or_else(|| {
-            self.fail(Error::unknown("parameter", name, self.parameters.iter().map(|p| p.name.as_str())));
+        let number = self.names.scalars.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.fail(Error::unknown("parameter", name, &self.names.scalars));
             0
         });
         self.graph.add(Node::Param(number as u16))
@@ -156,16 +177,16 @@ impl<'g> Scope<'g> {
     /// Returns the cell's index along an axis as a number, 0 at the low side; axis 0 is the stencil's
     /// slowest.
     pub fn coord(&self, axis: usize) -> Expr<'g> {
-        if axis >= self.dimensions {
+        if axis >= self.dimensions() {
             self.fail(Error::limit(
                 "axis of a coordinate",
                 axis,
-                self.dimensions - 1,
+                self.dimensions() - 1,
                 "use an axis of the stencil",
             ));
             return self.constant(0.0);
         }
-        self.graph.add(Node::Coord((3 - self.dimensions + axis) as u8))
+        self.graph.add(Node::Coord((3 - self.dimensions() + axis) as u8))
     }
 
     /// Returns the sum of `term(i)` over a range of components, added in order.
@@ -177,6 +198,11 @@ impl<'g> Scope<'g> {
     /// [`Graph::contracted`]).
     pub fn contracted(&self, expr: Expr<'g>) -> Expr<'g> {
         self.graph.contracted(expr)
+    }
+
+    /// Keeps the old values of all fields that the stage sets wherever `mask` is zero, as in an obstacle.
+    pub fn only_where(&self, mask: Expr<'g>) {
+        self.mask.replace(Some(mask));
     }
 
     /// Sets a field's new value.
@@ -211,13 +237,13 @@ impl<'g> Field<'_, 'g> {
     /// Returns the same as [`Field::at`], for an offset whose length is not known when compiling.
     pub fn at_slice(&self, offset: &[i32]) -> Expr<'g> {
         let mut padded = [0; 3];
-        if offset.len() == self.scope.dimensions {
+        if offset.len() == self.scope.dimensions() {
             padded[3 - offset.len()..].copy_from_slice(offset);
         } else {
             self.scope.fail(Error::invalid(
                 format!("offset {offset:?}"),
                 format!("it has {} numbers", offset.len()),
-                format!("give one for each of the {} axes", self.scope.dimensions),
+                format!("give one for each of the {} axes", self.scope.dimensions()),
             ));
         }
         if let Some(&far) = padded.iter().find(|o| o.unsigned_abs() > MAX_RADIUS) {
@@ -227,19 +253,23 @@ impl<'g> Field<'_, 'g> {
     }
 
     /// Returns the old value at the cell itself.
+    ///
+    /// The field must stand where the values do that the formula sets; else say by [`Field::at`] which of its
+    /// values is meant.
     pub fn here(&self) -> Expr<'g> {
-        self.at_slice(&[0; 3][..self.scope.dimensions])
+        self.scope.here.borrow_mut().push(self.number);
+        self.at_slice(&[0; 3][..self.scope.dimensions()])
     }
 
     /// Returns the old value `distance` cells away along one axis; axis 0 is the stencil's slowest.
     pub fn along(&self, axis: usize, distance: i32) -> Expr<'g> {
-        let mut offset = vec![0; self.scope.dimensions];
+        let mut offset = vec![0; self.scope.dimensions()];
         match offset.get_mut(axis) {
             Some(o) => *o = distance,
             None => self.scope.fail(Error::limit(
                 "axis of a tap",
                 axis,
-                self.scope.dimensions - 1,
+                self.scope.dimensions() - 1,
                 "use an axis of the stencil",
             )),
         }
@@ -250,7 +280,7 @@ impl<'g> Field<'_, 'g> {
     /// second-order Laplacian times the square of the cell's width. Neighbours are added in the order of
     /// their offsets, slowest axis first.
     pub fn laplacian(&self) -> Expr<'g> {
-        let dimensions = self.scope.dimensions;
+        let dimensions = self.scope.dimensions();
         let low = (0..dimensions).map(|axis| self.along(axis, -1));
         let high = (0..dimensions).rev().map(|axis| self.along(axis, 1));
         let sum = low.chain(high).reduce(|sum, term| sum + term).unwrap_or_else(|| self.scope.constant(0.0));

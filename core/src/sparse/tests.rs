@@ -33,7 +33,7 @@ fn step<T: Real>(stencil: &LinearStencil, shape: &Shape, boundaries: &Boundaries
             if (0..3).any(kept) {
                 return old[index];
             }
-            dag.evaluate(&mut scratch, &[], cell, |tap| {
+            dag.evaluate(&mut scratch, &[], cell.map(|i| i as isize), |tap| {
                 let mut at = [0; 3];
                 for axis in 0..3 {
                     let index = cell[axis] as isize + tap.offset[axis] as isize;

@@ -59,9 +59,9 @@ pub fn run(input: &[u8]) -> Result<(), String> {
 /// Writes a checkpoint of a problem with this head, where there can be one, and reads it again.
 fn back(Checkpoint { head, fields }: &Checkpoint) -> Result<(), String> {
     let Ok(program) = Program::new(&Held(head)) else { return Ok(()) };
-    let parameters = head.parameters.iter().map(|(_, value)| *value).collect();
-    let (program, shape, dtype, boundaries) = (Arc::new(program), head.shape, head.dtype, head.boundaries);
-    let problem = Problem { program, shape, dtype, boundaries, parameters };
+    let mut problem = Problem::unchecked(Arc::new(program), head.shape, head.dtype);
+    problem.boundaries = head.boundaries;
+    problem.parameters = head.parameters.iter().map(|(_, value)| *value).collect();
     let folder = tempfile::tempdir().map_err(|e| format!("the fuzzer's own folder: {e}"))?;
     let path = folder.path().join("b.npz");
     let written = write(&path, &problem, head.steps, |number| Ok(fields[number].clone()));

@@ -2,6 +2,8 @@
 //!
 //! Nothing here is simplified, vectorised or threaded, and nothing is shared with the fast path.
 
+mod program;
+
 use std::time::Instant;
 
 use abide_core::backend::{check_field, check_fields, window_of};
@@ -9,7 +11,9 @@ use abide_core::domain::Source;
 use abide_core::expr::Tap;
 use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
-/// Advances the fields of a problem by `steps` steps.
+use self::program::State;
+
+/// Advances the fields of a plain problem by `steps` steps.
 ///
 /// Each step runs the program's stages in order. A stage computes each of its outputs at each computed cell
 /// from the values before the stage, by the formula as it was written. Along an axis whose side is `fixed`,
@@ -39,7 +43,7 @@ fn run<T: Real>(problem: &Problem, fields: &mut [Array], steps: u64) {
                 for y in ys.clone() {
                     for x in xs.clone() {
                         let cell = [z, y, x];
-                        stage.dag.evaluate(&mut values, &parameters, cell, |tap| {
+                        stage.dag.evaluate(&mut values, &parameters, cell.map(|i| i as isize), |tap| {
                             value_at(problem, &old, cell, tap)
                         });
                         for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
@@ -68,6 +72,44 @@ fn value_at<T: Real>(problem: &Problem, old: &[Vec<T>], cell: [usize; 3], tap: T
         }
     }
     old[tap.field as usize][problem.shape.index(at)]
+}
+
+/// Advances the fields and scalars of any problem by `steps` steps; `after` is told of each stage by its
+/// number, with the fields and the scalars after it.
+///
+/// The steps go on in the program's cycle from [`Problem::first_step`]. Returns the computed scalars.
+pub fn run_program(
+    problem: &Problem,
+    fields: &mut [Array],
+    steps: u64,
+    after: impl FnMut(usize, &[Array], &[f64]),
+) -> Result<Vec<f64>> {
+    problem.check()?;
+    check_fields(problem, fields)?;
+    Ok(match problem.dtype {
+        DType::F32 => run_stages::<f32>(problem, fields, steps, after),
+        DType::F64 => run_stages::<f64>(problem, fields, steps, after),
+    })
+}
+
+fn run_stages<T: Real>(
+    problem: &Problem,
+    fields: &mut [Array],
+    steps: u64,
+    mut after: impl FnMut(usize, &[Array], &[f64]),
+) -> Vec<f64> {
+    let mut state = State::<T>::new(problem, fields);
+    let arrays = |state: &State<T>| -> Vec<Array> {
+        state.fields.iter().map(|values| T::into_array((**values).clone())).collect()
+    };
+    let computed = |state: &State<T>| -> Vec<f64> {
+        state.scalars[problem.parameters.len()..].iter().map(|value| value.to_f64()).collect()
+    };
+    for _ in 0..steps {
+        state.step(problem, |stage, state| after(stage, &arrays(state), &computed(state)));
+    }
+    fields.clone_from_slice(&arrays(&state));
+    computed(&state)
 }
 
 /// A session that advances by [`advance`].
@@ -111,7 +153,7 @@ impl Session for Plain {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.field(field)?;
-        check_field(&self.problem, &self.problem.program.fields()[field], values)?;
+        check_field(&self.problem, field, values)?;
         self.fields[field] = values.clone();
         Ok(())
     }

@@ -1,0 +1,204 @@
+//! The definition of a run of any program: stage by stage, value by value.
+//!
+//! A temporary is not stored. Wherever it is read, it is its formula there, of the values that its inputs had
+//! when its stage came.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use abide_core::expr::{Dag, Tap};
+use abide_core::program::{Does, Indices, Reduction, Shown, leaf};
+use abide_core::{Array, Boundaries, Problem, Real};
+
+/// The state of a run between two stages.
+pub(super) struct State<T> {
+    /// The values of each field.
+    pub fields: Vec<Rc<Vec<T>>>,
+    /// The parameters, and then the computed scalars.
+    pub scalars: Vec<T>,
+    /// The steps done, by which the cycle of steps goes on.
+    pub steps: u64,
+}
+
+/// A temporary between the stage that sets it and the end of the step.
+struct Set<T> {
+    dag: Rc<Dag>,
+    output: usize,
+    /// The values that its stage read.
+    inputs: Rc<Inputs<T>>,
+}
+
+/// What a stage reads.
+struct Inputs<T> {
+    fields: Vec<Rc<Vec<T>>>,
+    temporaries: Vec<Option<Rc<Set<T>>>>,
+    scalars: Vec<T>,
+}
+
+/// Values of temporaries that have been asked for, by the address of the temporary and the index.
+type Known<T> = HashMap<(*const Set<T>, [isize; 3]), T>;
+
+impl<T: Real> State<T> {
+    /// Returns the state before the first step.
+    pub fn new(problem: &Problem, fields: &[Array]) -> Self {
+        let scalars = problem.parameters.iter().chain(&problem.scalars);
+        State {
+            fields: fields.iter().filter_map(T::slice).map(|values| Rc::new(values.to_vec())).collect(),
+            scalars: scalars.map(|&value| T::from_f64(value)).collect(),
+            steps: problem.first_step,
+        }
+    }
+
+    /// Runs the next step of the cycle; `after` is told of each stage by its number.
+    pub fn step(&mut self, problem: &Problem, mut after: impl FnMut(usize, &Self)) {
+        let program = &problem.program;
+        let (names, parameters) = (program.fields().len(), program.parameters().len());
+        let mut temporaries: Vec<Option<Rc<Set<T>>>> = program.temporaries().iter().map(|_| None).collect();
+        let step = (self.steps % program.steps().len() as u64) as usize;
+        for number in program.steps()[step].clone() {
+            let stage = &program.stages()[number];
+            let inputs = Rc::new(Inputs {
+                fields: self.fields.clone(),
+                temporaries: temporaries.clone(),
+                scalars: self.scalars.clone(),
+            });
+            let mut known = Known::new();
+            let mut value = |output: usize, at: [isize; 3]| {
+                inputs.evaluate(problem, &stage.dag, at, &mut known)[stage.dag.outputs[output] as usize]
+            };
+            match stage.does {
+                Does::Scalar(scalar) => self.scalars[scalar] = value(0, [0; 3]),
+                Does::Reduce(reduction, region, scalar) => {
+                    let alike = stage.dag.taps().map(|tap| usize::from(tap.field)).find(|&field| {
+                        program.kinds().get(field).is_some_and(|kind| kind.centring == region.centring)
+                    });
+                    let extents = match alike {
+                        Some(field) => problem.extents_of(field),
+                        None => region.centring.extents(&problem.shape, &problem.boundaries),
+                    };
+                    let indices = [0, 1, 2].map(|axis| {
+                        let [low, high] = region.margins[axis];
+                        low as isize..extents[axis] as isize - high as isize
+                    });
+                    let dimensions = program.dimensions();
+                    self.scalars[scalar] = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
+                }
+                Does::Update => {
+                    for (output, &target) in stage.writes.iter().enumerate() {
+                        let Some(temporary) = target.checked_sub(names) else {
+                            let boundaries = problem.boundaries_of(target);
+                            let extents = problem.extents_of(target);
+                            let mut new = (*inputs.fields[target]).clone();
+                            each(&boundaries, extents, program.radius(), |at| {
+                                let [z, y, x] = at.map(|i| i as usize);
+                                new[(z * extents[1] + y) * extents[2] + x] = value(output, at);
+                            });
+                            self.fields[target] = Rc::new(new);
+                            continue;
+                        };
+                        let set = Set { dag: Rc::new(stage.dag.clone()), output, inputs: inputs.clone() };
+                        temporaries[temporary] = Some(Rc::new(set));
+                    }
+                }
+            }
+            debug_assert!(self.scalars.len() == parameters + program.scalars().len());
+            after(number, self);
+        }
+        self.steps += 1;
+    }
+}
+
+/// Calls `visit` with each index of a field that is computed.
+fn each(boundaries: &Boundaries, extents: [usize; 3], radius: [usize; 3], mut visit: impl FnMut([isize; 3])) {
+    let [zs, ys, xs] = [0, 1, 2].map(|axis| boundaries.computed(axis, extents[axis], radius[axis]));
+    for z in zs {
+        for y in ys.clone() {
+            xs.clone().for_each(|x| visit([z as isize, y as isize, x as isize]));
+        }
+    }
+}
+
+impl<T: Real> Inputs<T> {
+    /// Returns the values of all nodes of a formula at an index.
+    fn evaluate(&self, problem: &Problem, dag: &Dag, at: [isize; 3], known: &mut Known<T>) -> Vec<T> {
+        let mut values = Vec::new();
+        // Coordinates beyond the domain count on; a temporary may be asked for there.
+        dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, tap, at, known));
+        values
+    }
+
+    fn tap(&self, problem: &Problem, tap: Tap, from: [isize; 3], known: &mut Known<T>) -> T {
+        let at = [0, 1, 2].map(|axis| from[axis] + tap.offset[axis] as isize);
+        let field = usize::from(tap.field);
+        if let Some(temporary) = field.checked_sub(self.fields.len()) {
+            // The program was checked to set every temporary before it reads it.
+            let Some(set) = &self.temporaries[temporary] else { return T::from_f64(f64::NAN) };
+            let key = (Rc::as_ptr(set), at);
+            if let Some(&value) = known.get(&key) {
+                return value;
+            }
+            let values = set.inputs.evaluate(problem, &set.dag, at, known);
+            let value = values[set.dag.outputs[set.output] as usize];
+            known.insert(key, value);
+            return value;
+        }
+        match problem.shown(field, at) {
+            Shown::Value(value) => T::from_f64(value),
+            Shown::At(place, negated) => {
+                let [_, rows, cells] = problem.extents_of(field);
+                let [z, y, x] = place.map(|i| i as usize);
+                let value = self.fields[field][(z * rows + y) * cells + x];
+                if negated { -value } else { value }
+            }
+        }
+    }
+}
+
+/// Reduces values over a box by the tree of [`abide_core::program::leaf`], from its definition: an aligned
+/// block of two halves, and an empty one is neutral.
+fn tree<T: Real>(
+    reduction: Reduction,
+    indices: &Indices,
+    dimensions: usize,
+    value: &mut impl FnMut([isize; 3]) -> T,
+) -> T {
+    let leaf = leaf(dimensions).map(|extent| extent as isize);
+    let boxes = [0, 1, 2].map(|axis| (indices[axis].end as usize).div_ceil(leaf[axis] as usize));
+    along(reduction, boxes, &mut |number: [isize; 3]| {
+        along(reduction, leaf.map(|extent| extent as usize), &mut |place: [isize; 3]| {
+            let at = [0, 1, 2].map(|axis| number[axis] * leaf[axis] + place[axis]);
+            match (0..3).all(|axis| indices[axis].contains(&at[axis])) {
+                true => value(at),
+                false => reduction.neutral(),
+            }
+        })
+    })
+}
+
+/// Joins along the slowest axis first, then along the next, then along the fastest.
+fn along<T: Real>(reduction: Reduction, extents: [usize; 3], value: &mut dyn FnMut([isize; 3]) -> T) -> T {
+    let [z, y, x] = extents;
+    halves(reduction, 0, x.next_power_of_two(), x, &mut |x| {
+        halves(reduction, 0, y.next_power_of_two(), y, &mut |y| {
+            halves(reduction, 0, z.next_power_of_two(), z, &mut |z| value([z, y, x].map(|i| i as isize)))
+        })
+    })
+}
+
+fn halves<T: Real>(
+    reduction: Reduction,
+    first: usize,
+    size: usize,
+    end: usize,
+    value: &mut dyn FnMut(usize) -> T,
+) -> T {
+    match size {
+        _ if first >= end => reduction.neutral(),
+        1 => value(first),
+        _ => {
+            let low = halves(reduction, first, size / 2, end, value);
+            let high = halves(reduction, first + size / 2, size / 2, end, value);
+            reduction.join(low, high)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Boundaries as users write them: `[FIELD:][AXIS[-|+]=]KIND`, separated by commas.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use super::axes::axis_name;
+use super::boundary::{Boundaries, Boundary, Sides};
+use crate::error::{Error, Result};
+
+/// Boundaries as a user writes them: for all fields, and for single fields.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BoundaryText {
+    /// Those of all fields.
+    all: Part,
+    /// Those of single fields, by name.
+    fields: Vec<(String, Part)>,
+}
+
+/// The boundaries of one field, or of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Part {
+    /// One for every side, as in `periodic`.
+    every: Option<Boundary>,
+    /// One per axis and side, as in `y=periodic,x-=mirror`.
+    sides: Sides,
+}
+
+impl Part {
+    /// Returns the boundaries that it names, for a program of `dimensions` axes.
+    fn named(self, dimensions: usize) -> Result<Sides> {
+        let axes = 3 - dimensions.min(3)..3;
+        if let Some(axis) = (0..axes.start).find(|&axis| self.sides.0[axis] != [None; 2]) {
+            return Err(Error::unknown("axis", axis_name(axis), axes.map(axis_name)));
+        }
+        Ok(self.every.map_or(self.sides, |boundary| Sides([[Some(boundary); 2]; 3])))
+    }
+}
+
+impl BoundaryText {
+    /// Returns the boundaries of all fields of a program of `dimensions` axes, with `default` for the sides
+    /// that are not named. Fails if an axis is named that the program does not have.
+    pub fn resolve(&self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
+        Ok(self.all.named(dimensions)?.over(Boundaries::all(default)))
+    }
+
+    /// Returns the boundaries of each of a program's fields that are named for that field alone. Fails if a
+    /// field or an axis is named that the program does not have.
+    pub fn of_fields(&self, fields: &[String], dimensions: usize) -> Result<Vec<Sides>> {
+        let mut own = vec![Sides::default(); fields.len()];
+        for (name, part) in &self.fields {
+            let number = fields.iter().position(|field| field == name);
+            own[number.ok_or_else(|| Error::unknown("field", name, fields))?] = part.named(dimensions)?;
+        }
+        Ok(own)
+    }
+
+    /// Returns the boundaries that it names for a single field of a program of `dimensions` axes, whose name
+    /// the text leaves out.
+    pub fn sides(&self, dimensions: usize) -> Result<Sides> {
+        self.refuse_fields()?;
+        self.all.named(dimensions)
+    }
+
+    /// Fails if a field is named.
+    pub(super) fn refuse_fields(&self) -> Result<()> {
+        match self.fields.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Error::invalid(
+                "boundary",
+                format!("it names the field {name}, and is for one field or for all"),
+                "leave the name out",
+            )),
+        }
+    }
+}
+
+impl FromStr for BoundaryText {
+    type Err = Error;
+
+    /// Reads `periodic`, or per axis `y=periodic,x=fixed`, or per side `x-=mirror,x+=constant=1`, each side
+    /// once; with a field's name before it, as in `u:x-=-reflect`, for that field alone.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut all = BoundaryText::default();
+        let invalid =
+            |reason: String, change: &str| Error::invalid(format!("boundary `{text}`"), reason, change);
+        let mixed = |which: &str| {
+            let change = "give one boundary for all axes, or one for each as in y=periodic,x=fixed";
+            invalid(format!("{which} names no axis"), change)
+        };
+        for written in text.split(',') {
+            let (part, written) = match written.split_once(':') {
+                None => (&mut all.all, written.trim()),
+                Some((name, rest)) => {
+                    let name = name.trim();
+                    let known = all.fields.iter().position(|(field, _)| field == name);
+                    let number = known.unwrap_or_else(|| {
+                        all.fields.push((name.to_owned(), Part::default()));
+                        all.fields.len() - 1
+                    });
+                    (&mut all.fields[number].1, rest.trim())
+                }
+            };
+            let had_some = *part != Part::default();
+            match split_axis(written) {
+                Some((axis, sides, boundary)) if part.every.is_none() => {
+                    let boundary = boundary.parse()?;
+                    for side in sides {
+                        if part.sides.0[axis][side].replace(boundary).is_some() {
+                            let side = ["low", "high"][side];
+                            return Err(invalid(
+                                format!("the {side} side of axis {} has two", axis_name(axis)),
+                                "give each side one boundary",
+                            ));
+                        }
+                    }
+                }
+                Some(_) => return Err(mixed("the boundary before it")),
+                None => {
+                    let boundary = written.parse()?;
+                    if had_some {
+                        return Err(mixed(&format!("`{written}`")));
+                    }
+                    part.every = Some(boundary);
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Splits `x-=KIND` into axis, sides and the text of the kind; `None` if it names no axis.
+fn split_axis(part: &str) -> Option<(usize, Range<usize>, &str)> {
+    let (name, boundary) = part.split_once('=')?;
+    let (letter, sides) = match name.trim() {
+        n if n.ends_with('-') => (&n[..n.len() - 1], 0..1),
+        n if n.ends_with('+') => (&n[..n.len() - 1], 1..2),
+        n => (n, 0..2),
+    };
+    let axis = (0..3).find(|&axis| axis_name(axis) == letter)?;
+    Some((axis, sides, boundary.trim()))
+}

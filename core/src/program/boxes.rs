@@ -1,0 +1,237 @@
+//! The boxes of indices over which the stages of a problem compute, and the buffers that hold the results.
+//!
+//! A stage computes a field over its own extents, without the outermost values at `fixed` sides, and a
+//! temporary wherever later stages of the step read it, beyond the domain too.
+
+use std::ops::Range;
+
+use super::{Does, Problem, Stage};
+use crate::domain::{Boundaries, Boundary, Source, axis_name};
+use crate::error::{Error, Result};
+use crate::expr::Tap;
+
+/// A box of indices along the three padded axes, slowest first.
+pub type Indices = [Range<isize>; 3];
+
+/// The values of a field or temporary that are stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffer {
+    /// The index of the first value along each axis; below 0 only for a temporary.
+    pub low: [isize; 3],
+    /// The number of values along each axis; 0 for a temporary that nothing reads.
+    pub extents: [usize; 3],
+}
+
+impl Buffer {
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.extents.iter().product()
+    }
+
+    /// Returns whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the position of the value at an index.
+    pub fn position(&self, at: [isize; 3]) -> usize {
+        let [z, y, x] = [0, 1, 2].map(|axis| (at[axis] - self.low[axis]) as usize);
+        (z * self.extents[1] + y) * self.extents[2] + x
+    }
+}
+
+/// The boxes and buffers of a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boxes {
+    /// Of each field, and then of each temporary.
+    pub buffers: Vec<Buffer>,
+    /// Of each stage: the box of each field or temporary written, in the order of [`Stage::writes`], or the
+    /// region of a reduction.
+    pub stages: Vec<Vec<Indices>>,
+}
+
+impl Boxes {
+    /// Finds the boxes and buffers of a problem, whose domain and counts have been checked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] where a boundary does not fit its field, a stage reads beyond a `fixed` side, or a
+    /// reduction has no values; [`Error::Limit`] where a temporary reaches too far beyond the domain.
+    pub fn of(problem: &Problem) -> Result<Boxes> {
+        let program = &problem.program;
+        let fields = program.fields().len();
+        for field in 0..fields {
+            problem.boundaries_of(field).check(&problem.shape, [0; 3], problem.dtype)?;
+        }
+        let mut boxes: Vec<Vec<Indices>> = vec![Vec::new(); program.stages().len()];
+        let mut held: Vec<Option<Indices>> = vec![None; program.temporaries().len()];
+        for step in program.steps() {
+            // What later stages of the step read of each temporary.
+            let mut needed: Vec<Option<Indices>> = vec![None; program.temporaries().len()];
+            for number in step.clone().rev() {
+                let stage = &program.stages()[number];
+                let own: Vec<Indices> = match stage.does {
+                    Does::Scalar(_) => Vec::new(),
+                    Does::Reduce(..) => vec![region(problem, stage)?],
+                    Does::Update => {
+                        let indices = |&target: &usize| match target.checked_sub(fields) {
+                            None => computed(problem, target),
+                            Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),
+                        };
+                        stage.writes.iter().map(indices).collect()
+                    }
+                };
+                for (target, own) in stage.writes.iter().zip(&own) {
+                    if let Some(temporary) = target.checked_sub(fields) {
+                        held[temporary] = Some(around(held[temporary].take(), own));
+                    }
+                }
+                let all =
+                    own.iter().filter(|own| !is_empty(own)).fold(None, |all, own| Some(around(all, own)));
+                if let Some(all) = all {
+                    for tap in stage.dag.taps() {
+                        let read = [0, 1, 2].map(|axis| {
+                            let offset = tap.offset[axis] as isize;
+                            all[axis].start + offset..all[axis].end + offset
+                        });
+                        match usize::from(tap.field).checked_sub(fields) {
+                            Some(temporary) => {
+                                needed[temporary] = Some(around(needed[temporary].take(), &read));
+                            }
+                            None => check_read(problem, stage, tap, &read)?,
+                        }
+                    }
+                }
+                boxes[number] = own;
+            }
+        }
+        let mut buffers: Vec<Buffer> =
+            (0..fields).map(|field| Buffer { low: [0; 3], extents: problem.extents_of(field) }).collect();
+        for (held, temporary) in held.into_iter().zip(program.temporaries()) {
+            let held = held.unwrap_or([0..0, 0..0, 0..0]);
+            let buffer = Buffer {
+                low: [0, 1, 2].map(|axis| held[axis].start),
+                extents: [0, 1, 2].map(|axis| held[axis].len()),
+            };
+            let count = buffer.extents.iter().try_fold(16usize, |product, &n| product.checked_mul(n));
+            if count.is_none_or(|bytes| bytes > isize::MAX as usize) {
+                return Err(Error::limit(
+                    format!("values of the temporary {}", temporary.name),
+                    format!("{:?}", buffer.extents),
+                    format!("{} bytes", isize::MAX),
+                    "choose a smaller size",
+                ));
+            }
+            buffers.push(buffer);
+        }
+        Ok(Boxes { buffers, stages: boxes })
+    }
+}
+
+/// Returns where the value of a field at an index is found, with `true` where its sign is the opposite. Where
+/// the index lies beyond several sides, the slowest axis is asked first, and the first constant decides.
+pub(super) fn shown(boundaries: &Boundaries, extents: [usize; 3], at: [isize; 3]) -> Shown {
+    let (mut place, mut negated) = ([0; 3], false);
+    for axis in 0..3 {
+        match boundaries.shown(axis, at[axis], extents[axis]) {
+            (Source::Cell(index), opposite) => {
+                place[axis] = index as isize;
+                negated ^= opposite;
+            }
+            (Source::Value(value), _) => return Shown::Value(if negated { -value } else { value }),
+        }
+    }
+    Shown::At(place, negated)
+}
+
+/// The place of a field's value at an index that may lie beyond the domain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shown {
+    /// At this index, with the opposite sign if so said.
+    At([isize; 3], bool),
+    /// A boundary's constant.
+    Value(f64),
+}
+
+impl Problem {
+    /// Returns where the value of a field at an index is found, however far beyond the domain it lies.
+    pub fn shown(&self, field: usize, at: [isize; 3]) -> Shown {
+        shown(&self.boundaries_of(field), self.extents_of(field), at)
+    }
+}
+
+/// Returns the box of a field that stages compute.
+fn computed(problem: &Problem, field: usize) -> Indices {
+    let (boundaries, extents) = (problem.boundaries_of(field), problem.extents_of(field));
+    let radius = problem.program.radius();
+    [0, 1, 2].map(|axis| {
+        let range = boundaries.computed(axis, extents[axis], radius[axis]);
+        range.start as isize..range.end as isize
+    })
+}
+
+/// Returns the values of a reduction: as many as the fields have that it reads and that stand there.
+fn region(problem: &Problem, stage: &Stage) -> Result<Indices> {
+    let Does::Reduce(_, region, _) = stage.does else { return Ok([0..0, 0..0, 0..0]) };
+    let kinds = problem.program.kinds();
+    let alike = stage
+        .dag
+        .taps()
+        .map(|tap| usize::from(tap.field))
+        .find(|&field| kinds.get(field).is_some_and(|kind| kind.centring == region.centring));
+    let extents = match alike {
+        Some(field) => problem.extents_of(field),
+        None => region.centring.extents(&problem.shape, &problem.boundaries),
+    };
+    let indices = [0, 1, 2].map(|axis| {
+        let [low, high] = region.margins[axis];
+        low as isize..extents[axis] as isize - high as isize
+    });
+    if is_empty(&indices) {
+        return Err(Error::invalid(
+            format!("stage {}", stage.name),
+            format!("it is a reduction of nothing: the margins leave none of {extents:?} values"),
+            "leave more values, or choose a larger size",
+        ));
+    }
+    Ok(indices)
+}
+
+/// Refuses a read beyond a side that has no ghost values.
+fn check_read(problem: &Problem, stage: &Stage, tap: Tap, read: &Indices) -> Result<()> {
+    let field = usize::from(tap.field);
+    let (boundaries, extents) = (problem.boundaries_of(field), problem.extents_of(field));
+    for axis in 0..3 {
+        let beyond = [read[axis].start < 0, read[axis].end > extents[axis] as isize];
+        for side in 0..2 {
+            if beyond[side] && boundaries.0[axis][side] == Boundary::Fixed {
+                let side = ["low", "high"][side];
+                return Err(Error::invalid(
+                    format!("stage {}", stage.name),
+                    format!(
+                        "it reads {} beyond the {side} side of axis {}, which is fixed and has no ghost values",
+                        problem.program.fields()[field],
+                        axis_name(axis)
+                    ),
+                    "give the field another boundary there",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_empty(indices: &Indices) -> bool {
+    indices.iter().any(Range::is_empty)
+}
+
+/// Returns the least box around both.
+fn around(all: Option<Indices>, other: &Indices) -> Indices {
+    match all {
+        Some(all) if is_empty(other) => all,
+        Some(all) if !is_empty(&all) => {
+            [0, 1, 2].map(|axis| all[axis].start.min(other[axis].start)..all[axis].end.max(other[axis].end))
+        }
+        _ => other.clone(),
+    }
+}

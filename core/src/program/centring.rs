@@ -1,0 +1,73 @@
+//! The places where a field's values stand.
+
+use serde::Serialize;
+
+use crate::domain::{Boundaries, Boundary, Shape};
+
+/// Where the values of a field or temporary stand: at the centres of cells, or on the nodes of some axes.
+///
+/// Node `i` of an axis is the low end of cell `i`, so a face normal to the axis lies between cells `i - 1`
+/// and `i`. There are no half indices: taps count whole steps from the index of the value computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+pub struct Centring {
+    /// Whether values stand on the nodes of each axis, slowest of the padded three first.
+    nodes: [bool; 3],
+    /// Whether the axes are still to be chosen by the number of axes of a program.
+    every: bool,
+}
+
+impl Centring {
+    /// At the centres of cells.
+    pub const CELL: Centring = Centring { nodes: [false; 3], every: false };
+    /// On the nodes of all axes.
+    pub const NODE: Centring = Centring { nodes: [false; 3], every: true };
+
+    /// On the faces normal to one of `dimensions` axes, counted from the slowest.
+    pub fn face(dimensions: usize, axis: usize) -> Centring {
+        let mut nodes = [false; 3];
+        if let Some(on) = nodes.get_mut(3_usize.saturating_sub(dimensions) + axis) {
+            *on = true;
+        }
+        Centring { nodes, every: false }
+    }
+
+    /// Returns the same centring with its axes chosen, for a program of `dimensions` axes.
+    pub(super) fn of(self, dimensions: usize) -> Centring {
+        match self.every {
+            true => Centring { nodes: [0, 1, 2].map(|axis| axis + dimensions >= 3), every: false },
+            false => self,
+        }
+    }
+
+    /// Returns whether values stand on the nodes of an axis of the padded three.
+    pub fn is_on_nodes(self, axis: usize) -> bool {
+        self.nodes[axis]
+    }
+
+    /// Returns whether values stand at the centres of cells along every axis.
+    pub fn is_cell(self) -> bool {
+        self == Centring::CELL
+    }
+
+    /// Returns the extents of the values on a domain: along an axis on whose nodes they stand, one more than
+    /// there are cells, unless the axis is periodic.
+    pub fn extents(self, shape: &Shape, boundaries: &Boundaries) -> [usize; 3] {
+        let cells = shape.padded();
+        [0, 1, 2].map(|axis| {
+            let one_more = self.nodes[axis] && boundaries.0[axis][0] != Boundary::Periodic;
+            cells[axis] + usize::from(one_more)
+        })
+    }
+}
+
+impl std::fmt::Display for Centring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let axes: Vec<&str> = (0..3).filter(|&axis| self.nodes[axis]).map(crate::domain::axis_name).collect();
+        match axes.as_slice() {
+            _ if self.every => f.write_str("nodes"),
+            [] => f.write_str("cells"),
+            [axis] => write!(f, "faces normal to {axis}"),
+            axes => write!(f, "nodes of {}", axes.join(" and ")),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Programs as their authors write them: fields of several kinds, temporaries, scalars, and the stages of
+//! each step of a cycle.
+
+use super::centring::Centring;
+use super::reduction::{Reduction, Region};
+use super::stage::{Does, Stage, single, update};
+use super::start::Start;
+use super::stencil::{Names, Parameter, Scope};
+use super::{FieldKind, MAX_FIELDS, Program, Scalar};
+use crate::domain::{Boundary, BoundaryText, Sides};
+use crate::error::{Error, Result};
+use crate::expr::{Expr, Node, Tap};
+
+/// Defines a program, part by part; [`Definition::build`] checks all of it.
+///
+/// Fields, temporaries, parameters and scalars are declared before the stages that use them. A faulty part
+/// does not stop the definition; the first fault is the error of [`Definition::build`].
+///
+/// ```
+/// use abide_core::program::{Centring, Definition, Reduction};
+///
+/// // Heat with the largest stable time step, found anew in each step.
+/// let mut p = Definition::new("heat-adaptive", 1);
+/// p.field("u", Centring::CELL).field("k", Centring::CELL);
+/// p.scalar("stiffest", None, "largest conductivity").scalar("time", Some(0.0), "time in s");
+/// let mut step = p.step();
+/// step.reduce("stiffest", Reduction::Max, Centring::CELL, |s| s.field("k").here());
+/// step.stage("diffuse", |s| {
+///     let (u, k) = (s.field("u"), s.field("k"));
+///     s.set("u", u.here() + 0.5 / s.param("stiffest") * k.here() * u.laplacian());
+/// });
+/// step.compute("time", |s| s.param("time") + 0.5 / s.param("stiffest"));
+/// let program = p.build()?;
+/// assert_eq!(program.scalars().len(), 2);
+/// # Ok::<(), abide_core::Error>(())
+/// ```
+pub struct Definition {
+    name: String,
+    names: Names,
+    /// Of each name among fields and temporaries.
+    kinds: Vec<(Centring, Option<FieldPart>)>,
+    /// Of each name among scalars: a parameter or a computed scalar.
+    values: Vec<Value>,
+    steps: Vec<Vec<Stage>>,
+    boundary: Boundary,
+    shown: Option<String>,
+    fault: Option<Error>,
+}
+
+struct FieldPart {
+    sides: Sides,
+    start: Start,
+}
+
+enum Value {
+    Parameter(Parameter),
+    Computed(Scalar),
+}
+
+impl Definition {
+    /// Begins a program of a name on 1 to 3 axes.
+    pub fn new(name: impl Into<String>, dimensions: usize) -> Self {
+        let name = name.into();
+        let fault = (!(1..=3).contains(&dimensions)).then(|| {
+            Error::limit(format!("axes of program {name}"), dimensions, "1 to 3", "use 1 to 3 axes")
+        });
+        Definition {
+            name,
+            names: Names { dimensions, ..Names::default() },
+            kinds: Vec::new(),
+            values: Vec::new(),
+            steps: Vec::new(),
+            boundary: Boundary::Fixed,
+            shown: None,
+            fault,
+        }
+    }
+
+    fn note(&mut self, result: Result<()>) {
+        if let Err(fault) = result {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    fn new_name(&mut self, name: &str) {
+        if name.is_empty() || self.names.fields.iter().chain(&self.names.scalars).any(|known| known == name) {
+            self.note(Err(Error::invalid(
+                format!("program {}", self.name),
+                format!("the name `{name}` is empty or stands for two things"),
+                "give each field, temporary, parameter and scalar a name of its own",
+            )));
+        }
+    }
+
+    /// Declares a field, which lives from step to step; its start is zero and its boundary the program's
+    /// unless [`Definition::start`] and [`Definition::boundary_of`] say otherwise.
+    pub fn field(&mut self, name: &str, centring: Centring) -> &mut Self {
+        self.new_name(name);
+        let part = FieldPart { sides: Sides::default(), start: Start::Constant(0.0) };
+        self.names.fields.push(name.to_owned());
+        self.kinds.push((centring.of(self.names.dimensions), Some(part)));
+        self
+    }
+
+    /// Declares a temporary, a named intermediate of a step: a stage sets it, and later stages of the same
+    /// step read it. It has neither state nor boundary; read beyond the domain, it is its formula there, of
+    /// its inputs' ghost values.
+    pub fn temporary(&mut self, name: &str, centring: Centring) -> &mut Self {
+        self.new_name(name);
+        self.names.fields.push(name.to_owned());
+        self.kinds.push((centring.of(self.names.dimensions), None));
+        self
+    }
+
+    fn field_part(&mut self, name: &str) -> Option<&mut FieldPart> {
+        let number = self.names.fields.iter().position(|known| known == name);
+        if number.is_none_or(|number| self.kinds[number].1.is_none()) {
+            let kinds = self.names.fields.iter().zip(&self.kinds);
+            let fields = kinds.filter(|(_, (_, part))| part.is_some()).map(|(name, _)| name);
+            let unknown = Error::unknown("field", name, fields);
+            self.note(Err(unknown));
+        }
+        number.and_then(|number| self.kinds[number].1.as_mut())
+    }
+
+    /// Sets the boundary of all fields that have none of their own; `fixed` unless given.
+    pub fn boundary(&mut self, boundary: Boundary) -> &mut Self {
+        self.boundary = boundary;
+        self
+    }
+
+    /// Sets a field's own boundary, written as in `x=-reflect,y=mirror`; sides that it does not name have the
+    /// program's.
+    pub fn boundary_of(&mut self, field: &str, text: &str) -> &mut Self {
+        let sides = text.parse::<BoundaryText>().and_then(|text| text.sides(self.names.dimensions));
+        match sides {
+            Ok(sides) => {
+                if let Some(part) = self.field_part(field) {
+                    part.sides = sides;
+                }
+            }
+            Err(fault) => self.note(Err(fault)),
+        }
+        self
+    }
+
+    /// Sets a field's initial state unless a run gives another one.
+    pub fn start(&mut self, field: &str, start: Start) -> &mut Self {
+        if let Some(part) = self.field_part(field) {
+            part.start = start;
+        }
+        self
+    }
+
+    /// Sets the field that a picture shows; the first unless given.
+    pub fn shown(&mut self, field: &str) -> &mut Self {
+        self.shown = Some(field.to_owned());
+        self
+    }
+
+    /// Declares a parameter, which the host sets, with its default and its meaning.
+    pub fn parameter(&mut self, name: &str, default: f64, about: &str) -> &mut Self {
+        self.new_name(name);
+        self.names.scalars.push(name.to_owned());
+        self.values.push(Value::Parameter(Parameter::new(name, default, about)));
+        self
+    }
+
+    /// Declares a computed scalar, which stages make and which lives from step to step, with its value before
+    /// the first step and its meaning. Without a value, a stage must make it before another one uses it.
+    pub fn scalar(&mut self, name: &str, initial: Option<f64>, about: &str) -> &mut Self {
+        self.new_name(name);
+        self.names.scalars.push(name.to_owned());
+        self.values.push(Value::Computed(Scalar { name: name.to_owned(), initial, about: about.to_owned() }));
+        self
+    }
+
+    /// Begins the next step of the cycle. A program of one step repeats it; one of two takes them in turn.
+    pub fn step(&mut self) -> Step<'_> {
+        self.steps.push(Vec::new());
+        Step { definition: self }
+    }
+
+    /// Returns the program.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of any part; [`Error::Limit`] for a program without fields, steps or stages, or with
+    /// more than 64 fields and temporaries; [`Error::Invalid`] for a temporary or a scalar without value that
+    /// is used before a stage has made it.
+    pub fn build(mut self) -> Result<Program> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let fields = self.kinds.iter().filter(|(_, part)| part.is_some()).count();
+        if fields == 0 || self.kinds.len() > MAX_FIELDS {
+            return Err(Error::limit(
+                "fields and temporaries of a program",
+                self.kinds.len(),
+                format!("1 to {MAX_FIELDS}, of which one is a field"),
+                "split the program",
+            ));
+        }
+        if self.steps.is_empty() || self.steps.iter().any(Vec::is_empty) {
+            let reason = if self.steps.is_empty() { "it has no step" } else { "a step has no stages" };
+            return Err(Error::invalid(
+                format!("program {}", self.name),
+                reason,
+                "call Definition::step, and add stages to the step",
+            ));
+        }
+        check_order(&self)?;
+        let shown = match &self.shown {
+            None => 0,
+            Some(name) => self
+                .names
+                .fields
+                .iter()
+                .zip(&self.kinds)
+                .filter(|(_, (_, part))| part.is_some())
+                .position(|(known, _)| known == name)
+                .ok_or_else(|| Error::unknown("field", name, &self.names.fields))?,
+        };
+        Ok(self.program(shown))
+    }
+
+    /// Puts fields before temporaries, and parameters before computed scalars.
+    fn program(self, shown: usize) -> Program {
+        let Definition { name, names, kinds, values, steps, boundary, .. } = self;
+        let is_field: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
+        let is_parameter: Vec<bool> =
+            values.iter().map(|value| matches!(value, Value::Parameter(_))).collect();
+        let (field_order, scalar_order) = (ordered(&is_field), ordered(&is_parameter));
+        let mut program = Program {
+            name,
+            dimensions: names.dimensions,
+            fields: Vec::new(),
+            kinds: Vec::new(),
+            temporaries: Vec::new(),
+            parameters: Vec::new(),
+            scalars: Vec::new(),
+            stages: Vec::new(),
+            steps: Vec::new(),
+            boundary,
+            shown,
+            starts: Vec::new(),
+        };
+        for ((centring, part), name) in kinds.into_iter().zip(names.fields) {
+            match part {
+                Some(FieldPart { sides, start }) => {
+                    program.fields.push(name);
+                    program.kinds.push(FieldKind { centring, sides });
+                    program.starts.push(start);
+                }
+                None => program.temporaries.push(super::Temporary { name, centring }),
+            }
+        }
+        for value in values {
+            match value {
+                Value::Parameter(parameter) => program.parameters.push(parameter),
+                Value::Computed(scalar) => program.scalars.push(scalar),
+            }
+        }
+        for mut step in steps {
+            let first = program.stages.len();
+            step.iter_mut().for_each(|stage| stage.renumber(&field_order, &scalar_order));
+            program.stages.extend(step);
+            program.steps.push(first..program.stages.len());
+        }
+        program
+    }
+}
+
+/// Returns for each item its number when those of the first kind come first.
+fn ordered(is_first: &[bool]) -> Vec<usize> {
+    let firsts = is_first.iter().filter(|&&first| first).count();
+    let (mut first, mut second) = (0..firsts, firsts..is_first.len());
+    is_first.iter().map(|&f| if f { first.next() } else { second.next() }.unwrap_or(0)).collect()
+}
+
+impl Stage {
+    fn renumber(&mut self, fields: &[usize], scalars: &[usize]) {
+        for node in &mut self.dag.nodes {
+            match node {
+                Node::Tap(Tap { field, .. }) => *field = fields[usize::from(*field)] as u16,
+                Node::Param(number) => *number = scalars[usize::from(*number)] as u16,
+                _ => {}
+            }
+        }
+        self.writes.iter_mut().for_each(|field| *field = fields[*field]);
+        if let Does::Reduce(_, _, scalar) | Does::Scalar(scalar) = &mut self.does {
+            *scalar = scalars[*scalar];
+        }
+        self.footprint = super::Footprint::of(&self.dag, fields.len());
+    }
+}
+
+/// Checks that temporaries are made in a step before it reads them, and scalars in the cycle.
+fn check_order(definition: &Definition) -> Result<()> {
+    let Definition { names, kinds, values, steps, .. } = definition;
+    let mut has_value: Vec<bool> =
+        values.iter().map(|value| !matches!(value, Value::Computed(Scalar { initial: None, .. }))).collect();
+    for step in steps {
+        let mut made: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
+        for stage in step {
+            let unmade = |name: &str, what: &str| {
+                Error::invalid(
+                    format!("stage {}", stage.name),
+                    format!("it uses the {what} {name} before a stage has made it"),
+                    "put the stage that makes it before this one",
+                )
+            };
+            for node in &stage.dag.nodes {
+                match *node {
+                    Node::Tap(Tap { field, .. }) if !made[usize::from(field)] => {
+                        let field = usize::from(field);
+                        let name = &names.fields[field];
+                        return Err(match stage.writes.contains(&field) {
+                            true => Error::invalid(
+                                format!("stage {}", stage.name),
+                                format!("it defines the temporary {name} by {name} itself"),
+                                "make it a field, which has an old value",
+                            ),
+                            false => unmade(name, "temporary"),
+                        });
+                    }
+                    Node::Param(number) if !has_value[usize::from(number)] => {
+                        return Err(unmade(&names.scalars[usize::from(number)], "scalar"));
+                    }
+                    _ => {}
+                }
+            }
+            stage.writes.iter().for_each(|&field| made[field] = true);
+            if let Does::Reduce(_, _, scalar) | Does::Scalar(scalar) = stage.does {
+                has_value[scalar] = true;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One step of a program's cycle while it is defined; its stages follow in order.
+pub struct Step<'d> {
+    definition: &'d mut Definition,
+}
+
+impl Step<'_> {
+    /// Adds a stage that gives fields and temporaries new values, all of them standing alike, by calls of
+    /// [`Scope::set`].
+    pub fn stage(&mut self, name: &str, define: impl FnOnce(&Scope<'_>)) -> &mut Self {
+        let Definition { names, kinds, .. } = &*self.definition;
+        let stage =
+            update(name, names, &|field| kinds.get(field).map_or(Centring::CELL, |kind| kind.0), define);
+        self.add(stage)
+    }
+
+    /// Adds a stage that reduces a formula over a region to a scalar, for the stages that follow.
+    pub fn reduce(
+        &mut self,
+        scalar: &str,
+        reduction: Reduction,
+        region: impl Into<Region>,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let mut region = region.into();
+        region.centring = region.centring.of(self.definition.names.dimensions);
+        self.single(scalar, |scalar| Does::Reduce(reduction, region, scalar), define)
+    }
+
+    /// Adds a reduction to the sum of products of two formulas.
+    pub fn dot(
+        &mut self,
+        scalar: &str,
+        region: impl Into<Region>,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> [Expr<'g>; 2],
+    ) -> &mut Self {
+        self.reduce(scalar, Reduction::Sum, region, |s| {
+            let [left, right] = define(s);
+            left * right
+        })
+    }
+
+    /// Adds a stage that computes a scalar from scalars, for the stages that follow.
+    pub fn compute(
+        &mut self,
+        scalar: &str,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        self.single(scalar, Does::Scalar, define)
+    }
+
+    fn single(
+        &mut self,
+        scalar: &str,
+        does: impl FnOnce(usize) -> Does,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let Definition { names, kinds, values, .. } = &*self.definition;
+        let number = names.scalars.iter().position(|known| known == scalar);
+        let number = number.filter(|&number| matches!(values[number], Value::Computed(_))).ok_or_else(|| {
+            let computed = values.iter().filter_map(|value| match value {
+                Value::Computed(scalar) => Some(&scalar.name),
+                Value::Parameter(_) => None,
+            });
+            Error::unknown("computed scalar", scalar, computed)
+        });
+        let centring = |field: usize| kinds.get(field).map_or(Centring::CELL, |kind| kind.0);
+        let stage = number.and_then(|number| single(scalar, names, &centring, does(number), define));
+        self.add(stage)
+    }
+
+    fn add(&mut self, stage: Result<Stage>) -> &mut Self {
+        match stage {
+            Ok(stage) => {
+                if let Some(step) = self.definition.steps.last_mut() {
+                    step.push(stage);
+                }
+            }
+            Err(fault) => self.definition.note(Err(fault)),
+        }
+        self
+    }
+}
