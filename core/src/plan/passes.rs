@@ -51,7 +51,8 @@ impl Demand<'_> {
     }
 }
 
-/// Returns the plans of kernels, each of which comes with its estimate in seconds per step; the fastest first.
+/// Returns the plans of kernels that come with their estimates in seconds per step, the fastest first. Those
+/// with the same estimate keep their order.
 pub(super) fn fastest_first<K>(mut kernels: Vec<(f64, K)>, plan: impl Fn((f64, K)) -> Plan) -> Vec<Plan> {
     kernels.sort_by(|a, b| a.0.total_cmp(&b.0));
     kernels.into_iter().map(plan).collect()

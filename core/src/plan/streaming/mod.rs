@@ -2,9 +2,10 @@
 //! several steps later.
 //!
 //! It is one algorithm in two forms: [`warp`] for CUDA, with windows as wide as a warp, and [`portable`] for
-//! devices that tell next to nothing of themselves. They share what a problem asks of them (`requirement.rs`),
-//! how a stage is cut by the plane that arrives ([`carry`]) and how windows cover the domain (`windows.rs`).
-//! Each has its own kernels, so also its own free choices, its own room on the chip and its own estimate.
+//! devices that tell next to nothing of themselves. They share what a problem asks of them
+//! (`requirement.rs`), how a stage is cut by the plane that arrives ([`carry`]) and how windows cover the
+//! domain (`windows.rs`). Each has its own free choices, room on the chip and estimate, because their kernels
+//! differ.
 
 pub mod carry;
 pub mod portable;

@@ -100,7 +100,7 @@ impl WarpStreaming {
     }
 }
 
-/// The limits of kernels. A single ghost cell shows the cell beside it, of the same window.
+/// The limits of kernels. A single ghost cell shows the cell beside it.
 const LIMITS: Limits = Limits {
     form: "a streaming kernel",
     lines: true,
