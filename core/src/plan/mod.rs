@@ -14,6 +14,7 @@ mod neighbours;
 mod options;
 pub mod overlapped;
 pub mod papers;
+mod passes;
 pub mod persistent;
 mod portable;
 mod recipe;

@@ -126,6 +126,16 @@ pub enum Depth {
     Steps(u32),
 }
 
+impl Depth {
+    /// Returns the depths to try: `many`, unless one is asked for.
+    pub(super) fn or(self, many: &[usize]) -> Vec<usize> {
+        match self {
+            Depth::Auto => many.to_vec(),
+            Depth::Steps(steps) => vec![steps as usize],
+        }
+    }
+}
+
 impl FromStr for Depth {
     type Err = Error;
 

@@ -26,12 +26,8 @@ pub(super) fn candidates(demand: &Demand<'_>, device: &DeviceSpec, depth: Depth)
         for double in [true, false] {
             let mut configuration = Configuration { depth: 1, threads, cells, double };
             let Some((layout, cost)) = layout(demand, device, &configuration) else { continue };
-            let depths = match depth {
-                Depth::Steps(steps) => vec![steps as usize],
-                Depth::Auto if layout.needs_no_halo(demand) => vec![MOST_STEPS],
-                Depth::Auto => DEPTHS.to_vec(),
-            };
-            for depth in depths {
+            let depths: &[usize] = if layout.needs_no_halo(demand) { &[MOST_STEPS] } else { &DEPTHS };
+            for depth in depth.or(depths) {
                 configuration.depth = depth;
                 if let Some(overlapped) = overlapped(demand, &layout, &configuration) {
                     found.push((estimate::step_seconds(demand, device, &overlapped, &cost), overlapped));

@@ -43,7 +43,7 @@ impl Cost {
             demand.program.stages().iter().filter(|stage| !crate::plan::staged_fields(stage).is_empty());
         let single = exchange.fields.iter().flatten().all(|given| given.copies == 1);
         let fields = demand.program.fields().len() as f64;
-        let instructions = volume * (slower * demand.operations as f64 + CELL_INSTRUCTIONS)
+        let instructions = volume * (slower * demand.operations.max(1) as f64 + CELL_INSTRUCTIONS)
             + accesses / words
             + stages * STAGE_INSTRUCTIONS;
         Cost {
@@ -78,11 +78,7 @@ pub(super) fn step_seconds(
     let clocks = each * work + (each / resident).ceil() * waits;
     let depth = overlapped.configuration.depth as f64;
     let compute = depth * clocks / rates::CLOCK;
-    let bytes = demand.problem.dtype.bytes() as f64;
-    let fields = demand.program.fields().len();
-    let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
-    let cells = demand.problem.shape.cells() as f64;
-    let moved = cells * bytes * (fields as f64 * (1.0 / overlapped.valid).min(2.0) + written);
+    let moved = demand.moved_bytes(overlapped.valid, 2.0);
     let move_seconds = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
     let counted = COUNTED[usize::from(demand.problem.shape.dimensions() > 2)];
     counted * rates::dispatch_seconds(device, compute, move_seconds) / depth

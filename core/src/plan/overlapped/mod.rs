@@ -16,8 +16,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use super::portable::{Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
-use super::{Execution, Options, Plan, Schedule, portable};
+use super::passes::{self, Demand, fastest_first};
+use super::portable::{MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
+use super::{Execution, Options, Plan, Schedule};
 use crate::device::DeviceSpec;
 use crate::error::Result;
 use crate::program::{Problem, Program};
@@ -107,10 +108,8 @@ pub fn plan_overlapped(problem: &Problem, device: &DeviceSpec, options: &Options
 pub fn overlapped_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     check_several_steps(problem, device, options)?;
     let demand = Demand::of(problem);
-    let mut plans: Vec<(f64, Overlapped)> = candidates::candidates(&demand, device, options.depth);
-    plans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let plan = |(estimate, overlapped)| plan_of(problem, device, overlapped, estimate);
-    Ok(plans.into_iter().map(plan).collect())
+    let found = candidates::candidates(&demand, device, options.depth);
+    Ok(fastest_first(found, |(estimate, overlapped)| plan_of(problem, device, overlapped, estimate)))
 }
 
 /// Returns the plan of a configuration; `None` if it does not fit.
@@ -129,7 +128,7 @@ pub fn plan_configuration(
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, overlapped: Overlapped, estimate: f64) -> Plan {
     let depth = overlapped.configuration.depth;
-    portable::plan_of(
+    passes::plan_of(
         problem,
         device,
         (Execution::Overlapped, Schedule::Overlapped(overlapped)),

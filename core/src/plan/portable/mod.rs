@@ -10,15 +10,14 @@ pub(super) mod rates;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::perks::Traffic;
 use super::stepwise::check_buffer;
 use super::{
-    CachePolicy, Depth, Execution, Options, Plan, Schedule, base, plan_overlapped, plan_portable_streaming,
+    CachePolicy, Depth, Execution, Options, Plan, passes, plan_overlapped, plan_portable_streaming,
     plan_stepwise,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Problem, Program};
+use crate::program::Problem;
 
 pub use self::neighbours::neighbours as portable_neighbours;
 
@@ -67,21 +66,6 @@ fn plan_several_steps(problem: &Problem, device: &DeviceSpec, options: &Options)
     }
 }
 
-/// Returns the plan of a schedule that takes `depth` steps per launch; `estimate` is in seconds per step.
-pub(super) fn plan_of(
-    problem: &Problem,
-    device: &DeviceSpec,
-    (execution, schedule): (Execution, Schedule),
-    depth: usize,
-    estimate: f64,
-) -> Plan {
-    let traffic = Traffic::in_passes(problem, device, depth);
-    let mut plan = base(problem, device, execution, schedule, traffic);
-    plan.depth = depth as u32;
-    plan.estimated_seconds = estimate;
-    plan
-}
-
 /// Makes the error for a device that has no room for a kind of kernels of several steps; `room` says how much
 /// room there is.
 pub(super) fn no_room(
@@ -91,19 +75,8 @@ pub(super) fn no_room(
     options: &Options,
     room: String,
 ) -> Error {
-    let depth = match options.depth {
-        Depth::Auto => "1 step deep".to_owned(),
-        Depth::Steps(steps) => format!("{steps} steps deep"),
-    };
-    let asked = format!(
-        "{} fields of radius {:?} on {} {}, {depth}",
-        problem.program.fields().len(),
-        problem.program.radius(),
-        problem.shape,
-        problem.dtype,
-    );
-    let change = "use a smaller --depth, or --execution stepwise";
-    Error::limit(format!("{what} on {}", device.name), asked, room, change)
+    let domain = format!("{} {}", problem.shape, problem.dtype);
+    passes::no_room(format!("{what} on {}", device.name), problem, domain, options.depth, room)
 }
 
 /// Refuses what no kernel of several steps can do on a device: fields that the device cannot bind, and cells
@@ -119,39 +92,6 @@ pub(super) fn check_several_steps(problem: &Problem, device: &DeviceSpec, option
         "such a kernel keeps no cell from launch to launch",
         "leave --cache at auto, or choose a device that runs persistent kernels",
     ))
-}
-
-/// The demands of a problem on a kernel of several steps, whatever its form.
-pub(super) struct Demand<'a> {
-    pub problem: &'a Problem,
-    /// The simplified program, of which kernels are made.
-    pub program: Program,
-    pub radius: [usize; 3],
-    /// The cells below and above a cell along each axis that a step reads, all stages together.
-    pub reach: [[usize; 2]; 3],
-    /// Operations per cell and step; a fused multiply-add is one.
-    pub operations: usize,
-}
-
-impl Demand<'_> {
-    pub fn of(problem: &Problem) -> Demand<'_> {
-        let program = problem.program.simplified(problem.dtype);
-        let mut reach = [[0; 2]; 3];
-        for stage in program.stages() {
-            for axis in 0..3 {
-                let offsets = stage.dag.taps().map(|tap| tap.offset[axis]);
-                let (low, high) = offsets.fold((0, 0), |(low, high), at| (low.min(at), high.max(at)));
-                let mut sides = [low.unsigned_abs() as usize, high.unsigned_abs() as usize];
-                // A ghost cell may show a cell that is as far from the edge on this side.
-                if problem.boundaries.shows_a_side(axis).is_some() {
-                    sides = [sides[0].max(sides[1]); 2];
-                }
-                (0..2).for_each(|side| reach[axis][side] += sides[side]);
-            }
-        }
-        let operations = program.operations().max(1);
-        Demand { problem, radius: problem.program.radius(), program, reach, operations }
-    }
 }
 
 /// Returns the most 32-bit registers that a thread may take for cells: `most`, but no more than half of all

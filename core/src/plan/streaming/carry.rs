@@ -50,6 +50,11 @@ pub struct Carry {
 }
 
 impl Carry {
+    /// Cuts the stages of a step of a program that has `fields` fields.
+    pub fn all(stages: &[Stage], fields: usize, axes: Axes) -> Vec<Carry> {
+        stages.iter().map(|stage| Carry::of(stage, fields, axes)).collect()
+    }
+
     /// Cuts a stage of a program that has `fields` fields.
     pub fn of(stage: &Stage, fields: usize, axes: Axes) -> Carry {
         let mut nodes = stage.dag.nodes.clone();

@@ -12,6 +12,7 @@ mod which;
 
 use abide_core::domain::{Axes, MIXED_LETTERS, PADDED_LETTERS};
 use abide_core::plan::overlapped::Source;
+use abide_core::plan::streaming::carry::Carry;
 use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
 use abide_core::{Boundary, Problem, Stage};
 
@@ -99,11 +100,12 @@ impl<'a> Writer<'a> {
         let sides = axes.order(problem.boundaries.0);
         let masked: [bool; 3] =
             std::array::from_fn(|axis| radius[axis] > 0 && sides[axis][0] != Boundary::Periodic);
+        let carries = Carry::all(stages, program.fields().len(), axes);
         let mut writer = Writer {
             problem,
             stages,
             streaming,
-            arrivals: Arrival::all(stages, program.fields().len(), axes, threads, cells),
+            arrivals: Arrival::all(&carries, axes, threads, cells),
             axes,
             extents,
             radius,

@@ -2,8 +2,8 @@
 
 use super::estimate::{self, Cost};
 use super::{
-    Arrival, Axes, Carry, Configuration, Demand, Handover, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS,
-    PortableStreaming,
+    Arrival, Configuration, Demand, Handover, MOST_ARGUMENTS, MOST_OPERATIONS, MOST_WORDS, PortableStreaming,
+    windows,
 };
 use crate::device::DeviceSpec;
 use crate::domain::Boundary;
@@ -30,50 +30,23 @@ const ROUNDS: [usize; 4] = [1, 2, 3, 5];
 /// The cost of a plane in a window at a side, in halves of the cost in a window in the middle.
 const SIDE_COST: usize = 3;
 
-/// The parts of a plan that follow from its depth, threads and cells per thread, whatever the shares.
-pub(super) struct Layout {
-    /// Planes by which the result is behind the arriving plane.
-    behind: usize,
-    margin: [[usize; 2]; 3],
-    lead: [[usize; 2]; 3],
-    tiles: [usize; 2],
-    sides: [usize; 2],
-    lanes: usize,
-    carried: usize,
-    shared_bytes: usize,
-    pub cost: Cost,
-}
-
 /// Returns all plans of planes that fit, with their estimated seconds per step.
 pub(super) fn candidates(
     demand: &Demand<'_>,
     device: &DeviceSpec,
     depth: Depth,
 ) -> Vec<(f64, PortableStreaming)> {
-    let depths = match depth {
-        Depth::Steps(steps) => vec![steps as usize],
-        Depth::Auto => DEPTHS.to_vec(),
-    };
+    let depths = depth.or(&DEPTHS);
     let mut found = Vec::new();
-    let dimensions = demand.problem.shape.dimensions();
-    let axes = Axes::of(dimensions);
-    let carries: Vec<Carry> = demand
-        .program
-        .stages()
-        .iter()
-        .map(|stage| Carry::of(stage, demand.program.fields().len(), axes))
-        .collect();
-    for (threads, cells) in divisions(dimensions) {
-        let arrival = |carry: &Carry| Arrival::of(carry.clone(), axes, threads, cells);
-        let arrivals: Vec<Arrival> = carries.iter().map(arrival).collect();
+    for (threads, cells) in divisions(demand.pass.problem.shape.dimensions()) {
+        let arrivals = Arrival::all(&demand.carries, demand.axes, threads, cells);
         for &depth in &depths {
             for (handover, ahead) in WAYS {
-                let mut configuration = Configuration { depth, threads, cells, ahead, handover, shares: 1 };
-                let Some(layout) = layout(demand, device, &configuration, &arrivals) else { continue };
-                for shares in shares(demand, device, &layout, &configuration) {
-                    configuration.shares = shares;
-                    if let Some(planes) = streaming(demand, &layout, &configuration) {
-                        found.push((estimate::step_seconds(demand, device, &planes, &layout.cost), planes));
+                let configuration = Configuration { depth, threads, cells, ahead, handover, shares: 1 };
+                let Some((uncut, cost)) = uncut(demand, device, &configuration, &arrivals) else { continue };
+                for shares in shares(demand, device, &uncut, &cost) {
+                    if let Some(streaming) = cut(demand, &uncut, shares) {
+                        found.push((estimate::step_seconds(demand, device, &streaming, &cost), streaming));
                     }
                 }
             }
@@ -94,51 +67,40 @@ fn divisions(dimensions: usize) -> Vec<([usize; 2], [usize; 2])> {
 }
 
 /// Returns the numbers of shares that fill the device with nearly whole rounds of workgroups.
-fn shares(
-    demand: &Demand<'_>,
-    device: &DeviceSpec,
-    layout: &Layout,
-    configuration: &Configuration,
-) -> Vec<usize> {
-    let threads = configuration.threads.iter().product::<usize>();
-    let resident = rates::resident(device, threads, layout.cost.registers, layout.shared_bytes).max(1.0);
-    let places = (rates::units(device) * resident) as usize;
-    let middle = (layout.tiles[0] - layout.sides[0]) * (layout.tiles[1] - layout.sides[1]);
-    let sides = layout.tiles.iter().product::<usize>() - middle;
+fn shares(demand: &Demand<'_>, device: &DeviceSpec, uncut: &PortableStreaming, cost: &Cost) -> Vec<usize> {
+    let resident = rates::resident(device, uncut.threads_per_block(), cost.registers, uncut.shared_bytes);
+    let places = (rates::units(device) * resident.max(1.0)) as usize;
+    let [middle, sides] = uncut.windows();
     // The cost of all windows, in windows of the middle.
     let windows = if middle == 0 { sides } else { middle + sides * SIDE_COST / 2 };
-    let planes = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded())[0];
-    let mut all: Vec<usize> =
-        ROUNDS.iter().map(|rounds| (rounds * places / windows).clamp(1, planes)).collect();
+    let share = |rounds: &usize| (rounds * places / windows).clamp(1, demand.extents[0]);
+    let mut all: Vec<usize> = ROUNDS.iter().map(share).collect();
     all.dedup();
     all
 }
 
-/// Returns the windows of a configuration, whatever its shares; `None` if the device or a compiler has no
-/// room for them, or its depth leaves nothing between the margins.
-pub(super) fn layout(
+/// Returns the windows of a configuration before their planes are cut into shares, with their cost; `None` if
+/// the device or a compiler has no room for them, or the depth leaves nothing between the margins.
+pub(super) fn uncut(
     demand: &Demand<'_>,
     device: &DeviceSpec,
     configuration: &Configuration,
     arrivals: &[Arrival],
-) -> Option<Layout> {
+) -> Option<(PortableStreaming, Cost)> {
     let Configuration { depth, threads, cells, ahead, handover, .. } = *configuration;
-    let problem = demand.problem;
-    let axes = Axes::of(problem.shape.dimensions());
     let count = threads.iter().product::<usize>();
     let volume = cells.iter().product::<usize>();
-    let fields = demand.program.fields().len();
     if count > device.threads_per_block || depth.checked_mul(volume)? > MOST_OPERATIONS {
         return None;
     }
     // The planes that wait before levels, and those on their way; one plane always waits before the first
     // level.
-    let waiting = handover.lag() * (depth * arrivals.len() - 1) + ahead;
+    let waiting = handover.lag() * (demand.levels(depth) - 1) + ahead;
     let sums = depth * arrivals.iter().map(|arrival| arrival.carry.slots.len()).sum::<usize>();
-    let carried = volume * (sums + waiting * fields);
-    let words = problem.dtype.bytes() / 4;
+    let carried = volume * (sums + waiting * demand.fields);
+    let words = demand.bytes / 4;
     if carried * words > most_words(device, MOST_WORDS)
-        || volume * depth * demand.operations > MOST_OPERATIONS.max(demand.operations)
+        || volume * depth * demand.pass.operations > MOST_OPERATIONS.max(demand.pass.operations)
         || arrivals.iter().any(|arrival| arrival.taps.len() + arrival.carry.slots.len() + 3 > MOST_ARGUMENTS)
     {
         return None;
@@ -149,7 +111,7 @@ pub(super) fn layout(
         return None;
     }
     if handover == Handover::Shuffles
-        && (device.warp.is_none_or(|warp| threads != [1, warp]) || problem.dtype != DType::F32)
+        && (device.warp.is_none_or(|warp| threads != [1, warp]) || demand.pass.problem.dtype != DType::F32)
     {
         return None;
     }
@@ -158,27 +120,22 @@ pub(super) fn layout(
         0 => 0,
         given => given * count + 2 * pad,
     };
-    let shared_bytes = (all_words * problem.dtype.bytes()).next_multiple_of(16);
+    let shared_bytes = (all_words * demand.bytes).next_multiple_of(16);
     if shared_bytes > device.shared_bytes_per_block {
         return None;
     }
 
-    let swept: [usize; 2] = std::array::from_fn(|side| {
-        depth
-            * arrivals.iter().map(|arrival| arrival.carry.planes[side].unsigned_abs() as usize).sum::<usize>()
-    });
-    let mut margin = axes.order(demand.reach).map(|reach| reach.map(|reach| depth * reach));
-    margin[0] = swept;
-    let (radius, extents) = (axes.order(demand.radius), axes.order(problem.shape.padded()));
+    let (radius, extents) = (demand.radius, demand.extents);
     // Vectors of 16 bytes, or 8, if all rows, threads and windows begin with a whole vector.
-    let lanes = [16, 8].map(|bytes| bytes / problem.dtype.bytes());
+    let lanes = [16, 8].map(|bytes| bytes / demand.bytes);
     let lanes =
         lanes.into_iter().find(|&lanes| extents[2].is_multiple_of(lanes) && cells[1].is_multiple_of(lanes));
     let lanes = lanes.unwrap_or(1);
+    let [_, slower, faster] = demand.axes.order(demand.pass.reach);
+    let mut margin = [demand.planes, slower, faster].map(|reach| reach.map(|reach| depth * reach));
     margin[2] = margin[2].map(|margin| margin.next_multiple_of(lanes));
-    let sides = axes.order(problem.boundaries.0);
     let lead: [[usize; 2]; 3] = std::array::from_fn(|axis| {
-        std::array::from_fn(|side| match sides[axis][side] {
+        std::array::from_fn(|side| match demand.sides[axis][side] {
             Boundary::Fixed => 0,
             Boundary::Periodic => margin[axis][side],
             _ => radius[axis].next_multiple_of(if axis == 2 { lanes } else { 1 }).min(margin[axis][side]),
@@ -186,56 +143,48 @@ pub(super) fn layout(
     });
     let mut tiles = [1; 2];
     for axis in [1, 2] {
-        let (needed, window) =
-            (lead[axis][0] + extents[axis] + lead[axis][1], threads[axis - 1] * cells[axis - 1]);
-        if needed > window {
-            let tile = window.checked_sub(margin[axis][0] + margin[axis][1]).filter(|&tile| tile > 0)?;
-            tiles[axis - 1] = 1 + (needed - window).div_ceil(tile);
-        }
+        let window = threads[axis - 1] * cells[axis - 1];
+        tiles[axis - 1] = windows::tiles(extents[axis], window, margin[axis], lead[axis])?;
     }
-    let sides = std::array::from_fn(|axis| {
-        let ends = radius[axis + 1] > 0 && !sides[axis + 1].contains(&Boundary::Periodic);
-        if ends { tiles[axis].min(2) } else { 0 }
-    });
+    let sides = windows::at_sides(tiles, |axis| radius[axis] > 0 && !demand.is_periodic(axis));
     let cost = Cost::of(demand, arrivals, configuration, carried, lanes);
-    let behind = swept[1] + handover.lag() * (depth * arrivals.len() - 1);
-    Some(Layout { behind, margin, lead, tiles, sides, lanes, carried, shared_bytes, cost })
-}
-
-/// Returns the planes of a configuration; `None` if it has more shares than planes, or more workgroups than a
-/// kernel counts.
-pub(super) fn streaming(
-    demand: &Demand<'_>,
-    layout: &Layout,
-    configuration: &Configuration,
-) -> Option<PortableStreaming> {
-    let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
-    let windows = layout.tiles.iter().product::<usize>();
-    let most = windows.checked_mul(configuration.shares)?.checked_mul(SIDE_COST)?;
-    if configuration.shares > extents[0] || most > i32::MAX as usize {
-        return None;
-    }
-    let mut planes = PortableStreaming {
+    let streaming = PortableStreaming {
         configuration: *configuration,
-        margin: layout.margin,
-        lead: layout.lead,
-        tiles: layout.tiles,
-        sides: layout.sides,
-        side_shares: configuration.shares,
-        lanes: layout.lanes,
-        behind: layout.behind,
-        carried: layout.carried,
-        shared_bytes: layout.shared_bytes,
+        margin,
+        lead,
+        tiles,
+        sides,
+        side_shares: 1,
+        lanes,
+        behind: demand.behind(depth, handover.lag()),
+        carried,
+        shared_bytes,
         valid: 0.0,
     };
-    if planes.windows()[0] > 0 {
-        planes.side_shares = (configuration.shares * SIDE_COST).div_ceil(2).min(extents[0]);
+    Some((streaming, cost))
+}
+
+/// Cuts the planes of windows; `None` if there are more shares than planes, or more workgroups than a kernel
+/// counts.
+pub(super) fn cut(
+    demand: &Demand<'_>,
+    uncut: &PortableStreaming,
+    shares: usize,
+) -> Option<PortableStreaming> {
+    let (planes, [before, behind]) = (demand.extents[0], uncut.margin[0]);
+    let windows = uncut.tiles.iter().product::<usize>();
+    let most = windows.checked_mul(shares)?.checked_mul(SIDE_COST)?;
+    if shares > planes || most > i32::MAX as usize {
+        return None;
     }
-    let [height, width] = planes.window();
-    // Both margins of a share: the planes that it takes before its first own plane, and those that wait
-    // behind its last.
-    let swept = extents[0] + configuration.shares * (layout.margin[0][0] + layout.margin[0][1]);
-    let computed = windows as f64 * (height * width) as f64 * swept as f64;
-    planes.valid = demand.problem.shape.cells() as f64 / computed;
-    Some(planes)
+    let mut streaming = uncut.clone();
+    streaming.configuration.shares = shares;
+    streaming.side_shares = shares;
+    if uncut.windows()[0] > 0 {
+        streaming.side_shares = (shares * SIDE_COST).div_ceil(2).min(planes);
+    }
+    // A share also takes planes before its first own plane, and waits for those behind its last.
+    let swept = planes + shares * (before + behind);
+    streaming.valid = windows::valid(demand, windows as f64 * swept as f64, uncut.window());
+    Some(streaming)
 }

@@ -2,7 +2,6 @@
 
 use super::{Arrival, Configuration, Demand, Handover, PortableStreaming};
 use crate::device::DeviceSpec;
-use crate::domain::Axes;
 use crate::plan::portable::rates;
 
 /// Instructions per level and thread beside those of cells and slots, and per plane and thread beside those
@@ -50,9 +49,9 @@ impl Cost {
         lanes: usize,
     ) -> Cost {
         let volume = configuration.cells.iter().product::<usize>() as f64;
-        let (words, slower) = rates::words(demand.problem.dtype);
-        let (depth, fields) = (configuration.depth as f64, demand.program.fields().len() as f64);
-        let levels = depth * arrivals.len() as f64;
+        let (words, slower) = rates::words(demand.pass.problem.dtype);
+        let (depth, fields) = (configuration.depth as f64, demand.fields as f64);
+        let levels = demand.levels(configuration.depth) as f64;
         let accesses = arrivals.iter().map(|arrival| {
             let exchange = &arrival.exchange;
             let given = if configuration.handover == Handover::Shuffles { 0 } else { exchange.slots };
@@ -61,12 +60,10 @@ impl Cost {
         let accesses = depth * accesses.sum::<usize>() as f64;
         // Accesses to device memory: of whole vectors, but for cells as far apart as those of neighbouring
         // threads.
-        let written =
-            (0..demand.program.fields().len()).filter(|&field| demand.program.is_written(field)).count();
-        let moves = volume / lanes as f64 * (fields + written as f64);
+        let moves = volume / lanes as f64 * (fields + demand.pass.written as f64);
         let lines = moves * configuration.cells[1] as f64 * words;
         Cost {
-            instructions: volume * depth * slower * demand.operations as f64
+            instructions: volume * depth * slower * demand.pass.operations.max(1) as f64
                 + levels * (volume * CELL_INSTRUCTIONS + LEVEL_INSTRUCTIONS)
                 + accesses
                 + MOVING_INSTRUCTIONS * moves
@@ -93,7 +90,6 @@ pub(super) fn step_seconds(
         // Registers spill, or not even one workgroup fits.
         return f64::INFINITY;
     }
-    let extents = Axes::of(demand.problem.shape.dimensions()).order(demand.problem.shape.padded());
     // A plane of one workgroup, in clocks of a multiprocessor.
     let work = (threads / 128.0).max(0.25) * cost.instructions;
     let work = work.max(threads / 32.0 * cost.accesses);
@@ -102,17 +98,13 @@ pub(super) fn step_seconds(
     let (rounds, last) = ((each / resident).floor(), each % resident);
     // Workgroups side by side hide each other's waits.
     let plane = |beside: f64| if beside > 0.0 { beside * work + latency / beside } else { 0.0 };
-    let share =
-        extents[0].div_ceil(streaming.configuration.shares) + streaming.margin[0][0] + streaming.behind;
+    let share = demand.extents[0].div_ceil(streaming.configuration.shares)
+        + streaming.margin[0][0]
+        + streaming.behind;
     let apart = streaming.configuration.handover.lag();
     let passing = rounds * plane(resident) + plane(last) + LAST[apart] * plane(resident.min(each));
     let compute = share as f64 * passing / rates::CLOCK;
-    let bytes = demand.problem.dtype.bytes() as f64;
-    let fields = demand.program.fields().len();
-    let written = (0..fields).filter(|&field| demand.program.is_written(field)).count() as f64;
-    let moved = demand.problem.shape.cells() as f64
-        * bytes
-        * (fields as f64 * (1.0 / streaming.valid).min(2.0) + written);
+    let moved = demand.pass.moved_bytes(streaming.valid, 2.0);
     let moving = moved / (rates::MEMORY_SHARE * device.memory_bandwidth.max(1.0));
     let [spilling, twice] = SPILLING[apart];
     let compute = compute * (1.0 + (cost.registers - spilling).max(0.0) / twice);

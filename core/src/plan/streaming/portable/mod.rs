@@ -18,20 +18,31 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 use super::carry::{Carry, Slot};
+use super::requirement::{Demand, Limits};
+use super::windows;
 use crate::device::DeviceSpec;
 use crate::domain::Axes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::{Node, Tap};
 use crate::plan::overlapped::Exchange;
-use crate::plan::portable::{
-    self, Demand, MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room,
-};
+use crate::plan::passes::{self, fastest_first};
+use crate::plan::portable::{MOST_ARGUMENTS, MOST_OPERATIONS, check_several_steps, most_words, no_room};
+use crate::plan::stepwise::check_buffer;
 use crate::plan::{Execution, Options, Plan, Schedule};
-use crate::program::{Problem, Stage};
+use crate::program::Problem;
 
 /// The most 32-bit registers for the values that a thread's cells carry from plane to plane, all levels
 /// together.
 const MOST_WORDS: usize = 216;
+
+/// The limits of kernels. The cell that a ghost cell shows belongs to another thread, or to a plane that has
+/// already passed.
+const LIMITS: Limits = Limits {
+    form: "a portable streaming kernel",
+    lines: false,
+    shown_radius: 0,
+    change: "leave --execution at auto, or use --execution overlapped",
+};
 
 /// The free choices of planes. Pairs are (slower, faster) axis of a plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -139,8 +150,7 @@ impl PortableStreaming {
 
     /// Returns the number of windows that lie at no side, and of those that do.
     pub fn windows(&self) -> [usize; 2] {
-        let middle: usize = (0..2).map(|axis| self.tiles[axis] - self.sides[axis]).product();
-        [middle, self.tiles.iter().product::<usize>() - middle]
+        windows::count(self.tiles, self.sides)
     }
 
     /// Returns the workgroups of a dispatch.
@@ -163,16 +173,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Cuts the simplified stages of a step of a program that has `fields` fields, for threads and cells of a
-    /// plane.
-    pub fn all(
-        stages: &[Stage],
-        fields: usize,
-        axes: Axes,
-        threads: [usize; 2],
-        cells: [usize; 2],
-    ) -> Vec<Arrival> {
-        stages.iter().map(|stage| Arrival::of(Carry::of(stage, fields, axes), axes, threads, cells)).collect()
+    /// Collects the cells of the stages of a step, for threads and cells of a plane.
+    pub fn all(carries: &[Carry], axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Vec<Arrival> {
+        carries.iter().map(|carry| Arrival::of(carry.clone(), axes, threads, cells)).collect()
     }
 
     fn of(carry: Carry, axes: Axes, threads: [usize; 2], cells: [usize; 2]) -> Arrival {
@@ -229,12 +232,9 @@ pub fn portable_streaming_plans(
     options: &Options,
 ) -> Result<Vec<Plan>> {
     check_several_steps(problem, device, options)?;
-    check_problem(problem)?;
-    let demand = Demand::of(problem);
-    let mut plans: Vec<(f64, PortableStreaming)> = candidates::candidates(&demand, device, options.depth);
-    plans.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let plan = |(estimate, streaming)| plan_of(problem, device, streaming, estimate);
-    Ok(plans.into_iter().map(plan).collect())
+    LIMITS.check(problem)?;
+    let found = candidates::candidates(&Demand::of(problem), device, options.depth);
+    Ok(fastest_first(found, |(estimate, streaming)| plan_of(problem, device, streaming, estimate)))
 }
 
 /// Returns the plan of a configuration; `None` if it does not fit.
@@ -243,46 +243,19 @@ pub fn plan_configuration(
     device: &DeviceSpec,
     configuration: &Configuration,
 ) -> Option<Plan> {
-    crate::plan::stepwise::check_buffer(problem, device).ok()?;
-    check_problem(problem).ok()?;
+    check_buffer(problem, device).ok()?;
+    LIMITS.check(problem).ok()?;
     let demand = Demand::of(problem);
-    let stages = demand.program.stages();
-    let axes = Axes::of(problem.shape.dimensions());
-    let arrivals =
-        Arrival::all(stages, demand.program.fields().len(), axes, configuration.threads, configuration.cells);
-    let layout = candidates::layout(&demand, device, configuration, &arrivals)?;
-    let streaming = candidates::streaming(&demand, &layout, configuration)?;
-    let estimate = estimate::step_seconds(&demand, device, &streaming, &layout.cost);
+    let Configuration { threads, cells, .. } = *configuration;
+    let arrivals = Arrival::all(&demand.carries, demand.axes, threads, cells);
+    let (uncut, cost) = candidates::uncut(&demand, device, configuration, &arrivals)?;
+    let streaming = candidates::cut(&demand, &uncut, configuration.shares)?;
+    let estimate = estimate::step_seconds(&demand, device, &streaming, &cost);
     Some(plan_of(problem, device, streaming, estimate))
-}
-
-/// Refuses what no configuration of streaming planes can do.
-fn check_problem(problem: &Problem) -> Result<()> {
-    let change = "leave --execution at auto, or use --execution overlapped";
-    if problem.shape.dimensions() < 2 {
-        return Err(Error::limit(
-            "axes of a domain whose planes stream",
-            problem.shape.dimensions(),
-            "2 or 3",
-            change,
-        ));
-    }
-    let radius = problem.program.radius();
-    // The cell that a ghost cell shows belongs to another thread, or to a plane that has already passed.
-    if let Some((axis, side)) = problem.boundaries.first_that_shows(|axis| radius[axis] > 0) {
-        let what = format!("radius along an axis with a {side} boundary in a portable streaming kernel");
-        return Err(Error::limit(what, radius[axis], 0, change));
-    }
-    Ok(())
 }
 
 fn plan_of(problem: &Problem, device: &DeviceSpec, streaming: PortableStreaming, estimate: f64) -> Plan {
     let depth = streaming.configuration.depth;
-    portable::plan_of(
-        problem,
-        device,
-        (Execution::Streaming, Schedule::PortableStreaming(streaming)),
-        depth,
-        estimate,
-    )
+    let schedule = (Execution::Streaming, Schedule::PortableStreaming(streaming));
+    passes::plan_of(problem, device, schedule, depth, estimate)
 }

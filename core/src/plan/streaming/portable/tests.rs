@@ -92,7 +92,8 @@ fn a_star_asks_for_its_plane_alone() {
     for (name, dimensions, radius) in [("2d5pt", 2, 1), ("2ds25pt", 2, 6), ("3d7pt", 3, 1), ("3d13pt", 3, 2)]
     {
         let program = catalogue::find(name).unwrap().program(dimensions).unwrap().simplified(DType::F64);
-        let arrivals = Arrival::all(program.stages(), 1, Axes::of(dimensions), [8, 32], [2, 2]);
+        let axes = Axes::of(dimensions);
+        let arrivals = Arrival::all(&Carry::all(program.stages(), 1, axes), axes, [8, 32], [2, 2]);
         let arrival = &arrivals[0];
         assert_eq!((arrivals.len(), arrival.delay()), (1, radius), "{name}");
         assert_eq!(arrival.taps.len(), 2 * radius * (dimensions - 1) + 1, "{name}");

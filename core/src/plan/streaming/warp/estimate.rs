@@ -1,15 +1,9 @@
-//! The bytes that a pass of streaming by warps moves, and the planner's estimate of its time.
+//! The estimated time of a step of streaming by warps, by which plans are chosen.
 
-use super::WarpStreaming;
-use super::candidates::{Demand, planes_of_share, working_registers};
+use super::candidates::{planes_of_share, working_registers};
+use super::{Demand, WarpStreaming};
 use crate::device::DeviceSpec;
-use crate::plan::papers::perks::Traffic;
-use crate::program::Problem;
-
-/// Returns the bytes and operations of a step: those of a pass over its depth.
-pub(super) fn traffic(problem: &Problem, device: &DeviceSpec, streaming: &WarpStreaming) -> Traffic {
-    Traffic::in_passes(problem, device, streaming.depth)
-}
+use crate::program::{Neighbourhood, Stage};
 
 /// The share of a warp's plane that a scheduler waits in vain, times the warps that it can turn to: for
 /// stages that follow each other, and so wait for each other, and for stages a plane apart. Fitted, as all
@@ -49,33 +43,35 @@ const PASS_SECONDS: f64 = 5e-6;
 /// Fitted to kernels of two to six steps that take as long whatever their depth.
 const MEMORY_SHARE: [f64; 2] = [0.65, 0.75];
 
-/// Returns the planner's own estimate of a pass, in seconds.
+/// Returns the estimate in seconds per step.
 ///
 /// A scheduler issues an instruction per clock; an arithmetic instruction occupies it for as long as its pipe
 /// needs. Warps hide all but a rest of each other's latency. Memory works at the same time. Blocks come in
 /// rounds.
-pub(super) fn pass_seconds(
-    problem: &Problem,
-    device: &DeviceSpec,
-    demand: &Demand,
-    streaming: &WarpStreaming,
-) -> f64 {
-    let traffic = traffic(problem, device, streaming);
+pub(super) fn step_seconds(demand: &Demand<'_>, device: &DeviceSpec, streaming: &WarpStreaming) -> f64 {
+    let stages = demand.pass.problem.program.stages();
+    let [_, edge_rows, reach] = demand.radius;
+    let is_boxed = stages.iter().any(|stage| stage.footprint.neighbourhood == Neighbourhood::Box);
+    let lateral = |stage: &Stage| {
+        let radii = stage.footprint.field_radius.iter().flatten();
+        radii.filter(|radius| demand.axes.order(**radius)[2] > 0).count()
+    };
+    // The most fields that a stage taps along the faster axis.
+    let lateral_fields = stages.iter().map(lateral).max().unwrap_or(0) as f64;
     let schedulers = 4.0;
     let clock = device.shared_bandwidth.max(1.0) / 128.0 / device.multiprocessors as f64;
     let words = demand.bytes as f64 / 4.0;
     let [rows, columns] = streaming.cells_per_thread.map(|n| n as f64);
     let own = rows * columns;
-    let levels = (streaming.depth * demand.stages) as f64;
+    let levels = demand.levels(streaming.depth) as f64;
     // Arithmetic of one warp's plane in clocks of its scheduler.
-    let operations = 2.0 * (streaming.depth * demand.operations) as f64;
+    let operations = 2.0 * (streaming.depth * demand.pass.operations) as f64;
     let pipe = 32.0 * own * operations * clock * device.multiprocessors as f64 * schedulers
-        / traffic.flops_per_second.max(1.0);
-    let wide_rows = if demand.boxed { rows + 2.0 * demand.edge_rows as f64 } else { rows };
-    let shuffles = 2.0 * words * demand.reach_x as f64 * wide_rows * demand.lateral_fields as f64;
+        / device.flops(demand.pass.problem.dtype).max(1.0);
+    let wide_rows = if is_boxed { rows + 2.0 * edge_rows as f64 } else { rows };
+    let shuffles = 2.0 * words * reach as f64 * wide_rows * lateral_fields;
     let words_16 = columns * demand.bytes as f64 / 16.0;
-    let edges =
-        if streaming.warps > 1 { 4.0 * (demand.edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
+    let edges = if streaming.warps > 1 { 4.0 * (edge_rows * demand.fields) as f64 * words_16 } else { 0.0 };
     let far = 2.0 * streaming.carried_shared as f64 * rows * words_16;
     let moves = own * demand.fields as f64 * if streaming.lag { 2.0 } else { 1.2 };
     let other = levels * (shuffles + edges + far + moves)
@@ -96,7 +92,7 @@ pub(super) fn pass_seconds(
         .max(1.3 * shared * warps)
         + barriers * BARRIER_CLOCKS;
     let wanted = working_registers(demand, streaming) as f64 / streaming.registers as f64;
-    let open = |axis: usize| demand.radius[axis] == 0 || demand.periodic[axis];
+    let open = |axis: usize| demand.radius[axis] == 0 || demand.is_periodic(axis);
     let both_sides = (1..3).any(|axis| streaming.tiles[axis - 1] == 1 && !open(axis));
     let many = usize::from(streaming.warps > 1);
     let plane = match many {
@@ -107,9 +103,8 @@ pub(super) fn pass_seconds(
         }
     };
     let compute = COUNTED[many] * rounds as f64 * planes_of_share(demand, streaming) * plane / clock;
-    let read = traffic.cell_bytes * (1.0 / streaming.valid).min(1.5);
-    let memory =
-        traffic.cells * (read + traffic.changing_bytes) / (MEMORY_SHARE[many] * device.memory_bandwidth);
+    let moved = demand.pass.moved_bytes(streaming.valid, 1.5);
+    let memory = moved / (MEMORY_SHARE[many] * device.memory_bandwidth);
     let both = match (streaming.warps > 1, streaming.ahead > 2) {
         // Windows of one row are many and out of step, so computing and moving overlap.
         (false, _) => compute.max(memory),
@@ -118,5 +113,5 @@ pub(super) fn pass_seconds(
         (true, true) => compute.hypot(memory),
         (true, false) => compute.max(memory) + UNHIDDEN * compute.min(memory),
     };
-    both + PASS_SECONDS
+    (both + PASS_SECONDS) / streaming.depth as f64
 }

@@ -15,16 +15,16 @@ mod tests;
 use serde::Serialize;
 
 use crate::device::{Capability, DeviceSpec};
-use crate::domain::Axes;
 use crate::error::{Error, Result};
 use crate::plan::papers::ebisu::{Costs, sufficient_depth};
-use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base};
+use crate::plan::passes::{self, fastest_first};
+use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule};
 use crate::program::Problem;
 
 pub use self::candidates::Configuration;
-use self::candidates::{Demand, candidates, streaming};
-use self::estimate::{pass_seconds, traffic};
-use super::carry::Carry;
+use self::candidates::{candidates, streaming};
+use self::estimate::step_seconds;
+use super::requirement::{Demand, Limits};
 
 /// Windows that stream. Pairs are (slower, faster) axis of a plane, triples (swept, slower, faster).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -100,33 +100,25 @@ impl WarpStreaming {
     }
 }
 
-/// The largest radius for boundaries whose ghost cells show cells of this side: a single ghost cell shows the
-/// cell beside it.
-const SHOWN_RADIUS: usize = 1;
+/// The limits of kernels. A single ghost cell shows the cell beside it.
+const LIMITS: Limits = Limits {
+    form: "a streaming kernel",
+    lines: true,
+    shown_radius: 1,
+    change: "use --execution persistent or stepwise",
+};
 
 /// Plans streaming for a device: the first of [`streaming_plans`].
 pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let plans = streaming_plans(problem, device, options)?;
     plans.into_iter().next().ok_or_else(|| {
-        let depth = match options.depth {
-            Depth::Auto => "1 step deep".to_owned(),
-            Depth::Steps(steps) => format!("{steps} steps deep"),
-        };
-        Error::limit(
-            "windows, registers and shared memory of a streaming kernel",
-            format!(
-                "{} fields of radius {:?} on {}, {depth}",
-                problem.program.fields().len(),
-                problem.program.radius(),
-                problem.shape,
-            ),
-            format!(
-                "windows of {} registers and {} bytes per multiprocessor, whose margins no periodic axis is shorter than",
-                device.registers.unwrap_or(0),
-                device.shared_bytes
-            ),
-            "use a smaller --depth, or --execution stepwise",
-        )
+        let what = "windows, registers and shared memory of a streaming kernel".to_owned();
+        let room = format!(
+            "windows of {} registers and {} bytes per multiprocessor, whose margins no periodic axis is shorter than",
+            device.registers.unwrap_or(0),
+            device.shared_bytes
+        );
+        passes::no_room(what, problem, problem.shape.to_string(), options.depth, room)
     })
 }
 
@@ -141,29 +133,18 @@ pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options
             "leave --cache at auto, or use --execution persistent",
         ));
     }
-    let radius = problem.program.radius();
-    if let Some((axis, side)) = problem.boundaries.first_that_shows(|axis| radius[axis] > SHOWN_RADIUS) {
-        return Err(Error::limit(
-            format!("radius along an axis with a {side} boundary in a streaming kernel"),
-            radius[axis],
-            SHOWN_RADIUS,
-            "use --execution persistent or stepwise",
-        ));
-    }
+    LIMITS.check(problem)?;
     let demand = Demand::of(problem);
-    let mut streams: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)
+    let depth_asked = options.depth != Depth::Auto;
+    let mut found: Vec<(f64, WarpStreaming)> = candidates(&demand, device, options.depth)
         .into_iter()
-        .map(|streaming| {
-            (pass_seconds(problem, device, &demand, &streaming) / streaming.depth as f64, streaming)
-        })
+        .map(|streaming| (step_seconds(&demand, device, &streaming), streaming))
         .collect();
     // Of two with the same estimate, prefer the one whose levels do not wait for each other.
-    streams.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.lag.cmp(&a.1.lag)));
-    let depth_asked = options.depth != Depth::Auto;
-    let plan = |(estimate, streaming)| {
+    found.sort_by_key(|(_, streaming)| !streaming.lag);
+    Ok(fastest_first(found, |(estimate, streaming)| {
         plan_of(problem, device, WarpStreaming { depth_asked, ..streaming }, estimate)
-    };
-    Ok(streams.into_iter().map(plan).collect())
+    }))
 }
 
 /// Returns the plan of a configuration; `None` if it does not fit.
@@ -174,7 +155,7 @@ pub fn plan_configuration(
 ) -> Option<Plan> {
     let demand = Demand::of(problem);
     let streaming = streaming(&demand, device, configuration)?;
-    let estimate = pass_seconds(problem, device, &demand, &streaming) / streaming.depth as f64;
+    let estimate = step_seconds(&demand, device, &streaming);
     Some(plan_of(problem, device, streaming, estimate))
 }
 
@@ -182,18 +163,7 @@ fn plan_of(problem: &Problem, device: &DeviceSpec, mut streaming: WarpStreaming,
     let costs = Costs::of(&problem.program, problem.dtype, streaming.cells_per_thread[0]);
     // A device that tells no rate of shared memory or arithmetic has no such depth.
     streaming.sufficient_depth = sufficient_depth(&costs, device).unwrap_or(f64::INFINITY);
-    let traffic = traffic(problem, device, &streaming);
     let depth = streaming.depth;
-    let mut plan = base(problem, device, Execution::Streaming, Schedule::WarpStreaming(streaming), traffic);
-    plan.depth = depth as u32;
-    plan.estimated_seconds = estimate;
-    plan
-}
-
-/// Returns the stages of a problem's program, cut for streaming. The program is simplified first, as it is
-/// for kernels.
-pub fn carries(problem: &Problem) -> Vec<Carry> {
-    let program = problem.program.simplified(problem.dtype);
-    let axes = Axes::of(problem.shape.dimensions());
-    program.stages().iter().map(|stage| Carry::of(stage, program.fields().len(), axes)).collect()
+    let schedule = (Execution::Streaming, Schedule::WarpStreaming(streaming));
+    passes::plan_of(problem, device, schedule, depth, estimate)
 }

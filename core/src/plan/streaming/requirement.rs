@@ -1,0 +1,98 @@
+//! The demands of a problem on a streaming kernel, whatever its form, and the check of what a form can do.
+
+use super::carry::Carry;
+use crate::domain::{Axes, Boundary};
+use crate::error::{Error, Result};
+use crate::plan::passes;
+use crate::program::Problem;
+
+/// The limits of a form.
+pub(super) struct Limits {
+    /// The form in words.
+    pub form: &'static str,
+    /// Whether a line streams, which is a single plane.
+    pub lines: bool,
+    /// The largest radius along an axis whose ghost cells show cells of this side.
+    pub shown_radius: usize,
+    /// What a user can do beyond these limits.
+    pub change: &'static str,
+}
+
+impl Limits {
+    /// Refuses what no kernel of the form can do.
+    pub fn check(&self, problem: &Problem) -> Result<()> {
+        let (dimensions, radius) = (problem.shape.dimensions(), problem.program.radius());
+        if dimensions < 2 && !self.lines {
+            let what = "axes of a domain whose planes stream";
+            return Err(Error::limit(what, dimensions, "2 or 3", self.change));
+        }
+        let shown = problem.boundaries.first_that_shows(|axis| radius[axis] > self.shown_radius);
+        let Some((axis, side)) = shown else { return Ok(()) };
+        let what = format!("radius along an axis with a {side} boundary in {}", self.form);
+        Err(Error::limit(what, radius[axis], self.shown_radius, self.change))
+    }
+}
+
+/// The demands of a problem on every streaming kernel. Triples are along the swept, slower and faster axis.
+pub(super) struct Demand<'a> {
+    /// The demands on every kernel of several steps; its triples are along the padded axes.
+    pub pass: passes::Demand<'a>,
+    pub axes: Axes,
+    pub extents: [usize; 3],
+    pub sides: [[Boundary; 2]; 3],
+    /// The largest radius of any stage.
+    pub radius: [usize; 3],
+    /// The radii of all stages of a step together: the reach of a window whose sides are alike.
+    pub step_radius: [usize; 3],
+    /// The stages, cut by plane of arrival.
+    pub carries: Vec<Carry>,
+    /// Planes before and behind a cell's own for which the stages of a step wait, together.
+    pub planes: [usize; 2],
+    pub fields: usize,
+    /// Bytes of a value.
+    pub bytes: usize,
+}
+
+impl Demand<'_> {
+    pub fn of(problem: &Problem) -> Demand<'_> {
+        let pass = passes::Demand::of(problem);
+        let (axes, fields) = (Axes::of(problem.shape.dimensions()), pass.program.fields().len());
+        let carries = Carry::all(pass.program.stages(), fields, axes);
+        Demand {
+            axes,
+            extents: axes.order(problem.shape.padded()),
+            sides: axes.order(problem.boundaries.0),
+            radius: axes.order(pass.radius),
+            step_radius: axes
+                .0
+                .map(|axis| problem.program.stages().iter().map(|stage| stage.footprint.radius[axis]).sum()),
+            planes: [0, 1].map(|side| {
+                carries.iter().map(|carry| carry.planes[side].unsigned_abs() as usize).sum::<usize>()
+            }),
+            fields,
+            bytes: problem.dtype.bytes(),
+            carries,
+            pass,
+        }
+    }
+
+    pub fn is_periodic(&self, axis: usize) -> bool {
+        self.sides[axis].contains(&Boundary::Periodic)
+    }
+
+    /// Returns the most values per cell that any stage carries.
+    pub fn most_carried(&self) -> usize {
+        self.carries.iter().map(|carry| carry.slots.len()).max().unwrap_or(0)
+    }
+
+    /// Returns the stages of all steps of a pass.
+    pub fn levels(&self, depth: usize) -> usize {
+        depth * self.carries.len()
+    }
+
+    /// Returns the planes by which the result of a pass is behind the arriving plane, if each level is `lag`
+    /// planes behind the level before it, beside those for which its formula waits.
+    pub fn behind(&self, depth: usize, lag: usize) -> usize {
+        depth * self.planes[1] + lag * (self.levels(depth) - 1)
+    }
+}
