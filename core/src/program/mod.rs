@@ -14,6 +14,7 @@ mod reduction;
 mod stage;
 mod start;
 mod stencil;
+mod storage;
 
 use std::ops::Range;
 
@@ -31,6 +32,7 @@ pub use self::reduction::{Reduction, Region, join_all, join_box, leaf};
 pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
+pub use self::storage::{Launch, Launches, Storage};
 
 use self::stage::update;
 use self::stencil::Names;

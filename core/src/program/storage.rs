@@ -1,0 +1,270 @@
+//! The buffers in which a launch per stage keeps the fields and temporaries of a program, and which of them
+//! each launch reads and writes.
+//!
+//! A name has a buffer, and two names may share one: a stage that only copies a field onto another makes both
+//! names mean the same buffer, and nothing is moved. A stage writes a field where it lies if it taps it at
+//! the place of the value alone and no other name means that buffer, else into a free one. So the buffers of
+//! names change from step to step. The changes repeat after some steps, which a recording of launches needs.
+
+use super::boxes::{Boxes, Buffer, Indices};
+use super::{Does, Problem, Stage};
+use crate::error::{Error, Result};
+use crate::expr::Node;
+
+/// The longest way to a repetition that is searched, in steps.
+const MOST_STEPS: usize = 4096;
+
+/// The buffers of a run, and its launches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Storage {
+    /// All buffers.
+    pub buffers: Vec<Buffer>,
+    /// The buffer of each field before the first step; no two share one.
+    pub first: Vec<usize>,
+    /// The steps from the first on, of which those from `repeated` on are repeated for ever.
+    pub steps: Vec<Launches>,
+    /// The number of the first step that is repeated.
+    pub repeated: usize,
+}
+
+/// The launches of one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launches {
+    /// The launches, in order.
+    pub launches: Vec<Launch>,
+    /// The buffer of each field after the step.
+    pub fields: Vec<usize>,
+}
+
+/// One stage, carried out over all its values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Launch {
+    /// The number of the stage.
+    pub stage: usize,
+    /// The buffer of each field and temporary before the stage; `None` for a temporary that has none.
+    pub reads: Vec<Option<usize>>,
+    /// The buffers that the outputs go to, in the order of [`Stage::writes`]; `None` for a temporary that
+    /// nothing reads. Values of a field that the stage does not compute are copied there from the field's old
+    /// buffer, if that is another one.
+    pub writes: Vec<Option<usize>>,
+}
+
+/// The buffers of names at one point of a run.
+#[derive(Clone, PartialEq, Eq)]
+struct State {
+    /// Of each field, and then of each temporary.
+    names: Vec<Option<usize>>,
+    /// The step of the cycle that comes next.
+    next: usize,
+}
+
+impl Storage {
+    /// Assigns buffers for a problem, whose [`Boxes`] are given, from its [`Problem::first_step`] on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] where the assignment does not repeat within 4096 steps.
+    pub fn of(problem: &Problem, boxes: &Boxes) -> Result<Storage> {
+        let program = &problem.program;
+        let fields = program.fields().len();
+        let count = program.steps().len();
+        let first: Vec<usize> = (0..fields).collect();
+        let mut storage = Storage {
+            buffers: boxes.buffers[..fields].to_vec(),
+            first: first.clone(),
+            steps: Vec::new(),
+            repeated: 0,
+        };
+        let mut state = State {
+            names: first.into_iter().map(Some).chain(program.temporaries().iter().map(|_| None)).collect(),
+            next: (problem.first_step % count as u64) as usize,
+        };
+        let mut seen: Vec<State> = Vec::new();
+        loop {
+            if let Some(repeated) = seen.iter().position(|known| *known == state) {
+                storage.repeated = repeated;
+                return Ok(storage);
+            }
+            if seen.len() == MOST_STEPS {
+                return Err(Error::limit(
+                    "steps after which the buffers of fields repeat",
+                    format!("more than {MOST_STEPS}"),
+                    MOST_STEPS,
+                    "use fewer copies between fields",
+                ));
+            }
+            seen.push(state.clone());
+            let launches = storage.step(problem, boxes, &mut state);
+            state.next = (state.next + 1) % count;
+            let fields = state.names[..fields].iter().map(|buffer| buffer.unwrap_or(0)).collect();
+            storage.steps.push(Launches { launches, fields });
+        }
+    }
+
+    /// Returns the launches of a step, counted from the first.
+    pub fn launches(&self, step: u64) -> &Launches {
+        let (all, repeated) = (self.steps.len() as u64, self.repeated as u64);
+        let place = if step < all { step } else { repeated + (step - repeated) % (all - repeated) };
+        &self.steps[place as usize]
+    }
+
+    /// Returns the buffer of each field after a number of steps.
+    pub fn fields_after(&self, steps: u64) -> &[usize] {
+        match steps {
+            0 => &self.first,
+            _ => &self.launches(steps - 1).fields,
+        }
+    }
+
+    fn step(&mut self, problem: &Problem, boxes: &Boxes, state: &mut State) -> Vec<Launch> {
+        let program = &problem.program;
+        let fields = program.fields().len();
+        let numbers = program.steps()[state.next].clone();
+        let mut launches = Vec::new();
+        for number in numbers.clone() {
+            let stage = &program.stages()[number];
+            let is_last = |temporary: usize| {
+                let reads = |later: &Stage| later.dag.taps().any(|tap| usize::from(tap.field) == temporary);
+                let mut later = program.stages()[number + 1..numbers.end].iter();
+                // Another stage may set it anew, and readers after that read the new values.
+                !later
+                    .by_ref()
+                    .take_while(|later| reads(later) || !later.writes.contains(&temporary))
+                    .any(reads)
+            };
+            let reads = state.names.clone();
+            let copied: Option<Vec<usize>> = (stage.does == Does::Update)
+                .then(|| (0..stage.writes.len()).map(|output| copied(boxes, number, stage, output)).collect())
+                .flatten();
+            if let Some(sources) =
+                copied.filter(|sources| sources.iter().all(|&source| state.names[source].is_some()))
+            {
+                for (&target, &source) in stage.writes.iter().zip(&sources) {
+                    state.names[target] = reads[source];
+                }
+            } else {
+                let mut writes: Vec<Option<usize>> = Vec::new();
+                for (output, &target) in stage.writes.iter().enumerate() {
+                    let is_needed = target < fields || !is_empty(&boxes.stages[number][output]);
+                    writes.push(match reads[target].filter(|_| may_stay(stage, &reads, target)) {
+                        _ if !is_needed => None,
+                        Some(own) => Some(own),
+                        None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
+                    });
+                }
+                for (&target, &buffer) in stage.writes.iter().zip(&writes) {
+                    state.names[target] = buffer;
+                }
+                launches.push(Launch { stage: number, reads, writes });
+            }
+            for temporary in fields..state.names.len() {
+                if state.names[temporary].is_some() && is_last(temporary) {
+                    state.names[temporary] = None;
+                }
+            }
+        }
+        state.names[fields..].fill(None);
+        launches
+    }
+
+    /// Returns a buffer of this kind that no name means, before the stage or after its first outputs; a new
+    /// one where there is none.
+    fn free(
+        &mut self,
+        kind: &Buffer,
+        reads: &[Option<usize>],
+        state: &State,
+        writes: &[Option<usize>],
+    ) -> usize {
+        let used = |buffer: usize| {
+            reads.contains(&Some(buffer))
+                || state.names.contains(&Some(buffer))
+                || writes.contains(&Some(buffer))
+        };
+        let known = (0..self.buffers.len()).find(|&buffer| self.buffers[buffer] == *kind && !used(buffer));
+        known.unwrap_or_else(|| {
+            self.buffers.push(kind.clone());
+            self.buffers.len() - 1
+        })
+    }
+}
+
+/// Returns the field or temporary that an output copies whole; `None` if it is no such copy.
+fn copied(boxes: &Boxes, number: usize, stage: &Stage, output: usize) -> Option<usize> {
+    let Node::Tap(tap) = stage.dag.nodes[stage.dag.outputs[output] as usize] else { return None };
+    let (source, target) = (usize::from(tap.field), stage.writes[output]);
+    let (from, to) = (&boxes.buffers[source], &boxes.buffers[target]);
+    let own = &boxes.stages[number][output];
+    let whole = (0..3).all(|axis| {
+        own[axis].start == to.low[axis] && own[axis].end == to.low[axis] + to.extents[axis] as isize
+    });
+    (tap.offset == [0; 3] && from == to && whole).then_some(source)
+}
+
+/// Returns whether a field may be written where it lies: no other name means its buffer, and the stage taps
+/// it at the place of the value alone.
+fn may_stay(stage: &Stage, reads: &[Option<usize>], target: usize) -> bool {
+    let Some(buffer) = reads[target] else { return false };
+    let alone = reads.iter().filter(|&&other| other == Some(buffer)).count() == 1;
+    alone && stage.dag.taps().all(|tap| usize::from(tap.field) != target || tap.offset == [0; 3])
+}
+
+fn is_empty(indices: &Indices) -> bool {
+    indices.iter().any(|range| range.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalogue::cloverleaf;
+    use crate::domain::Shape;
+    use crate::real::DType;
+
+    fn clover() -> (Problem, Boxes) {
+        let shape = Shape::new(&[7, 13]).unwrap();
+        let problem = Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap();
+        let boxes = Boxes::of(&problem).unwrap();
+        (problem, boxes)
+    }
+
+    /// Resetting costs nothing, and neither does reverting; the assignment soon repeats.
+    #[test]
+    fn copies_are_names() {
+        let (problem, boxes) = clover();
+        let storage = Storage::of(&problem, &boxes).unwrap();
+        for step in &storage.steps {
+            let names: Vec<&str> =
+                step.launches.iter().map(|launch| &*problem.program.stages()[launch.stage].name).collect();
+            assert!(!names.iter().any(|name| name.starts_with("reset") || *name == "revert"), "{names:?}");
+            let field = |name: &str| step.fields[problem.program.field(name).unwrap()];
+            assert_eq!(field("density0"), field("density1"));
+        }
+        assert!(storage.steps.len() <= 8, "{}", storage.steps.len());
+        // A spare buffer for each field that is not updated where it lies, and the temporaries of a sweep.
+        assert!(storage.buffers.len() <= 15 + 12, "{}", storage.buffers.len());
+    }
+
+    /// No launch writes a buffer that it taps elsewhere, or that another living name means.
+    #[test]
+    fn launches_write_what_nobody_reads() {
+        let (problem, boxes) = clover();
+        let storage = Storage::of(&problem, &boxes).unwrap();
+        for launch in storage.steps.iter().flat_map(|step| &step.launches) {
+            let stage = &problem.program.stages()[launch.stage];
+            for (&target, buffer) in stage.writes.iter().zip(&launch.writes) {
+                let buffer = buffer.unwrap();
+                assert_eq!(storage.buffers[buffer], boxes.buffers[target]);
+                for tap in stage.dag.taps() {
+                    let read = launch.reads[usize::from(tap.field)];
+                    assert!(read.is_some());
+                    let same = usize::from(tap.field) == target && tap.offset == [0; 3];
+                    assert!(same || read != Some(buffer), "{}", stage.name);
+                }
+                let others = launch.reads.iter().enumerate().filter(|(name, _)| *name != target);
+                assert!(others.clone().all(|(_, &other)| other != Some(buffer)), "{}", stage.name);
+            }
+        }
+    }
+}
