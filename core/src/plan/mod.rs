@@ -9,6 +9,7 @@
 
 mod cpu;
 mod description;
+mod general;
 mod measured;
 mod neighbours;
 mod options;
@@ -183,8 +184,12 @@ impl Plan {
 }
 
 /// Plans for a device whose kernels run stepwise, streaming or persistent: what `options` ask for, or the
-/// faster by the planner's estimate where they leave it open.
+/// faster by the planner's estimate where they leave it open. A problem that is not plain runs a launch per
+/// stage.
 pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    if !problem.is_plain() {
+        return plan_stepwise(problem, device, options);
+    }
     match options.execution {
         Execution::Stepwise => plan_stepwise(problem, device, options),
         Execution::Persistent => plan_persistent(problem, device, options),

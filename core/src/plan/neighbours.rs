@@ -39,6 +39,10 @@ const FAR: f64 = 3.0;
 /// Those of [`plan()`].
 pub fn neighbours(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     let own = plan(problem, device, options)?;
+    // A launch per stage is all that there is for a program that is not plain.
+    if !problem.is_plain() {
+        return Ok(vec![own]);
+    }
     let (full, most) = (options.tune == Tune::Full, most(options));
     let mut plans = vec![own];
     if is_asked(options, Execution::Stepwise) && options.cache == CachePolicy::Auto {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::description::{Describe, Line, times};
+use super::general::plan_general;
 use super::{Execution, Options, Plan, Schedule, base, cpu::check_depth, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -56,9 +57,18 @@ pub fn staged_fields(stage: &Stage) -> Vec<usize> {
     radii.filter(|(_, radius)| radius.is_some_and(|r| r != [0; 3])).map(|(field, _)| field).collect()
 }
 
-/// Plans a launch per stage, within the device's limits of threads and shared memory.
+/// Plans a launch per stage, within the device's limits of threads and shared memory. This is the only plan
+/// of a problem that is not plain, and then nothing is staged in shared memory.
+///
+/// # Errors
+///
+/// Those of [`Problem::check`]; [`Error::Limit`] where a field is too large for the device;
+/// [`Error::Unsupported`] where the problem is not plain and the options ask for anything else.
 pub fn plan_stepwise(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
+    if !problem.is_plain() {
+        return plan_general(problem, device, options);
+    }
     check_depth(options.depth)?;
     let piece_cells = piece_cells(problem, device)?;
     let (tile, threads) = tile_of(problem, device);

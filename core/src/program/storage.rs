@@ -146,7 +146,8 @@ impl Storage {
                 let mut writes: Vec<Option<usize>> = Vec::new();
                 for (output, &target) in stage.writes.iter().enumerate() {
                     let is_needed = target < fields || !is_empty(&boxes.stages[number][output]);
-                    writes.push(match reads[target].filter(|_| may_stay(stage, &reads, target)) {
+                    let stays = || may_stay(stage, &boxes.stages[number], boxes, &reads, target);
+                    writes.push(match reads[target].filter(|_| stays()) {
                         _ if !is_needed => None,
                         Some(own) => Some(own),
                         None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
@@ -202,11 +203,22 @@ fn copied(boxes: &Boxes, number: usize, stage: &Stage, output: usize) -> Option<
 }
 
 /// Returns whether a field may be written where it lies: no other name means its buffer, and the stage taps
-/// it at the place of the value alone.
-fn may_stay(stage: &Stage, reads: &[Option<usize>], target: usize) -> bool {
+/// it at the place of the value alone. A stage that also computes something beyond the field's extents taps
+/// other places: the boundary shows them there.
+fn may_stay(stage: &Stage, own: &[Indices], boxes: &Boxes, reads: &[Option<usize>], target: usize) -> bool {
     let Some(buffer) = reads[target] else { return false };
     let alone = reads.iter().filter(|&&other| other == Some(buffer)).count() == 1;
-    alone && stage.dag.taps().all(|tap| usize::from(tap.field) != target || tap.offset == [0; 3])
+    let mut taps = stage.dag.taps().filter(|tap| usize::from(tap.field) == target).peekable();
+    if !alone || taps.peek().is_none() {
+        return alone;
+    }
+    let Buffer { low, extents } = &boxes.buffers[target];
+    let is_inside = |indices: &Indices| {
+        (0..3).all(|axis| {
+            low[axis] <= indices[axis].start && indices[axis].end <= low[axis] + extents[axis] as isize
+        })
+    };
+    taps.all(|tap| tap.offset == [0; 3]) && own.iter().filter(|own| !is_empty(own)).all(is_inside)
 }
 
 fn is_empty(indices: &Indices) -> bool {
@@ -244,6 +256,28 @@ mod tests {
         assert!(storage.steps.len() <= 8, "{}", storage.steps.len());
         // A spare buffer for each field that is not updated where it lies, and the temporaries of a sweep.
         assert!(storage.buffers.len() <= 15 + 12, "{}", storage.buffers.len());
+    }
+
+    /// A temporary that is made beyond the domain together with a field taps the field's ghost values, and so
+    /// the field is not written where it lies.
+    #[test]
+    fn what_shows_beyond_the_domain_is_not_overwritten() {
+        use crate::domain::Boundary;
+        use crate::program::{Centring, Definition};
+        let mut p = Definition::new("both", 1);
+        p.boundary(Boundary::Mirror).field("u", Centring::CELL).temporary("t", Centring::CELL);
+        p.step()
+            .stage("both", |s| {
+                s.set("u", s.field("u").here() + 1.0);
+                s.set("t", 2.0 * s.field("u").here());
+            })
+            .stage("later", |s| s.set("u", s.field("u").here() + s.field("t").at([-1])));
+        let shape = Shape::new(&[9]).unwrap();
+        let problem = Problem::new(Arc::new(p.build().unwrap()), shape, DType::F64).unwrap();
+        let storage = Storage::of(&problem, &Boxes::of(&problem).unwrap()).unwrap();
+        let launches = &storage.steps[0].launches;
+        assert_ne!(launches[0].writes[0], launches[0].reads[0]);
+        assert_eq!(launches[1].writes[0], launches[1].reads[0]);
     }
 
     /// No launch writes a buffer that it taps elsewhere, or that another living name means.

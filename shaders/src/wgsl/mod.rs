@@ -99,6 +99,13 @@ pub struct Kernel {
 /// all stages where a dispatch takes several steps.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
+    if !problem.is_plain() {
+        return Err(Error::Unsupported {
+            who: "backend wgpu".to_owned(),
+            reason: format!("{} is no plain program", problem.program.name()),
+            change: "use --backend cuda or --backend cpu".to_owned(),
+        });
+    }
     let stages = prepared(problem)?;
     match &plan.schedule {
         Schedule::Stepwise(stepwise) => {

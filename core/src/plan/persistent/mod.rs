@@ -17,6 +17,7 @@ mod tests;
 use serde::Serialize;
 
 use super::cpu::check_depth;
+use super::general::refuse_others;
 use super::{CachePolicy, Execution, Options, Plan, Schedule, base};
 use crate::device::{Capability, DeviceSpec};
 use crate::domain::Axes;
@@ -173,6 +174,7 @@ pub fn plan_persistent(problem: &Problem, device: &DeviceSpec, options: &Options
 /// Returns all plans of persistent kernels that fit a device, the one that the model finds fastest first.
 pub fn persistent_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
+    refuse_others(problem, device, &Options { execution: Execution::Persistent, ..*options })?;
     check_depth(options.depth)?;
     device.require(Capability::Barrier, "a persistent kernel")?;
     if let Some(&far) = problem.program.radius().iter().find(|&&r| r > MAX_PERSISTENT_RADIUS) {

@@ -28,9 +28,13 @@ pub(super) const MOST_OPERATIONS: usize = 3000;
 pub(super) const MOST_ARGUMENTS: usize = 240;
 
 /// Plans for a device that has no barrier of all workgroups and does not tell its registers: what `options`
-/// ask for, or where they leave it open the fastest by the planner's estimate.
+/// ask for, or where they leave it open the fastest by the planner's estimate. A problem that is not plain runs
+/// a launch per stage.
 pub fn plan_portable(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     let stepwise = || plan_stepwise(problem, device, options);
+    if !problem.is_plain() {
+        return stepwise();
+    }
     match (options.execution, options.depth) {
         (Execution::Overlapped, _) => plan_overlapped(problem, device, options),
         (Execution::Streaming, _) => plan_portable_streaming(problem, device, options),

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::device::{Capability, DeviceSpec};
 use crate::error::{Error, Result};
+use crate::plan::general::refuse_others;
 use crate::plan::papers::ebisu::{Costs, sufficient_depth};
 use crate::plan::passes::{self, fastest_first};
 use crate::plan::{CachePolicy, Depth, Execution, Options, Plan, Schedule};
@@ -125,6 +126,7 @@ pub fn plan_streaming(problem: &Problem, device: &DeviceSpec, options: &Options)
 /// Returns all plans of streaming kernels that fit a device, the one that the model finds fastest first.
 pub fn streaming_plans(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Vec<Plan>> {
     problem.check()?;
+    refuse_others(problem, device, &Options { execution: Execution::Streaming, ..*options })?;
     device.require(Capability::Warps, "a streaming kernel")?;
     if !matches!(options.cache, CachePolicy::Auto) {
         return Err(Error::invalid(

@@ -1,0 +1,148 @@
+//! Plans of programs that are not plain: a launch per stage, with nothing staged on the chip.
+
+use super::papers::perks::{self, Traffic};
+use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, Stepwise, base};
+use crate::device::DeviceSpec;
+use crate::error::{Error, Result};
+use crate::program::{Boxes, Buffer, Problem, Storage, leaf};
+
+/// The share of a device's bandwidth that stages reach.
+const MEMORY_SHARE: f64 = 0.85;
+
+/// Refuses all that a program that is not plain cannot do; allows every option of a plain one.
+pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+    if problem.is_plain() {
+        return Ok(());
+    }
+    let asked = match (options.execution, options.cache, options.depth) {
+        (execution @ (Execution::Streaming | Execution::Persistent | Execution::Overlapped), ..) => {
+            format!("execution {execution}")
+        }
+        (_, cache @ (CachePolicy::Shared | CachePolicy::Registers | CachePolicy::Mixed), _) => {
+            format!("cache policy {cache}")
+        }
+        (.., Depth::Steps(depth)) if depth > 1 => format!("depth {depth}"),
+        _ => return Ok(()),
+    };
+    Err(Error::Unsupported {
+        who: device.name.clone(),
+        reason: format!(
+            "{asked} is for stencils over fields that stand on cells and share a plain boundary, and {} runs \
+             a launch per stage",
+            problem.program.name()
+        ),
+        change: "use --execution stepwise, without cache policy and depth".to_owned(),
+    })
+}
+
+/// Plans a launch per stage for a problem that is not plain, which has been checked. A block's tile is a leaf
+/// of the tree of reductions, and each thread computes one index of it.
+pub(super) fn plan_general(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
+    refuse_others(problem, device, options)?;
+    let tile = leaf(problem.shape.dimensions());
+    let threads: usize = tile.iter().product();
+    if device.threads_per_block < threads {
+        let (what, most) = (format!("threads of a block on {}", device.name), device.threads_per_block);
+        return Err(Error::limit(what, threads, most, "use another backend"));
+    }
+    let boxes = Boxes::of(problem)?;
+    let bytes = problem.dtype.bytes();
+    if let Some(buffer) = boxes.buffers.iter().max_by_key(|buffer| buffer.len())
+        && (buffer.len() * bytes) as u64 > device.buffer_bytes
+    {
+        return Err(Error::limit(
+            format!("bytes of one field on {}", device.name),
+            buffer.len() * bytes,
+            device.buffer_bytes,
+            "choose a smaller size, f32 or another backend",
+        ));
+    }
+    let storage = Storage::of(problem, &boxes)?;
+    let traffic = traffic(problem, device, &boxes, &storage);
+    let seconds = perks::project(&traffic, device, 1).memory_seconds / MEMORY_SHARE;
+    let shared_bytes = vec![0; problem.program.stages().len()];
+    let piece_cells = problem.shape.cells();
+    let schedule = Schedule::Stepwise(Stepwise { tile, threads: tile, shared_bytes, piece_cells });
+    let mut plan = base(problem, device, Execution::Stepwise, schedule, traffic);
+    plan.estimated_seconds = plan.traffic.overhead_seconds + seconds;
+    Ok(plan)
+}
+
+/// Returns the traffic of a step, the mean of those that are repeated: each launch reads and writes each of
+/// its buffers once.
+fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Storage) -> Traffic {
+    let repeated = &storage.steps[storage.repeated..];
+    let bytes = |buffer: &Buffer| (buffer.len() * problem.dtype.bytes()) as f64;
+    let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
+    for launch in repeated.iter().flat_map(|step| &step.launches) {
+        let stage = &problem.program.stages()[launch.stage];
+        let read = stage.footprint.field_radius.iter().zip(&boxes.buffers);
+        loads += read.filter(|(radius, _)| radius.is_some()).map(|(_, buffer)| bytes(buffer)).sum::<f64>();
+        let written = launch.writes.iter().flatten();
+        stores += written.map(|&buffer| bytes(&storage.buffers[buffer])).sum::<f64>();
+        launches += 1;
+    }
+    let mut traffic = Traffic::uncached(problem, device);
+    let per_cell = traffic.cells * repeated.len() as f64;
+    (traffic.load_bytes, traffic.store_bytes) = (loads / per_cell, stores / per_cell);
+    traffic.overhead_seconds = device.launch_seconds * launches as f64 / repeated.len() as f64;
+    traffic
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::catalogue::cloverleaf;
+    use crate::domain::Shape;
+    use crate::plan::{plan, plan_persistent, plan_streaming};
+    use crate::real::DType;
+
+    fn clover() -> Problem {
+        let shape = Shape::new(&[960, 960]).unwrap();
+        Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap()
+    }
+
+    #[test]
+    fn a_program_runs_a_launch_per_stage() {
+        let (problem, device) = (clover(), DeviceSpec::preset("h200").unwrap());
+        let plan = plan(&problem, &device, &Options::default()).unwrap();
+        let tiles = plan.stepwise().unwrap();
+        assert_eq!(
+            (plan.execution, tiles.tile, tiles.threads),
+            (Execution::Stepwise, [1, 8, 32], [1, 8, 32])
+        );
+        assert!(tiles.shared_bytes.iter().all(|&bytes| bytes == 0));
+        assert_eq!(plan.check(&problem), Ok(()));
+        // At the very least each field is read once; at the most each stage moves nine of them.
+        let stages = problem.program.stages().len() as f64 / 2.0;
+        let (least, most) = (15.0 * 8.0 / 4.9e12, stages * 9.0 * 8.0 / 4e12);
+        let seconds = (plan.estimated_seconds - plan.traffic.overhead_seconds) / problem.shape.cells() as f64;
+        assert!((least..most).contains(&seconds), "{seconds}");
+        assert!(plan.traffic.overhead_seconds > 20.0 * device.launch_seconds);
+    }
+
+    #[test]
+    fn any_other_schedule_is_refused() {
+        let (problem, device) = (clover(), DeviceSpec::preset("h200").unwrap());
+        let with = |execution, cache, depth| Options { execution, cache, depth, ..Options::default() };
+        let (auto, none) = (CachePolicy::Auto, Depth::Auto);
+        for options in [
+            with(Execution::Persistent, auto, none),
+            with(Execution::Streaming, auto, none),
+            with(Execution::Overlapped, auto, none),
+            with(Execution::Auto, CachePolicy::Mixed, none),
+            with(Execution::Stepwise, CachePolicy::Registers, none),
+            with(Execution::Auto, auto, Depth::Steps(4)),
+        ] {
+            let error = plan(&problem, &device, &options).unwrap_err();
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+            assert!(error.to_string().contains("runs a launch per stage"), "{error}");
+        }
+        for other in [plan_persistent, plan_streaming] {
+            assert!(matches!(other(&problem, &device, &Options::default()), Err(Error::Unsupported { .. })));
+        }
+        assert!(plan(&problem, &device, &with(Execution::Stepwise, CachePolicy::None, none)).is_ok());
+    }
+}
