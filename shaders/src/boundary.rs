@@ -30,6 +30,13 @@ pub fn c(text: &mut Text) {
     text.push(format!("__device__ constexpr bool shows_this_side(int kind) {{ return {near}false; }}"));
 }
 
+/// Writes `is_negated` in C: whether ghost cells of a kind show cells with the opposite sign.
+pub fn c_signs(text: &mut Text) {
+    let negated = Boundary::each(0.0).into_iter().filter(|kind| kind.is_negated());
+    let negated: String = negated.map(|kind| format!("kind == {} || ", kind.constant())).collect();
+    text.push(format!("__device__ constexpr bool is_negated(int kind) {{ return {negated}false; }}"));
+}
+
 /// Writes the boundary kinds in WGSL: the numbers, `below` and `above`.
 pub fn wgsl(text: &mut Text) {
     for (number, kind) in Boundary::TEXTS.iter().enumerate() {

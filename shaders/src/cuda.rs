@@ -3,6 +3,7 @@
 mod arguments;
 mod krylov;
 mod pitch;
+mod program;
 mod streaming;
 
 use std::fmt::Display;
@@ -18,7 +19,8 @@ use crate::text::Text;
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
-pub use pitch::{pitched_cells, row_pitch};
+pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
+pub use program::{KernelLaunch, ProgramKernels, Slot, StageKernels, program_kernels};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
@@ -108,6 +110,9 @@ fn literal(dtype: DType, value: f64) -> String {
 /// Returns the text of the kernels of a plan for a problem, which depends on these two alone.
 pub fn kernel(problem: &Problem, plan: &Plan) -> Result<String> {
     plan.check(problem)?;
+    if let Some(tiles) = plan.stepwise().filter(|_| !problem.is_plain()) {
+        return Ok(program_kernels(problem, tiles)?.text);
+    }
     let program = problem.program.simplified(problem.dtype);
     match &plan.schedule {
         Schedule::Persistent(tiles) => Ok(persistent(problem, &program, tiles)),

@@ -1,6 +1,7 @@
 //! The layout of a field in a CUDA device's memory. Rows begin where lines or sectors of memory begin,
 //! whatever the extents, so that kernels move whole words.
 
+use abide_core::program::Buffer;
 use abide_core::{DType, Problem};
 
 /// Bytes of a line of device memory, and of a sector, the smallest unit that is moved.
@@ -20,6 +21,16 @@ pub fn row_pitch(problem: &Problem) -> usize {
 pub fn pitched_cells(problem: &Problem) -> usize {
     let [planes, rows, _] = problem.shape.padded();
     planes * rows * row_pitch(problem)
+}
+
+/// Returns the values from the beginning of one row of a buffer to the beginning of the next, by the same rule.
+pub fn buffer_pitch(buffer: &Buffer, dtype: DType) -> usize {
+    pitch(buffer.extents[2], dtype)
+}
+
+/// Returns the values of a buffer in device memory, including the space behind its rows.
+pub fn pitched_values(buffer: &Buffer, dtype: DType) -> usize {
+    buffer.extents[0] * buffer.extents[1] * buffer_pitch(buffer, dtype)
 }
 
 fn pitch(row: usize, dtype: DType) -> usize {

@@ -1,0 +1,162 @@
+// A launch per stage, for programs of any kinds of fields: where their values lie, and a stage's values around
+// an index.
+//
+// The generated text above numbers the boundary kinds and says which value a ghost value shows (`below`,
+// `above`, `is_negated`). The generated text below has a struct per kind of field, with its strides and its
+// ghost values, and a struct per stage.
+
+// A launch's buffers by their slots, all scalars (first the parameters), and the leaves of a reduction.
+struct Arguments {
+    real* values[SLOTS];
+    real* scalars;
+    real* leaves;
+};
+
+constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;
+
+// A box of indices: from the low ends up to the high ones.
+template <Offset Z0, Offset Y0, Offset X0, Offset Z1, Offset Y1, Offset X1>
+struct Box {
+    __device__ static __forceinline__ bool holds(Offset z, Offset y, Offset x)
+    {
+        return z >= Z0 && z < Z1 && y >= Y0 && y < Y1 && x >= X0 && x < X1;
+    }
+};
+
+// Where the value at an index along an axis is found.
+struct Ghost {
+    Offset index;    // there, ...
+    bool negated;    // ... with the opposite sign
+    bool constant;   // or nowhere: the value is ...
+    real value;      // ... this one
+};
+
+// Asks the boundary until the index is inside. No index that a stage asks for needs more than `FOLDS` turns.
+template <int FOLDS, int LOW, int HIGH>
+__device__ __forceinline__ Ghost ghost(Offset i, Offset n, real low, real high)
+{
+    Ghost g = {i, false, false, real(0)};
+    #pragma unroll
+    for (int fold = 0; fold < FOLDS; ++fold) {
+        const bool under = g.index < 0, over = g.index >= n;
+        if (under && LOW == CONSTANT) g = {0, false, true, g.negated ? -low : low};
+        else if (over && HIGH == CONSTANT) g = {0, false, true, g.negated ? -high : high};
+        else if (under || over) {
+            g.negated = g.negated != (under ? is_negated(LOW) : is_negated(HIGH));
+            // A single value shows itself.
+            g.index = n == 1 ? 0 : under ? below(LOW, g.index, n) : above(HIGH, g.index, n);
+        }
+    }
+    return g;
+}
+
+// Values that the launch itself may change are not read through the cache of constant data.
+template <bool CHANGES>
+__device__ __forceinline__ real read(const real* from)
+{
+    if constexpr (CHANGES) return *from;
+    else return __ldg(from);
+}
+
+// What every formula sees.
+struct Spot {
+    const Arguments& arguments;
+    Offset z, y, x;
+
+    __device__ __forceinline__ real parameter(int i) const { return __ldg(arguments.scalars + i); }
+    template <int AXIS>
+    __device__ __forceinline__ real coordinate() const { return real(AXIS == 0 ? z : AXIS == 1 ? y : x); }
+
+    // Returns the first value of a slot's buffer plus the index here: the same sum for all kinds of the same
+    // strides.
+    template <class K, int SLOT>
+    __device__ __forceinline__ real* here() const
+    {
+        return arguments.values[SLOT] + (z * K::STRIDE_Z + y * K::STRIDE_Y + x);
+    }
+};
+
+// An index around which every tap lies inside its buffer, in a tile whose outputs are all computed.
+struct Inside : Spot {
+    template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
+    __device__ __forceinline__ real at() const
+    {
+        return read<CHANGES>(here<K, SLOT>() + (Z * K::STRIDE_Z + Y * K::STRIDE_Y + X - K::FIRST));
+    }
+    template <class K, int SLOT, class Computed>
+    __device__ __forceinline__ void store(real value) const { here<K, SLOT>()[-K::FIRST] = value; }
+};
+
+// Any other index: taps ask the boundary, the slowest axis first, and the first constant decides.
+struct Edge : Spot {
+    template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
+    __device__ __forceinline__ real at() const
+    {
+        const Ghost a = K::ghost_z(z + Z), b = K::ghost_y(y + Y), c = K::ghost_x(x + X);
+        const Offset at = a.index * K::STRIDE_Z + b.index * K::STRIDE_Y + c.index - K::FIRST;
+        const real stored = read<CHANGES>(arguments.values[SLOT] + at);
+        const bool across = a.negated != b.negated, all = across != c.negated;
+        return a.constant ? a.value
+             : b.constant ? (a.negated ? -b.value : b.value)
+             : c.constant ? (across ? -c.value : c.value)
+             : all ? -stored : stored;
+    }
+    template <class K, int SLOT, class Computed>
+    __device__ __forceinline__ void store(real value) const
+    {
+        if (Computed::holds(z, y, x)) here<K, SLOT>()[-K::FIRST] = value;
+    }
+    // Takes a value that no stage computes along to the field's new buffer, if that is another one.
+    template <class K, int TO, int FROM, class Computed>
+    __device__ __forceinline__ void keep() const
+    {
+        if (arguments.values[TO] == arguments.values[FROM] || Computed::holds(z, y, x)) return;
+        if (K::All::holds(z, y, x)) here<K, TO>()[-K::FIRST] = here<K, FROM>()[-K::FIRST];
+    }
+};
+
+// Returns the first index of a block's tile.
+template <class S>
+__device__ __forceinline__ void corner(Offset& z, Offset& y, Offset& x)
+{
+    const unsigned block = blockIdx.x, row = block / S::BLOCKS_X;
+    z = S::FIRST_Z + (S::BLOCKS_Z == 1 ? 0 : Offset(row / S::BLOCKS_Y)) * S::TILE_Z;
+    y = S::FIRST_Y + Offset(S::BLOCKS_Z == 1 ? row : row % S::BLOCKS_Y) * S::TILE_Y;
+    x = S::FIRST_X + Offset(block % S::BLOCKS_X) * S::TILE_X;
+}
+
+// Computes new values over a block's tile.
+template <class S>
+__device__ __forceinline__ void update(const Arguments& arguments)
+{
+    Offset z0, y0, x0;
+    corner<S>(z0, y0, x0);
+    const bool inside = S::Inner::holds(z0, y0, x0) &&
+                        S::Inner::holds(z0 + S::TILE_Z - 1, y0 + S::TILE_Y - 1, x0 + S::TILE_X - 1);
+    const int tx = threadIdx.x % THREADS_X, row = threadIdx.x / THREADS_X;
+    const int ty = THREADS_Z == 1 ? row : row % THREADS_Y, tz = THREADS_Z == 1 ? 0 : row / THREADS_Y;
+    #pragma unroll
+    for (int dz = 0; dz < S::TILE_Z; dz += THREADS_Z) {
+        #pragma unroll
+        for (int dy = 0; dy < S::TILE_Y; dy += THREADS_Y) {
+            #pragma unroll
+            for (int dx = 0; dx < S::TILE_X; dx += THREADS_X) {
+                const Offset z = z0 + tz + dz, y = y0 + ty + dy, x = x0 + tx + dx;
+                if (inside) {
+                    S::compute(Inside{{arguments, z, y, x}});
+                } else {
+                    const Edge edge = {{arguments, z, y, x}};
+                    if (S::Computed::holds(z, y, x)) S::compute(edge);
+                    S::keep(edge);
+                }
+            }
+        }
+    }
+}
+
+// The view of a formula of scalars, one of which its own launch writes.
+struct Alone {
+    const Arguments& arguments;
+
+    __device__ __forceinline__ real parameter(int i) const { return arguments.scalars[i]; }
+};

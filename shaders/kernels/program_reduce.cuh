@@ -1,0 +1,118 @@
+// Reductions over a region, by the tree that all backends share: its leaves are aligned boxes of indices; in a
+// leaf, and then among leaves, blocks of two are joined along the slowest axis, then along the next, then along
+// the fastest. What is missing counts as the neutral value.
+
+constexpr int LEAF = LEAF_Z * LEAF_Y * LEAF_X, WARP = 32, WARPS = LEAF / WARP;
+
+enum Reduction { LEAST, GREATEST, SUM };
+
+// NaN wins, and -0 is less than +0: of two zeros, the sum is +0 unless both are -0.
+template <int BY>
+__device__ __forceinline__ real join(real a, real b)
+{
+    if (BY == LEAST && a < b) return a;
+    if (BY == LEAST && a > b) return b;
+    if (BY == LEAST && a == b) return a == real(0) ? -(-a + -b) : a;
+    if (BY == GREATEST && a > b) return a;
+    if (BY == GREATEST && a < b) return b;
+    if (BY == GREATEST && a == b && a != real(0)) return a;
+    return a + b;
+}
+
+// Joins blocks of two of `COUNT` values that lie `STRIDE` apart, until the first is all of them.
+template <int BY, int COUNT, int STRIDE>
+__device__ __forceinline__ void join_all(real* v)
+{
+    #pragma unroll
+    for (int step = 1; step < COUNT; step *= 2) {
+        #pragma unroll
+        for (int i = 0; i < COUNT; i += 2 * step) v[i * STRIDE] = join<BY>(v[i * STRIDE], v[(i + step) * STRIDE]);
+    }
+}
+
+// Joins the values of a warp's lanes; the result is in the first.
+template <int BY>
+__device__ __forceinline__ real join_warp(real value)
+{
+    #pragma unroll
+    for (int step = 1; step < WARP; step *= 2) value = join<BY>(value, __shfl_down_sync(0xffffffffu, value, step));
+    return value;
+}
+
+// Joins the values of a block's threads, of which each has one index of a leaf; the result is in the first.
+// A warp has a row along the fastest axis, which only a domain of one axis has several of.
+template <class S>
+__device__ __forceinline__ real join_leaf(real value)
+{
+    constexpr int BY = S::REDUCTION;
+    constexpr bool LINE = LEAF_Z * LEAF_Y == 1;
+    __shared__ real rows[WARPS][WARP];
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    if (LINE) value = join_warp<BY>(value);
+    rows[warp][lane] = value;
+    __syncthreads();
+    if (warp > 0) return value;
+    real v[WARPS];
+    #pragma unroll
+    for (int w = 0; w < WARPS; ++w) v[w] = rows[w][lane];
+    if (LINE) {
+        join_all<BY, WARPS, 1>(v);
+        return v[0];
+    }
+    #pragma unroll
+    for (int y = 0; y < LEAF_Y; ++y) join_all<BY, LEAF_Z, LEAF_Y>(v + y);
+    join_all<BY, LEAF_Y, 1>(v);
+    return join_warp<BY>(v[0]);
+}
+
+// Reduces a leaf of the region.
+template <class S>
+__device__ __forceinline__ void reduce(const Arguments& arguments)
+{
+    Offset z, y, x;
+    corner<S>(z, y, x);
+    const bool inside = S::Inner::holds(z, y, x) && S::Inner::holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
+    const int row = threadIdx.x / LEAF_X;
+    z += LEAF_Z == 1 ? 0 : row / LEAF_Y;
+    y += LEAF_Z == 1 ? row : row % LEAF_Y;
+    x += threadIdx.x % LEAF_X;
+    real value = S::neutral();
+    if (inside) value = S::value(Inside{{arguments, z, y, x}});
+    else if (S::Computed::holds(z, y, x)) value = S::value(Edge{{arguments, z, y, x}});
+    value = join_leaf<S>(value);
+    if (threadIdx.x == 0) arguments.leaves[blockIdx.x] = value;
+}
+
+// Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.
+template <class S, Offset COUNT, Offset WIDTH>
+__device__ __forceinline__ void join_rows(real*& from, real*& to)
+{
+    constexpr int AT_ONCE = 8;
+    #pragma unroll 1
+    for (Offset count = COUNT; count > 1; count = (count + AT_ONCE - 1) / AT_ONCE) {
+        const Offset groups = (count + AT_ONCE - 1) / AT_ONCE;
+        for (Offset i = threadIdx.x; i < groups * WIDTH; i += LEAF) {
+            const Offset first = i / WIDTH * AT_ONCE, column = i % WIDTH;
+            real v[AT_ONCE];
+            #pragma unroll
+            for (int k = 0; k < AT_ONCE; ++k) v[k] = first + k < count ? from[(first + k) * WIDTH + column] : S::neutral();
+            join_all<S::REDUCTION, AT_ONCE, 1>(v);
+            to[i] = v[0];
+        }
+        __syncthreads();
+        real* const done = to;
+        to = from;
+        from = done;
+    }
+}
+
+// Joins all leaves to the scalar; they have room for as many values again behind them.
+template <class S>
+__device__ __forceinline__ void join_leaves(const Arguments& arguments)
+{
+    real *from = arguments.leaves, *to = from + Offset(S::BLOCKS_Z) * S::BLOCKS_Y * S::BLOCKS_X;
+    join_rows<S, S::BLOCKS_Z, S::BLOCKS_Y * S::BLOCKS_X>(from, to);
+    join_rows<S, S::BLOCKS_Y, S::BLOCKS_X>(from, to);
+    join_rows<S, S::BLOCKS_X, 1>(from, to);
+    if (threadIdx.x == 0) arguments.scalars[S::SCALAR] = *from;
+}

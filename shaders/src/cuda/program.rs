@@ -1,0 +1,185 @@
+//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones for
+//! stages that do the same.
+//!
+//! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
+//! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
+
+mod kinds;
+mod stages;
+
+use std::collections::HashMap;
+
+use abide_core::domain::PADDED_LETTERS;
+use abide_core::plan::Stepwise;
+use abide_core::program::{Boxes, Does, Launch, leaf};
+use abide_core::{DType, Error, Problem, Result};
+
+use self::kinds::{Kinds, triple};
+use self::stages::{Body, Grid};
+use super::constant;
+use super::pitch::pitched_values;
+use crate::boundary;
+use crate::text::Text;
+
+const PROGRAM: &str = include_str!("../../kernels/program.cuh");
+const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
+
+/// The kernels of a problem.
+#[derive(Debug, Clone)]
+pub struct ProgramKernels {
+    /// The text of all of them.
+    pub text: String,
+    /// Of each stage of the program.
+    pub stages: Vec<StageKernels>,
+    /// The buffers that a kernel's arguments name; the addresses of the scalars and of the leaves follow them.
+    pub slots: usize,
+    /// The values of the leaves of reductions.
+    pub leaves: usize,
+}
+
+/// The kernels of a stage, and what their arguments name.
+#[derive(Debug, Clone)]
+pub struct StageKernels {
+    /// The kernels, in order; none for a stage without a result.
+    pub launches: Vec<KernelLaunch>,
+    /// What each of the first slots names.
+    pub slots: Vec<Slot>,
+}
+
+/// A kernel and its grid, which has one axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelLaunch {
+    /// The kernel's name.
+    pub entry: String,
+    /// The number of blocks.
+    pub blocks: usize,
+    /// Threads of a block.
+    pub threads: usize,
+}
+
+/// A buffer among a kernel's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// The one in which a field or temporary lies before the stage.
+    Read(usize),
+    /// The one that an output goes to, by its number among the stage's.
+    Write(usize),
+}
+
+impl StageKernels {
+    /// Returns the numbers of the buffers that a launch of the stage names, slot by slot.
+    pub fn buffers(&self, launch: &Launch) -> Vec<Option<usize>> {
+        let buffer = |slot: &Slot| match *slot {
+            Slot::Read(name) => launch.reads[name],
+            Slot::Write(output) => launch.writes[output],
+        };
+        self.slots.iter().map(buffer).collect()
+    }
+}
+
+/// Returns the kernels of a problem that is not plain, for the tile of its plan.
+pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
+    let boxes = Boxes::of(problem)?;
+    let program = problem.program.simplified(problem.dtype);
+    let dtype = problem.dtype;
+    let kinds = Kinds::of(problem, &program, &boxes);
+    let mut bodies: Vec<(Body, Vec<&str>)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut numbers = Vec::new();
+    for (stage, own) in program.stages().iter().zip(&boxes.stages) {
+        let body = match stage.does {
+            Does::Update => stages::update(problem, &kinds, stage, own, tiles),
+            Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
+            Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
+        };
+        let Some(body) = body else {
+            numbers.push(None);
+            continue;
+        };
+        let number = *known.entry(body.text.as_ref().to_owned()).or_insert(bodies.len());
+        // Stages that do the same may read other fields.
+        numbers.push(Some((number, body.slots.clone())));
+        if number == bodies.len() {
+            bodies.push((body, Vec::new()));
+        }
+        let names = &mut bodies[number].1;
+        if !names.contains(&&*stage.name) {
+            names.push(&stage.name);
+        }
+    }
+    let slots = bodies.iter().map(|(body, _)| body.slots.len()).max().unwrap_or(0).max(1);
+    let is_reduced = |body: &Body| body.entries.len() > 1;
+    // Leaves are joined into as many values again.
+    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.blocks());
+    let leaves = leaves.max().unwrap_or(0);
+    let mut text = head(problem, &boxes, tiles, slots);
+    text.file(PROGRAM);
+    if bodies.iter().any(|(body, _)| is_reduced(body)) {
+        text.file(REDUCE);
+    }
+    kinds.write(&mut text, dtype);
+    for (number, (body, names)) in bodies.iter().enumerate() {
+        text.blank();
+        text.push(format!("// {}", names.join(", ")));
+        text.push(format!("struct Stage{number} {{"));
+        text.push(&body.text);
+        text.push("};");
+        for entry in body.entries {
+            text.push(format!(
+                "extern \"C\" __global__ void __launch_bounds__({}) \
+                 {entry}_{number}(const __grid_constant__ Arguments arguments)",
+                entry.threads(tiles)
+            ));
+            text.push(format!("{{\n{}\n}}", entry.call(number)));
+        }
+    }
+    let launches = |number: usize| -> Result<Vec<KernelLaunch>> {
+        let body = &bodies[number].0;
+        let all = body.entries.iter().map(|entry| {
+            let blocks = entry.blocks(&body.grid);
+            if blocks > i32::MAX as usize {
+                return Err(Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"));
+            }
+            Ok(KernelLaunch { entry: format!("{entry}_{number}"), blocks, threads: entry.threads(tiles) })
+        });
+        all.collect()
+    };
+    let stages = numbers.into_iter().map(|stage| {
+        let (launches, slots) = match stage {
+            Some((number, slots)) => (launches(number)?, slots),
+            None => (Vec::new(), Vec::new()),
+        };
+        Ok(StageKernels { launches, slots })
+    });
+    Ok(ProgramKernels { stages: stages.collect::<Result<_>>()?, text: text.into(), slots, leaves })
+}
+
+/// Returns the types, the boundary kinds and the constants that all stages share.
+fn head(problem: &Problem, boxes: &Boxes, tiles: &Stepwise, slots: usize) -> Text {
+    let mut text = Text::default();
+    let real = if problem.dtype == DType::F32 { "float" } else { "double" };
+    // Taps reach beyond a buffer before the boundary is asked; leave room below the limit of 32 bits.
+    let largest = boxes.buffers.iter().map(|buffer| pitched_values(buffer, problem.dtype)).max();
+    let offset = if largest.unwrap_or(0) < (1 << 30) { "int" } else { "long long" };
+    text.push(format!("// {} on {} {}", problem.program.name(), problem.shape, problem.dtype));
+    text.push(format!("typedef {real} real;\ntypedef {offset} Offset;"));
+    boundary::c(&mut text);
+    boundary::c_signs(&mut text);
+    text.push(triple("int", "THREADS", tiles.threads));
+    text.push(triple("int", "LEAF", leaf(problem.shape.dimensions())));
+    constant(&mut text, "SLOTS", slots);
+    debug_assert_eq!(PADDED_LETTERS, ["Z", "Y", "X"], "the letters of the kernels' axes");
+    text
+}
+
+/// Returns the sectors of memory with which a tile begins, in values.
+fn sector(dtype: DType) -> isize {
+    const BYTES: usize = 32;
+    (BYTES / dtype.bytes()) as isize
+}
+
+impl Grid {
+    fn blocks(&self) -> usize {
+        self.blocks.iter().product()
+    }
+}
