@@ -33,6 +33,7 @@ mod run;
 mod session;
 mod shared;
 mod solver;
+mod steps;
 mod stepwise;
 mod stretch;
 mod sum;
