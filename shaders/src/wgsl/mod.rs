@@ -160,11 +160,11 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
                 Node::Binary(Binary::Pow, ..) => "pow",
                 _ => continue,
             };
-            return Err(Error::Unsupported {
-                who: "backend wgpu".to_owned(),
-                reason: format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
-                change: "use --dtype f32, or --backend cuda or cpu".to_owned(),
-            });
+            return Err(Error::unsupported(
+                "backend wgpu",
+                format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
+                "use --dtype f32, or --backend cuda or cpu",
+            ));
         }
     }
     Ok(stages)
