@@ -4,6 +4,6 @@ mod axes;
 mod boundary;
 mod shape;
 
-pub use self::axes::{Axes, MIXED_LETTERS, PADDED_LETTERS, SWEPT_LETTERS, axis_name};
+pub use self::axes::{Axes, axis_name};
 pub use self::boundary::{Boundaries, Boundary, BoundaryText, KindText, Source};
 pub use self::shape::Shape;
