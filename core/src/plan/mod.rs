@@ -189,11 +189,11 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
         Execution::Stepwise => plan_stepwise(problem, device, options),
         Execution::Persistent => plan_persistent(problem, device, options),
         Execution::Streaming => plan_streaming(problem, device, options),
-        Execution::Overlapped => Err(Error::Unsupported {
-            who: device.name.clone(),
-            reason: "overlapped tiling is for devices whose warps and registers cannot be planned".to_owned(),
-            change: "use --execution streaming".to_owned(),
-        }),
+        Execution::Overlapped => Err(Error::unsupported(
+            device.name.clone(),
+            "overlapped tiling is for devices whose warps and registers cannot be planned",
+            "use --execution streaming",
+        )),
         Execution::Auto => fastest(problem, device, options),
     }
 }

@@ -63,14 +63,14 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
     problem.check()?;
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
-            return Err(Error::Unsupported {
-                who: device.name.clone(),
-                reason: format!(
+            return Err(Error::unsupported(
+                device.name.clone(),
+                format!(
                     "cache {} was asked for, and what a core's cache keeps is its own choice",
                     options.cache
                 ),
-                change: "leave --cache at auto, or choose a GPU".to_owned(),
-            });
+                "leave --cache at auto, or choose a GPU",
+            ));
         }
         tiling::plan(problem, device, options.depth, Execution::Persistent)
     };
@@ -80,11 +80,11 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             check_depth(depth)?;
             Ok(stepwise(problem, device))
         }
-        (Execution::Overlapped, _) => Err(Error::Unsupported {
-            who: device.name.clone(),
-            reason: "overlapped tiling is for GPUs whose warps and registers cannot be planned".to_owned(),
-            change: "use --execution streaming".to_owned(),
-        }),
+        (Execution::Overlapped, _) => Err(Error::unsupported(
+            device.name.clone(),
+            "overlapped tiling is for GPUs whose warps and registers cannot be planned",
+            "use --execution streaming",
+        )),
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),
         (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),
