@@ -12,6 +12,7 @@ use abide_core::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{bandwidth, instruction_set, machine};
+use crate::launches::Launched;
 use crate::pin;
 use crate::reference;
 use crate::session::{Threaded, Workers};
@@ -105,6 +106,9 @@ impl CpuBackend {
             false => Workers { pool: self.pool.clone(), cores: Vec::new() },
         };
         let pool = workers.pool.clone();
+        if !problem.is_plain() {
+            return Ok(Box::new(Launched::open(problem, plan, cpu, pool, fused, fields)?));
+        }
         let open = || Threaded::open(problem, plan, cpu, workers, fused, fields);
         // The threads that will sweep the arrays are the first to touch them.
         let session = match &pool {

@@ -12,7 +12,7 @@ use abide_core::{Real, Result};
 
 use crate::region::Region;
 use crate::rings::{Storage, Walk, zeros};
-use crate::steps::{Chunk, Taps};
+use crate::steps::{Chunk, NewValues, Taps};
 use crate::sum::Ahead;
 use crate::tape::{TapAt, Tape};
 
@@ -55,10 +55,7 @@ pub unsafe trait Memory<T> {
 /// # Safety
 ///
 /// A buffer outlives the borrow, and nobody else reads or writes the cells of a computed row in it.
-pub unsafe trait Sink<T> {
-    /// Returns the new values of an output, `range` counted from the first computed cell of the row.
-    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
-
+pub unsafe trait Sink<T>: NewValues<T> {
     /// Returns all of the buffer that an output's new values go to, and where the first computed cells of
     /// rows lie in it.
     fn all(&mut self, output: usize) -> (*mut [T], Walk);

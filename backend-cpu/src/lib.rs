@@ -20,6 +20,7 @@ mod chunk;
 mod crew;
 mod device;
 mod lanes;
+mod launches;
 pub mod memory;
 mod pass;
 mod pin;

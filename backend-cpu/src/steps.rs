@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use abide_core::Real;
 
-use crate::chunk::Sink;
 use crate::lanes::{self, Source};
 use crate::rings::Storage;
 use crate::sum::{Ahead, Sum};
@@ -14,6 +13,12 @@ use crate::tape::{Op, Operand, Place, Tape, Term};
 pub trait Taps<T> {
     /// Returns the values of a tap, one for each value of the chunk.
     fn tap(&self, number: usize) -> &[T];
+}
+
+/// The places of a row's new values.
+pub trait NewValues<T> {
+    /// Returns the new values of an output, `range` counted from the first computed cell of the row.
+    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
 }
 
 /// A chunk of a row to be computed.
@@ -36,7 +41,7 @@ impl Chunk<'_> {
         slots: &mut [Storage<T>],
         scalars: &[T],
         taps: &impl Taps<T>,
-        sink: &mut impl Sink<T>,
+        sink: &mut impl NewValues<T>,
     ) {
         let len = self.to.len();
         for step in &self.tape.steps {

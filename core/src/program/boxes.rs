@@ -84,7 +84,8 @@ impl Boxes {
                         let pairs = || stage.writes.iter().copied();
                         let all = pairs().zip(&own).filter(|(target, own)| is_needed(*target, own));
                         if let Some(all) = all.fold(None, |all, (_, own)| Some(around(all, own))) {
-                            let needed = pairs().zip(&mut own).filter(|(target, own)| is_needed(*target, own));
+                            let needed =
+                                pairs().zip(&mut own).filter(|(target, own)| is_needed(*target, own));
                             needed.for_each(|(_, own)| *own = all.clone());
                         }
                         own

@@ -61,6 +61,10 @@ pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Re
 /// Plans for threads that run wherever the system puts them.
 fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
+    if !problem.is_plain() {
+        check_launches(problem, device, options)?;
+        return Ok(stepwise(problem, device));
+    }
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
             return Err(Error::unsupported(
@@ -104,6 +108,27 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
         }
     }
+}
+
+/// Refuses options that only a plain problem has a kernel for: any other problem runs a launch per stage.
+pub fn check_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+    let asked = match options {
+        Options {
+            execution: Execution::Overlapped | Execution::Streaming | Execution::Persistent, ..
+        } => {
+            format!("--execution {}", options.execution)
+        }
+        Options { cache: CachePolicy::Auto | CachePolicy::None, .. } => return check_depth(options.depth),
+        _ => format!("--cache {}", options.cache),
+    };
+    Err(Error::unsupported(
+        &device.name,
+        format!(
+            "{asked} was asked for, and {} has several kinds of fields or stages: it runs a launch per stage",
+            problem.program.name()
+        ),
+        "leave it at auto",
+    ))
 }
 
 /// Plans a stepwise run: all of a stage, then the next stage.
