@@ -84,6 +84,11 @@ pub trait Session: Send {
         None
     }
 
+    /// Returns the current values of the computed scalars, in the program's order.
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        Ok(Vec::new())
+    }
+
     /// Sets a parameter for the steps that follow.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
 
@@ -133,26 +138,25 @@ pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()>
     Ok(())
 }
 
-/// Checks a window against the domain and returns its extents.
-pub fn check_window(problem: &Problem, low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
-    let extents = problem.shape.padded();
+/// Checks a window against a field's extents and returns the window's own.
+pub fn check_window(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
     let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
     if !fits {
         return Err(Error::limit(
             "window",
             format!("{low:?}..{high:?}"),
-            format!("the domain {}", problem.shape),
-            "ask for cells of the domain",
+            format!("the field's {extents:?} values"),
+            "ask for values of the field",
         ));
     }
     Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
 }
 
-/// Returns the values of a window of an array of the whole domain.
-pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-    let [nz, ny, nx] = check_window(problem, low, high)?;
-    let shape = problem.shape;
-    let index = |i: usize| shape.index([low[0] + i / (ny * nx), low[1] + i / nx % ny, low[2] + i % nx]);
+/// Returns the values of a window of an array of a field's extents.
+pub fn window_of(extents: [usize; 3], array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+    let [nz, ny, nx] = check_window(extents, low, high)?;
+    let row = |z: usize, y: usize| (z * extents[1] + y) * extents[2];
+    let index = |i: usize| row(low[0] + i / (ny * nx), low[1] + i / nx % ny) + low[2] + i % nx;
     let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
     match (array, &mut window) {
         (Array::F32(from), Array::F32(to)) => {

@@ -7,7 +7,8 @@ mod deck;
 use std::sync::Arc;
 
 use abide::catalogue::cloverleaf;
-use abide::{Array, DType, Problem, Program, Result, Shape};
+use abide::{Array, Backend, DType, Options, Problem, Program, Result, Shape};
+use abide_cpu::CpuBackend;
 use deck::Deck;
 
 /// Returns a deck's problem and its initial fields.
@@ -83,4 +84,27 @@ fn each_phase_has_the_bits_of_the_reference() {
         compared += 1;
     }
     assert_eq!(compared, 6 * 7 * 15);
+}
+
+/// The same on all threads, as any program runs on the CPU.
+#[test]
+fn launches_on_the_cpu_have_the_bits_of_the_reference() {
+    let trace = include_str!("trace13x7/phases.csv");
+    let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
+    for threads in [1, 2, 5] {
+        let (problem, fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
+        let backend = CpuBackend::with_threads(threads).unwrap();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields).unwrap();
+        for steps in [1, 3, 2] {
+            session.advance(steps).unwrap();
+        }
+        for (number, name) in problem.program.fields().iter().enumerate() {
+            let key = format!("6,reset,{name},");
+            let expected = trace.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
+            assert_eq!(hash(&session.read(number).unwrap()), expected, "{name} on {threads} threads");
+        }
+        let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
+        assert_eq!(time, 4.600_000_000_000_000_8e-1);
+    }
 }

@@ -139,7 +139,13 @@ impl Session for Plain {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
-        advance(&self.problem, &mut self.fields, steps)?;
+        match self.problem.is_plain() {
+            true => advance(&self.problem, &mut self.fields, steps)?,
+            false => {
+                self.problem.scalars = run_program(&self.problem, &mut self.fields, steps, |_, _, _| {})?;
+                self.problem.first_step += steps;
+            }
+        }
         Ok(begun.elapsed().as_secs_f64())
     }
 
@@ -148,7 +154,7 @@ impl Session for Plain {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        window_of(&self.problem, self.field(field)?, low, high)
+        window_of(self.problem.extents_of(field), self.field(field)?, low, high)
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
@@ -156,6 +162,10 @@ impl Session for Plain {
         check_field(&self.problem, field, values)?;
         self.fields[field] = values.clone();
         Ok(())
+    }
+
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        Ok(self.problem.scalars.clone())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

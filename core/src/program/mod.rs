@@ -28,7 +28,7 @@ pub use self::definition::{Definition, Step};
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::linear::LinearStencil;
 pub use self::problem::Problem;
-pub use self::reduction::{Reduction, Region, join_all, join_box, leaf};
+pub use self::reduction::{Reduction, Region, join_all, join_box, join_rows, leaf};
 pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
