@@ -91,11 +91,6 @@ pub trait Session: Send {
 
     /// Sets a parameter for the steps that follow.
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()>;
-
-    /// Returns the current values of the program's computed scalars, in order; none if it has none.
-    fn scalars(&mut self) -> Result<Vec<f64>> {
-        Ok(Vec::new())
-    }
 }
 
 /// Checks the arrays given to [`Backend::open`] against the problem.
@@ -166,40 +161,6 @@ pub fn window_of(extents: [usize; 3], array: &Array, low: [usize; 3], high: [usi
             to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)])
         }
         _ => {}
-    }
-    Ok(window)
-}
-
-/// Returns the values of a window of an array of all values of a field, which may stand on nodes.
-pub fn window_of_field(
-    problem: &Problem,
-    field: usize,
-    array: &Array,
-    low: [usize; 3],
-    high: [usize; 3],
-) -> Result<Array> {
-    let extents = problem.extents_of(field);
-    if (0..3).any(|axis| low[axis] >= high[axis] || high[axis] > extents[axis]) {
-        return Err(Error::limit(
-            "window",
-            format!("{low:?}..{high:?}"),
-            format!("the {extents:?} values of field {field}"),
-            "ask for values of the field",
-        ));
-    }
-    let [nz, ny, nx] = [0, 1, 2].map(|axis| high[axis] - low[axis]);
-    let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
-    for row in 0..nz * ny {
-        let first = ((low[0] + row / ny) * extents[1] + low[1] + row % ny) * extents[2] + low[2];
-        match (array, &mut window) {
-            (Array::F32(from), Array::F32(to)) => {
-                to[row * nx..(row + 1) * nx].copy_from_slice(&from[first..first + nx])
-            }
-            (Array::F64(from), Array::F64(to)) => {
-                to[row * nx..(row + 1) * nx].copy_from_slice(&from[first..first + nx])
-            }
-            _ => {}
-        }
     }
     Ok(window)
 }

@@ -24,15 +24,15 @@ pub(super) fn refuse_others(problem: &Problem, device: &DeviceSpec, options: &Op
         (.., Depth::Steps(depth)) if depth > 1 => format!("depth {depth}"),
         _ => return Ok(()),
     };
-    Err(Error::Unsupported {
-        who: device.name.clone(),
-        reason: format!(
+    Err(Error::unsupported(
+        device.name.clone(),
+        format!(
             "{asked} is for stencils over fields that stand on cells and share a plain boundary, and {} runs \
              a launch per stage",
             problem.program.name()
         ),
-        change: "use --execution stepwise, without cache policy and depth".to_owned(),
-    })
+        "use --execution stepwise, without cache policy and depth",
+    ))
 }
 
 /// Plans a launch per stage for a problem that is not plain, which has been checked. A block's tile is a leaf

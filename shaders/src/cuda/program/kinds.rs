@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::Range;
 
-use abide_core::domain::PADDED_LETTERS;
+use abide_core::domain::axis_name;
 use abide_core::program::{Boxes, Buffer, Indices};
 use abide_core::{Boundaries, Boundary, DType, Problem, Program};
 
@@ -98,7 +98,7 @@ impl Kind {
         let extent = self.buffer.extents[axis];
         let [low, high] = sides.map(Boundary::constant);
         let values = sides.map(|side| literal(dtype, side.value()));
-        let letter = PADDED_LETTERS[axis].to_lowercase();
+        let letter = axis_name(axis);
         format!(
             "__device__ static __forceinline__ Ghost ghost_{letter}(Offset i) {{ return ghost<{}, {low}, \
              {high}>(i, {extent}, {}, {}); }}",
