@@ -14,6 +14,7 @@ use cudarc::driver::CudaContext;
 use crate::kernels::{Kernels, fit, target};
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
+use crate::program::ProgramSession;
 use crate::session::{CudaSession, launcher};
 use crate::{driver, tune};
 
@@ -81,6 +82,9 @@ impl Backend for CudaBackend {
         let (plan, cubin) = fit(&self.nvrtc, problem, plan, &target(&self.device))?;
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
         let kernels = Kernels::load(&self.context, cubin)?;
+        if !problem.is_plain() {
+            return Ok(Box::new(ProgramSession::new(problem, plan, &self.context, &kernels, &fields)?));
+        }
         let fields = Fields::new(problem, &self.context, &fields)?;
         let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
         Ok(Box::new(CudaSession::new(plan, fields, launcher)?))

@@ -23,6 +23,7 @@ mod launcher;
 mod memory;
 mod nvrtc;
 mod persistent;
+mod program;
 mod session;
 mod stepwise;
 mod streaming;

@@ -20,9 +20,23 @@ pub(crate) struct Fields {
     current: Vec<usize>,
 }
 
+/// Fails if the device does not have this many bytes free.
+pub(crate) fn ask_for(context: &CudaContext, bytes: u128) -> Result<()> {
+    let (free, _) = context.mem_get_info().map_err(during("asking for free memory"))?;
+    if bytes <= free as u128 {
+        return Ok(());
+    }
+    Err(Error::limit(
+        "bytes of device memory",
+        bytes,
+        format!("{free} free"),
+        "choose a smaller size, f32, or another backend",
+    ))
+}
+
 /// The direction of a copy.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     ToHost,
     ToDevice,
 }
@@ -37,16 +51,7 @@ impl Fields {
         let bytes = pitched_cells(problem) * problem.dtype.bytes();
         let fields = problem.program.fields().len();
         let written = (0..fields).filter(|&f| problem.program.is_written(f)).count();
-        let (free, _) = context.mem_get_info().map_err(during("asking for free memory"))?;
-        let needed = (fields + written) as u128 * bytes as u128;
-        if needed > free as u128 {
-            return Err(Error::limit(
-                "bytes of device memory",
-                needed,
-                format!("{free} free"),
-                "choose a smaller size, f32, or another backend",
-            ));
-        }
+        ask_for(context, (fields + written) as u128 * bytes as u128)?;
         let allocate = || {
             // SAFETY: the buffer is written before it is read: by the load below, or by the first step.
             unsafe { stream.alloc::<u8>(bytes) }.map(Arc::new).map_err(during("allocating a field"))
@@ -124,9 +129,10 @@ impl Fields {
         let from = self.pointer(field)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell; the stream is waited for before the array
-        // is used.
-        unsafe { self.copy(Way::ToHost, host, from) }.map_err(during("reading a field"))?;
+        // SAFETY: the array has a value of this type for each cell, and the buffer a pitch for each row; the
+        // stream is waited for before the array is used.
+        unsafe { self.rows().copy(Way::ToHost, host, from, &self.stream) }
+            .map_err(during("reading a field"))?;
         self.stream.synchronize().map_err(during("reading a field"))?;
         Ok(array)
     }
@@ -142,29 +148,49 @@ impl Fields {
         check_field(&self.problem, field, array)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
         let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell, as was checked; the stream is waited for
-        // before the array can go.
-        unsafe { self.copy(Way::ToDevice, host, to) }.map_err(during("writing a field"))?;
+        // SAFETY: the array has a value of this type for each cell, as was checked, and the buffer a pitch for
+        // each row; the stream is waited for before the array can go.
+        unsafe { self.rows().copy(Way::ToDevice, host, to, &self.stream) }
+            .map_err(during("writing a field"))?;
         self.stream.synchronize().map_err(during("writing a field"))
     }
 
-    /// Copies a field between the host, where rows follow each other, and a buffer, where they are a pitch
-    /// apart.
+    fn rows(&self) -> Rows {
+        let [planes, rows, row] = self.problem.shape.padded();
+        let bytes = self.problem.dtype.bytes();
+        Rows { count: planes * rows, bytes: row * bytes, pitch: row_pitch(&self.problem) * bytes }
+    }
+}
+
+/// The rows of a field: without gaps on the host, a pitch apart in a buffer.
+pub(crate) struct Rows {
+    pub count: usize,
+    /// Of a row.
+    pub bytes: usize,
+    pub pitch: usize,
+}
+
+impl Rows {
+    /// Copies a field between the host and a buffer.
     ///
     /// # Safety
     ///
-    /// `host` has room for all cells until the stream has finished the copy; it is not written on the way to
-    /// the device.
-    unsafe fn copy(&self, way: Way, host: *mut c_void, device: sys::CUdeviceptr) -> Result<(), DriverError> {
-        let [planes, rows, row] = self.problem.shape.padded();
-        let bytes = self.problem.dtype.bytes();
-        let (row, pitch) = (row * bytes, row_pitch(&self.problem) * bytes);
+    /// `host` has room for all rows until the stream has finished the copy; it is not written on the way to
+    /// the device. `device` has room for all rows with their gaps.
+    pub unsafe fn copy(
+        &self,
+        way: Way,
+        host: *mut c_void,
+        device: sys::CUdeviceptr,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        let &Rows { count, bytes, pitch } = self;
         // Rows without gaps are copied as one row, because a strided copy may not span 2 GiB.
-        let (width, height) = if row == pitch { (planes * rows * row, 1) } else { (row, planes * rows) };
-        let (stream, there) = (self.stream.cu_stream(), sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
+        let (width, height) = if bytes == pitch { (count * bytes, 1) } else { (bytes, count) };
+        let (stream, there) = (stream.cu_stream(), sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
         let here = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
         if height == 1 {
-            // SAFETY: as promised; a buffer is never shorter than the field.
+            // SAFETY: as promised.
             return unsafe {
                 match way {
                     Way::ToHost => sys::cuMemcpyDtoHAsync_v2(host, device, width, stream),
@@ -174,8 +200,8 @@ impl Fields {
             .result();
         }
         let ((from, from_pitch), (to, to_pitch)) = match way {
-            Way::ToHost => ((there, pitch), (here, row)),
-            Way::ToDevice => ((here, row), (there, pitch)),
+            Way::ToHost => ((there, pitch), (here, bytes)),
+            Way::ToDevice => ((here, bytes), (there, pitch)),
         };
         let copy = sys::CUDA_MEMCPY2D_st {
             srcXInBytes: 0,
@@ -195,7 +221,7 @@ impl Fields {
             WidthInBytes: width,
             Height: height,
         };
-        // SAFETY: as promised; a buffer has the pitch's bytes for each row.
+        // SAFETY: as promised.
         unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream) }.result()
     }
 }

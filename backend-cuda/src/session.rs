@@ -44,7 +44,7 @@ pub(crate) struct CudaSession {
 
 impl CudaSession {
     pub fn new(plan: Plan, fields: Fields, launcher: Box<dyn Launcher>) -> Result<Self> {
-        let timer = Timer::new(&fields)?;
+        let timer = Timer::new(&fields.stream)?;
         let parameters = parameter_bytes(&fields.problem);
         Ok(CudaSession { plan, fields, parameters, timer, launcher })
     }
@@ -61,9 +61,9 @@ impl Session for CudaSession {
         while left > 0 {
             let now = left.min(self.launcher.most_steps());
             self.launcher.prepare(&self.fields, &mut self.parameters, now)?;
-            self.timer.start(&self.fields)?;
+            self.timer.start(&self.fields.stream)?;
             self.launcher.launch(&mut self.fields, &mut self.parameters, now)?;
-            seconds += self.timer.stop(&self.fields)?;
+            seconds += self.timer.stop(&self.fields.stream)?;
             left -= now;
         }
         Ok(seconds)

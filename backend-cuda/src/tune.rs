@@ -26,8 +26,8 @@ use crate::timing::Timer;
 /// tuning finds now, or the planner's own choice.
 pub(crate) fn plan(tuning: &Tuning<'_>, context: &Arc<CudaContext>, nvrtc: &Arc<Nvrtc>) -> Result<Plan> {
     let own = abide_core::plan::plan(tuning.problem, tuning.device, tuning.options)?;
-    // A launch per stage leaves nothing to choose.
-    if tuning.options.execution == Execution::Stepwise {
+    // A launch per stage leaves nothing to choose, and other programs than plain ones have nothing else.
+    if tuning.options.execution == Execution::Stepwise || !tuning.problem.is_plain() {
         return Ok(own);
     }
     tuning.plan(own, || measure(tuning, context, nvrtc))
@@ -126,7 +126,7 @@ impl<'a> Launches<'a> {
         context.bind_to_thread().map_err(during("binding the context"))?;
         let start = tuning.start()?;
         let fields = Fields::new(tuning.problem, context, &start)?;
-        let (parameters, timer) = (parameter_bytes(tuning.problem), Timer::new(&fields)?);
+        let (parameters, timer) = (parameter_bytes(tuning.problem), Timer::new(&fields.stream)?);
         Ok(Launches { context, nvrtc, fields, parameters, start, timer })
     }
 }
@@ -170,9 +170,9 @@ impl Run for Launched<'_> {
 
     fn run(&mut self, steps: u64) -> Result<f64> {
         self.launcher.prepare(self.fields, self.parameters, steps)?;
-        self.timer.start(self.fields)?;
+        self.timer.start(&self.fields.stream)?;
         self.launcher.launch(self.fields, self.parameters, steps)?;
-        self.timer.stop(self.fields)
+        self.timer.stop(&self.fields.stream)
     }
 }
 

@@ -193,7 +193,7 @@ impl Launch {
 }
 
 /// Runs a program; if it fails, its output is the error.
-fn succeeds(command: &mut Command) -> std::result::Result<(), String> {
+pub fn succeeds(command: &mut Command) -> std::result::Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
         return Ok(());

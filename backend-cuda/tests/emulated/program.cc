@@ -1,0 +1,135 @@
+// Runs the launches of a program that is not plain, whose kernels are in kernel.h: program FOLDER SEED.
+//
+// FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before its
+// content; the scalars likewise; the values of the leaves; the count of launches, and for each the kernel, its
+// blocks, its threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches
+// go to FOLDER/result, and the scalars behind them.
+
+#include "lanes.h"
+
+#include "cuda.h"
+
+// Blocks run one after another.
+#undef __shared__
+#define __shared__ static
+
+template <class T> T __ldg(const T* from) { return *from; }
+
+inline double __longlong_as_double(long long bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+inline float __int_as_float(int bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#include "kernel.h"
+
+namespace {
+
+struct Kernel {
+    const char* name;
+    void (*run)(const Arguments);
+};
+
+const Kernel kernels[] = {
+#define ENTRY(name) {#name, name},
+#include "entries.h"
+};
+
+// A buffer in device memory with guards around it.
+struct Memory {
+    static constexpr size_t GUARD = 4096;
+    std::vector<unsigned char> bytes;
+
+    explicit Memory(size_t length) : bytes(length + 2 * GUARD, 0xff) {}
+    unsigned char* first() { return bytes.data() + GUARD; }
+    size_t length() const { return bytes.size() - 2 * GUARD; }
+
+    void check() const
+    {
+        for (size_t i = 0; i < GUARD; ++i)
+            if (bytes[i] != 0xff || bytes[bytes.size() - 1 - i] != 0xff) emulated::fail("written beyond a buffer");
+    }
+};
+
+FILE* file;
+
+unsigned long long number()
+{
+    unsigned long long value;
+    if (fread(&value, 8, 1, file) != 1) emulated::fail("cannot read a number");
+    return value;
+}
+
+Memory content()
+{
+    Memory memory(number());
+    if (fread(memory.first(), 1, memory.length(), file) != memory.length()) emulated::fail("cannot read a buffer");
+    return memory;
+}
+
+const Kernel* running;
+Arguments arguments;
+
+void body() { running->run(arguments); }
+
+// Only kernels that join values need lanes that wait for each other.
+void run_block(int block, int threads)
+{
+    blockIdx.x = block;
+    if (strncmp(running->name, "update", 6) != 0 && threads > 1) {
+        if (threads != THREADS_LAUNCHED) emulated::fail("a block of another size");
+        for (emulated::Lane& lane : emulated::lanes) lane.done = false;
+        emulated::launch(body, [](int, int thread) { threadIdx.x = thread; });
+        return;
+    }
+    std::vector<int> order(threads);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), emulated::drawn);
+    for (const int thread : order) {
+        threadIdx.x = thread;
+        body();
+    }
+}
+
+}  // namespace
+
+int main(int, char** words)
+{
+    const std::string folder = words[1];
+    emulated::drawn.seed(atoi(words[2]));
+    file = fopen((folder + "/launches").c_str(), "rb");
+    if (!file) emulated::fail("cannot read the launches");
+    std::vector<Memory> buffers;
+    for (auto left = number(); left > 0; --left) buffers.push_back(content());
+    Memory scalars = content(), leaves(number() * sizeof(real));
+    arguments.scalars = reinterpret_cast<real*>(scalars.first());
+    arguments.leaves = reinterpret_cast<real*>(leaves.first());
+    for (auto left = number(); left > 0; --left) {
+        running = kernels + number();
+        std::vector<int> blocks(number());
+        const int threads = number();
+        for (int slot = 0; slot < SLOTS; ++slot) {
+            const auto buffer = number();
+            arguments.values[slot] = buffer < buffers.size() ? reinterpret_cast<real*>(buffers[buffer].first()) : nullptr;
+        }
+        std::iota(blocks.begin(), blocks.end(), 0);
+        std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
+        for (const int block : blocks) run_block(block, threads);
+    }
+    leaves.check();
+    buffers.push_back(scalars);
+    FILE* result = fopen((folder + "/result").c_str(), "wb");
+    for (Memory& memory : buffers) {
+        memory.check();
+        if (!result || fwrite(memory.first(), 1, memory.length(), result) != memory.length()) emulated::fail("cannot write the result");
+    }
+    return fclose(result);
+}

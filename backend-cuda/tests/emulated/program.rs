@@ -1,0 +1,174 @@
+//! A program's launches from their plan to the fields, run as C++.
+
+use std::process::Command;
+
+use abide_core::plan::{Options, plan};
+use abide_core::program::{Boxes, Buffer, Storage};
+use abide_core::{Array, DType, DeviceSpec, Problem};
+use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values, program_kernels};
+
+use crate::rig;
+
+/// The files that stand for CUDA, and the program.
+const FILES: [(&str, &str); 3] = [
+    ("lanes.h", include_str!("lanes.h")),
+    ("cuda.h", include_str!("cuda.h")),
+    ("main.cc", include_str!("program.cc")),
+];
+
+/// The kernels of a problem, compiled as a program in a folder of its own.
+pub struct Program<'a> {
+    folder: tempfile::TempDir,
+    problem: &'a Problem,
+    kernels: ProgramKernels,
+    /// The kernels' names, in the order of the program's table.
+    entries: Vec<String>,
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+impl<'a> Program<'a> {
+    /// Compiles a problem's kernels with some words replaced.
+    pub fn compile(
+        compiler: &[String],
+        problem: &'a Problem,
+        changes: &[(&str, &str)],
+    ) -> Result<Program<'a>, String> {
+        let device = DeviceSpec::preset("h200").map_err(said)?;
+        let plan = plan(problem, &device, &Options::default()).map_err(said)?;
+        let tiles = plan.stepwise().ok_or("no tiles")?;
+        let kernels = program_kernels(problem, tiles).map_err(said)?;
+        let text = rig::replaced(&rig::rewritten(&kernels.text, &[])?, changes)?;
+        let mut entries: Vec<String> = Vec::new();
+        for launch in kernels.stages.iter().flat_map(|stage| &stage.launches) {
+            if !entries.contains(&launch.entry) {
+                entries.push(launch.entry.clone());
+            }
+        }
+        let table: String = entries.iter().map(|entry| format!("ENTRY({entry})\n")).collect();
+        let folder = tempfile::tempdir().map_err(said)?;
+        for (name, content) in FILES.into_iter().chain([("kernel.h", &*text), ("entries.h", &*table)]) {
+            std::fs::write(folder.path().join(name), content).map_err(said)?;
+        }
+        let mut command = Command::new(&compiler[0]);
+        command.args(&compiler[1..]).current_dir(folder.path());
+        command.args(["-std=c++20", "-O1", "-ffp-contract=off", "-w", "main.cc", "-o", "launch"]);
+        command.args(["-DBLOCKS_LAUNCHED=1", "-DTHREADS_LAUNCHED=256", "-DSHARED_BYTES=128"]);
+        command.arg("-DARCHITECTURE=800");
+        rig::succeeds(&mut command)?;
+        Ok(Program { folder, problem, kernels, entries })
+    }
+
+    /// Returns the fields and the computed scalars after some steps whose lanes take turns in the order that
+    /// the seed gives.
+    pub fn run(&self, start: &[Array], steps: u64, seed: usize) -> Result<(Vec<Array>, Vec<f64>), String> {
+        let problem = self.problem;
+        let dtype = problem.dtype;
+        let storage = Boxes::of(problem).and_then(|boxes| Storage::of(problem, &boxes)).map_err(said)?;
+        let mut script: Vec<u8> = Vec::new();
+        let add = |script: &mut Vec<u8>, number: u64| script.extend(number.to_ne_bytes());
+        add(&mut script, storage.buffers.len() as u64);
+        for (number, buffer) in storage.buffers.iter().enumerate() {
+            // What nobody has written is not a number.
+            let mut bytes = vec![0xff; pitched_values(buffer, dtype) * dtype.bytes()];
+            if let Some(field) = storage.first.iter().position(|&first| first == number) {
+                let rows = rows(buffer, dtype);
+                let packed = start[field].as_bytes().chunks_exact(rows.1);
+                bytes
+                    .chunks_exact_mut(rows.0)
+                    .zip(packed)
+                    .for_each(|(to, from)| to[..rows.1].copy_from_slice(from));
+            }
+            add(&mut script, bytes.len() as u64);
+            script.extend(bytes);
+        }
+        let scalars: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
+        let scalars = Array::from_fn(dtype, scalars.len(), |i| scalars[i]);
+        add(&mut script, scalars.as_bytes().len() as u64);
+        script.extend(scalars.as_bytes());
+        add(&mut script, self.kernels.leaves as u64);
+        let mut launches: Vec<u64> = Vec::new();
+        let mut count = 0;
+        for launch in (0..steps).flat_map(|step| &storage.launches(step).launches) {
+            let stage = &self.kernels.stages[launch.stage];
+            let buffers = stage.buffers(launch);
+            for kernel in &stage.launches {
+                let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
+                launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
+                launches.extend((0..self.kernels.slots).map(|slot| {
+                    buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
+                }));
+                count += 1;
+            }
+        }
+        add(&mut script, count);
+        launches.iter().for_each(|&number| add(&mut script, number));
+        let folder = self.folder.path();
+        std::fs::write(folder.join("launches"), script).map_err(said)?;
+        rig::succeeds(Command::new(folder.join("launch")).arg(folder).arg(seed.to_string()))?;
+        let result = std::fs::read(folder.join("result")).map_err(said)?;
+        let (mut contents, mut rest) = (Vec::new(), &*result);
+        for buffer in &storage.buffers {
+            let (own, others) = rest.split_at(pitched_values(buffer, dtype) * dtype.bytes());
+            contents.push(own);
+            rest = others;
+        }
+        let fields = storage.fields_after(steps).iter().map(|&number| {
+            let (pitch, row) = rows(&storage.buffers[number], dtype);
+            let values: Vec<u8> =
+                contents[number].chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect();
+            array(dtype, &values)
+        });
+        let computed = array(dtype, rest).to_f64().split_off(problem.parameters.len());
+        Ok((fields.collect(), computed))
+    }
+
+    /// Compares the kernels with the reference after some steps, in several orders of their lanes.
+    pub fn check(&self, start: &[Array], steps: u64) -> Result<(), String> {
+        let program = &self.problem.program;
+        let mut expected = start.to_vec();
+        let known = |_: usize, _: &[Array], _: &[f64]| {};
+        let scalars =
+            abide_cpu::reference::run_program(self.problem, &mut expected, steps, known).map_err(said)?;
+        for seed in 0..2 {
+            let (fields, computed) = self.run(start, steps, seed)?;
+            for ((expected, found), name) in expected.iter().zip(&fields).zip(program.fields()) {
+                if !found.same_bits(expected) {
+                    let first = (0..found.len()).find(|&i| {
+                        let pair = [found, expected].map(|array| array.get(i).unwrap_or(0.0));
+                        pair[0].to_bits() != pair[1].to_bits() && !pair.iter().all(|value| value.is_nan())
+                    });
+                    return Err(format!(
+                        "seed {seed}: field {name} has not the reference's bits, first at value {first:?}"
+                    ));
+                }
+            }
+            let pairs = scalars.iter().zip(&computed);
+            let differ = |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+            if pairs.clone().any(differ) || scalars.len() != computed.len() {
+                return Err(format!("seed {seed}: scalars {computed:?}, the reference has {scalars:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes of a row with and without the space behind it.
+fn rows(buffer: &Buffer, dtype: DType) -> (usize, usize) {
+    (buffer_pitch(buffer, dtype) * dtype.bytes(), buffer.extents[2] * dtype.bytes())
+}
+
+fn array(dtype: DType, bytes: &[u8]) -> Array {
+    match dtype {
+        DType::F32 => {
+            let value = |bytes: &[u8]| f32::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            Array::F32(bytes.chunks_exact(4).map(value).collect())
+        }
+        DType::F64 => {
+            let value = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+            Array::F64(bytes.chunks_exact(8).map(value).collect())
+        }
+    }
+}

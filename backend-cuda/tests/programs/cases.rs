@@ -1,0 +1,303 @@
+//! Programs that are not plain, on domains of odd extents: fields of all centrings and boundaries, temporaries
+//! that reach beyond the domain, reductions, scalars that steer, cycles of several steps, masks and copies.
+
+use std::sync::Arc;
+
+use abide_core::program::{Centring, Definition, Program, Reduction, Region, Step};
+use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Result, Scope, Shape, Start};
+
+/// A problem, its start and a number of steps.
+pub struct Case {
+    pub name: String,
+    pub problem: Problem,
+    pub start: Vec<Array>,
+    pub steps: u64,
+}
+
+impl Case {
+    fn new(
+        name: &str,
+        program: Program,
+        boundary: &str,
+        extents: &[usize],
+        dtype: DType,
+        steps: u64,
+    ) -> Result<Case> {
+        let mut problem = Problem::unchecked(Arc::new(program), Shape::new(extents)?, dtype);
+        problem.boundaries = Boundaries::parse(boundary, problem.program.boundary())?;
+        problem.check()?;
+        assert!(!problem.is_plain(), "{name} is plain");
+        let name = format!("{name} {} {dtype} {boundary}", problem.shape);
+        let start = (0..problem.program.fields().len()).map(|field| {
+            Start::Random { seed: 3 + field as u64, low: -0.9, high: 0.9 }
+                .fill(&problem.shape_of(field)?, dtype)
+        });
+        Ok(Case { name, start: start.collect::<Result<_>>()?, problem, steps })
+    }
+}
+
+/// Returns the sum of a field's values at distances along an axis, each with a weight.
+fn along<'g>(field: Field<'_, 'g>, axis: usize, taps: &[(i32, f64)]) -> Expr<'g> {
+    let terms = taps.iter().map(|&(by, weight)| field.along(axis, by) * weight);
+    terms.reduce(|sum, term| sum + term).unwrap_or_else(|| field.along(axis, 0))
+}
+
+/// Fields on cells, nodes and faces; temporaries that are read two beyond the domain; two steps by turns.
+fn staggered(dimensions: usize, own: &[(&str, &str)]) -> Result<Program> {
+    let (slow, fast) = (0, dimensions - 1);
+    let mut p = Definition::new("staggered", dimensions);
+    p.boundary(Boundary::Mirror).field("c", Centring::CELL).field("n", Centring::NODE);
+    p.field("f", Centring::face(dimensions, fast)).field("g", Centring::face(dimensions, slow));
+    p.field("spare", Centring::CELL).temporary("t", Centring::CELL).temporary("s", Centring::NODE);
+    p.temporary("unread", Centring::CELL);
+    p.parameter("rate", 0.07, "weight of what flows");
+    p.scalar("largest", None, "largest value").scalar("steps", Some(0.0), "steps done");
+    p.scalar("total", Some(1.0), "sum of all nodes but the outermost");
+    for (field, boundary) in own {
+        p.boundary_of(field, boundary);
+    }
+    let temporaries = |step: &mut Step<'_>| {
+        step.stage("cells", |s| {
+            let (c, f, g) = (s.field("c"), s.field("f"), s.field("g"));
+            let value = along(c, fast, &[(-1, 0.2), (0, 0.3), (1, 0.1)])
+                + along(f, fast, &[(0, 0.1), (1, -0.1)])
+                + along(g, slow, &[(0, 0.15), (1, -0.12)]);
+            s.set("t", value);
+            s.set("unread", 2.0 * value);
+        });
+        // The first node of an axis lies between the cells -1 and 0.
+        step.stage("nodes", |s| {
+            let corner = vec![-1; dimensions];
+            s.set(
+                "s",
+                0.5 * (s.field("t").at_slice(&corner) + s.field("t").along(slow, 0)) + s.coord(fast) * 1e-3,
+            );
+        });
+    };
+    let mut step = p.step();
+    step.reduce("largest", Reduction::Max, Centring::CELL, |s| s.field("c").here().abs());
+    temporaries(&mut step);
+    step.stage("faces", |s| {
+        let weight = s.param("rate") / (1.0 + s.param("largest"));
+        let flow = along(s.field("s"), fast, &[(-2, 1.0), (2, -1.0)]);
+        s.set("f", 0.9 * s.field("f").here() + weight * flow);
+    });
+    step.stage("other faces", |s| {
+        let flow =
+            along(s.field("s"), slow, &[(-2, 0.5), (1, -0.5)]) + along(s.field("t"), slow, &[(-2, 0.1)]);
+        s.set("g", 0.9 * s.field("g").here() + s.param("rate") * flow);
+    });
+    step.stage("cells again", |s| {
+        let (c, f, g, n) = (s.field("c"), s.field("f"), s.field("g"), s.field("n"));
+        let change = along(f, fast, &[(0, 0.2), (1, -0.2)]) + along(g, slow, &[(0, 0.2), (1, -0.2)]);
+        s.set("c", 0.8 * c.here() + change + 0.1 * n.at_slice(&vec![1; dimensions]));
+    });
+    step.compute("steps", |s| s.param("steps") + 1.0);
+    let mut step = p.step();
+    temporaries(&mut step);
+    step.stage("nodes by nodes", |s| {
+        let n = s.field("n");
+        let next =
+            along(n, slow, &[(-2, 0.1), (0, 0.5), (2, 0.1)]) + along(n, fast, &[(-1, 0.15), (1, 0.05)]);
+        s.set("n", next + 0.1 * s.field("s").here());
+        // A mask that depends on what is computed.
+    });
+    step.stage("masked", |s| {
+        s.only_where(s.field("c").here().gt(0.0));
+        s.set("c", s.field("c").here() * 0.5 + s.param("total") * 1e-3);
+    });
+    step.stage("spared", |s| s.set("spare", s.field("c").here()));
+    step.stage("written back", |s| {
+        s.set("c", 0.5 * s.field("spare").along(fast, -1) + 0.25 * s.field("c").along(slow, 1))
+    });
+    let inner = (0..dimensions).fold(Region::from(Centring::NODE), |region, axis| {
+        region.without(3 - dimensions + axis, usize::from(axis == 0), 0)
+    });
+    step.reduce("total", Reduction::Sum, inner, |s| s.field("n").here() * s.field("n").along(fast, -1));
+    step.compute("steps", |s| s.param("steps") + 1.0);
+    p.build()
+}
+
+/// One field that is tapped two away along each axis and across, and what it becomes on each side.
+fn ring(dimensions: usize, own: &str) -> Result<Program> {
+    let mut p = Definition::new("ring", dimensions);
+    p.boundary(Boundary::Clamp).field("u", Centring::CELL).field("v", Centring::NODE).boundary_of("u", own);
+    p.boundary_of("v", own);
+    for field in ["u", "v"] {
+        p.field(
+            if field == "u" { "w" } else { "x" },
+            if field == "u" { Centring::CELL } else { Centring::NODE },
+        );
+    }
+    let spread = |s: &Scope<'_>, from: &str, to: &str| {
+        let field = s.field(from);
+        let near = (0..dimensions)
+            .map(|axis| along(field, axis, &[(-2, 0.11), (-1, 0.07), (1, 0.05), (2, 0.13)]))
+            .reduce(|sum, term| sum + term)
+            .unwrap_or_else(|| s.constant(0.0));
+        let corners = field.at_slice(&vec![-2; dimensions]) - 0.5 * field.at_slice(&vec![1; dimensions]);
+        s.set(to, 0.4 * field.here() + near + 0.05 * corners);
+    };
+    let mut step = p.step();
+    step.stage("u", |s| spread(s, "u", "u")).stage("v", |s| spread(s, "v", "v"));
+    step.stage("w", |s| spread(s, "u", "w")).stage("x", |s| spread(s, "v", "x"));
+    p.build()
+}
+
+/// Fields that keep their outermost values, beside others of the same centring that do not; copies and swaps.
+fn walls(dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("walls", dimensions);
+    let fast = dimensions - 1;
+    p.field("a", Centring::CELL).field("b", Centring::CELL).field("free", Centring::CELL);
+    p.field("node", Centring::NODE).boundary_of("free", "periodic").temporary("t", Centring::CELL);
+    let mut step = p.step();
+    step.stage("both", |s| {
+        let (a, b) = (s.field("a"), s.field("b"));
+        s.set("a", 0.5 * a.here() + along(a, fast, &[(-2, 0.2), (1, 0.2)]) + 0.1 * b.here());
+        s.set("t", a.here() * 0.5 + b.here());
+    });
+    step.stage("where it lies", |s| {
+        s.set("b", 0.9 * s.field("b").here() + 0.1 * s.field("t").here());
+    });
+    step.stage("boxes that differ", |s| {
+        s.set("b", 0.9 * s.field("b").here() + 0.1 * s.field("free").along(fast, 1));
+        s.set("free", 0.9 * s.field("free").along(fast, -1) + 0.01 * s.field("b").here());
+    });
+    step.stage("copied", |s| s.set("b", s.field("a").here()));
+    step.stage("free copied", |s| s.set("free", s.field("free").along(fast, 2)));
+    step.stage("nodes", |s| {
+        let node = s.field("node");
+        s.set(
+            "node",
+            0.5 * node.here()
+                + along(node, 0, &[(-1, 0.2), (1, 0.2)])
+                + 0.1 * s.field("a").at_slice(&vec![-1; dimensions]),
+        );
+    });
+    step.stage("swapped", |s| {
+        s.set("a", s.field("b").here() * 0.5);
+        s.set("b", s.field("a").here());
+    });
+    p.build()
+}
+
+/// Names that mean the same buffer, and change by turns.
+fn names() -> Result<Program> {
+    let mut p = Definition::new("names", 1);
+    p.boundary(Boundary::Periodic);
+    for name in ["a", "b", "c"] {
+        p.field(name, Centring::NODE);
+    }
+    let mut step = p.step();
+    step.stage("rotated", |s| {
+        s.set("a", s.field("b").here());
+        s.set("b", s.field("c").here());
+        s.set("c", s.field("a").here());
+    });
+    step.stage("changed", |s| s.set("a", 0.5 * s.field("a").here() + 0.25 * s.field("b").along(0, 1)));
+    step.stage("doubled", |s| s.set("c", s.field("b").here()));
+    p.build()
+}
+
+/// Every reduction over every region, of values among which are zeros of both signs, and NaN at last.
+fn reductions(dimensions: usize) -> Result<Program> {
+    let mut p = Definition::new("reductions", dimensions);
+    p.boundary(Boundary::Mirror)
+        .field("u", Centring::CELL)
+        .field("zero", Centring::CELL)
+        .field("nan", Centring::CELL);
+    p.field("node", Centring::NODE).scalar("steps", Some(0.0), "steps done");
+    let all = [("min", Reduction::Min), ("max", Reduction::Max), ("sum", Reduction::Sum)];
+    for (name, _) in all {
+        for field in ["u", "zero", "nan", "node"] {
+            p.scalar(&format!("{name} {field}"), None, "one of the reductions");
+        }
+    }
+    let mut step = p.step();
+    let last = |region: Region| region.without(2, 1, 0);
+    for (name, reduction) in all {
+        for (field, centring) in [
+            ("u", Centring::CELL),
+            ("zero", Centring::CELL),
+            ("nan", Centring::CELL),
+            ("node", Centring::NODE),
+        ] {
+            let region = if field == "u" { last(centring.into()) } else { centring.into() };
+            step.reduce(&format!("{name} {field}"), reduction, region, |s| s.field(field).here());
+        }
+    }
+    step.stage("steered", |s| {
+        let mean = s.param("sum u") * 1e-3 + s.param("max node") * 0.25;
+        s.set("u", 0.5 * s.field("u").here() + mean);
+        s.set("zero", -s.field("zero").here());
+    });
+    step.stage("steered nodes", |s| s.set("node", s.field("node").here() - s.param("min node")));
+    step.compute("steps", |s| s.param("steps") + 1.0);
+    p.build()
+}
+
+/// The boundaries of the ring: on each side, and what differs from side to side.
+const SIDES: [&str; 9] = [
+    "mirror",
+    "-mirror",
+    "reflect",
+    "-reflect",
+    "clamp",
+    "constant=0.375",
+    "periodic",
+    "x-=-mirror,x+=constant=-0.5",
+    "x-=-reflect,x+=-mirror",
+];
+
+/// Boundaries of single fields of the staggered program.
+const OWN: [&[(&str, &str)]; 3] = [
+    &[("c", "x=-mirror"), ("n", "x=-reflect"), ("f", "x=-reflect"), ("g", "x=reflect")],
+    &[("c", "periodic"), ("n", "periodic"), ("f", "periodic"), ("g", "periodic"), ("spare", "periodic")],
+    &[("n", "x-=constant=0.25,x+=-reflect"), ("f", "x=clamp"), ("g", "x-=-mirror,x+=reflect")],
+];
+
+/// Returns all cases.
+pub fn cases() -> Result<Vec<Case>> {
+    use DType::{F32, F64};
+    let mut all = Vec::new();
+    for (dimensions, extents) in [
+        (1, &[&[37][..], &[300], &[1]]),
+        (2, &[&[9, 70][..], &[21, 35], &[1, 1]]),
+        (3, &[&[5, 7, 35][..], &[3, 2, 67], &[1, 1, 1]]),
+    ] {
+        for (turn, (own, extents)) in OWN.iter().zip(extents).enumerate() {
+            let boundary = if turn == 1 { "periodic" } else { "mirror" };
+            let dtype = if (turn + dimensions) % 2 == 0 { F64 } else { F32 };
+            all.push(Case::new("staggered", staggered(dimensions, own)?, boundary, extents, dtype, 5)?);
+        }
+        all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[0], F64, 4)?);
+        all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[1], F32, 3)?);
+        let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 2)?;
+        marked(&mut reduced);
+        all.push(reduced);
+    }
+    let thin: [&[usize]; 4] = [&[2], &[3, 2], &[1, 33], &[2, 3, 3]];
+    for (turn, own) in SIDES.into_iter().enumerate() {
+        let extents = thin[turn % 4];
+        let dtype = if turn % 3 == 0 { F32 } else { F64 };
+        all.push(Case::new("ring", ring(extents.len(), own)?, "clamp", extents, dtype, 3)?);
+    }
+    let corners = "y-=-mirror,y+=constant=-0.5,x-=constant=0.25,x+=-reflect";
+    all.push(Case::new("ring", ring(2, corners)?, "clamp", &[19, 67], F64, 3)?);
+    let corners = "z-=-mirror,z+=reflect,y-=constant=0.5,y+=-reflect,x=periodic";
+    all.push(Case::new("ring", ring(3, corners)?, "clamp", &[7, 9, 37], F64, 2)?);
+    all.push(Case::new("names", names()?, "periodic", &[41], F64, 7)?);
+    let mut large = Case::new("reductions", reductions(1)?, "mirror", &[70_001], F32, 2)?;
+    marked(&mut large);
+    all.push(large);
+    Ok(all)
+}
+
+/// Puts zeros of both signs and a NaN into the fields that are there for them.
+fn marked(case: &mut Case) {
+    let (dtype, cells) = (case.problem.dtype, case.problem.shape.cells());
+    case.start[1] = Array::from_fn(dtype, cells, |i| if i % 7 == 3 { -0.0 } else { 0.0 });
+    let old = case.start[2].clone();
+    case.start[2] =
+        Array::from_fn(dtype, cells, |i| if i == cells / 2 { f64::NAN } else { old.get(i).unwrap_or(0.0) });
+}

@@ -1,0 +1,95 @@
+//! Programs that are not plain, run without a GPU: the generated text, compiled as C++, with the bits of the
+//! reference.
+//!
+//! Blocks, and the threads of a block, run in an order drawn at random, so that a stage that reads what it
+//! writes is found; buffers have guards, and what nobody has written is not a number.
+#![cfg(target_os = "linux")]
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "programs/cases.rs"]
+mod cases;
+#[path = "programs/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+#[path = "emulated/program.rs"]
+mod program;
+#[path = "emulated/rig.rs"]
+#[allow(dead_code)]
+mod rig;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use cases::{Case, cases};
+use clover::clover;
+use common::present;
+use deck::Deck;
+use program::Program;
+
+/// Compilers that run at once; each takes a processor and much memory.
+const AT_ONCE: usize = 2;
+
+/// Calls `work` with each item, `AT_ONCE` at once. One failure names all that is wrong.
+fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
+    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let turns = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(why) = work(item) {
+                wrong.lock().unwrap().push(why);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..AT_ONCE).for_each(|_| drop(scope.spawn(turns))));
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn programs_have_the_references_bits_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let mut cases = cases().unwrap();
+    let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
+    let (problem, start) = clover(&deck).unwrap();
+    cases.insert(0, Case { name: "cloverleaf".to_owned(), problem, start, steps: 5 });
+    all(&cases, |case| {
+        let begun = Instant::now();
+        let outcome = Program::compile(&compiler, &case.problem, &[])
+            .and_then(|program| program.check(&case.start, case.steps));
+        println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());
+        outcome.map_err(|why| format!("{}: {why}", case.name))
+    });
+}
+
+/// Takes away from kernels what edges and reductions need; each defect is found.
+#[test]
+fn defects_are_found() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let cases = cases().unwrap();
+    let defects = [
+        ("reductions", "rows[warp][lane] = value;\n    __syncthreads();", "rows[warp][lane] = value;"),
+        (
+            "reductions",
+            "        __syncthreads();\n        real* const done = to;",
+            "        real* const done = to;",
+        ),
+        ("reductions", "return a == real(0) ? -(-a + -b) : a;", "return b;"),
+        ("walls", "if (K::All::holds(z, y, x)) here<K, TO>()", "if (false) here<K, TO>()"),
+        ("ring", "fold < FOLDS", "fold < 1"),
+        ("ring", ": all ? -stored : stored;", ": stored;"),
+    ];
+    all(&defects, |&(name, words, instead)| {
+        for case in cases.iter().filter(|case| case.name.starts_with(name)) {
+            let program = Program::compile(&compiler, &case.problem, &[(words, instead)])?;
+            if program.check(&case.start, case.steps).is_err() {
+                return Ok(());
+            }
+        }
+        Err(format!("{name} has the reference's bits without: {words}"))
+    });
+}
