@@ -57,6 +57,10 @@ fn programs_have_the_references_bits_without_a_gpu() {
     let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
     let (problem, start) = clover(&deck).unwrap();
     cases.insert(0, Case { name: "cloverleaf".to_owned(), problem, start, steps: 5 });
+    // So large that tiles lie inside.
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let (problem, start) = clover(&Deck::parse(&larger).unwrap()).unwrap();
+    cases.insert(1, Case { name: "cloverleaf, larger".to_owned(), problem, start, steps: 3 });
     all(&cases, |case| {
         let begun = Instant::now();
         let outcome = Program::compile(&compiler, &case.problem, &[])
@@ -79,6 +83,11 @@ fn defects_are_found() {
             "        real* const done = to;",
         ),
         ("reductions", "return a == real(0) ? -(-a + -b) : a;", "return b;"),
+        (
+            "staggered",
+            "(Z * K::STRIDE_Z + Y * K::STRIDE_Y + X - K::FIRST)",
+            "(Z * K::STRIDE_Z + Y * K::STRIDE_Y - K::FIRST)",
+        ),
         ("walls", "if (K::All::holds(z, y, x)) here<K, TO>()", "if (false) here<K, TO>()"),
         ("ring", "fold < FOLDS", "fold < 1"),
         ("ring", ": all ? -stored : stored;", ": stored;"),

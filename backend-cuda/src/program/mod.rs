@@ -115,7 +115,7 @@ impl ProgramSession {
         let repeated = &self.storage.steps[self.storage.repeated..];
         let launches: usize = repeated.iter().map(|step| step.launches.len()).sum();
         let rounds = GRAPH_LAUNCHES / launches.max(1);
-        (repeated.len() as u64, repeated.len() as u64 * rounds.clamp(1, 64) as u64)
+        (repeated.len() as u64, repeated.len() as u64 * rounds.clamp(1, 16) as u64)
     }
 
     /// Returns the first step from `step` on at which a graph may begin.

@@ -262,8 +262,8 @@ pub fn cases() -> Result<Vec<Case>> {
     let mut all = Vec::new();
     for (dimensions, extents) in [
         (1, &[&[37][..], &[300], &[1]]),
-        (2, &[&[9, 70][..], &[21, 35], &[1, 1]]),
-        (3, &[&[5, 7, 35][..], &[3, 2, 67], &[1, 1, 1]]),
+        (2, &[&[27, 101][..], &[21, 35], &[1, 1]]),
+        (3, &[&[7, 11, 101][..], &[3, 2, 67], &[1, 1, 1]]),
     ] {
         for (turn, (own, extents)) in OWN.iter().zip(extents).enumerate() {
             let boundary = if turn == 1 { "periodic" } else { "mirror" };
@@ -272,7 +272,7 @@ pub fn cases() -> Result<Vec<Case>> {
         }
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[0], F64, 4)?);
         all.push(Case::new("walls", walls(dimensions)?, "fixed", extents[1], F32, 3)?);
-        let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 2)?;
+        let mut reduced = Case::new("reductions", reductions(dimensions)?, "mirror", extents[1], F64, 3)?;
         marked(&mut reduced);
         all.push(reduced);
     }
@@ -283,11 +283,11 @@ pub fn cases() -> Result<Vec<Case>> {
         all.push(Case::new("ring", ring(extents.len(), own)?, "clamp", extents, dtype, 3)?);
     }
     let corners = "y-=-mirror,y+=constant=-0.5,x-=constant=0.25,x+=-reflect";
-    all.push(Case::new("ring", ring(2, corners)?, "clamp", &[19, 67], F64, 3)?);
+    all.push(Case::new("ring", ring(2, corners)?, "clamp", &[29, 103], F64, 3)?);
     let corners = "z-=-mirror,z+=reflect,y-=constant=0.5,y+=-reflect,x=periodic";
-    all.push(Case::new("ring", ring(3, corners)?, "clamp", &[7, 9, 37], F64, 2)?);
+    all.push(Case::new("ring", ring(3, corners)?, "clamp", &[7, 13, 99], F64, 2)?);
     all.push(Case::new("names", names()?, "periodic", &[41], F64, 7)?);
-    let mut large = Case::new("reductions", reductions(1)?, "mirror", &[70_001], F32, 2)?;
+    let mut large = Case::new("reductions", reductions(1)?, "mirror", &[17_001], F32, 3)?;
     marked(&mut large);
     all.push(large);
     Ok(all)

@@ -1,0 +1,131 @@
+//! Programs that are not plain, on the device against the CPU's reference, bit for bit.
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "programs/cases.rs"]
+mod cases;
+#[path = "programs/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+
+use abide_core::backend::window_of;
+use abide_core::{Array, Backend, Options, Problem, Result, Session};
+use abide_cuda::CudaBackend;
+
+use cases::{Case, cases};
+use clover::clover;
+use common::present;
+use deck::Deck;
+
+/// Steps that have a recording of the steps that repeat, whole rounds that do not fill one, and more.
+const MANY: u64 = 150;
+
+/// A session on the device, and what the reference says of it.
+struct Pair {
+    name: String,
+    session: Box<dyn Session>,
+    problem: Problem,
+    fields: Vec<Array>,
+}
+
+impl Pair {
+    fn open(backend: &CudaBackend, name: &str, problem: Problem, fields: Vec<Array>) -> Result<Pair> {
+        let plan = backend.plan(&problem, &Options::default())?;
+        let session = backend.open(&problem, &plan, fields.clone())?;
+        Ok(Pair { name: name.to_owned(), session, problem, fields })
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<()> {
+        self.session.advance(steps)?;
+        let none = |_: usize, _: &[Array], _: &[f64]| {};
+        self.problem.scalars =
+            abide_cpu::reference::run_program(&self.problem, &mut self.fields, steps, none)?;
+        self.problem.first_step += steps;
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Result<()> {
+        let at = self.problem.first_step;
+        for (number, expected) in self.fields.iter().enumerate() {
+            let field = &self.problem.program.fields()[number];
+            let found = self.session.read(number)?;
+            assert!(found.same_bits(expected), "{}: field {field} after {at} steps", self.name);
+        }
+        let scalars = self.session.scalars()?;
+        let pairs = scalars.iter().zip(&self.problem.scalars);
+        let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        let alike = scalars.len() == self.problem.scalars.len() && pairs.clone().all(is_same);
+        assert!(alike, "{}: {scalars:?}, not {:?} after {at} steps", self.name, self.problem.scalars);
+        Ok(())
+    }
+
+    /// Replaces a field by other values, and finds all others as they were.
+    fn write(&mut self, field: usize) -> Result<()> {
+        let old = &self.fields[field];
+        let len = old.len();
+        let new =
+            Array::from_fn(self.problem.dtype, len, |i| 0.5 * old.get((i + 1) % len).unwrap_or(0.0) + 0.125);
+        self.session.write(field, &new)?;
+        self.fields[field] = new;
+        self.compare()
+    }
+}
+
+fn follow(backend: &CudaBackend, case: Case) -> Result<()> {
+    let mut pair = Pair::open(backend, &case.name, case.problem, case.start)?;
+    pair.compare()?;
+    pair.advance(0)?;
+    pair.advance(1)?;
+    let fields = pair.fields.len();
+    pair.write(fields - 1)?;
+    pair.advance(case.steps)?;
+    if !pair.problem.parameters.is_empty() {
+        pair.session.set_parameter(0, 0.0625)?;
+        pair.problem.parameters[0] = 0.0625;
+    }
+    pair.advance(MANY)?;
+    pair.write(0)?;
+    pair.write(fields / 2)?;
+    pair.advance(MANY / 2)?;
+    for field in 0..fields {
+        let high = pair.problem.extents_of(field);
+        let low = high.map(|extent| extent / 2);
+        let window = pair.session.read_window(field, low, high)?;
+        let expected = window_of(high, &pair.fields[field], low, high)?;
+        assert!(window.same_bits(&expected), "{}: a window of field {field}", pair.name);
+        assert!(pair.session.read_window(field, low, high.map(|extent| extent + 1)).is_err());
+    }
+    assert!(pair.session.write(fields, &pair.fields[0]).is_err() && pair.session.read(fields).is_err());
+    Ok(())
+}
+
+#[test]
+fn programs_have_the_references_bits() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    for case in cases().unwrap() {
+        let name = case.name.clone();
+        follow(&backend, case).unwrap_or_else(|error| panic!("{name}: {error}"));
+        println!("{name}");
+    }
+}
+
+#[test]
+fn cloverleaf_has_the_references_bits() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let trace = include_str!("../../tests/cloverleaf/trace13x7/clover.in");
+    for (name, text, steps) in [("built in", deck::BUILT_IN, 75), ("13x7", trace, 6), ("101x27", &larger, 75)]
+    {
+        let deck = Deck::parse(text).unwrap();
+        let (problem, fields) = clover(&deck).unwrap();
+        let mut pair = Pair::open(&backend, name, problem, fields).unwrap();
+        pair.advance(1).unwrap();
+        pair.advance(steps - 1).unwrap();
+        let compiled = &pair.session.plan().compiled;
+        assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+    }
+}
