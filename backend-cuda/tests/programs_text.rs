@@ -20,14 +20,12 @@ fn cloverleaf_does_not_spill() {
         let program = Arc::new(catalogue::cloverleaf().unwrap());
         let problem = Problem::new(program, Shape::new(&[960, 960]).unwrap(), DType::F64).unwrap();
         let plan = plan(&problem, &device, &Options::default()).unwrap();
+        println!("{name}: {:.0} µs a step by the model", plan.estimated_seconds * 1e6);
         let compiled = report(&problem, &plan, &target(&device)).unwrap();
         for kernel in &compiled {
             println!("{} {}: {} registers", kernel.target, kernel.kernel, kernel.registers);
             assert_eq!(kernel.spill_bytes, 0, "{kernel:?}");
         }
         assert!(compiled.len() < problem.program.stages().len(), "{} kernels", compiled.len());
-        if let Ok(path) = std::env::var("DUMP") {
-            std::fs::write(path, abide_shaders::cuda::kernel(&problem, &plan).unwrap()).unwrap();
-        }
     }
 }
