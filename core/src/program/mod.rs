@@ -15,6 +15,7 @@ mod stage;
 mod start;
 mod stencil;
 mod storage;
+mod until;
 
 use std::ops::Range;
 
@@ -33,6 +34,7 @@ pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::storage::{Launch, Launches, Storage};
+pub use self::until::Until;
 
 use self::stage::update;
 use self::stencil::Names;
