@@ -8,7 +8,7 @@ mod models;
 
 use std::ops::RangeInclusive;
 
-pub use cloverleaf::cloverleaf;
+pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use fdtd::fdtd_tm;
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
@@ -64,9 +64,11 @@ impl Entry {
     }
 }
 
-/// Returns all entries: the linear stencils first, then the models.
+/// Returns all entries: the linear stencils first, then the models, and then programs of several kinds of
+/// fields.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES)
+    let plain = linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES);
+    plain.chain(cloverleaf::ENTRIES)
 }
 
 /// Returns the entry of a name.
