@@ -71,6 +71,11 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
     plain.chain(cloverleaf::ENTRIES)
 }
 
+/// Returns the entries whose programs are plain, so that every schedule can run them.
+pub fn plain() -> impl Iterator<Item = &'static Entry> {
+    entries().filter(|entry| entry.program(*entry.dimensions.start()).is_ok_and(|p| p.is_plain()))
+}
+
 /// Returns the entry of a name.
 pub fn find(name: &str) -> Result<&'static Entry> {
     entries()
@@ -98,6 +103,13 @@ mod tests {
             }
             assert!(entry.program(entry.dimensions.end() + 1).is_err());
         }
+    }
+
+    #[test]
+    fn all_but_cloverleaf_are_plain() {
+        let names: Vec<&str> = plain().map(|entry| entry.name).collect();
+        let others = entries().map(|entry| entry.name).filter(|name| !names.contains(name));
+        assert_eq!(others.collect::<Vec<_>>(), ["cloverleaf", "cloverleaf-3d"]);
     }
 
     /// Points and radii as in table 1 of the PERKS paper.

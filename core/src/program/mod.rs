@@ -15,6 +15,8 @@ mod stage;
 mod start;
 mod stencil;
 mod storage;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 
