@@ -60,18 +60,14 @@ fn run() -> Result<()> {
     let name = if deck.cells.len() == 3 { "cloverleaf-3d" } else { "cloverleaf" };
     // The reference ends when the time plus its smallest number is beyond the end.
     let at_least = deck.end_time + f64::from(1e-16_f32) > deck.end_time;
-    let mut builder = Simulation::builder(if name == "cloverleaf" {
-        catalogue::cloverleaf()?
-    } else {
-        catalogue::find(name)?.program(3)?
-    })
-    .size(&deck.cells)
-    .dtype(DType::F64)
-    .backend(backend)
-    .param("dtrise", deck.timestep_rise)
-    .param("dtmax", deck.max_timestep)
-    .scalar("dt", deck.initial_timestep)
-    .until(&format!("time {} {:?}", if at_least { ">=" } else { ">" }, deck.end_time));
+    let mut builder = Simulation::builder(catalogue::find(name)?.program(deck.cells.len())?)
+        .size(&deck.cells)
+        .dtype(DType::F64)
+        .backend(backend)
+        .param("dtrise", deck.timestep_rise)
+        .param("dtmax", deck.max_timestep)
+        .scalar("dt", deck.initial_timestep)
+        .until(&format!("time {} {:?}", if at_least { ">=" } else { ">" }, deck.end_time));
     for (name, width) in ["dx", "dy", "dz"].into_iter().zip(deck.widths().into_iter().rev()) {
         builder = builder.param(name, width);
     }

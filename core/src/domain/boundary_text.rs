@@ -41,7 +41,8 @@ impl BoundaryText {
     /// Returns the boundaries of all fields of a program of `dimensions` axes, with `default` for the sides
     /// that are not named. Fails if an axis is named that the program does not have.
     pub fn resolve(&self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
-        Ok(self.all.named(dimensions)?.over(Boundaries::all(default)))
+        let named = self.all.named(dimensions)?;
+        Ok(named.over(Boundaries::all(self.all.every.unwrap_or(default))))
     }
 
     /// Returns the boundaries of each of a program's fields that are named for that field alone. Fails if a
