@@ -1,6 +1,7 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -66,6 +67,12 @@ pub trait Session: Send {
     ///
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
+
+    /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
+    /// had ended the run.
+    fn undone(&self) -> u64 {
+        0
+    }
 
     /// Reads a field's current values.
     fn read(&mut self, field: usize) -> Result<Array>;
@@ -221,6 +228,8 @@ pub struct RunReport {
     pub share_of_projected_peak: f64,
     /// Values of any field that are NaN or infinite, if they were counted.
     pub non_finite: Option<u64>,
+    /// The computed scalars after the last step, by name.
+    pub scalars: BTreeMap<String, f64>,
     /// The plan that ran.
     pub plan: Plan,
     /// Where the run differs from what was asked, and why.
@@ -245,6 +254,7 @@ impl RunReport {
             bytes_least: projection.least_bytes,
             share_of_projected_peak: if seconds > 0.0 { projection.seconds / seconds } else { 0.0 },
             non_finite: None,
+            scalars: BTreeMap::new(),
             plan: plan.clone(),
             notes: plan.notes.clone(),
         }
@@ -283,15 +293,15 @@ pub fn drive(
         }
         let wall = Instant::now();
         seconds += session.advance(now)?;
-        let wall = wall.elapsed().as_secs_f64();
-        done += now;
+        let (wall, undone) = (wall.elapsed().as_secs_f64(), session.undone());
+        done += now - undone;
         // Grow at most eightfold, because the first epochs also pay for warming up.
         let fitting = (now as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
         epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
         let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };
         let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate };
         let stop = observe(session, &progress)?.is_break();
-        if stop || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
+        if stop || undone > 0 || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
             break;
         }
     }

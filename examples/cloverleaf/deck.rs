@@ -23,6 +23,18 @@ pub const BUILT_IN: &str = "*clover
 /// The longest line that the reference reads.
 const LONGEST: usize = 100;
 
+/// Returns whether the reference reads all that a line says. It cuts a long line, which may take digits from
+/// the last number that change nothing.
+fn is_read_whole(line: &str) -> bool {
+    let cut: String = line.chars().take(LONGEST).collect();
+    let words = |line: &str| -> Vec<String> {
+        line.replace('=', " ").split_whitespace().map(str::to_owned).collect()
+    };
+    let same = |a: &String, b: &String| a == b || a.parse::<f64>().is_ok_and(|a| Ok(a) == b.parse::<f64>());
+    let (all, read) = (words(line), words(&cut));
+    all.len() == read.len() && all.iter().zip(&read).all(|(a, b)| same(a, b))
+}
+
 /// A deck; axes are in the order z, y, x, and a deck of two dimensions has no z.
 #[derive(Debug, Clone)]
 pub struct Deck {
@@ -74,7 +86,7 @@ impl Deck {
             if line.trim_start().starts_with('*') {
                 continue;
             }
-            if line.chars().count() > LONGEST {
+            if !is_read_whole(line) {
                 let reason = format!("it is longer than {LONGEST} characters");
                 return Err(fault(reason, "split it, because the reference cuts it silently"));
             }

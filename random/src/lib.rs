@@ -3,11 +3,12 @@
 //!
 //! There are two kinds of programs. Those of [`grown`] take any operator and start from values that include
 //! NaN, infinity and subnormal numbers. Those of [`formulas`] are trees of correctly rounded operators, for
-//! every backend.
+//! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions.
 #![deny(missing_docs)]
 
 pub mod formulas;
 pub mod grown;
+pub mod programs;
 mod way;
 
 pub use way::{Way, ways};

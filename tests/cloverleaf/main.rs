@@ -1,12 +1,14 @@
-//! CloverLeaf against the Fortran reference (UK-MAC/CloverLeaf_Serial): every bit of every field.
+//! CloverLeaf against the Fortran references (UK-MAC/CloverLeaf_Serial and UK-MAC/CloverLeaf3D_ref): every bit
+//! of every field.
 
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use abide::catalogue::cloverleaf;
+use abide::catalogue::{cloverleaf, cloverleaf_3d};
 use abide::{Array, Backend, DType, Options, Problem, Program, Result, Shape};
 use abide_cpu::CpuBackend;
 use deck::Deck;
@@ -60,7 +62,7 @@ fn each_phase_has_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
     let (problem, mut fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
     let program = problem.program.clone();
-    let mut found = std::collections::HashMap::new();
+    let mut found = HashMap::new();
     let steps = deck.end_step;
     let (mut step, mut last) = (1, 0);
     abide_cpu::reference::run_program(&problem, &mut fields, steps, |number, fields, _| {
@@ -107,4 +109,111 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference() {
         let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
         assert_eq!(time, 4.600_000_000_000_000_8e-1);
     }
+}
+/// Runs a deck by the oracle, and returns the fields by name.
+fn run(deck: &Deck, program: Program, steps: u64) -> HashMap<String, Array> {
+    let (problem, mut fields) = begin(deck, program).unwrap();
+    abide_cpu::reference::run_program(&problem, &mut fields, steps, |_, _, _| ()).unwrap();
+    problem.program.fields().iter().cloned().zip(fields).collect()
+}
+
+/// Returns the pressure of the final gas, which the reference computes anew for each summary.
+fn pressure(fields: &HashMap<String, Array>) -> Vec<f64> {
+    let gas = fields["density0"].to_f64().into_iter().zip(fields["energy0"].to_f64());
+    gas.map(|(density, energy)| (1.4 - 1.0) * density * energy).collect()
+}
+
+/// Returns the reference's summary: volume, mass, pressure, internal and kinetic energy, added in its order.
+fn summary(deck: &Deck, fields: &HashMap<String, Array>) -> [f64; 5] {
+    let axes = deck.cells.len();
+    let (density, energy, pressure) =
+        (fields["density0"].to_f64(), fields["energy0"].to_f64(), pressure(fields));
+    let velocities: Vec<Vec<f64>> =
+        ["xvel0", "yvel0", "zvel0"][..axes].iter().map(|name| fields[*name].to_f64()).collect();
+    let volume = deck.widths().iter().rev().product::<f64>();
+    let mut sums = [0.0; 5];
+    for cell in 0..density.len() {
+        let mut rest = cell;
+        let mut at = vec![0; axes];
+        for axis in (0..axes).rev() {
+            at[axis] = rest % deck.cells[axis];
+            rest /= deck.cells[axis];
+        }
+        let mut squared = 0.0;
+        for corner in 0..1_usize << axes {
+            let node = (0..axes).fold(0, |node, axis| {
+                node * (deck.cells[axis] + 1) + at[axis] + (corner >> (axes - 1 - axis) & 1)
+            });
+            let square = velocities.iter().map(|v| v[node] * v[node]).reduce(|sum, next| sum + next).unwrap();
+            squared += square / f64::from(1 << axes);
+        }
+        let mass = volume * density[cell];
+        let own = [volume, mass, volume * pressure[cell], mass * energy[cell], mass * 0.5 * squared];
+        for (sum, value) in sums.iter_mut().zip(own) {
+            *sum += value;
+        }
+    }
+    sums
+}
+
+fn check_summary(deck: &Deck, fields: &HashMap<String, Array>, expected: [f64; 5]) {
+    for (own, expected) in summary(deck, fields).into_iter().zip(expected) {
+        assert!((own - expected).abs() <= 1e-12 * expected, "{own} {expected}");
+    }
+}
+
+fn check_fields(fields: &HashMap<String, Array>, hashes: &str) {
+    assert!(hashes.lines().count() > 7);
+    for line in hashes.lines().skip(1) {
+        let (name, expected) = line.split_once(',').unwrap();
+        assert_eq!(hash(&fields[name]), expected, "{name}");
+    }
+}
+
+/// The built-in test; its kinetic energy is as published.
+#[test]
+fn the_built_in_test_has_the_published_energy() {
+    let deck = Deck::parse(deck::BUILT_IN).unwrap();
+    let fields = run(&deck, cloverleaf().unwrap(), 75);
+    let kinetic = summary(&deck, &fields)[4];
+    assert!((kinetic - 1.82280367310258).abs() < 1e-12, "{kinetic}");
+}
+
+/// Flow along x alone, which reaches the lines where the sides of x and z meet.
+#[test]
+fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
+    let deck = Deck::parse(include_str!("builtin10x2x2/clover.in")).unwrap();
+    let fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    check_fields(&fields, include_str!("builtin10x2x2/fields.csv"));
+    let kinetic = summary(&deck, &fields)[4];
+    assert!((kinetic - 3.64560737191257).abs() < 1e-12, "{kinetic}");
+    let pressure = 40.0 * 5.0123942153619161e-1;
+    let expected = [40.0, 2.3999999974422824e1, pressure, 5.0123942153619183e1, 3.6456073719125688];
+    check_summary(&deck, &fields, expected);
+}
+
+/// Flow along all axes.
+#[test]
+fn a_cuboid_has_the_bits_of_the_reference() {
+    let deck = Deck::parse(include_str!("cuboid20x16x12/clover.in")).unwrap();
+    let mut fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    // A summary follows each step.
+    fields.insert("pressure".to_owned(), Array::F64(pressure(&fields)));
+    check_fields(&fields, include_str!("cuboid20x16x12/fields.csv"));
+    let volume = 9.9999999999994395e2;
+    let pressure = volume * 1.0601620773517134e-1;
+    let expected = [volume, 2.2501599985465049e2, pressure, 2.6504051933793187e2, 6.1664708157709720];
+    check_summary(&deck, &fields, expected);
+}
+
+/// Flows in all directions, which meet all lines where the sides of z and of x or y meet, on unequal widths
+/// and with time steps that the gas decides.
+#[test]
+fn flows_in_all_directions_have_the_bits_of_the_reference() {
+    let deck = Deck::parse(include_str!("flows7x6x5/clover.in")).unwrap();
+    let fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    check_fields(&fields, include_str!("flows7x6x5/fields.csv"));
+    let expected =
+        [25.20000000000003, 10.850915780702755, 7.847079098530659, 19.617697746326655, 0.9375442784322471];
+    check_summary(&deck, &fields, expected);
 }

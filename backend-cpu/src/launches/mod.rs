@@ -43,6 +43,8 @@ pub struct Launched<T> {
     scalars: Vec<T>,
     /// The steps done since `storage` was made.
     steps: u64,
+    /// Steps of the last advance that were not done.
+    undone: u64,
     works: Vec<Work<T>>,
 }
 
@@ -81,11 +83,37 @@ impl<T: Real> Launched<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars = scalars.map(|&value| T::from_f64(value)).collect();
         let (ground, plan) = (Ground::new(problem, &boxes), plan.clone());
-        Ok(Launched { ground, plan, pool, chunk, stages, boxes, storage, buffers, scalars, steps: 0, works })
+        Ok(Launched {
+            ground,
+            plan,
+            pool,
+            chunk,
+            stages,
+            boxes,
+            storage,
+            buffers,
+            scalars,
+            steps: 0,
+            undone: 0,
+            works,
+        })
+    }
+
+    /// Returns whether the problem's condition has ended the run.
+    fn has_ended(&self) -> bool {
+        let first = self.ground.problem.parameters.len();
+        self.ground
+            .problem
+            .until
+            .is_some_and(|until| self.steps > 0 && until.ends(self.scalars[first + until.scalar].to_f64()))
     }
 
     fn steps(&mut self, steps: u64) {
-        for _ in 0..steps {
+        for done in 0..steps {
+            if self.has_ended() {
+                self.undone = steps - done;
+                return;
+            }
             for launch in &self.storage.launches(self.steps).launches {
                 let own = &self.boxes.stages[launch.stage];
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
@@ -115,6 +143,7 @@ impl<T: Real> Launched<T> {
             }
             self.steps += 1;
         }
+        self.undone = 0;
     }
 
     /// Returns the number of the buffer that holds a field.
@@ -187,6 +216,10 @@ impl<T: Real> Session for Launched<T> {
             None => rayon::scope(|_| self.steps(steps)),
         }
         Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {

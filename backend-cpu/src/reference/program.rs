@@ -3,6 +3,7 @@
 //! A temporary is not stored. Wherever it is read, it is its formula there, of the values that its inputs had
 //! when its stage came.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -26,6 +27,8 @@ struct Set<T> {
     output: usize,
     /// The values that its stage read.
     inputs: Rc<Inputs<T>>,
+    /// The values that have been asked for.
+    known: RefCell<HashMap<[isize; 3], T>>,
 }
 
 /// What a stage reads.
@@ -34,9 +37,6 @@ struct Inputs<T> {
     temporaries: Vec<Option<Rc<Set<T>>>>,
     scalars: Vec<T>,
 }
-
-/// Values of temporaries that have been asked for, by the address of the temporary and the index.
-type Known<T> = HashMap<(*const Set<T>, [isize; 3]), T>;
 
 impl<T: Real> State<T> {
     /// Returns the state before the first step.
@@ -62,9 +62,8 @@ impl<T: Real> State<T> {
                 temporaries: temporaries.clone(),
                 scalars: self.scalars.clone(),
             });
-            let mut known = Known::new();
-            let mut value = |output: usize, at: [isize; 3]| {
-                inputs.evaluate(problem, &stage.dag, at, &mut known)[stage.dag.outputs[output] as usize]
+            let value = |output: usize, at: [isize; 3]| {
+                inputs.evaluate(problem, &stage.dag, at)[stage.dag.outputs[output] as usize]
             };
             match stage.does {
                 Does::Scalar(scalar) => self.scalars[scalar] = value(0, [0; 3]),
@@ -96,7 +95,8 @@ impl<T: Real> State<T> {
                             self.fields[target] = Rc::new(new);
                             continue;
                         };
-                        let set = Set { dag: Rc::new(stage.dag.clone()), output, inputs: inputs.clone() };
+                        let (dag, inputs) = (Rc::new(stage.dag.clone()), inputs.clone());
+                        let set = Set { dag, output, inputs, known: RefCell::default() };
                         temporaries[temporary] = Some(Rc::new(set));
                     }
                 }
@@ -120,27 +120,26 @@ fn each(boundaries: &Boundaries, extents: [usize; 3], radius: [usize; 3], mut vi
 
 impl<T: Real> Inputs<T> {
     /// Returns the values of all nodes of a formula at an index.
-    fn evaluate(&self, problem: &Problem, dag: &Dag, at: [isize; 3], known: &mut Known<T>) -> Vec<T> {
+    fn evaluate(&self, problem: &Problem, dag: &Dag, at: [isize; 3]) -> Vec<T> {
         let mut values = Vec::new();
         // Coordinates beyond the domain count on; a temporary may be asked for there.
-        dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, tap, at, known));
+        dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, tap, at));
         values
     }
 
-    fn tap(&self, problem: &Problem, tap: Tap, from: [isize; 3], known: &mut Known<T>) -> T {
+    fn tap(&self, problem: &Problem, tap: Tap, from: [isize; 3]) -> T {
         let at = [0, 1, 2].map(|axis| from[axis] + tap.offset[axis] as isize);
         let field = usize::from(tap.field);
         if let Some(temporary) = field.checked_sub(self.fields.len()) {
             // The program was checked to set every temporary before it reads it.
             let Some(set) = &self.temporaries[temporary] else { return T::from_f64(f64::NAN) };
-            let key = (Rc::as_ptr(set), at);
-            if let Some(&value) = known.get(&key) {
-                return value;
-            }
-            let values = set.inputs.evaluate(problem, &set.dag, at, known);
-            let value = values[set.dag.outputs[set.output] as usize];
-            known.insert(key, value);
-            return value;
+            let known = set.known.borrow().get(&at).copied();
+            return known.unwrap_or_else(|| {
+                let values = set.inputs.evaluate(problem, &set.dag, at);
+                let value = values[set.dag.outputs[set.output] as usize];
+                set.known.borrow_mut().insert(at, value);
+                value
+            });
         }
         match problem.shown(field, at) {
             Shown::Value(value) => T::from_f64(value),

@@ -8,7 +8,7 @@ mod models;
 
 use std::ops::RangeInclusive;
 
-pub use cloverleaf::cloverleaf;
+pub use cloverleaf::{cloverleaf, cloverleaf_3d};
 pub use fdtd::fdtd_tm;
 pub use media::{WaveMedium, fdtd_dielectric};
 pub use models::{AdvectionDiffusion, Burgers, GrayScott, Heat, Life, Wave};
@@ -64,9 +64,16 @@ impl Entry {
     }
 }
 
-/// Returns all entries: the linear stencils first, then the models.
+/// Returns all entries: the linear stencils first, then the models, and then programs of several kinds of
+/// fields.
 pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES)
+    let plain = linear::ENTRIES.iter().chain(models::ENTRIES).chain(fdtd::ENTRIES).chain(media::ENTRIES);
+    plain.chain(cloverleaf::ENTRIES)
+}
+
+/// Returns the entries whose programs are plain, so that every schedule can run them.
+pub fn plain() -> impl Iterator<Item = &'static Entry> {
+    entries().filter(|entry| entry.program(*entry.dimensions.start()).is_ok_and(|p| p.is_plain()))
 }
 
 /// Returns the entry of a name.
@@ -96,6 +103,13 @@ mod tests {
             }
             assert!(entry.program(entry.dimensions.end() + 1).is_err());
         }
+    }
+
+    #[test]
+    fn all_but_cloverleaf_are_plain() {
+        let names: Vec<&str> = plain().map(|entry| entry.name).collect();
+        let others = entries().map(|entry| entry.name).filter(|name| !names.contains(name));
+        assert_eq!(others.collect::<Vec<_>>(), ["cloverleaf", "cloverleaf-3d"]);
     }
 
     /// Points and radii as in table 1 of the PERKS paper.

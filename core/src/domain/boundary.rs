@@ -206,6 +206,22 @@ impl Sides {
     }
 }
 
+impl Display for Sides {
+    /// Writes the sides that have a boundary as a user writes them, as in `x-=-reflect,x+=mirror`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (axis, sides) in self.0.iter().enumerate() {
+            for (side, sign) in sides.iter().zip(["-", "+"]) {
+                if let Some(boundary) = side {
+                    write!(f, "{separator}{}{sign}={boundary}", axis_name(axis))?;
+                    separator = ",";
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The place of a tap's value after the boundary has been applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {
@@ -362,6 +378,52 @@ mod tests {
         assert!(named.resolve(Boundary::Fixed, 2).is_err());
         let all: BoundaryText = "mirror".parse().unwrap();
         assert_eq!(all.resolve(Boundary::Fixed, 1), Ok(Boundaries::all(Boundary::Mirror)));
+    }
+
+    #[test]
+    fn single_fields_have_boundaries_of_their_own() {
+        let text: BoundaryText = "mirror, u:x=-reflect, v:y-=constant=2, v:y+=clamp".parse().unwrap();
+        let fields = ["u", "v", "w"].map(str::to_owned);
+        let own = text.of_fields(&fields, 2).unwrap();
+        assert_eq!(own[0].to_string(), "x-=-reflect,x+=-reflect");
+        assert_eq!(own[1].to_string(), "y-=constant=2,y+=clamp");
+        assert_eq!(own[2], Sides::default());
+        assert_eq!(text.resolve(Boundary::Fixed, 2), Ok(Boundaries::all(Boundary::Mirror)));
+        // What is written is read again.
+        for sides in &own[..2] {
+            assert_eq!(sides.to_string().parse::<BoundaryText>().unwrap().sides(2).as_ref(), Ok(sides));
+        }
+        for (bad, says) in [
+            ("q:mirror", "no field is named `q`"),
+            ("u:z=mirror", "no axis is named `z`"),
+            ("u:mirror,u:x=clamp", "names no axis"),
+            ("u:x=clamp,u:mirror", "`mirror` names no axis"),
+            ("u:x=clamp,u:x-=mirror", "the low side of axis x has two"),
+        ] {
+            let error = bad.parse::<BoundaryText>().and_then(|text| text.of_fields(&fields, 2)).unwrap_err();
+            assert!(error.to_string().contains(says), "{bad}: {error}");
+        }
+        assert!(Boundaries::parse("u:mirror", Boundary::Fixed).is_err());
+    }
+
+    /// However far out: the rule of the side is applied again.
+    #[test]
+    fn values_far_beyond_the_domain_are_folded_back() {
+        let shown = |text: &str, i| {
+            let (source, negated) = Boundaries::parse(text, Boundary::Fixed).unwrap().shown(2, i, 3);
+            let Source::Cell(at) = source else { panic!("{source:?}") };
+            if negated { -(at as isize) - 1 } else { at as isize }
+        };
+        let row = |text: &str| (-4..7).map(|i| shown(text, i)).collect::<Vec<_>>();
+        assert_eq!(row("periodic"), [2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0]);
+        assert_eq!(row("mirror"), [2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 0]);
+        assert_eq!(row("reflect"), [0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2]);
+        assert_eq!(row("-mirror"), [2, -3, -2, -1, 0, 1, 2, -3, -2, -1, 0]);
+        assert_eq!(row("-reflect"), [0, 1, -3, -2, 0, 1, 2, -2, -1, 1, 2]);
+        assert_eq!(row("clamp"), [0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2]);
+        let mixed = Boundaries::parse("x-=-mirror,x+=constant=5", Boundary::Fixed).unwrap();
+        assert_eq!(mixed.shown(2, 4, 3), (Source::Value(5.0), false));
+        assert_eq!(mixed.shown(2, -5, 3), (Source::Value(-5.0), false));
     }
 
     #[test]

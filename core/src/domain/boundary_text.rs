@@ -32,7 +32,8 @@ impl Part {
         if let Some(axis) = (0..axes.start).find(|&axis| self.sides.0[axis] != [None; 2]) {
             return Err(Error::unknown("axis", axis_name(axis), axes.map(axis_name)));
         }
-        Ok(self.every.map_or(self.sides, |boundary| Sides([[Some(boundary); 2]; 3])))
+        let every = |axis: usize| if axes.contains(&axis) { [self.every; 2] } else { [None; 2] };
+        Ok(if self.every.is_some() { Sides([0, 1, 2].map(every)) } else { self.sides })
     }
 }
 
@@ -40,7 +41,8 @@ impl BoundaryText {
     /// Returns the boundaries of all fields of a program of `dimensions` axes, with `default` for the sides
     /// that are not named. Fails if an axis is named that the program does not have.
     pub fn resolve(&self, default: Boundary, dimensions: usize) -> Result<Boundaries> {
-        Ok(self.all.named(dimensions)?.over(Boundaries::all(default)))
+        let named = self.all.named(dimensions)?;
+        Ok(named.over(Boundaries::all(self.all.every.unwrap_or(default))))
     }
 
     /// Returns the boundaries of each of a program's fields that are named for that field alone. Fails if a

@@ -31,6 +31,16 @@ impl Centring {
         Centring { nodes, every: false }
     }
 
+    /// On the edges that lie along one of `dimensions` axes, counted from the slowest: on the nodes of all
+    /// other axes.
+    pub fn edge(dimensions: usize, axis: usize) -> Centring {
+        let mut centring = Centring::NODE.of(dimensions);
+        if let Some(on) = centring.nodes.get_mut(3_usize.saturating_sub(dimensions) + axis) {
+            *on = false;
+        }
+        centring
+    }
+
     /// Returns the same centring with its axes chosen, for a program of `dimensions` axes.
     pub(super) fn of(self, dimensions: usize) -> Centring {
         match self.every {

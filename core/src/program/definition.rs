@@ -171,7 +171,36 @@ impl Definition {
     pub fn scalar(&mut self, name: &str, initial: Option<f64>, about: &str) -> &mut Self {
         self.new_name(name);
         self.names.scalars.push(name.to_owned());
-        self.values.push(Value::Computed(Scalar { name: name.to_owned(), initial, about: about.to_owned() }));
+        self.values.push(Value::Computed(Scalar {
+            name: name.to_owned(),
+            initial,
+            extent: None,
+            about: about.to_owned(),
+        }));
+        self
+    }
+
+    /// Declares a scalar that is the number of the domain's cells along an axis, counted from the slowest,
+    /// with its meaning.
+    ///
+    /// A formula needs it to know, by [`Scope::coord`], that a value lies at the high side of an axis or
+    /// beyond. Boundaries say what is seen there, but each field has one rule for each side: what holds only
+    /// where two sides meet, or on a single plane, is a choice that the formula makes.
+    pub fn extent(&mut self, name: &str, axis: usize, about: &str) -> &mut Self {
+        self.new_name(name);
+        let dimensions = self.names.dimensions;
+        if axis >= dimensions {
+            let change = "use an axis of the program";
+            let what = format!("axis of the extent {name}");
+            self.note(Err(Error::limit(what, axis, dimensions.saturating_sub(1), change)));
+        }
+        self.names.scalars.push(name.to_owned());
+        self.values.push(Value::Computed(Scalar {
+            name: name.to_owned(),
+            initial: None,
+            extent: Some(axis),
+            about: about.to_owned(),
+        }));
         self
     }
 
@@ -298,8 +327,10 @@ impl Stage {
 /// Checks that temporaries are made in a step before it reads them, and scalars in the cycle.
 fn check_order(definition: &Definition) -> Result<()> {
     let Definition { names, kinds, values, steps, .. } = definition;
-    let mut has_value: Vec<bool> =
-        values.iter().map(|value| !matches!(value, Value::Computed(Scalar { initial: None, .. }))).collect();
+    let has_value = values
+        .iter()
+        .map(|value| !matches!(value, Value::Computed(Scalar { initial: None, extent: None, .. })));
+    let mut has_value: Vec<bool> = has_value.collect();
     for step in steps {
         let mut made: Vec<bool> = kinds.iter().map(|(_, part)| part.is_some()).collect();
         for stage in step {
@@ -397,11 +428,10 @@ impl Step<'_> {
     ) -> &mut Self {
         let Definition { names, kinds, values, .. } = &*self.definition;
         let number = names.scalars.iter().position(|known| known == scalar);
-        let number = number.filter(|&number| matches!(values[number], Value::Computed(_))).ok_or_else(|| {
-            let computed = values.iter().filter_map(|value| match value {
-                Value::Computed(scalar) => Some(&scalar.name),
-                Value::Parameter(_) => None,
-            });
+        let is_made = |value: &Value| matches!(value, Value::Computed(Scalar { extent: None, .. }));
+        let number = number.filter(|&number| is_made(&values[number])).ok_or_else(|| {
+            let computed =
+                names.scalars.iter().zip(values).filter(|(_, value)| is_made(value)).map(|(name, _)| name);
             Error::unknown("computed scalar", scalar, computed)
         });
         let centring = |field: usize| kinds.get(field).map_or(Centring::CELL, |kind| kind.0);

@@ -15,6 +15,9 @@ mod stage;
 mod start;
 mod stencil;
 mod storage;
+#[cfg(test)]
+mod tests;
+mod until;
 
 use std::ops::Range;
 
@@ -33,6 +36,7 @@ pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::storage::{Launch, Launches, Storage};
+pub use self::until::Until;
 
 use self::stage::update;
 use self::stencil::Names;
@@ -74,13 +78,17 @@ pub struct Temporary {
     pub centring: Centring,
 }
 
-/// A computed scalar, which lives from step to step.
+/// A scalar that no host sets: stages make it, and it lives from step to step, or it is an extent of the
+/// domain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scalar {
     /// The name.
     pub name: String,
-    /// The value before the first step; `None` if a stage makes it before another uses it.
+    /// The value before the first step; `None` if a stage makes it before another uses it, or the domain
+    /// gives it.
     pub initial: Option<f64>,
+    /// The axis, counted from the slowest, whose number of cells the scalar is; no stage makes it then.
+    pub extent: Option<usize>,
     /// The meaning with its unit, in a few words.
     pub about: String,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Program};
+use super::{Boxes, Program, Scalar, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -24,10 +24,12 @@ pub struct Problem {
     /// The parameters' values, in the program's order.
     pub parameters: Vec<f64>,
     /// The computed scalars' values before the first step, in the program's order; 0 where a stage makes one
-    /// before another uses it.
+    /// before another uses it, and the domain's extent where the scalar is one.
     pub scalars: Vec<f64>,
     /// The number of steps done before the first one, which says where the cycle begins.
     pub first_step: u64,
+    /// The condition that ends a run before its last step.
+    pub until: Option<Until>,
 }
 
 impl Problem {
@@ -45,8 +47,9 @@ impl Problem {
             boundaries: Boundaries::all(program.boundary()),
             sides: program.kinds().iter().map(|kind| kind.sides).collect(),
             parameters: program.parameters().iter().map(|p| p.default).collect(),
-            scalars: program.scalars().iter().map(|s| s.initial.unwrap_or(0.0)).collect(),
+            scalars: program.scalars().iter().map(|s| before(s, &shape)).collect(),
             first_step: 0,
+            until: None,
             program,
             shape,
             dtype,
@@ -99,6 +102,18 @@ impl Problem {
         if let Some((what, given, needed)) = counts.into_iter().find(|(_, given, needed)| given != needed) {
             return Err(Error::limit(what, given, needed, "give one value each"));
         }
+        for (scalar, &value) in program.scalars().iter().zip(&self.scalars) {
+            if scalar.extent.is_some() && value != before(scalar, &self.shape) {
+                return Err(Error::invalid(
+                    format!("scalar {}", scalar.name),
+                    format!(
+                        "it is {value}, and the domain has {} cells along its axis",
+                        before(scalar, &self.shape)
+                    ),
+                    "make the problem anew for another domain",
+                ));
+            }
+        }
         if !self.sides.is_empty() && self.sides.len() != program.fields().len() {
             return Err(Error::limit(
                 "boundaries of fields",
@@ -112,4 +127,10 @@ impl Problem {
         }
         Boxes::of(self).map(|_| ())
     }
+}
+
+/// Returns a scalar's value before the first step.
+fn before(scalar: &Scalar, shape: &Shape) -> f64 {
+    let extent = scalar.extent.and_then(|axis| shape.extents().get(axis));
+    extent.map_or(scalar.initial.unwrap_or(0.0), |&cells| cells as f64)
 }

@@ -35,6 +35,16 @@ pub enum Start {
         /// The seed of the places; fields of one model that share the seed share the places.
         seed: u64,
     },
+    /// A box of one value in the low corner of all axes, on a background of another.
+    Corner {
+        /// The value in the box.
+        inside: f64,
+        /// The value elsewhere.
+        outside: f64,
+        /// The box's part of each of the padded axes, slowest first, from 0 to 1; a value stands in the box if
+        /// the part of the axis before it is less.
+        parts: [f64; 3],
+    },
     /// 1 with this probability, else 0, cell by cell.
     Coin {
         /// The seed of the values.
@@ -80,6 +90,14 @@ impl Start {
             Start::Coin { seed, probability } => {
                 let mut rng = fastrand::Rng::with_seed(seed);
                 write(&mut |_| f64::from(rng.f64() < probability));
+            }
+            Start::Corner { inside, outside, parts } => {
+                let extents = shape.padded();
+                write(&mut |i| {
+                    let at = shape.cell(i);
+                    let is_in = |axis: usize| (at[axis] as f64) < parts[axis] * extents[axis] as f64;
+                    if (0..3).all(is_in) { inside } else { outside }
+                });
             }
             Start::Point => write(&mut |i| f64::from(shape.cell(i) == middle)),
             Start::Gaussian => {
@@ -146,6 +164,15 @@ mod tests {
         let values = Start::Point.fill(&shape, DType::F64).unwrap().to_f64();
         assert_eq!(values.iter().sum::<f64>(), 1.0);
         assert_eq!(values[shape.index([0, 2, 3])], 1.0);
+    }
+
+    #[test]
+    fn a_corner_is_a_box_at_the_low_sides() {
+        let shape = Shape::new(&[5, 4]).unwrap();
+        let start = Start::Corner { inside: 2.0, outside: 1.0, parts: [1.0, 0.2, 0.5] };
+        let values = start.fill(&shape, DType::F32).unwrap().to_f64();
+        assert_eq!(values[..5], [2.0, 2.0, 1.0, 1.0, 1.0]);
+        assert_eq!(values.iter().sum::<f64>(), 22.0);
     }
 
     #[test]

@@ -146,12 +146,13 @@ impl Storage {
                 let mut writes: Vec<Option<usize>> = Vec::new();
                 for (output, &target) in stage.writes.iter().enumerate() {
                     let is_needed = target < fields || !is_empty(&boxes.stages[number][output]);
-                    let stays = || may_stay(stage, &boxes.stages[number], boxes, &reads, target);
-                    writes.push(match reads[target].filter(|_| stays()) {
-                        _ if !is_needed => None,
-                        Some(own) => Some(own),
-                        None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
-                    });
+                    writes.push(
+                        match reads[target].filter(|_| may_stay(boxes, number, stage, &reads, target)) {
+                            _ if !is_needed => None,
+                            Some(own) => Some(own),
+                            None => Some(self.free(&boxes.buffers[target], &reads, state, &writes)),
+                        },
+                    );
                 }
                 for (&target, &buffer) in stage.writes.iter().zip(&writes) {
                     state.names[target] = buffer;
@@ -203,22 +204,22 @@ fn copied(boxes: &Boxes, number: usize, stage: &Stage, output: usize) -> Option<
 }
 
 /// Returns whether a field may be written where it lies: no other name means its buffer, and the stage taps
-/// it at the place of the value alone. A stage that also computes something beyond the field's extents taps
-/// other places: the boundary shows them there.
-fn may_stay(stage: &Stage, own: &[Indices], boxes: &Boxes, reads: &[Option<usize>], target: usize) -> bool {
+/// it at the place of the value alone. A tap without offset is not there where the stage computes other fields
+/// beyond this one's values.
+fn may_stay(boxes: &Boxes, number: usize, stage: &Stage, reads: &[Option<usize>], target: usize) -> bool {
     let Some(buffer) = reads[target] else { return false };
-    let alone = reads.iter().filter(|&&other| other == Some(buffer)).count() == 1;
-    let mut taps = stage.dag.taps().filter(|tap| usize::from(tap.field) == target).peekable();
-    if !alone || taps.peek().is_none() {
-        return alone;
-    }
-    let Buffer { low, extents } = &boxes.buffers[target];
-    let is_inside = |indices: &Indices| {
+    let kind = &boxes.buffers[target];
+    let within = |own: &Indices| {
         (0..3).all(|axis| {
-            low[axis] <= indices[axis].start && indices[axis].end <= low[axis] + extents[axis] as isize
+            let end = kind.low[axis] + kind.extents[axis] as isize;
+            own[axis].start >= kind.low[axis] && own[axis].end <= end
         })
     };
-    taps.all(|tap| tap.offset == [0; 3]) && own.iter().filter(|own| !is_empty(own)).all(is_inside)
+    let alone = reads.iter().filter(|&&other| other == Some(buffer)).count() == 1;
+    let mut taps = stage.dag.taps().filter(|tap| usize::from(tap.field) == target).peekable();
+    let is_tapped = taps.peek().is_some();
+    let mut own = boxes.stages[number].iter().filter(|own| !is_empty(own));
+    alone && taps.all(|tap| tap.offset == [0; 3]) && (!is_tapped || own.all(within))
 }
 
 fn is_empty(indices: &Indices) -> bool {

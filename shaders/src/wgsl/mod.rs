@@ -150,6 +150,14 @@ pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
 /// WGSL lacks for the type.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
+    if !problem.is_plain() {
+        let what = "fields of several kinds, boundaries of single fields, scalars or reductions";
+        return Err(Error::unsupported(
+            "backend wgpu",
+            format!("{} has {what}, for which it has no kernels", problem.program.name()),
+            "use --backend cpu or cuda",
+        ));
+    }
     let cells = problem.shape.cells();
     if cells > MAX_CELLS {
         return Err(Error::limit(

@@ -58,7 +58,7 @@ fn on_a_line_two_storages_serve_any_depth() {
 /// Carries the pipeline out on planes that know their number and level, and checks every plane that is read.
 #[test]
 fn rings_hold_what_later_levels_read() {
-    for entry in catalogue::entries() {
+    for entry in catalogue::plain() {
         for dimensions in entry.dimensions.clone() {
             let problem = problem(entry.name, &[64; 3][..dimensions]);
             let program = problem.program.simplified(DType::F64);

@@ -1,0 +1,267 @@
+//! What a definition refuses, and the text that helps.
+
+use std::sync::Arc;
+
+use super::{Centring, Definition, Problem, Reduction, Region, Start};
+use crate::domain::{Boundary, Shape};
+use crate::error::{Error, Result};
+use crate::real::DType;
+
+/// Returns the message of the fault that a definition on two axes has; it begins with cells `u`, `v`, nodes
+/// `w`, a temporary `t` and a scalar `c`.
+fn fault(define: impl FnOnce(&mut Definition)) -> String {
+    match begun(define).build() {
+        Ok(_) => "no fault".to_owned(),
+        Err(fault) => fault.to_string(),
+    }
+}
+
+fn begun(define: impl FnOnce(&mut Definition)) -> Definition {
+    let mut p = Definition::new("faulty", 2);
+    p.field("u", Centring::CELL).field("v", Centring::CELL).field("w", Centring::NODE);
+    p.temporary("t", Centring::CELL).scalar("c", None, "a scalar").parameter("k", 1.0, "a parameter");
+    define(&mut p);
+    p
+}
+
+/// Returns the fault on a domain of 4×5 cells.
+fn fault_on_a_domain(define: impl FnOnce(&mut Definition)) -> String {
+    let on = |p: Definition| -> Result<Problem> {
+        Problem::new(Arc::new(p.build()?), Shape::new(&[4, 5])?, DType::F64)
+    };
+    match on(begun(define)) {
+        Ok(_) => "no fault".to_owned(),
+        Err(fault) => fault.to_string(),
+    }
+}
+
+/// Checks that a message has each of these parts.
+fn says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn a_sound_definition_has_no_fault() {
+    let sound = |p: &mut Definition| {
+        let mut step = p.step();
+        step.stage("set", |s| s.set("t", s.field("u").here() + s.param("k")));
+        step.reduce("c", Reduction::Max, Centring::CELL, |s| s.field("t").here());
+        step.stage("use", |s| s.set("v", s.field("t").here() * s.param("c")));
+    };
+    assert_eq!(fault(sound), "no fault");
+    assert_eq!(fault_on_a_domain(sound), "no fault");
+}
+
+#[test]
+fn here_is_where_the_values_stand() {
+    let message = fault(|p| {
+        p.step().stage("mixed", |s| s.set("u", s.field("w").here()));
+    });
+    says(&message, &["stencil mixed", "reads w", "nodes of y and x", "stand on cells", "say by `at`"]);
+    let message = fault(|p| {
+        p.step().reduce("c", Reduction::Sum, Centring::NODE, |s| s.field("u").here());
+    });
+    says(&message, &["stage c", "reads u, which stands on cells", "say by `at`"]);
+}
+
+#[test]
+fn outputs_of_a_stage_stand_alike() {
+    let message = fault(|p| {
+        p.step().stage("both", |s| {
+            s.set("u", s.constant(1.0));
+            s.set("w", s.constant(1.0));
+        });
+    });
+    says(&message, &["stencil both", "sets u, which stands on cells, and w", "a stage for each"]);
+}
+
+#[test]
+fn a_reduction_has_values() {
+    let message = fault(|p| {
+        p.step().reduce("c", Reduction::Sum, Centring::CELL, |s| s.param("k"));
+    });
+    says(&message, &["stage c", "reduction of nothing: the formula reads no field", "read a field"]);
+    let message = fault_on_a_domain(|p| {
+        let inner = Region::from(Centring::CELL).without(2, 3, 2);
+        p.step().reduce("c", Reduction::Min, inner, |s| s.field("u").here());
+    });
+    says(&message, &["stage c", "reduction of nothing: the margins leave none", "choose a larger size"]);
+}
+
+#[test]
+fn scalars_are_made_before_they_are_used() {
+    let message = fault(|p| {
+        p.step().stage("early", |s| s.set("u", s.field("u").here() * s.param("c")));
+    });
+    says(&message, &["stage early", "the scalar c before a stage has made it", "before this one"]);
+    let message = fault(|p| {
+        p.step().compute("c", |s| s.param("c") + 1.0);
+    });
+    says(&message, &["stage c", "the scalar c before a stage has made it"]);
+    // Made in the first step of the cycle, it is there in the second.
+    let message = fault(|p| {
+        p.step().compute("c", |s| s.param("k") + 1.0);
+        p.step().stage("late", |s| s.set("u", s.field("u").here() * s.param("c")));
+    });
+    assert_eq!(message, "no fault");
+}
+
+#[test]
+fn scalars_are_functions_of_scalars_and_stages_make_computed_ones() {
+    let message = fault(|p| {
+        p.step().compute("c", |s| s.field("u").here());
+    });
+    says(&message, &["stage c", "no function of the field u", "reduce the field to a scalar first"]);
+    let message = fault(|p| {
+        p.step().compute("c", |s| s.coord(0));
+    });
+    says(&message, &["stage c", "no function of a coordinate"]);
+    let message = fault(|p| {
+        p.step().compute("k", |s| s.constant(1.0));
+    });
+    says(&message, &["computed scalar", "k", "c"]);
+}
+
+#[test]
+fn temporaries_are_made_in_the_step_before_they_are_read() {
+    let message = fault(|p| {
+        p.step().stage("early", |s| s.set("u", s.field("t").at([0, 1])));
+    });
+    says(&message, &["stage early", "the temporary t before a stage has made it", "before this one"]);
+    // What another step of the cycle made is gone.
+    let message = fault(|p| {
+        p.step().stage("make", |s| s.set("t", s.field("u").here()));
+        p.step().stage("late", |s| s.set("u", s.field("t").here()));
+    });
+    says(&message, &["stage late", "the temporary t before a stage has made it"]);
+    let message = fault(|p| {
+        p.step().stage("itself", |s| s.set("t", s.field("t").at([0, 1]) + 1.0));
+    });
+    says(&message, &["stage itself", "defines the temporary t by t itself", "make it a field"]);
+}
+
+#[test]
+fn names_are_known_and_stand_for_one_thing() {
+    for twice in ["u", "t", "c", "k", ""] {
+        let message = fault(|p| {
+            p.field(twice, Centring::CELL);
+        });
+        says(&message, &["program faulty", &format!("the name `{twice}` is empty or stands for two things")]);
+    }
+    let message = fault(|p| {
+        p.extent("k", 0, "a name taken");
+    });
+    says(&message, &["the name `k` is empty or stands for two things", "a name of its own"]);
+    let message = fault(|p| {
+        p.boundary_of("q", "x=mirror");
+    });
+    says(&message, &["field", "`q`", "u", "v", "w"]);
+    // A temporary has no boundary and no start.
+    for message in [
+        fault(|p| {
+            p.boundary_of("t", "x=mirror");
+        }),
+        fault(|p| {
+            p.start("t", Start::Constant(1.0));
+        }),
+    ] {
+        says(&message, &["field", "`t`", "u"]);
+    }
+    let message = fault(|p| {
+        p.boundary_of("u", "x=open");
+    });
+    says(&message, &["open", "mirror", "reflect"]);
+    let message = fault(|p| {
+        p.shown("t").step().compute("c", |s| s.constant(1.0));
+    });
+    says(&message, &["field", "`t`"]);
+    let message = fault(|p| {
+        p.step().stage("lost", |s| s.set("u", s.field("q").here()));
+    });
+    says(&message, &["field", "`q`"]);
+}
+
+#[test]
+fn a_field_is_set_once_a_stage() {
+    let message = fault(|p| {
+        p.step().stage("twice", |s| {
+            s.set("u", s.constant(1.0));
+            s.set("u", s.constant(2.0));
+        });
+    });
+    says(&message, &["field u", "set twice in one stage", "set each field once a stage"]);
+    let message = fault(|p| {
+        p.step().stage("none", |_| ());
+    });
+    says(&message, &["stencil none", "sets no field"]);
+}
+
+#[test]
+fn steps_have_stages() {
+    says(&fault(|_| ()), &["program faulty", "no step", "Definition::step"]);
+    says(
+        &fault(|p| {
+            p.step();
+        }),
+        &["program faulty", "a step has no stages"],
+    );
+}
+
+#[test]
+fn fixed_sides_have_no_ghost_values() {
+    // The outermost values, as many as the program's radius, are not computed; a field that is mirrored is
+    // computed up to its sides, and reads a fixed one beyond.
+    let reads_beyond = |p: &mut Definition| {
+        p.boundary_of("u", "mirror");
+        p.step().stage("beyond", |s| s.set("u", s.field("v").at([0, -1])));
+    };
+    let message = fault_on_a_domain(reads_beyond);
+    says(&message, &["stage beyond", "reads v beyond the low side of axis x", "another boundary there"]);
+    let message = fault_on_a_domain(|p| {
+        reads_beyond(p);
+        p.boundary_of("v", "x-=mirror");
+    });
+    assert_eq!(message, "no fault");
+}
+
+/// An extent is the domain's number of cells, whatever stands on them.
+#[test]
+fn extents_are_the_domains() -> Result<()> {
+    let program = Arc::new({
+        let mut p = begun(|p| {
+            p.extent("rows", 0, "cells along y").extent("columns", 1, "cells along x");
+            p.step().stage("last", |s| s.set("u", s.coord(1).eq(s.param("columns") - 1.0)));
+        });
+        p.step().compute("c", |s| s.param("rows") * s.param("columns"));
+        p.build()?
+    });
+    let shape = Shape::new(&[4, 5])?;
+    let mut problem = Problem::new(program.clone(), shape, DType::F64)?;
+    let scalar = |problem: &Problem, name: &str| problem.scalars[program.scalar(name).unwrap_or(0)];
+    assert_eq!((scalar(&problem, "rows"), scalar(&problem, "columns")), (4.0, 5.0));
+    assert!(!program.is_plain());
+    problem.shape = Shape::new(&[4, 6])?;
+    let message = problem.check().err().map(|fault: Error| fault.to_string()).unwrap_or_default();
+    says(&message, &["scalar columns", "it is 5, and the domain has 6 cells along its axis", "anew"]);
+
+    let message = fault(|p| {
+        p.extent("layers", 2, "cells along a third axis");
+    });
+    says(&message, &["axis of the extent layers", "use an axis of the program"]);
+    let message = fault(|p| {
+        p.extent("rows", 0, "cells along y").step().compute("rows", |s| s.constant(1.0));
+    });
+    says(&message, &["computed scalar", "rows"]);
+    Ok(())
+}
+
+#[test]
+fn edges_lie_along_their_axis() {
+    assert_eq!(Centring::edge(2, 0), Centring::face(2, 1));
+    assert_eq!(Centring::edge(3, 0).to_string(), "nodes of y and x");
+    let shape = Shape::new(&[2, 3, 4]).unwrap();
+    let boundaries = crate::domain::Boundaries::all(Boundary::Mirror);
+    assert_eq!(Centring::edge(3, 2).extents(&shape, &boundaries), [3, 4, 4]);
+}
