@@ -270,10 +270,12 @@ pub fn plan(opened: &Opened, problem: &Problem, options: &Options) -> Result<Pla
 /// Times the plans around the planner's own choice, which is the first of them; [`Error::Unsupported`] where
 /// the backend has no tuner. Where the options ask for tuning, the fastest is kept for later plans.
 pub fn measure(opened: &Opened, problem: &Problem, options: &Options) -> Result<Vec<Measured>> {
-    let tuner = opened.backend.tuner().ok_or_else(|| Error::Unsupported {
-        who: format!("backend {}", opened.backend.name()),
-        reason: "it chooses by its model alone, there are no plans to measure against each other".to_owned(),
-        change: "leave --measured out, or use --backend cuda or wgpu".to_owned(),
+    let tuner = opened.backend.tuner().ok_or_else(|| {
+        Error::unsupported(
+            format!("backend {}", opened.backend.name()),
+            "it chooses by its model alone, there are no plans to measure against each other",
+            "leave --measured out, or use --backend cuda or wgpu",
+        )
     })?;
     check_pin(opened, options)?;
     check_memory(opened, problem, None, Host { output: 0, ..Host::of(problem) }, 0)?;
@@ -301,11 +303,11 @@ fn affordable_plan(
 /// Checks that the backend has threads to pin, if the options ask for pinned threads.
 fn check_pin(opened: &Opened, options: &Options) -> Result<()> {
     if options.pin && opened.kind != Kind::Cpu {
-        return Err(Error::Unsupported {
-            who: format!("backend {}", opened.backend.name()),
-            reason: "pinned threads were asked for, and its threads are the device's own".to_owned(),
-            change: "leave --pin out".to_owned(),
-        });
+        return Err(Error::unsupported(
+            format!("backend {}", opened.backend.name()),
+            "pinned threads were asked for, and its threads are the device's own",
+            "leave --pin out",
+        ));
     }
     Ok(())
 }
@@ -395,11 +397,11 @@ fn first_able(
             Err(error) => return Err(error),
         }
     }
-    Err(Error::Unsupported {
-        who: "backend auto".to_owned(),
-        reason: format!("none of them can ({})", refusals.join("; ")),
-        change: "make one of them able".to_owned(),
-    })
+    Err(Error::unsupported(
+        "backend auto",
+        format!("none of them can ({})", refusals.join("; ")),
+        "make one of them able",
+    ))
 }
 
 #[cfg(test)]
@@ -421,11 +423,7 @@ mod tests {
             self.0.driver()
         }
         fn plan(&self, _: &Problem, _: &Options) -> Result<Plan> {
-            Err(Error::Unsupported {
-                who: "backend refusing".to_owned(),
-                reason: "on principle".to_owned(),
-                change: "ask another".to_owned(),
-            })
+            Err(Error::unsupported("backend refusing", "on principle", "ask another"))
         }
         fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
             self.0.open(problem, plan, fields)

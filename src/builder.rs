@@ -7,9 +7,10 @@ use abide_core::catalogue;
 
 use crate::Simulation;
 use crate::backend::{self, Choice, Host, Opened};
+use crate::domain::{BoundaryText, Sides};
 use crate::io::checkpoint::Head;
 use crate::io::{self, Loaded};
-use crate::program::Problem;
+use crate::program::{Problem, Until};
 use crate::{
     Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result,
     Shape, Start, Stencil, Tune,
@@ -134,6 +135,9 @@ pub struct Builder {
     size: Option<Vec<usize>>,
     dtype: Option<DType>,
     boundaries: Option<Boundaries>,
+    boundary_text: Option<BoundaryText>,
+    scalars: Vec<(String, f64)>,
+    until: Option<String>,
     parameters: Vec<(String, f64)>,
     initial: Vec<(String, Initial)>,
     choice: Choice,
@@ -151,6 +155,9 @@ impl Builder {
             size: None,
             dtype: None,
             boundaries: None,
+            boundary_text: None,
+            scalars: Vec::new(),
+            until: None,
             parameters: Vec::new(),
             initial: Vec::new(),
             choice: Choice::Auto,
@@ -183,6 +190,26 @@ impl Builder {
     /// Sets the boundary at each axis and side.
     pub fn boundaries(mut self, boundaries: Boundaries) -> Self {
         self.boundaries = Some(boundaries);
+        self
+    }
+
+    /// Sets the boundaries as they are written, for all fields and for single ones: `mirror,u:x-=-reflect`
+    /// and the like. What it does not name is the program's.
+    pub fn boundary_text(mut self, text: BoundaryText) -> Self {
+        self.boundary_text = Some(text);
+        self
+    }
+
+    /// Sets a computed scalar's value before the first step; the program's unless given.
+    pub fn scalar(mut self, name: &str, value: f64) -> Self {
+        self.scalars.push((name.to_owned(), value));
+        self
+    }
+
+    /// Ends the run by a condition on a computed scalar, tested after each step: `SCALAR OP NUMBER`, as in
+    /// `time >= 15.5`. NaN in the scalar ends it too.
+    pub fn until(mut self, condition: &str) -> Self {
+        self.until = Some(condition.to_owned());
         self
     }
 
@@ -291,6 +318,11 @@ impl Builder {
             Some((path, head)) => {
                 step = head.steps;
                 let checkpoint = io::checkpoint::read(&path)?;
+                let shapes = (0..head.fields.len()).map(|field| problem.shape_of(field));
+                if checkpoint.shapes != shapes.collect::<Result<Vec<_>>>()? {
+                    let message = "a field has not the extents of the program's";
+                    return Err(Error::file(path, message, "give a checkpoint of this program"));
+                }
                 match checkpoint.head == head {
                     true => Ok(checkpoint.fields),
                     false => {
@@ -318,10 +350,29 @@ impl Builder {
         };
         let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head))?;
         let program = model.program(shape.dimensions())?;
-        let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(program.boundary()));
+        let default = program.boundary();
+        if let Some(text) = &self.boundary_text {
+            self.boundaries = Some(text.resolve(default, program.dimensions())?);
+        }
+        let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(default));
         let dtype = self.dtype.unwrap_or(DType::F32);
         let mut problem = Problem::unchecked(program, shape, dtype);
         problem.boundaries = boundaries;
+        if let Some(text) = &self.boundary_text {
+            let program = &problem.program;
+            let own = text.of_fields(program.fields(), program.dimensions())?;
+            problem.sides = own.iter().zip(&problem.sides).map(|(own, sides)| own.or(*sides)).collect();
+        }
+        for (name, value) in &self.scalars {
+            let number = problem.program.scalar(name)?;
+            check_parameter(name, *value, dtype)?;
+            problem.scalars[number] = *value;
+        }
+        problem.first_step = self.first_step;
+        problem.until = match &self.until {
+            Some(condition) => Some(Until::parse(condition, &problem.program)?),
+            None => None,
+        };
         for (name, value) in &self.parameters {
             let number = problem.program.parameter(name)?;
             check_parameter(name, *value, dtype)?;
@@ -397,6 +448,25 @@ impl Builder {
             let own = program.parameters().iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
             return Err(differs("the parameters", stored, own));
         }
+        if checkpoint.scalars.iter().map(|s| &s.0).ne(program.scalars().iter().map(|s| &s.name)) {
+            let stored = checkpoint.scalars.iter().map(|s| s.0.as_str()).collect::<Vec<_>>().join(", ");
+            let own = program.scalars().iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(differs("the computed scalars", stored, own));
+        }
+        if !self.scalars.is_empty() {
+            return Err(Error::file(
+                path,
+                "a checkpoint brings all scalars with it",
+                "leave the scalars out",
+            ));
+        }
+        let own = |sides: &[Sides]| {
+            let written = program.fields().iter().zip(sides).filter(|(_, sides)| **sides != Sides::default());
+            written.map(|(name, sides)| format!("{name}:{sides}")).collect::<Vec<_>>().join(" ")
+        };
+        if self.boundary_text.is_some() && own(&checkpoint.sides) != own(&problem.sides) {
+            return Err(differs("the boundary", own(&checkpoint.sides), own(&problem.sides)));
+        }
         if checkpoint.shape != problem.shape {
             return Err(differs("the size", checkpoint.shape.to_string(), problem.shape.to_string()));
         }
@@ -421,6 +491,12 @@ impl Builder {
         problem.dtype = checkpoint.dtype;
         problem.boundaries = checkpoint.boundaries;
         problem.parameters = checkpoint.parameters.iter().map(|p| p.1).collect();
+        problem.scalars = checkpoint.scalars.iter().map(|s| s.1).collect();
+        problem.first_step = checkpoint.steps;
+        problem.sides = match checkpoint.sides.is_empty() {
+            true => vec![Sides::default(); checkpoint.fields.len()],
+            false => checkpoint.sides.clone(),
+        };
         Ok(())
     }
 }

@@ -113,6 +113,20 @@ impl Simulation {
         });
         let mut report = result?;
         report.notes.splice(0..0, self.notes.iter().cloned());
+        report.scalars = self.scalars()?.into_iter().collect();
+        if let Some(until) = self.problem.until {
+            let scalar = &self.problem.program.scalars()[until.scalar].name;
+            let value = report.scalars.get(scalar).copied().unwrap_or(f64::NAN);
+            if value.is_nan() {
+                report.notes.push(format!("{scalar} is NaN after step {}: the run ended there", self.step));
+            } else if until.ends(value) {
+                report.notes.push(format!(
+                    "{} after step {}",
+                    until.describe(&self.problem.program),
+                    self.step
+                ));
+            }
+        }
         report.non_finite = Some(self.non_finite()?);
         Ok(report)
     }
@@ -121,7 +135,7 @@ impl Simulation {
     pub fn advance(&mut self, steps: u64) -> Result<f64> {
         let last = Simulation::last_step(self.step, steps)?;
         let seconds = self.session.advance(steps)?;
-        self.step = last;
+        self.step = last - self.session.undone();
         Ok(seconds)
     }
 
@@ -129,6 +143,17 @@ impl Simulation {
     pub fn non_finite(&mut self) -> Result<u64> {
         (0..self.problem.program.fields().len())
             .try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
+    }
+
+    /// Returns the names and the current values of the computed scalars.
+    pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
+        scalars(&self.problem, self.session.as_mut())
+    }
+
+    /// Returns the current value of a computed scalar.
+    pub fn scalar(&mut self, name: &str) -> Result<f64> {
+        let number = self.problem.program.scalar(name)?;
+        Ok(self.session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
     }
 
     /// Reads a field's values.
@@ -140,7 +165,8 @@ impl Simulation {
     pub fn field_nd<T: Real>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         let values = self.field(name)?.cast(T::DTYPE)?;
         let values = T::slice(&values).unwrap_or_default().to_vec();
-        ndarray::ArrayD::from_shape_vec(self.problem.shape.extents(), values).map_err(|e| {
+        let shape = self.problem.shape_of(self.problem.program.field(name)?)?;
+        ndarray::ArrayD::from_shape_vec(shape.extents(), values).map_err(|e| {
             Error::invalid(format!("field {name}"), e.to_string(), "read it with Simulation::field")
         })
     }
@@ -194,6 +220,11 @@ impl Running<'_> {
         self.step
     }
 
+    /// Returns the names and the current values of the computed scalars.
+    pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
+        scalars(self.problem, self.session)
+    }
+
     /// Reads a field's values.
     pub fn field(&mut self, name: &str) -> Result<Array> {
         read(self.problem, self.session, name)
@@ -216,6 +247,11 @@ impl Running<'_> {
     }
 }
 
+fn scalars(problem: &Problem, session: &mut dyn Session) -> Result<Vec<(String, f64)>> {
+    let names = problem.program.scalars().iter().map(|scalar| scalar.name.clone());
+    Ok(names.zip(session.scalars()?).collect())
+}
+
 fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<Array> {
     session.read(problem.program.field(name)?)
 }
@@ -235,5 +271,7 @@ fn set_parameter(problem: &mut Problem, session: &mut dyn Session, name: &str, v
 }
 
 fn checkpoint(problem: &Problem, session: &mut dyn Session, step: u64, path: &Path) -> Result<io::Staged> {
-    io::checkpoint::write(path, problem, step, |field| session.read(field))
+    let scalars = session.scalars()?;
+    let problem = Problem { scalars, ..problem.clone() };
+    io::checkpoint::write(path, &problem, step, |field| session.read(field))
 }

@@ -12,6 +12,7 @@ use abide_core::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::device::{bandwidth, instruction_set, machine};
+use crate::launches::Launched;
 use crate::pin;
 use crate::reference;
 use crate::session::{Threaded, Workers};
@@ -105,6 +106,9 @@ impl CpuBackend {
             false => Workers { pool: self.pool.clone(), cores: Vec::new() },
         };
         let pool = workers.pool.clone();
+        if !problem.is_plain() {
+            return Ok(Box::new(Launched::open(problem, plan, cpu, pool, fused, fields)?));
+        }
         let open = || Threaded::open(problem, plan, cpu, workers, fused, fields);
         // The threads that will sweep the arrays are the first to touch them.
         let session = match &pool {
@@ -161,11 +165,11 @@ impl Backend for CpuBackend {
         let waits = !matches!(options.execution, Execution::Auto | Execution::Stepwise);
         if self.path == Path::Reference {
             if waits || options.pin || !matches!(options.depth, Depth::Auto | Depth::Steps(1)) {
-                return Err(Error::Unsupported {
-                    who: "backend cpu".to_owned(),
-                    reason: "the reference takes one step after another, on the thread that asks".to_owned(),
-                    change: "leave the execution and the depth at auto, and pin out".to_owned(),
-                });
+                return Err(Error::unsupported(
+                    "backend cpu",
+                    "the reference takes one step after another, on the thread that asks",
+                    "leave the execution and the depth at auto, and pin out",
+                ));
             }
             return plan_cpu(problem, device, &Options { execution: Execution::Stepwise, ..*options });
         }
@@ -197,11 +201,11 @@ impl Backend for CpuBackend {
         plan.check(problem)?;
         check_fields(problem, &fields)?;
         let Schedule::Cpu(cpu) = &plan.schedule else {
-            return Err(Error::Unsupported {
-                who: "backend cpu".to_owned(),
-                reason: format!("the plan is for {}, in tiles", plan.device.name),
-                change: "open it with a plan that this backend made".to_owned(),
-            });
+            return Err(Error::unsupported(
+                "backend cpu",
+                format!("the plan is for {}, in tiles", plan.device.name),
+                "open it with a plan that this backend made",
+            ));
         };
         if self.path == Path::Reference {
             return Ok(Box::new(reference::Plain::open(problem, plan, fields)));

@@ -10,11 +10,11 @@ use std::ops::Range;
 use abide_core::domain::Source as Found;
 use abide_core::{Real, Result};
 
-use crate::lanes::{self, Source};
 use crate::region::Region;
 use crate::rings::{Storage, Walk, zeros};
-use crate::sum::{Ahead, Sum};
-use crate::tape::{Op, Operand, Place, TapAt, Tape, Term};
+use crate::steps::{Chunk, NewValues, Taps};
+use crate::sum::Ahead;
+use crate::tape::{TapAt, Tape};
 
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
@@ -55,10 +55,7 @@ pub unsafe trait Memory<T> {
 /// # Safety
 ///
 /// A buffer outlives the borrow, and nobody else reads or writes the cells of a computed row in it.
-pub unsafe trait Sink<T> {
-    /// Returns the new values of an output, `range` counted from the first computed cell of the row.
-    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T];
-
+pub unsafe trait Sink<T>: NewValues<T> {
     /// Returns all of the buffer that an output's new values go to, and where the first computed cells of
     /// rows lie in it.
     fn all(&mut self, output: usize) -> (*mut [T], Walk);
@@ -202,45 +199,12 @@ impl<M> Row<'_, M> {
     ) where
         M: Memory<T>,
     {
-        let len = cells.len();
-        for step in &self.tape.steps {
-            let mut taken = Storage::empty();
-            let place = match step.place {
-                // No step reads the slot it writes, so the slot can be taken out while the others are read.
-                Place::Slot(slot) => {
-                    taken = std::mem::replace(&mut scratch.slots[slot], Storage::empty());
-                    taken.first_mut(len)
-                }
-                Place::Output(output) => sink.cells(output, to..to + len),
-            };
-            let at = |operand| self.operand(scratch, &cells, operand, safe);
-            match step.op {
-                Op::Copy(a) => lanes::copy(place, at(a)),
-                Op::Index => {
-                    lanes::index(place, cells.start.rem_euclid(self.region.width() as isize) as usize)
-                }
-                Op::Unary(op, a) => lanes::apply1(op, place, at(a)),
-                Op::Binary(op, a, b) => lanes::apply2(op, place, at(a), at(b)),
-                Op::Scaled(scale, op, a, b) => lanes::scaled(op, place, scratch.scalars[scale], at(a), at(b)),
-                Op::Product(a, b, c) => lanes::product(place, at(a), at(b), at(c)),
-                Op::Fma(a, b, c) => lanes::fma(place, at(a), at(b), at(c)),
-                Op::Select(c, yes, no) => lanes::select(place, at(c), at(yes), at(no)),
-                Op::Sum(ref terms, scale) => {
-                    let scale = scale.map(|scale| scratch.scalars[scale]);
-                    let mut sum = Sum::default();
-                    for &Term { weight, operand } in terms {
-                        // The tape puts no scalar here.
-                        if let Source::Lanes(values) = self.operand(scratch, &cells, operand, safe) {
-                            sum.add(scratch.scalars[weight], values);
-                        }
-                    }
-                    sum.store(place, scale, self.ahead);
-                }
-            }
-            if let Place::Slot(slot) = step.place {
-                scratch.slots[slot] = taken;
-            }
-        }
+        let Scratch { slots, gathered, constants, scalars, rows } = scratch;
+        let first = cells.start.rem_euclid(self.region.width() as isize);
+        let (len, ahead) = (cells.len(), self.ahead);
+        let taps = ChunkTaps { row: self, rows, constants, gathered, cells, safe };
+        let chunk = Chunk { tape: self.tape, first, to: to..to + len, ahead };
+        chunk.compute(slots, scalars, &taps, sink);
     }
 
     /// Returns the index in its buffer of the first cell that a tap of a chunk reads, if the row holds all.
@@ -249,38 +213,6 @@ impl<M> Row<'_, M> {
         let held = self.held(buffer);
         let first = cells.start + shift;
         (first >= held.start && cells.end + shift <= held.end).then(|| start + (first - held.start) as usize)
-    }
-
-    #[inline(always)]
-    fn operand<'s, T: Real>(
-        &'s self,
-        scratch: &'s Scratch<T>,
-        cells: &Range<isize>,
-        operand: Operand,
-        safe: bool,
-    ) -> Source<'s, T>
-    where
-        M: Memory<T>,
-    {
-        let len = cells.len();
-        Source::Lanes(match operand {
-            Operand::Scalar(number) => return Source::Scalar(scratch.scalars[number]),
-            Operand::Slot(slot) => scratch.slots[slot].first(len),
-            Operand::Tap(number) => {
-                let TapAt { row, shift } = self.tape.taps[number];
-                match scratch.rows[row] {
-                    TapRow::Constant([axis, side]) => &scratch.constants[axis][side][..len],
-                    TapRow::At(buffer, walk) if safe => {
-                        let at = walk.at + (cells.start + shift - self.held(buffer).start) as usize;
-                        self.memory.cells(buffer, at..at + len)
-                    }
-                    TapRow::At(buffer, walk) => match self.within(buffer, walk.at, cells, shift) {
-                        Some(at) => self.memory.cells(buffer, at..at + len),
-                        None => &scratch.gathered[number][..len],
-                    },
-                }
-            }
-        })
     }
 
     /// Gathers the taps of a chunk that reach beyond an end of their row.
@@ -314,6 +246,35 @@ impl<M> Row<'_, M> {
                     Found::Value(value) => T::from_f64(value),
                 };
             }
+        }
+    }
+}
+
+/// The taps of a chunk.
+struct ChunkTaps<'a, 'b, T, M> {
+    row: &'a Row<'b, M>,
+    rows: &'a [TapRow],
+    constants: &'a [[Box<[T]>; 2]; 2],
+    gathered: &'a [Box<[T]>],
+    cells: Range<isize>,
+    safe: bool,
+}
+
+impl<T: Real, M: Memory<T>> Taps<T> for ChunkTaps<'_, '_, T, M> {
+    #[inline(always)]
+    fn tap(&self, number: usize) -> &[T] {
+        let ChunkTaps { row, cells, .. } = self;
+        let (TapAt { row: line, shift }, len) = (row.tape.taps[number], cells.len());
+        match self.rows[line] {
+            TapRow::Constant([axis, side]) => &self.constants[axis][side][..len],
+            TapRow::At(buffer, walk) if self.safe => {
+                let at = walk.at + (cells.start + shift - row.held(buffer).start) as usize;
+                row.memory.cells(buffer, at..at + len)
+            }
+            TapRow::At(buffer, walk) => match row.within(buffer, walk.at, cells, shift) {
+                Some(at) => row.memory.cells(buffer, at..at + len),
+                None => &self.gathered[number][..len],
+            },
         }
     }
 }

@@ -26,9 +26,9 @@ pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
 
 /// Computes `to[i] = start + i`, the cell's index along the row.
 #[inline(always)]
-pub fn index<T: Real>(to: &mut [T], start: usize) {
+pub fn index<T: Real>(to: &mut [T], start: isize) {
     for (i, to) in to.iter_mut().enumerate() {
-        *to = T::from_f64((start + i) as f64);
+        *to = T::from_f64((start + i as isize) as f64);
     }
 }
 

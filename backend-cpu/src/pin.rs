@@ -18,11 +18,12 @@ use crate::threads::refused;
 /// [`Error::Unsupported`] where the system does not tell which cores there are; [`Error::Limit`] where there
 /// are fewer cores than threads.
 pub fn cores(threads: usize) -> Result<Vec<CoreId>> {
-    let mut cores = core_affinity::get_core_ids().ok_or_else(|| Error::Unsupported {
-        who: "backend cpu".to_owned(),
-        reason: "pinned threads were asked for, and this system does not tell which cores they may run on"
-            .to_owned(),
-        change: "leave --pin out".to_owned(),
+    let mut cores = core_affinity::get_core_ids().ok_or_else(|| {
+        Error::unsupported(
+            "backend cpu",
+            "pinned threads were asked for, and this system does not tell which cores they may run on",
+            "leave --pin out",
+        )
     })?;
     if threads > cores.len() {
         return Err(Error::limit(

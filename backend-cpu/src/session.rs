@@ -244,7 +244,7 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let [_, _, width] = check_window(&self.lowered.problem, low, high)?;
+        let [_, _, width] = check_window(self.lowered.problem.shape.padded(), low, high)?;
         let values = self.field(field)?;
         let mut window = reserved([high[0] - low[0], high[1] - low[1], width].iter().product())?;
         for z in low[0]..high[0] {

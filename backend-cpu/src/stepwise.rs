@@ -9,6 +9,7 @@ use multiversion::multiversion;
 use crate::chunk::{Buffer, Memory, Row, Scratch, Sink, TapRow};
 use crate::region::{Line, Region};
 use crate::rings::Walk;
+use crate::steps::NewValues;
 use crate::sum::Ahead;
 use crate::tape::Tape;
 
@@ -101,13 +102,15 @@ impl<'a, T> Outputs<'a, T> {
     }
 }
 
-// SAFETY: the new values are borrowed to be written.
-unsafe impl<T> Sink<T> for Outputs<'_, T> {
+impl<T> NewValues<T> for Outputs<'_, T> {
     #[inline(always)]
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
         &mut self.values[output][self.row + range.start..self.row + range.end]
     }
+}
 
+// SAFETY: the new values are borrowed to be written.
+unsafe impl<T> Sink<T> for Outputs<'_, T> {
     #[inline(always)]
     fn all(&mut self, output: usize) -> (*mut [T], Walk) {
         (&mut *self.values[output], Walk::domain(self.row, self.width))

@@ -9,6 +9,7 @@ use crate::chunk::Sink;
 use crate::prefetch::Prefetch;
 use crate::rings::{Walk, Window};
 use crate::shared::Shared;
+use crate::steps::NewValues;
 use crate::stretch::Stretch;
 use crate::tape::Tape;
 use crate::tile::{Pass, Tile};
@@ -56,17 +57,19 @@ pub struct Targets<'a, T> {
     pub domain: usize,
 }
 
-// SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its own.
-// The rings are this thread's, and no level writes a plane that it reads for the row at work.
-unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
+impl<T: Real> NewValues<T> for Targets<'_, T> {
     #[inline(always)]
     fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
         let begin = self.begin[output].at;
         let range = begin + range.start..begin + range.end;
-        // SAFETY: as above.
+        // SAFETY: a level without a ring writes cells of its tile, which by the contract of `advance` are its
+        // own. The rings are this thread's, and no level writes a plane that it reads for the row at work.
         unsafe { self.buffer(output).write(range) }
     }
+}
 
+// SAFETY: as above.
+unsafe impl<T: Real> Sink<T> for Targets<'_, T> {
     #[inline(always)]
     fn all(&mut self, output: usize) -> (*mut [T], Walk) {
         (self.buffer(output).all(), self.begin[output])

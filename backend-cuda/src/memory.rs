@@ -132,8 +132,9 @@ impl Fields {
     }
 
     pub fn read_window(&self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        check_window(&self.problem, low, high)?;
-        window_of(&self.problem, &self.read(field)?, low, high)
+        let extents = self.problem.extents_of(field);
+        check_window(extents, low, high)?;
+        window_of(extents, &self.read(field)?, low, high)
     }
 
     pub fn write(&mut self, field: usize, array: &Array) -> Result<()> {

@@ -5,8 +5,7 @@ use abide_shaders::wgsl;
 use async_lock::Mutex;
 use web_time::Instant;
 
-use crate::gpu::Gpu;
-use crate::pipelines::Compiled;
+use crate::gpu::{Compiled, Gpu};
 
 /// The seconds of a submission that is long enough, and the most copies of a submission.
 const ENOUGH_SECONDS: f64 = 0.02;
@@ -51,7 +50,7 @@ async fn measure(gpu: &Gpu) -> Result<f64> {
         }
     };
     let kernel = wgsl::copy(bytes);
-    let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, &kernel).await?;
+    let Compiled { layout, pipeline } = gpu.compiled(&kernel).await?;
     let entries = [0, 1].map(|number| wgpu::BindGroupEntry {
         binding: number as u32,
         resource: pair[number].as_entire_binding(),

@@ -11,9 +11,9 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> 
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn block_on<T>(_: impl Future<Output = Result<T>>) -> Result<T> {
-    Err(abide_core::Error::Unsupported {
-        who: format!("backend {}", crate::NAME),
-        reason: "a browser's thread may not wait for the device".to_owned(),
-        change: "await the function of the same name with _async".to_owned(),
-    })
+    Err(abide_core::Error::unsupported(
+        format!("backend {}", crate::NAME),
+        "a browser's thread may not wait for the device",
+        "await the function of the same name with _async",
+    ))
 }

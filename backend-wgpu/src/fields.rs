@@ -94,7 +94,7 @@ impl Fields {
         low: [usize; 3],
         high: [usize; 3],
     ) -> Result<Array> {
-        let extents = check_window(problem, low, high)?;
+        let extents = check_window(problem.shape.padded(), low, high)?;
         let whole = problem.shape.padded();
         if extents == whole {
             return self.read(gpu, problem, field, rounds).await;

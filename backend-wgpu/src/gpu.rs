@@ -3,6 +3,7 @@
 //! Whatever needs an answer of the device is awaited, because in a browser nothing may block. Elsewhere a
 //! device answers only the thread that polls it; the awaiting thread polls until the answer is there.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +12,13 @@ use futures_channel::oneshot;
 
 use crate::NAME;
 use crate::adapter::Adapter;
-use crate::pipelines::Pipelines;
+
+/// A compiled kernel, and the way in which its buffers are bound.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub layout: wgpu::BindGroupLayout,
+    pub pipeline: wgpu::ComputePipeline,
+}
 
 /// A device, its queue, and the first fault outside any call of ours.
 pub(crate) struct Gpu {
@@ -20,7 +27,7 @@ pub(crate) struct Gpu {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     /// The compiled kernels, by their text.
-    pub pipelines: Pipelines,
+    pub kernels: Mutex<HashMap<String, Compiled>>,
     fault: Arc<Mutex<Option<String>>>,
 }
 
@@ -70,7 +77,7 @@ impl Gpu {
             report(&lost, format!("the device was lost: {message}"))
         });
         let limits = device.limits();
-        Gpu { adapter: description, device, queue, limits, pipelines: Pipelines::default(), fault }
+        Gpu { adapter: description, device, queue, limits, kernels: Mutex::default(), fault }
     }
 
     /// Runs `call`, which uses the device, and returns the first error that it caused.

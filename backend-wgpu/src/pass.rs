@@ -4,8 +4,7 @@ use abide_core::{Error, Result};
 use abide_shaders::wgsl::{Binding, Kernel};
 
 use crate::fields::Fields;
-use crate::gpu::Gpu;
-use crate::pipelines::Compiled;
+use crate::gpu::{Compiled, Gpu};
 
 /// A stage's kernel, or one for all stages of several steps.
 pub(crate) struct Pass {
@@ -55,7 +54,7 @@ impl Pass {
         uniforms: &Uniforms,
         writes: &[usize],
     ) -> Result<Pass> {
-        let Compiled { layout, pipeline } = gpu.pipelines.of(gpu, kernel).await?;
+        let Compiled { layout, pipeline } = gpu.compiled(kernel).await?;
         let group = |is_whole: bool, round: u64| {
             let resource = |(number, &binding): (usize, &Binding)| wgpu::BindGroupEntry {
                 binding: number as u32,

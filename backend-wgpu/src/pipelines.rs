@@ -1,47 +1,33 @@
 //! Compiled kernels: kept in memory by their text, so that sessions of one plan compile once; and on disk,
 //! where the interface hands them out, so that the next process does not compile at all.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use abide_core::{Error, Result};
 use abide_shaders::wgsl::{self, Binding, Kernel};
 
 use crate::NAME;
 use crate::adapter::Adapter;
-use crate::gpu::Gpu;
+use crate::gpu::{Compiled, Gpu};
 
 /// The most kernels kept in memory; beyond that number all are given up, and those in use compiled once more.
 const MOST: usize = 256;
 
-/// A compiled kernel, and the way in which its buffers are bound.
-#[derive(Clone)]
-pub(crate) struct Compiled {
-    pub layout: wgpu::BindGroupLayout,
-    pub pipeline: wgpu::ComputePipeline,
-}
-
-/// The kernels of a device.
-#[derive(Default)]
-pub(crate) struct Pipelines {
-    by_text: Mutex<HashMap<String, Compiled>>,
-}
-
-impl Pipelines {
+impl Gpu {
     /// Returns a kernel, compiled unless it was compiled before.
-    pub async fn of(&self, gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
-        let known = self.by_text.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text).cloned();
+    pub async fn compiled(&self, kernel: &Kernel) -> Result<Compiled> {
+        let known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         // Without holding the lock, so that other threads can compile other kernels.
-        let compiled = compile(gpu, kernel).await?;
-        let mut by_text = self.by_text.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_text.len() >= MOST {
-            by_text.clear();
+        let compiled = compile(self, kernel).await?;
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if kernels.len() >= MOST {
+            kernels.clear();
         }
-        by_text.insert(kernel.text.clone(), compiled.clone());
+        kernels.insert(kernel.text.clone(), compiled.clone());
         Ok(compiled)
     }
 }

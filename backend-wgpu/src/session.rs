@@ -270,9 +270,9 @@ pub(crate) fn check_type(gpu: &Gpu, dtype: DType) -> Result<()> {
     if dtype == DType::F32 || gpu.adapter.f64 {
         return Ok(());
     }
-    Err(Error::Unsupported {
-        who: format!("backend {}", NAME),
-        reason: format!("{} does not compute in f64 through {}", gpu.adapter.name, gpu.adapter.interface),
-        change: "use --dtype f32, another adapter or another backend".to_owned(),
-    })
+    Err(Error::unsupported(
+        format!("backend {}", NAME),
+        format!("{} does not compute in f64 through {}", gpu.adapter.name, gpu.adapter.interface),
+        "use --dtype f32, another adapter or another backend",
+    ))
 }

@@ -1,6 +1,7 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,12 @@ pub trait Session: Send {
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
 
+    /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
+    /// had ended the run.
+    fn undone(&self) -> u64 {
+        0
+    }
+
     /// Reads a field's current values.
     fn read(&mut self, field: usize) -> Result<Array>;
 
@@ -82,6 +89,11 @@ pub trait Session: Send {
     /// buffer.
     fn device_buffer(&self, _field: usize) -> Option<Box<dyn Any>> {
         None
+    }
+
+    /// Returns the current values of the computed scalars, in the program's order.
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        Ok(Vec::new())
     }
 
     /// Sets a parameter for the steps that follow.
@@ -128,26 +140,25 @@ pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()>
     Ok(())
 }
 
-/// Checks a window against the domain and returns its extents.
-pub fn check_window(problem: &Problem, low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
-    let extents = problem.shape.padded();
+/// Checks a window against a field's extents and returns the window's own.
+pub fn check_window(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
     let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
     if !fits {
         return Err(Error::limit(
             "window",
             format!("{low:?}..{high:?}"),
-            format!("the domain {}", problem.shape),
-            "ask for cells of the domain",
+            format!("the field's {extents:?} values"),
+            "ask for values of the field",
         ));
     }
     Ok([high[0] - low[0], high[1] - low[1], high[2] - low[2]])
 }
 
-/// Returns the values of a window of an array of the whole domain.
-pub fn window_of(problem: &Problem, array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-    let [nz, ny, nx] = check_window(problem, low, high)?;
-    let shape = problem.shape;
-    let index = |i: usize| shape.index([low[0] + i / (ny * nx), low[1] + i / nx % ny, low[2] + i % nx]);
+/// Returns the values of a window of an array of a field's extents.
+pub fn window_of(extents: [usize; 3], array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+    let [nz, ny, nx] = check_window(extents, low, high)?;
+    let row = |z: usize, y: usize| (z * extents[1] + y) * extents[2];
+    let index = |i: usize| row(low[0] + i / (ny * nx), low[1] + i / nx % ny) + low[2] + i % nx;
     let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
     match (array, &mut window) {
         (Array::F32(from), Array::F32(to)) => {
@@ -217,6 +228,8 @@ pub struct RunReport {
     pub share_of_projected_peak: f64,
     /// Values of any field that are NaN or infinite, if they were counted.
     pub non_finite: Option<u64>,
+    /// The computed scalars after the last step, by name.
+    pub scalars: BTreeMap<String, f64>,
     /// The plan that ran.
     pub plan: Plan,
     /// Where the run differs from what was asked, and why.
@@ -241,6 +254,7 @@ impl RunReport {
             bytes_least: projection.least_bytes,
             share_of_projected_peak: if seconds > 0.0 { projection.seconds / seconds } else { 0.0 },
             non_finite: None,
+            scalars: BTreeMap::new(),
             plan: plan.clone(),
             notes: plan.notes.clone(),
         }
@@ -279,15 +293,15 @@ pub fn drive(
         }
         let wall = Instant::now();
         seconds += session.advance(now)?;
-        let wall = wall.elapsed().as_secs_f64();
-        done += now;
+        let (wall, undone) = (wall.elapsed().as_secs_f64(), session.undone());
+        done += now - undone;
         // Grow at most eightfold, because the first epochs also pay for warming up.
         let fitting = (now as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
         epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
         let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };
         let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate };
         let stop = observe(session, &progress)?.is_break();
-        if stop || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
+        if stop || undone > 0 || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
             break;
         }
     }

@@ -145,6 +145,11 @@ impl Error {
         Error::Unknown { kind, asked: asked.into(), known }
     }
 
+    /// Makes an [`Error::Unsupported`].
+    pub fn unsupported(who: impl Into<String>, reason: impl Into<String>, change: impl Into<String>) -> Self {
+        Error::Unsupported { who: who.into(), reason: reason.into(), change: change.into() }
+    }
+
     /// Makes an [`Error::Device`].
     pub fn device(backend: &'static str, operation: impl Into<String>, message: impl ToString) -> Self {
         Error::Device { backend, operation: operation.into(), message: message.to_string() }

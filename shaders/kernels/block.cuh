@@ -8,8 +8,9 @@ constexpr int TILE_COUNT = TILES_S * TILES_Y * TILES_X;
 constexpr int ROUNDS = (TILE_COUNT + BLOCKS - 1) / BLOCKS;
 constexpr int LANES = 16 / sizeof(real);             // cells of a 16-byte access
 constexpr bool RAGGED = EXTENT_Y % TILE_Y != 0 || EXTENT_X % TILE_X != 0;
-constexpr bool VECTORS = OWN_X % LANES == 0;         // a thread's cells of a row are whole 16-byte words in shared memory
-constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;  // ... and in device memory
+// Whether a thread's cells of a row are whole 16-byte words: in shared memory, and in device memory too.
+constexpr bool VECTORS = OWN_X % LANES == 0;
+constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;
 constexpr int DYNAMIC = -1000000;                    // a plane number that is not known when compiling
 
 struct alignas(16) Vector { real lane[LANES]; };

@@ -15,30 +15,31 @@ fn source(index: i32, extent: i32, low: i32, high: i32) -> i32 {
     return clamp(at, 0, extent - 1);
 }
 
-// Returns the index in a field's array of the cell that a tap at (z, y, x) reads; -1 where a constant stands.
-fn place(z: i32, y: i32, x: i32) -> i32 {
-    let at_z = source(z, EXTENT_Z, LOW_Z, HIGH_Z);
+// Returns the index in a field's array of the cell that a tap at (s, y, x) reads; -1 where a constant stands.
+// Cells lie in this order where a square is swept along s too, because its planes have one row.
+fn place(s: i32, y: i32, x: i32) -> i32 {
+    let at_s = source(s, EXTENT_S, LOW_S, HIGH_S);
     let at_y = source(y, EXTENT_Y, LOW_Y, HIGH_Y);
     let at_x = source(x, EXTENT_X, LOW_X, HIGH_X);
-    if at_z < 0 || at_y < 0 || at_x < 0 { return -1; }
-    return (at_z * EXTENT_Y + at_y) * EXTENT_X + at_x;
+    if at_s < 0 || at_y < 0 || at_x < 0 { return -1; }
+    return (at_s * EXTENT_Y + at_y) * EXTENT_X + at_x;
 }
 
-// Returns the constant beyond the domain at (z, y, x): axes are asked from the slowest on.
-fn ghost(z: i32, y: i32, x: i32) -> real {
-    if z < 0 && LOW_Z == CONSTANT { return LOW_VALUE_Z; }
-    if z >= EXTENT_Z && HIGH_Z == CONSTANT { return HIGH_VALUE_Z; }
+// Returns the constant beyond the domain at (s, y, x): axes are asked from the slowest on.
+fn ghost(s: i32, y: i32, x: i32) -> real {
+    if s < 0 && LOW_S == CONSTANT { return LOW_VALUE_S; }
+    if s >= EXTENT_S && HIGH_S == CONSTANT { return HIGH_VALUE_S; }
     if y < 0 && LOW_Y == CONSTANT { return LOW_VALUE_Y; }
     if y >= EXTENT_Y && HIGH_Y == CONSTANT { return HIGH_VALUE_Y; }
     if x < 0 && LOW_X == CONSTANT { return LOW_VALUE_X; }
     return HIGH_VALUE_X;
 }
 
-fn in_domain(z: i32, y: i32, x: i32) -> bool {
-    return z < EXTENT_Z && y < EXTENT_Y && x < EXTENT_X;
+fn in_domain(s: i32, y: i32, x: i32) -> bool {
+    return s < EXTENT_S && y < EXTENT_Y && x < EXTENT_X;
 }
 
 // Returns whether the cell is computed: the outermost cells at a fixed side keep their values.
-fn computed(z: i32, y: i32, x: i32) -> bool {
-    return z >= FIRST_Z && z < END_Z && y >= FIRST_Y && y < END_Y && x >= FIRST_X && x < END_X;
+fn computed(s: i32, y: i32, x: i32) -> bool {
+    return s >= FIRST_S && s < END_S && y >= FIRST_Y && y < END_Y && x >= FIRST_X && x < END_X;
 }

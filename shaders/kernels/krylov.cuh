@@ -135,10 +135,11 @@ struct Team {
     __device__ __forceinline__ Team(const Arguments& arguments)
         : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
 
-    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }          // [REDUCED][WARPS]
-    __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }            // [REDUCED]
-    __device__ __forceinline__ double* derived() const { return shared_at<double>(DERIVED_AT); }      // [DERIVED]
-    __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }        // CLUSTER: [2][REDUCED][BLOCKS]
+    // In shared memory: [REDUCED][WARPS], [REDUCED], [DERIVED], and of a cluster [2][REDUCED][BLOCKS].
+    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }
+    __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }
+    __device__ __forceinline__ double* derived() const { return shared_at<double>(DERIVED_AT); }
+    __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }
     __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
 
     // Calls f(k, i) for each of the thread's rows: its k-th, the block's i-th.

@@ -48,7 +48,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const double* const kept = course.a.state->scalars;
     real last_gamma = real(kept[0]), last_alpha = real(kept[1]);
     unsigned iteration = unsigned(kept[2]);
-    bool fresh = kept[3] != 0;                       // r, u and w are computed, not recurred, and there is no direction before
+    // r, u and w are computed, not recurred, and there is no direction before.
+    bool fresh = kept[3] != 0;
     // Publishes m = M^-1 w beside the sums.
     const auto reduce = [&]() {
         if constexpr (!POINTWISE) m.apply(team, w, mw);

@@ -10,18 +10,23 @@ struct Triangle {
 
     enum Told { BELOW, NORM, EXACT, SINGULAR, TOLD };
     static constexpr unsigned COLUMNS = unsigned(RESTART) * (RESTART + 1) / 2;   // entries of all columns
-    static constexpr unsigned CARRIED = 4 * RESTART + 2;                         // numbers that the next launch needs
+    // Numbers that the next launch needs.
+    static constexpr unsigned CARRIED = 4 * RESTART + 2;
 
     __device__ __forceinline__ Triangle(const Arguments& arguments) : a(arguments) {}
 
     __device__ __forceinline__ real* own() const { return shared_at<real>(TRIANGLE_AT); }
     __device__ __forceinline__ real* cosines() const { return own(); }                        // [RESTART]
     __device__ __forceinline__ real* sines() const { return own() + RESTART; }                // [RESTART]
-    __device__ __forceinline__ real* rotated() const { return own() + 2 * RESTART; }          // [RESTART + 1]: the right-hand side
-    __device__ __forceinline__ real* column() const { return own() + 3 * RESTART + 1; }       // [RESTART + 1]: the newest
-    __device__ __forceinline__ real* products() const { return own() + CARRIED; }             // [RESTART + 1]: of a projection
+    // [RESTART + 1]: the right-hand side.
+    __device__ __forceinline__ real* rotated() const { return own() + 2 * RESTART; }
+    // [RESTART + 1]: the newest.
+    __device__ __forceinline__ real* column() const { return own() + 3 * RESTART + 1; }
+    // [RESTART + 1]: of a projection.
+    __device__ __forceinline__ real* products() const { return own() + CARRIED; }
     __device__ __forceinline__ real* minimiser() const { return products() + RESTART + 1; }   // [RESTART]
-    __device__ __forceinline__ real* told() const { return minimiser() + RESTART; }           // [TOLD]: one thread's results
+    // [TOLD]: one thread's results.
+    __device__ __forceinline__ real* told() const { return minimiser() + RESTART; }
 
     // Column j in device memory: j + 1 entries.
     __device__ __forceinline__ real* finished(unsigned j) const { return a.triangle + j * (j + 1) / 2; }

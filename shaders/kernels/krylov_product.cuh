@@ -164,7 +164,8 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
     real* const sums = shared_at<real>(CARRIES_AT);                  // [WARPS]
     int* const closed = shared_at<int>(CLOSED_AT);                   // [WARPS]
     const unsigned items = team.own.rows + offsets[team.own.rows];
-    const unsigned* searched = team.a.searches + team.own.searches;  // rows that ended before each thread's items
+    // Rows that ended before each thread's items.
+    const unsigned* searched = team.a.searches + team.own.searches;
     Carry open = {real(0), false};                                   // left open by the tiles before
     #pragma unroll 1
     for (unsigned tile = 0; tile < items; tile += THREADS * ITEMS, searched += THREADS) {

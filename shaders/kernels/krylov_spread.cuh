@@ -5,7 +5,8 @@
 //
 // A row's sum has one order: the lanes of PARTS warps, these warps, the blocks.
 
-constexpr int PARTS = SPREAD > 0 && SPREAD < WARPS ? WARPS / SPREAD : 1;     // warps that share a block's piece of a row
+// Warps that share a block's piece of a row.
+constexpr int PARTS = SPREAD > 0 && SPREAD < WARPS ? WARPS / SPREAD : 1;
 
 // Returns the sums of the pieces, [SPREAD][BLOCKS], that go with the vector exchanged next.
 __device__ __forceinline__ real* pieces(const Team& team) { return team.a.pieces + (TURNS > 1 ? team.turn * (SPREAD * BLOCKS) : 0); }

@@ -15,16 +15,16 @@ fn main(
     // Tiles are counted through, because a grid of workgroups is limited along each axis.
     let block = i32(group.y * groups.x + group.x);
     if block >= BLOCKS { return; }
-    let tile_z = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;
+    let tile_s = block / (BLOCKS_Y * BLOCKS_X) * TILE_S;
     let tile_y = block / BLOCKS_X % BLOCKS_Y * TILE_Y;
     let tile_x = block % BLOCKS_X * TILE_X;
 
     // The window's first cell, and the thread's first cell.
-    let first_z = tile_z - HALO_Z;
+    let first_s = tile_s - HALO_S;
     let first_y = tile_y - HALO_Y;
     let first_x = tile_x - HALO_X;
     let t = i32(thread);
-    let z = first_z + t / (THREADS_Y * THREADS_X) * CELLS_Z;
+    let s = first_s + t / (THREADS_Y * THREADS_X) * CELLS_S;
     let y = first_y + t / THREADS_X % THREADS_Y * CELLS_Y;
     let x = first_x + t % THREADS_X * CELLS_X;
 

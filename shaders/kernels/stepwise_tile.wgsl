@@ -2,10 +2,10 @@
 // tile's cells.
 //@domain
 
-const SIDE_Z: i32 = TILE_Z + 2 * RADIUS_Z;
+const SIDE_S: i32 = TILE_S + 2 * RADIUS_S;
 const SIDE_Y: i32 = TILE_Y + 2 * RADIUS_Y;
 const SIDE_X: i32 = TILE_X + 2 * RADIUS_X;
-const VOLUME: i32 = SIDE_Z * SIDE_Y * SIDE_X;
+const VOLUME: i32 = SIDE_S * SIDE_Y * SIDE_X;
 
 // The staged fields' tiles, one after the other.
 var<workgroup> tile: array<real, STAGED * VOLUME>;
@@ -19,29 +19,29 @@ fn main(
     // Tiles are counted through, because a grid of workgroups is limited along each axis.
     let block = i32(group.y * groups.x + group.x);
     if block >= BLOCKS { return; }
-    let z0 = block / (BLOCKS_Y * BLOCKS_X) * TILE_Z;
+    let s0 = block / (BLOCKS_Y * BLOCKS_X) * TILE_S;
     let y0 = block / BLOCKS_X % BLOCKS_Y * TILE_Y;
     let x0 = block % BLOCKS_X * TILE_X;
 
     // The tile and its halo lie in the domain: no cell of it needs to ask the boundary.
-    let inside = z0 >= RADIUS_Z && z0 + TILE_Z + RADIUS_Z <= EXTENT_Z
+    let inside = s0 >= RADIUS_S && s0 + TILE_S + RADIUS_S <= EXTENT_S
         && y0 >= RADIUS_Y && y0 + TILE_Y + RADIUS_Y <= EXTENT_Y
         && x0 >= RADIUS_X && x0 + TILE_X + RADIUS_X <= EXTENT_X;
 
     // A row of threads takes a row of cells, so that neighbours load neighbours.
     let tx = i32(thread) % THREADS_X;
-    for (var row = i32(thread) / THREADS_X; row < SIDE_Z * SIDE_Y; row += THREADS / THREADS_X) {
-        let z = z0 + row / SIDE_Y - RADIUS_Z;
+    for (var row = i32(thread) / THREADS_X; row < SIDE_S * SIDE_Y; row += THREADS / THREADS_X) {
+        let s = s0 + row / SIDE_Y - RADIUS_S;
         let y = y0 + row % SIDE_Y - RADIUS_Y;
         for (var column = tx; column < SIDE_X; column += THREADS_X) {
             let x = x0 + column - RADIUS_X;
-            var at = (z * EXTENT_Y + y) * EXTENT_X + x;
-            if !inside { at = place(z, y, x); }
+            var at = (s * EXTENT_Y + y) * EXTENT_X + x;
+            if !inside { at = place(s, y, x); }
             let slot = row * SIDE_X + column;
             if at >= 0 {
                 //@load
             } else {
-                let value = ghost(z, y, x);
+                let value = ghost(s, y, x);
                 //@fill
             }
         }
@@ -49,17 +49,17 @@ fn main(
     workgroupBarrier();
 
     let ty = i32(thread) / THREADS_X % THREADS_Y;
-    let tz = i32(thread) / (THREADS_X * THREADS_Y);
-    for (var dz = tz; dz < TILE_Z; dz += THREADS_Z) {
+    let ts = i32(thread) / (THREADS_X * THREADS_Y);
+    for (var ds = ts; ds < TILE_S; ds += THREADS_S) {
         for (var dy = ty; dy < TILE_Y; dy += THREADS_Y) {
             for (var dx = tx; dx < TILE_X; dx += THREADS_X) {
-                let z = z0 + dz;
+                let s = s0 + ds;
                 let y = y0 + dy;
                 let x = x0 + dx;
-                if !in_domain(z, y, x) { continue; }
-                let at = (z * EXTENT_Y + y) * EXTENT_X + x;
-                let here = ((dz + RADIUS_Z) * SIDE_Y + dy + RADIUS_Y) * SIDE_X + dx + RADIUS_X;
-                if computed(z, y, x) {
+                if !in_domain(s, y, x) { continue; }
+                let at = (s * EXTENT_Y + y) * EXTENT_X + x;
+                let here = ((ds + RADIUS_S) * SIDE_Y + dy + RADIUS_Y) * SIDE_X + dx + RADIUS_X;
+                if computed(s, y, x) {
                     //@formula
                 } else {
                     //@keep

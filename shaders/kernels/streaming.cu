@@ -34,10 +34,11 @@ __device__ constexpr int reach_x(int row, bool left)
 
 struct Stream : Window {
     const Parameters& parameters;
-    real* edges;                         // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips,
-                                         // from the own one; those before the first and behind the last are
-                                         // never filled
-    real* far;                           // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers
+    // [1 + LAG][LEVELS - 1][FIELDS][1 + WARPS + 1][2][EDGE_Y][TILE_X]: first and last rows of strips, from
+    // the own one; those before the first and behind the last are never filled.
+    real* edges;
+    // [LEVELS][FAR][OWN_Y * OWN_X][THREADS]: carried values beyond the registers.
+    real* far;
     int turn;                            // with LAG, the half of `edges` that was written last
     real near[LEVELS][NEAR > 0 ? NEAR : 1][OWN_Y][OWN_X]; // carried values in registers
     Cells arriving[LEVELS][FIELDS];      // the plane that waits before each level
@@ -163,7 +164,8 @@ struct Stream : Window {
     {
         typedef typename StageAt<LEVEL % STAGES>::type S;
         constexpr int RY = S::RADIUS_Y, RX = S::RADIUS_X;
-        constexpr bool EARLY = !(EDGE && SHOWS_Y);     // whether own rows have all they need before the rows beside arrive
+        // Whether own rows have all they need before the rows beside arrive.
+        constexpr bool EARLY = !(EDGE && SHOWS_Y);
         real wide[FIELDS][OWN_Y + 2 * RY][OWN_X + 2 * RX];
         each<FIELDS>([&](auto f) {
             constexpr int F = f.value;

@@ -1,5 +1,5 @@
 // 2.5-D streaming (2.5-D temporal blocking): several steps per dispatch, through which planes stream. A
-// workgroup owns a window of rows (R) and columns (C) across the swept axis (S), and a share of the planes;
+// workgroup owns a window of rows (Y) and columns (X) across the swept axis (S), and a share of the planes;
 // each of its threads has a block of a plane's cells. The stages of several steps stand behind one another as
 // levels. Each level turns the plane that arrives at it into a plane of its result, and carries partial
 // sums. Levels run from the last to the first, and each takes the plane that the level before it made a plane
@@ -32,11 +32,11 @@ fn main(
     // the window and of the thread.
     let first = share * (EXTENT_S / shares) + min(share, EXTENT_S % shares);
     let last = first + EXTENT_S / shares + select(0, 1, share < EXTENT_S % shares);
-    let first_r = window_r * TILE_R - LEAD_R;
-    let first_c = window_c * TILE_C - LEAD_C;
+    let first_y = window_y * TILE_Y - LEAD_Y;
+    let first_x = window_x * TILE_X - LEAD_X;
     let t = i32(thread);
-    let r = first_r + t / THREADS_C * CELLS_R;
-    let c = first_c + t % THREADS_C * CELLS_C;
+    let y = first_y + t / THREADS_X * CELLS_Y;
+    let x = first_x + t % THREADS_X * CELLS_X;
 
     // The plane that arrives, and the end of the planes that must arrive.
     var p = max(first - MARGIN_S, -LEAD_S);

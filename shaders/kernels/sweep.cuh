@@ -57,7 +57,7 @@ struct Sweep {
     real window[WIDE][WINDOW][OWN_Y][OWN_X];           // own cells of the planes around the one computed
     real wide[WIDE][WIDENED][OWN_Y + 2 * RY][OWN_X + 2 * RX]; // planes with the cells beside the own ones
     real own[WIDE][CHUNK][OWN_Y][OWN_X];               // planes on their way
-    Halo halo, halo_next;                              // this thread's share of the lateral halo of two groups
+    Halo halo, halo_next;                              // this thread's share of two groups' lateral halo
     int halo_ring[SLOTS];                              // its places in the ring; -1: nowhere
     Offset halo_from[SLOTS];                           // its sources in a plane; -1: it is halo_value
     real halo_value[HAS_CONSTANT ? SLOTS : 1];

@@ -3,13 +3,16 @@
 
 constexpr int THREADS = 32 * WARPS;
 constexpr int TILE_Y = WARPS * OWN_Y, TILE_X = 32 * OWN_X;
-constexpr int SHIFT_Y = LOW_Y == FIXED ? 0 : MARGIN_Y;   // the first window starts where nothing outside is needed, ...
-constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;   // ... else so far outside that nothing wrong reaches the domain
+// The first window starts where nothing outside is needed, else so far outside that nothing wrong reaches the
+// domain.
+constexpr int SHIFT_Y = LOW_Y == FIXED ? 0 : MARGIN_Y;
+constexpr int SHIFT_X = LOW_X == FIXED ? 0 : MARGIN_X;
 constexpr int USE_Y = TILE_Y - 2 * MARGIN_Y, USE_X = TILE_X - 2 * MARGIN_X;
 constexpr int LANES = 16 / sizeof(real);                 // cells of a 16-byte access
 constexpr bool VECTORS = OWN_X % LANES == 0;
 constexpr bool ALIGNED = VECTORS && PITCH % LANES == 0;
-constexpr int BEHIND_ROW = ALIGNED ? int((LANES - EXTENT_X % LANES) % LANES) : 0; // cells of a row's last word that are none of the domain's
+// Cells of a row's last word that are none of the domain's.
+constexpr int BEHIND_ROW = ALIGNED ? int((LANES - EXTENT_X % LANES) % LANES) : 0;
 constexpr Offset END_X = EXTENT_X + BEHIND_ROW;
 constexpr bool WRAPS_Y = LOW_Y == PERIODIC, WRAPS_X = LOW_X == PERIODIC;
 constexpr bool SHOWS_Y = shows_this_side(LOW_Y) || shows_this_side(HIGH_Y), SHOWS_X = shows_this_side(LOW_X) || shows_this_side(HIGH_X);
@@ -24,10 +27,13 @@ constexpr bool SNUG_X = LOW_X == FIXED && HIGH_X == FIXED && TILES_X > 1 && FIX_
 constexpr bool CLEAR_X = TILES_X < 2 || (USE_X >= FIX_X && EXTENT_X - TILE_X - (TILES_X - 2) * USE_X >= FIX_X);
 constexpr bool CLEAR_Y = TILES_Y < 2 || (USE_Y >= FIX_Y && EXTENT_Y - TILE_Y - (TILES_Y - 2) * USE_Y >= FIX_Y);
 constexpr bool SNUG = SNUG_Y && SNUG_X && (STAGES == 1 || (CLEAR_X && CLEAR_Y));
-enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 64 };   // a lane's, and behind it its neighbour's
-constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;     // of the ring: rows beyond the window's sides are there, but never filled
-constexpr int VECTOR = VECTORS ? LANES : 1;              // cells of an access to shared memory by one thread, ...
-constexpr int WORD = ALIGNED ? LANES : 1;                // ... and to device memory
+// A lane's, and behind it its neighbour's.
+enum Side { SIDE_X = 1, LANE_LOW = 2, LANE_HIGH = 8, WARP_LOW = 32, WARP_HIGH = 64 };
+// Of the ring: rows beyond the window's sides are there, but never filled.
+constexpr int PLANE = (TILE_Y + 2 * EDGE_Y) * TILE_X;
+// Cells of an access by one thread: to shared memory, and to device memory.
+constexpr int VECTOR = VECTORS ? LANES : 1;
+constexpr int WORD = ALIGNED ? LANES : 1;
 // Whether a lane's row is two words. Side by side they would lie in the banks of a lane four away, so words
 // change places within their pair in every other four lanes.
 constexpr bool PAIRED = VECTORS && OWN_X == 2 * LANES;
@@ -83,14 +89,18 @@ __device__ __forceinline__ int place(int cell) { return PAIRED ? cell ^ (cell / 
 
 struct Window {
     const Buffers& buffers;
-    real* ring;                          // [RING][FIELDS][EDGE_Y + TILE_Y + EDGE_Y][TILE_X]: planes of the input, from the warp's first row
+    // [RING][FIELDS][EDGE_Y + TILE_Y + EDGE_Y][TILE_X]: planes of the input, from the warp's first row.
+    real* ring;
     real* row;                           // [TILE_X] per warp: a row on its way out
     int tid, lane, warp;
     Offset y0, x0;                       // the window's first cell
     unsigned stored;                     // words of own rows that this block stores, a bit each
-    unsigned inside, held;               // own cells across that lie in the domain, and those that keep their value: a bit each
-    Offset corner, leaving;                // within a plane, the first word that this lane copies, and the first that it stores
-    bool whole;                          // whether the window lies in the domain, so that no cell of it needs the boundary
+    // Own cells across that lie in the domain, and those that keep their value: a bit each.
+    unsigned inside, held;
+    // Within a plane, the first word that this lane copies, and the first that it stores.
+    Offset corner, leaving;
+    // Whether the window lies in the domain, so that no cell of it needs the boundary.
+    bool whole;
     bool bound_across;                   // whether the boundary gives values to cells of the window
     unsigned side;                       // where the window is SNUG: the sides (Side) at which it lies
 
@@ -211,7 +221,8 @@ struct Window {
                 if (side & SIDE_X && plane_there) {
                     each<OWN_Y>([&](auto r) {
                         each<FIX_X>([&](auto k) {
-                            constexpr int BEFORE = k.value, BEHIND = BEHIND_ROW + k.value;   // cells between it and the side
+                            // Cells between it and the side.
+                            constexpr int BEFORE = k.value, BEHIND = BEHIND_ROW + k.value;
                             constexpr int LOW = BEFORE % OWN_X, HIGH = OWN_X - 1 - BEHIND % OWN_X;
                             if (side & LANE_LOW << BEFORE / OWN_X) cells[r.value][LOW] = own(r.value, LOW);
                             if (side & LANE_HIGH << BEHIND / OWN_X) cells[r.value][HIGH] = own(r.value, HIGH);

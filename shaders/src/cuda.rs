@@ -7,14 +7,14 @@ mod streaming;
 
 use std::fmt::Display;
 
-use abide_core::domain::{Axes, SWEPT_LETTERS};
+use abide_core::domain::Axes;
 use abide_core::expr::Tap;
 use abide_core::plan::{Persistent, Schedule, Stepwise, Synchronisation, staged_fields};
 use abide_core::{Boundary, DType, Error, Neighbourhood, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Language, formula};
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
@@ -150,8 +150,8 @@ fn persistent(problem: &Problem, program: &Program, persistent: &Persistent) -> 
 fn stepwise(problem: &Problem, program: &Program, tiles: &Stepwise) -> String {
     let mut text = constants(problem, program);
     let axes = Axes::of(problem.shape.dimensions());
-    for (letter, (cells, threads)) in
-        SWEPT_LETTERS.iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads)))
+    for ([letter, _], (cells, threads)) in
+        LETTERS.iter().zip(axes.order(tiles.tile).iter().zip(axes.order(tiles.threads)))
     {
         constant(&mut text, &format!("TILE_{letter}"), *cells);
         constant(&mut text, &format!("THREADS_{letter}"), threads);
@@ -205,7 +205,7 @@ fn constants(problem: &Problem, program: &Program) -> Text {
     // The program as it was written says how many cells are fixed, even if simplification dropped its
     // farthest tap.
     let (fixed, radius) = (problem.boundaries.0, problem.program.radius());
-    for (letter, axis) in SWEPT_LETTERS.iter().zip(axes.0) {
+    for ([letter, _], axis) in LETTERS.iter().zip(axes.0) {
         line(format!("int AXIS_{letter} = {axis}"));
         line(format!("Offset EXTENT_{letter} = {}", padded[axis]));
         line(format!("Offset STRIDE_{letter} = {}", strides[axis]));

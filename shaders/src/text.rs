@@ -6,6 +6,10 @@ use std::fmt::Write as _;
 /// Spaces per level of indentation.
 const LEVEL: usize = 4;
 
+/// The letters of a kernel's axes, in names of constants and of variables: the axis that is swept, then the
+/// slower and the faster of the others. Where a kernel sweeps nothing, they are the padded axes.
+pub(crate) const LETTERS: [[&str; 2]; 3] = [["S", "s"], ["Y", "y"], ["X", "x"]];
+
 /// Lines of C or WGSL whose indentation follows from the braces that the lines before them leave open.
 #[derive(Debug, Default)]
 pub(crate) struct Text {

@@ -29,7 +29,7 @@ pub fn table(rows: &[Measured], problem: &Problem, opened: &Opened) -> String {
     );
     let fastest = Measured::fastest(rows);
     for (place, row) in rows.iter().enumerate() {
-        let mark = match (place == 0, Some(place) == fastest) {
+        let mark = match (place == 0, Some(row) == fastest) {
             (true, true) => "own, fastest",
             (true, false) => "own",
             (false, true) => "fastest",
@@ -80,7 +80,7 @@ pub fn as_json(
             "spill_bytes": row.spill_bytes(),
             "note": row.note,
             "own": place == 0,
-            "fastest": Some(place) == fastest,
+            "fastest": Some(row) == fastest,
         })
     });
     let mut told = json!({
@@ -107,7 +107,7 @@ fn or_dash(value: Option<impl ToString>) -> String {
 /// Returns the time of the planner's own choice over that of the fastest plan; 1 where they are the same
 /// plan.
 fn own_over_fastest(rows: &[Measured]) -> Option<f64> {
-    let fastest = rows.get(Measured::fastest(rows)?)?.seconds?;
+    let fastest = Measured::fastest(rows)?.seconds?;
     Some(rows.first()?.seconds? / fastest)
 }
 

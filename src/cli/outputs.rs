@@ -63,7 +63,8 @@ pub struct Writer {
     /// The fields and files of movies that have not begun.
     asked_movies: Vec<(String, PathBuf)>,
     movies: Vec<(String, PathBuf, Movie)>,
-    shape: Shape,
+    /// The extents of each field.
+    shapes: Vec<Shape>,
     names: Vec<String>,
     shown: String,
     lost: Lost,
@@ -178,6 +179,20 @@ impl Writer {
         for field in fields.flatten() {
             program.field(field)?;
         }
+        let whole = |format: Format, field: &Option<String>| format == Format::Vti && field.is_none();
+        let frames_format = frames.map(|f| Ok((Format::of(&f.names.path(0))?, &f.field))).transpose()?;
+        let mut files = outputs.iter().map(|o| (o.format, &o.field)).chain(frames_format);
+        let alike = program.kinds().windows(2).all(|pair| pair[0].centring == pair[1].centring);
+        if !alike && files.any(|(format, field)| whole(format, field)) {
+            return Err(Error::invalid(
+                "a .vti file of all fields",
+                format!(
+                    "the fields of {} stand on cells, faces and nodes, a file on one of them",
+                    program.name()
+                ),
+                "name a field for each file, as in --output pressure=p.vti",
+            ));
+        }
         let shown = program.fields()[program.shown()].clone();
         let mut writer = Writer {
             outputs: outputs.iter().filter(|o| o.format != Format::Gif).cloned().collect(),
@@ -188,7 +203,7 @@ impl Writer {
             seen: None,
             movies: Vec::new(),
             asked_movies: Vec::new(),
-            shape,
+            shapes: vec![shape; program.fields().len()],
             names: program.fields().to_vec(),
             shown,
             lost: Lost::default(),
@@ -204,10 +219,11 @@ impl Writer {
     /// Returns the bytes that are held at once while a file is written: the fields in it, and a picture's
     /// pixels.
     pub fn bytes(&self, dtype: DType) -> u64 {
-        let (field, [planes, ..]) = (self.shape.bytes(dtype) as u64, self.shape.padded());
+        let Some(shape) = self.shapes.iter().max_by_key(|shape| shape.cells()) else { return 0 };
+        let (field, [planes, ..]) = (shape.bytes(dtype) as u64, shape.padded());
         let all = field.saturating_mul(self.names.len() as u64);
         // A picture shows a line of cells as a strip.
-        let pixels = (self.shape.cells() / planes) as u64 * if self.shape.dimensions() == 1 { 32 } else { 1 };
+        let pixels = (shape.cells() / planes) as u64 * if shape.dimensions() == 1 { 32 } else { 1 };
         let one = |named: bool, format: Format| match format {
             Format::Vti if !named => all,
             Format::Vti | Format::Npy => field,
@@ -226,10 +242,12 @@ impl Writer {
 
     /// Writes the files that are due before the first step.
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<()> {
+        let problem = simulation.problem();
+        self.shapes = (0..self.names.len()).map(|field| problem.shape_of(field)).collect::<Result<_>>()?;
         // Movies begin no earlier, so that a command that ends while a device is being prepared leaves no
         // unfinished file.
         for (field, path) in std::mem::take(&mut self.asked_movies) {
-            let movie = Movie::new(&path, &self.shape, self.range)?;
+            let movie = Movie::new(&path, &self.shape(&field), self.range)?;
             self.movies.push((field, path, movie));
         }
         let step = simulation.step();
@@ -282,7 +300,7 @@ impl Writer {
             let values = fields.iter().map(|name| simulation.field(name)).collect::<Result<Vec<_>>>();
             let file = values.and_then(|values| {
                 let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
-                io::write(path, &self.shape, &named, simulation.step(), self.range)
+                io::write(path, &self.shape(&fields[0]), &named, simulation.step(), self.range)
             });
             batch.add(format!("{} ({})", path.display(), fields.join(", ")), file);
         }
@@ -307,6 +325,12 @@ impl Writer {
         Wrote { files, faults, notes }
     }
 
+    /// Returns the extents of a field of the program.
+    fn shape(&self, field: &str) -> Shape {
+        let number = self.names.iter().position(|name| name == field);
+        self.shapes[number.unwrap_or(0)]
+    }
+
     /// Returns the fields that a file of this format holds.
     fn fields<'a>(&'a self, asked: Option<&'a String>, format: Format) -> &'a [String] {
         match (asked, format) {
@@ -324,8 +348,8 @@ impl Writer {
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();
         let new = values.first().and_then(Range::of);
         let seen = new.map_or(self.seen, |new| Some(self.seen.map_or(new, |seen| seen.union(new))));
-        let written =
-            io::write(&path, &self.shape, &named, step, self.range.or(seen)).and_then(Staged::commit);
+        let written = io::write(&path, &self.shape(&fields[0]), &named, step, self.range.or(seen))
+            .and_then(Staged::commit);
         self.seen = seen;
         written
     }

@@ -27,7 +27,8 @@ pub struct Domain {
     pub dtype: Option<DType>,
 
     #[arg(long, help = format!(
-        "{}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed [default: the model's own]",
+        "{}; per axis as in y=periodic,x=fixed; per side as in x-=mirror,x+=fixed; for one field as in \
+         u:x-=-reflect [default: the model's own]",
         Boundary::names(),
     ))]
     pub boundary: Option<String>,
@@ -185,7 +186,7 @@ impl Domain {
         }
         if let Some(text) = &self.boundary {
             let text: BoundaryText = text.parse()?;
-            builder = builder.boundaries(text.resolve(program.boundary(), program.dimensions())?);
+            builder = builder.boundary_text(text);
         }
         for (name, value) in &self.parameters {
             builder = builder.param(name, *value);

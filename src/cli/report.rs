@@ -48,6 +48,11 @@ pub fn text(report: &RunReport, problem: &Problem, files: &[String]) -> String {
         let all = report.cells * problem.program.fields().len() as u64;
         line("non-finite", format!("{count} of {all} values are NaN or infinite"));
     }
+    if !report.scalars.is_empty() {
+        let scalars: Vec<String> =
+            report.scalars.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        line("scalars", scalars.join(", "));
+    }
     for note in &report.notes {
         line("note", note.clone());
     }

@@ -42,6 +42,10 @@ pub struct Run {
     #[arg(long, value_name = "N", value_parser = steps, allow_negative_numbers = true)]
     steps: u64,
 
+    /// End the run where a computed scalar meets a condition, as in "time >= 15.5"
+    #[arg(long, value_name = "SCALAR OP NUMBER")]
+    until: Option<String>,
+
     /// Initial values: a .npy, .png or .jpg file (grey value 0 to 1), or random:SEED, gaussian, point or own
     /// (the model's). FIELD=… for one field; without a name, for every field that the model changes
     #[arg(long = "input", value_name = "[FIELD=]SOURCE")]
@@ -128,6 +132,9 @@ impl Run {
         if let Some(path) = &self.resume {
             builder = builder.resume(path);
         }
+        if let Some(condition) = &self.until {
+            builder = builder.until(condition);
+        }
         let mut simulation = builder.build()?;
 
         signals::watch();
@@ -148,7 +155,8 @@ impl Run {
         let Wrote { files, faults, notes } = writer.finish(&mut simulation);
         report.notes.extend(notes);
         let ended = match (report.steps, report.steps_asked) {
-            (steps, asked) if steps < asked => {
+            // A run that its condition ended is done.
+            (steps, asked) if steps < asked && signals::received() => {
                 Err(Ending::interrupted(format!("{steps} of {asked} steps are done")))
             }
             _ => Ok(()),

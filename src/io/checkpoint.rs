@@ -9,12 +9,14 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::{Staged, npy};
+use crate::domain::{BoundaryText, Sides};
 use crate::program::Problem;
 use crate::{Array, Boundaries, Boundary, DType, Error, Result, Shape};
 
 const ABOUT: &str = "abide.json";
 const FORMAT: &str = "abide-checkpoint";
-const VERSION: u32 = 1;
+/// The version of a plain problem's checkpoint, and of any other's.
+const VERSIONS: [u32; 2] = [1, 2];
 
 /// The run that a checkpoint's fields belong to, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,12 @@ struct About {
     parameters: Vec<(String, f64)>,
     steps: u64,
     fields: Vec<String>,
+    /// The boundaries of single fields, as they are written on the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    boundaries_of_fields: Vec<(String, String)>,
+    /// The computed scalars. They are texts because JSON knows no infinity.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scalars: Vec<(String, String)>,
 }
 
 /// The run that a checkpoint belongs to.
@@ -48,6 +56,10 @@ pub struct Head {
     pub fields: Vec<String>,
     /// Steps done since the start.
     pub steps: u64,
+    /// The boundaries that single fields have of their own, in the program's order; empty if none has.
+    pub sides: Vec<Sides>,
+    /// The computed scalars' names and values, in the program's order.
+    pub scalars: Vec<(String, f64)>,
 }
 
 /// The state of a run, complete enough to go on from it to the bit.
@@ -57,9 +69,12 @@ pub struct Checkpoint {
     pub head: Head,
     /// The fields' values, in the program's order.
     pub fields: Vec<Array>,
+    /// The fields' extents.
+    pub shapes: Vec<Shape>,
 }
 
-/// Writes a checkpoint of a problem after `steps` steps; `field` reads a field by number.
+/// Writes a checkpoint of a problem after `steps` steps, whose computed scalars are those of the problem;
+/// `field` reads a field by number.
 pub fn write(
     path: &Path,
     problem: &Problem,
@@ -69,9 +84,12 @@ pub fn write(
     let shape = problem.shape;
     let axes = 3 - shape.dimensions()..3;
     let names = problem.program.parameters().iter().map(|p| p.name.clone());
+    let scalars = problem.program.scalars().iter().map(|s| s.name.clone());
+    let own = problem.program.fields().iter().zip(&problem.sides);
+    let own = own.filter(|(_, sides)| **sides != Sides::default());
     let about = About {
         format: FORMAT.to_owned(),
-        version: VERSION,
+        version: VERSIONS[usize::from(!problem.is_plain())],
         program: problem.program.name().to_owned(),
         size: shape.extents().to_vec(),
         dtype: problem.dtype.to_string(),
@@ -79,6 +97,8 @@ pub fn write(
         parameters: names.zip(problem.parameters.iter().copied()).collect(),
         steps,
         fields: problem.program.fields().to_vec(),
+        boundaries_of_fields: own.map(|(name, sides)| (name.clone(), sides.to_string())).collect(),
+        scalars: scalars.zip(problem.scalars.iter().map(|value| format!("{value:?}"))).collect(),
     };
     let mut fault = None;
     let staged = Staged::new(path)?.fill(|writer| {
@@ -97,6 +117,7 @@ pub fn write(
                 }
             };
             zip.start_file(format!("{name}.npy"), options)?;
+            let shape = problem.shape_of(number).map_err(std::io::Error::other)?;
             npy::encode(&mut zip, &shape, &values)?;
         }
         zip.finish()?;
@@ -174,16 +195,21 @@ pub fn read(path: &Path) -> Result<Checkpoint> {
 pub fn read_from(reader: impl Read + Seek, length: u64, path: &Path) -> Result<Checkpoint> {
     let mut zip = archive(reader, path)?;
     let head = head(&mut zip, path)?;
-    let mut fields = Vec::new();
+    let (mut fields, mut shapes) = (Vec::new(), Vec::new());
     for name in &head.fields {
         let values = field(&mut zip, name, length, path)?;
-        if values.shape != head.shape || values.values.dtype() != head.dtype {
+        // A field may stand on the nodes of any axis.
+        let pairs = || values.shape.extents().iter().zip(head.shape.extents());
+        let fits = values.shape.dimensions() == head.shape.dimensions()
+            && pairs().all(|(own, cells)| own == cells || own - 1 == *cells);
+        if !fits || values.values.dtype() != head.dtype {
             let found = format!("field {name} is {} {}", values.shape, values.values.dtype());
             return Err(foreign(path, format!("{found}, the checkpoint {} {}", head.shape, head.dtype)));
         }
         fields.push(values.values);
+        shapes.push(values.shape);
     }
-    Ok(Checkpoint { head, fields })
+    Ok(Checkpoint { head, fields, shapes })
 }
 
 /// Reads what a checkpoint belongs to, without its fields.
@@ -204,13 +230,35 @@ fn head(zip: &mut ZipArchive<impl Read + Seek>, path: &Path) -> Result<Head> {
     let mut text = String::new();
     entry.take(1 << 20).read_to_string(&mut text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
     let about: About = serde_json::from_str(&text).map_err(|e| foreign(path, format!("{ABOUT}: {e}")))?;
-    if about.format != FORMAT || about.version != VERSION {
+    if about.format != FORMAT || !VERSIONS.contains(&about.version) {
         let found = format!("it is {} of version {}", about.format, about.version);
-        return Err(foreign(path, format!("{found}, this program reads {FORMAT} of version {VERSION}")));
+        let [plain, any] = VERSIONS;
+        let known = format!("this program reads {FORMAT} of versions {plain} and {any}");
+        return Err(foreign(path, format!("{found}, {known}")));
     }
     let (shape, dtype, boundaries) = domain(&about).map_err(|e| foreign(path, e.to_string()))?;
+    let sides = sides(&about, shape.dimensions()).map_err(|e| foreign(path, e.to_string()))?;
+    let scalar = |(name, text): &(String, String)| match text.parse() {
+        Ok(value) => Ok((name.clone(), value)),
+        Err(_) => Err(foreign(path, format!("{ABOUT}: the scalar {name} is `{text}`"))),
+    };
+    let scalars = about.scalars.iter().map(scalar).collect::<Result<_>>()?;
     let About { program, parameters, steps, fields, .. } = about;
-    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps })
+    Ok(Head { program, shape, dtype, boundaries, parameters, fields, steps, sides, scalars })
+}
+
+/// Returns the boundaries of each field of its own; none if no field has any.
+fn sides(about: &About, dimensions: usize) -> Result<Vec<Sides>> {
+    if about.boundaries_of_fields.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut all = vec![Sides::default(); about.fields.len()];
+    for (name, text) in &about.boundaries_of_fields {
+        let number = about.fields.iter().position(|field| field == name);
+        let number = number.ok_or_else(|| Error::unknown("field", name, &about.fields))?;
+        all[number] = text.parse::<BoundaryText>()?.sides(dimensions)?;
+    }
+    Ok(all)
 }
 
 fn domain(about: &About) -> Result<(Shape, DType, Boundaries)> {

@@ -70,12 +70,7 @@ pub(super) fn begin(
         }
     }
     let reason = format!("none of them can ({})", refusals.join("; "));
-    Err(Error::Unsupported {
-        who: "backend auto".to_owned(),
-        reason,
-        change: "make one of them able".to_owned(),
-    }
-    .into())
+    Err(Error::unsupported("backend auto", reason, "make one of them able").into())
 }
 
 fn begin_on(
@@ -86,10 +81,8 @@ fn begin_on(
     parameters: &Parameters,
 ) -> Result<Begun, SolverError> {
     let name = opened.backend.name();
-    let linear = opened.backend.linear().ok_or_else(|| Error::Unsupported {
-        who: format!("backend {}", name),
-        reason: "it has no linear solvers".to_owned(),
-        change: "use --backend cpu".to_owned(),
+    let linear = opened.backend.linear().ok_or_else(|| {
+        Error::unsupported(format!("backend {}", name), "it has no linear solvers", "use --backend cpu")
     })?;
     budget(opened.kind, matrix, precision, options, parameters)
         .check("choose a smaller system, another method or f32")?;

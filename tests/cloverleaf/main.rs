@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use abide::catalogue::{cloverleaf, cloverleaf_3d};
-use abide::{Array, DType, Problem, Program, Result, Shape};
+use abide::{Array, Backend, DType, Options, Problem, Program, Result, Shape};
+use abide_cpu::CpuBackend;
 use deck::Deck;
 
 /// Returns a deck's problem and its initial fields.
@@ -193,4 +194,27 @@ fn flows_in_all_directions_have_the_bits_of_the_reference() {
     let expected =
         [25.20000000000003, 10.850915780702755, 7.847079098530659, 19.617697746326655, 0.9375442784322471];
     check_summary(&deck, &fields, expected);
+}
+
+/// The same on all threads, as any program runs on the CPU.
+#[test]
+fn launches_on_the_cpu_have_the_bits_of_the_reference() {
+    let trace = include_str!("trace13x7/phases.csv");
+    let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
+    for threads in [1, 2, 5] {
+        let (problem, fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
+        let backend = CpuBackend::with_threads(threads).unwrap();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields).unwrap();
+        for steps in [1, 3, 2] {
+            session.advance(steps).unwrap();
+        }
+        for (number, name) in problem.program.fields().iter().enumerate() {
+            let key = format!("6,reset,{name},");
+            let expected = trace.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
+            assert_eq!(hash(&session.read(number).unwrap()), expected, "{name} on {threads} threads");
+        }
+        let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
+        assert_eq!(time, 4.600_000_000_000_000_8e-1);
+    }
 }

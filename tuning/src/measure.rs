@@ -85,7 +85,7 @@ fn by_clock<S: Stand>(
     let mut rows: Vec<Measured> = Vec::with_capacity(candidates.len());
     let mut is_warm = false;
     for (mut row, code) in candidates {
-        let best = Measured::fastest(&rows).and_then(|place| rows[place].seconds);
+        let best = Measured::fastest(&rows).and_then(|row| row.seconds);
         if let Some(code) = code {
             if best.is_some() && elapsed() > budget {
                 row.note = Some(format!("left out: the {} s for timing were used up", budget.as_secs()));

@@ -120,7 +120,10 @@ impl Setup {
         }
         for (_, source) in &self.inputs {
             if let Source::File(path) = source {
-                return Ok(io::read(path)?.shape);
+                return match io::announced(path)? {
+                    Some(announced) => Ok(announced.shape),
+                    None => Ok(io::read(path)?.shape),
+                };
             }
         }
         abide::Model::Entry(catalogue::find(&self.model)?).default_size()

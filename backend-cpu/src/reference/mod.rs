@@ -117,12 +117,22 @@ pub(crate) struct Plain {
     problem: Problem,
     plan: Plan,
     fields: Vec<Array>,
+    /// Whether a step was done.
+    has_begun: bool,
+    /// Steps of the last advance that were not done.
+    undone: u64,
 }
 
 impl Plain {
     /// Takes over the fields, whose number and sizes have been checked.
     pub(crate) fn open(problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Plain {
-        Plain { problem: problem.clone(), plan: plan.clone(), fields }
+        Plain { problem: problem.clone(), plan: plan.clone(), fields, has_begun: false, undone: 0 }
+    }
+
+    /// Returns whether the problem's condition has ended the run.
+    fn has_ended(&self) -> bool {
+        let Problem { until, scalars, .. } = &self.problem;
+        self.has_begun && until.is_some_and(|until| until.ends(scalars[until.scalar]))
     }
 
     fn field(&self, field: usize) -> Result<&Array> {
@@ -139,8 +149,23 @@ impl Session for Plain {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
-        advance(&self.problem, &mut self.fields, steps)?;
+        match self.problem.is_plain() {
+            true => advance(&self.problem, &mut self.fields, steps)?,
+            false => {
+                self.undone = steps;
+                while self.undone > 0 && !self.has_ended() {
+                    self.problem.scalars = run_program(&self.problem, &mut self.fields, 1, |_, _, _| {})?;
+                    self.problem.first_step += 1;
+                    self.undone -= 1;
+                    self.has_begun = true;
+                }
+            }
+        }
         Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -148,7 +173,7 @@ impl Session for Plain {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        window_of(&self.problem, self.field(field)?, low, high)
+        window_of(self.problem.extents_of(field), self.field(field)?, low, high)
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
@@ -156,6 +181,10 @@ impl Session for Plain {
         check_field(&self.problem, field, values)?;
         self.fields[field] = values.clone();
         Ok(())
+    }
+
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        Ok(self.problem.scalars.clone())
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use abide_core::DeviceSpec;
 use abide_core::solver::{
-    Bands, Matrix, Method, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan,
+    Bands, Matrix, Method, Place, Preconditioning, Resident, SolveCache, SolveOptions, SolvePlan,
     SolveSchedule, SolveSync, SolveTraffic,
 };
 
@@ -30,25 +30,16 @@ pub fn plan(matrix: &Matrix, options: &SolveOptions, device: &DeviceSpec, refere
             options.cache
         ));
     }
+    let traffic = SolveTraffic::new(matrix, options, moved, device.l2_bytes);
+    let schedule = SolveSchedule::Bands(Bands { threads, work: WORK });
     SolvePlan {
-        backend: "cpu",
-        device: device.clone(),
-        rows: matrix.rows(),
-        nonzeros: matrix.nonzeros(),
-        dtype: matrix.dtype(),
-        method: options.method,
-        preconditioner: options.preconditioner,
-        cache: SolveCache::None,
-        product: if matches!(matrix, Matrix::Stored(_)) { Product::Rows } else { Product::MatrixFree },
         residents: vec![
             Resident { what: "matrix", place, bytes: matrix.bytes() },
             Resident { what: "vectors", place, bytes: vectors },
         ],
         synchronisation: if threads > 1 { SolveSync::Join } else { SolveSync::None },
-        traffic: SolveTraffic::new(matrix, options, moved, device.l2_bytes),
-        schedule: SolveSchedule::Bands(Bands { threads, work: WORK }),
-        compiled: Vec::new(),
         notes,
+        ..SolvePlan::new("cpu", device, matrix, options, traffic, schedule)
     }
 }
 

@@ -38,6 +38,12 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// Returns the number of the formula's outputs.
+    pub fn outputs(&self) -> usize {
+        let output = |step: &Step| if let Place::Output(output) = step.place { output + 1 } else { 0 };
+        self.steps.iter().map(output).max().unwrap_or(0)
+    }
+
     /// Returns the tape of a formula. With `fused`, additions count as multiply-adds with weight one, which
     /// round the same and let long sums stay in registers. This is worth it only where a fused multiply-add
     /// is one instruction.

@@ -28,10 +28,12 @@ const THREADS: usize = 256;
 
 /// Plans one system of a batch, which one block solves: the form of the least estimate that fits.
 pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<SolvePlan> {
-    let refused = |what: &str| Error::Unsupported {
-        who: "backend cuda".to_owned(),
-        reason: format!("its batches do not include {what}"),
-        change: "take cg or bicgstab with none, jacobi or block-jacobi, or solve one by one".to_owned(),
+    let refused = |what: &str| {
+        Error::unsupported(
+            "backend cuda",
+            format!("its batches do not include {what}"),
+            "take cg or bicgstab with none, jacobi or block-jacobi, or solve one by one",
+        )
     };
     if !matches!(options.method, Method::Cg | Method::BiCgStab) {
         return Err(refused(options.method.name()));

@@ -144,14 +144,8 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     let most = [100_000, 300, 40][axes - 1];
     let dtype = [DType::F64, DType::F32][number / 2 % 2];
     let program = Arc::new(program);
-    let parameters = program.parameters().iter().map(|p| p.default).collect();
-    let mut problem = Problem {
-        program,
-        shape: Shape::new(&[1])?,
-        dtype,
-        boundaries: Boundaries::all(Boundary::Fixed),
-        parameters,
-    };
+    let mut problem = Problem::unchecked(program, Shape::new(&[1])?, dtype);
+    problem.boundaries = Boundaries::all(Boundary::Fixed);
     // A domain thinner than the radius has no periodic or mirrored ghosts: then the next one is drawn.
     loop {
         let extent = |rng: &mut Rng| if rng.u8(0..4) == 0 { rng.usize(1..=12) } else { rng.usize(12..=most) };

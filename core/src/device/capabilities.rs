@@ -50,11 +50,11 @@ impl DeviceSpec {
         if self.has(capability) {
             return Ok(());
         }
-        Err(Error::Unsupported {
-            who: self.name.clone(),
-            reason: format!("{what} needs {}", capability.words()),
-            change: "use --execution stepwise, or another --backend".to_owned(),
-        })
+        Err(Error::unsupported(
+            self.name.clone(),
+            format!("{what} needs {}", capability.words()),
+            "use --execution stepwise, or another --backend",
+        ))
     }
 }
 

@@ -7,23 +7,14 @@ pub fn axis_name(axis: usize) -> &'static str {
     ["z", "y", "x"][axis]
 }
 
-/// The letters of the padded axes in names of kernels' constants, as in `EXTENT_Z`; variables have them
-/// small, as [`axis_name`] does.
-pub const PADDED_LETTERS: [&str; 3] = ["Z", "Y", "X"];
-
-/// The letters of axes in the order swept, slower, faster. CUDA kernels have these alone; where a solver's
-/// sweeps nothing, they are the padded axes.
-pub const SWEPT_LETTERS: [&str; 3] = ["S", "Y", "X"];
-
-/// The same in a kernel that names padded axes too: of a square, which is swept along y, a plane's slower
-/// axis is z. So a plane has rows and columns.
-pub const MIXED_LETTERS: [&str; 3] = ["S", "R", "C"];
-
 /// The three padded axes in the order swept, plane's slower, plane's faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Axes(pub [usize; 3]);
 
 impl Axes {
+    /// The padded axes as they are.
+    pub const PADDED: Axes = Axes([0, 1, 2]);
+
     /// Returns the axes (swept, plane's slower, plane's faster) of a domain of `dimensions` axes. A line and
     /// a square have a plane of one row; a line is a single plane.
     pub fn of(dimensions: usize) -> Axes {

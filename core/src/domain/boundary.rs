@@ -206,6 +206,22 @@ impl Sides {
     }
 }
 
+impl Display for Sides {
+    /// Writes the sides that have a boundary as a user writes them, as in `x-=-reflect,x+=mirror`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (axis, sides) in self.0.iter().enumerate() {
+            for (side, sign) in sides.iter().zip(["-", "+"]) {
+                if let Some(boundary) = side {
+                    write!(f, "{separator}{}{sign}={boundary}", axis_name(axis))?;
+                    separator = ",";
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The place of a tap's value after the boundary has been applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Source {

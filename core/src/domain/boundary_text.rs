@@ -32,7 +32,8 @@ impl Part {
         if let Some(axis) = (0..axes.start).find(|&axis| self.sides.0[axis] != [None; 2]) {
             return Err(Error::unknown("axis", axis_name(axis), axes.map(axis_name)));
         }
-        Ok(self.every.map_or(self.sides, |boundary| Sides([[Some(boundary); 2]; 3])))
+        let every = |axis: usize| if axes.contains(&axis) { [self.every; 2] } else { [None; 2] };
+        Ok(if self.every.is_some() { Sides([0, 1, 2].map(every)) } else { self.sides })
     }
 }
 

@@ -5,7 +5,7 @@ mod boundary;
 mod boundary_text;
 mod shape;
 
-pub use self::axes::{Axes, MIXED_LETTERS, PADDED_LETTERS, SWEPT_LETTERS, axis_name};
+pub use self::axes::{Axes, axis_name};
 pub use self::boundary::{Boundaries, Boundary, KindText, Sides, Source};
 pub use self::boundary_text::BoundaryText;
 pub use self::shape::Shape;

@@ -38,9 +38,9 @@ impl Measured {
         self.seconds.filter(|_| self.predicted_seconds > 0.0).map(|seconds| seconds / self.predicted_seconds)
     }
 
-    /// Returns the index of the fastest plan; `None` if none was timed.
-    pub fn fastest(all: &[Measured]) -> Option<usize> {
-        let timed = all.iter().enumerate().filter_map(|(place, one)| Some((place, one.seconds?)));
-        timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place)
+    /// Returns the fastest of these plans; `None` if none was timed.
+    pub fn fastest<'a>(all: impl IntoIterator<Item = &'a Measured>) -> Option<&'a Measured> {
+        let timed = all.into_iter().filter_map(|one| Some((one, one.seconds?)));
+        timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(one, _)| one)
     }
 }

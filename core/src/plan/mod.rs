@@ -31,7 +31,8 @@ use crate::real::DType;
 use papers::perks;
 
 pub use cpu::{
-    Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
+    Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, check_launches, is_too_small_to_choose,
+    plan_cpu,
 };
 pub use measured::Measured;
 pub use neighbours::neighbours;
@@ -189,11 +190,11 @@ pub fn plan(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result
         Execution::Stepwise => plan_stepwise(problem, device, options),
         Execution::Persistent => plan_persistent(problem, device, options),
         Execution::Streaming => plan_streaming(problem, device, options),
-        Execution::Overlapped => Err(Error::Unsupported {
-            who: device.name.clone(),
-            reason: "overlapped tiling is for devices whose warps and registers cannot be planned".to_owned(),
-            change: "use --execution streaming".to_owned(),
-        }),
+        Execution::Overlapped => Err(Error::unsupported(
+            device.name.clone(),
+            "overlapped tiling is for devices whose warps and registers cannot be planned",
+            "use --execution streaming",
+        )),
         Execution::Auto => fastest(problem, device, options),
     }
 }

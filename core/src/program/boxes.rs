@@ -78,7 +78,17 @@ impl Boxes {
                             None => computed(problem, target),
                             Some(temporary) => needed[temporary].take().unwrap_or([0..0, 0..0, 0..0]),
                         };
-                        stage.writes.iter().map(indices).collect()
+                        let mut own: Vec<Indices> = stage.writes.iter().map(indices).collect();
+                        // Temporaries are computed together, over all that is needed of any of them.
+                        let is_needed = |target: usize, own: &Indices| target >= fields && !is_empty(own);
+                        let pairs = || stage.writes.iter().copied();
+                        let all = pairs().zip(&own).filter(|(target, own)| is_needed(*target, own));
+                        if let Some(all) = all.fold(None, |all, (_, own)| Some(around(all, own))) {
+                            let needed =
+                                pairs().zip(&mut own).filter(|(target, own)| is_needed(*target, own));
+                            needed.for_each(|(_, own)| *own = all.clone());
+                        }
+                        own
                     }
                 };
                 for (target, own) in stage.writes.iter().zip(&own) {

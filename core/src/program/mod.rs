@@ -17,6 +17,7 @@ mod stencil;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod until;
 
 use std::ops::Range;
 
@@ -30,11 +31,12 @@ pub use self::definition::{Definition, Step};
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::linear::LinearStencil;
 pub use self::problem::Problem;
-pub use self::reduction::{Reduction, Region, join_all, join_box, leaf};
+pub use self::reduction::{Reduction, Region, join_all, join_box, join_rows, leaf};
 pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::storage::{Launch, Launches, Storage};
+pub use self::until::Until;
 
 use self::stage::update;
 use self::stencil::Names;

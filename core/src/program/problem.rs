@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Program, Scalar};
+use super::{Boxes, Program, Scalar, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -28,6 +28,8 @@ pub struct Problem {
     pub scalars: Vec<f64>,
     /// The number of steps done before the first one, which says where the cycle begins.
     pub first_step: u64,
+    /// The condition that ends a run before its last step.
+    pub until: Option<Until>,
 }
 
 impl Problem {
@@ -47,6 +49,7 @@ impl Problem {
             parameters: program.parameters().iter().map(|p| p.default).collect(),
             scalars: program.scalars().iter().map(|s| before(s, &shape)).collect(),
             first_step: 0,
+            until: None,
             program,
             shape,
             dtype,

@@ -46,26 +46,17 @@ impl Reduction {
     /// Joins two values; the order counts only for which NaN results.
     #[inline(always)]
     pub fn join<T: Real>(self, a: T, b: T) -> T {
-        // Where both are zeros, the sign decides: 1 divided by −0 is the lesser.
-        let less = |a: T, b: T| a < b || (a == b && T::ONE / a < T::ONE / b);
+        // Of two zeros, the sum is +0 unless both are −0.
+        let greater = |a: T, b: T| if a == T::ZERO { a + b } else { a };
         match self {
             Reduction::Sum => a + b,
-            _ if a != a => a,
-            _ if b != b => b,
-            Reduction::Min => {
-                if less(b, a) {
-                    b
-                } else {
-                    a
-                }
-            }
-            Reduction::Max => {
-                if less(a, b) {
-                    b
-                } else {
-                    a
-                }
-            }
+            Reduction::Min if a < b => a,
+            Reduction::Min if b < a => b,
+            Reduction::Min if a == b => -greater(-a, -b),
+            Reduction::Max if a > b => a,
+            Reduction::Max if b > a => b,
+            Reduction::Max if a == b => greater(a, b),
+            _ => a + b,
         }
     }
 }
@@ -125,20 +116,22 @@ pub fn join_all<T: Real>(reduction: Reduction, values: &mut [T]) -> T {
 /// along the fastest.
 pub fn join_box<T: Real>(reduction: Reduction, extents: [usize; 3], values: &mut [T]) -> T {
     let [z, y, x] = extents;
-    halve(reduction, z, y * x, values);
-    halve(reduction, y, x, values);
+    join_rows(reduction, z, y * x, values);
+    join_rows(reduction, y, x, values);
     let row = x.min(values.len());
     join_all(reduction, &mut values[..row])
 }
 
 /// Joins `count` rows of `width` values by the tree into the first of them.
-fn halve<T: Real>(reduction: Reduction, count: usize, width: usize, values: &mut [T]) {
+pub fn join_rows<T: Real>(reduction: Reduction, count: usize, width: usize, values: &mut [T]) {
     let mut len = count;
     while len > 1 {
         for row in 0..len / 2 {
-            for i in 0..width {
-                values[row * width + i] =
-                    reduction.join(values[2 * row * width + i], values[(2 * row + 1) * width + i]);
+            let (low, high) = values.split_at_mut((2 * row + 1) * width);
+            // The joined row may be the first of the two.
+            low.copy_within(2 * row * width..(2 * row + 1) * width, row * width);
+            for (value, &other) in low[row * width..(row + 1) * width].iter_mut().zip(&high[..width]) {
+                *value = reduction.join(*value, other);
             }
         }
         if len % 2 == 1 {

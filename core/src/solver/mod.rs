@@ -66,6 +66,16 @@ use std::ops::ControlFlow;
 
 use crate::real::Real;
 
+/// The equations `A x = b`, with an approximate inverse of the matrix.
+pub struct Equations<'a, T, E> {
+    /// The matrix.
+    pub a: &'a dyn Operator<T>,
+    /// The approximate inverse.
+    pub m: &'a mut dyn Preconditioner<T, E>,
+    /// The right-hand side.
+    pub b: &'a [T],
+}
+
 /// An iterative method for `A x = b`.
 pub trait Solver<T: Real, E: Engine<T> = Serial> {
     /// Returns the name under which the method is chosen and reported.
@@ -81,13 +91,10 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
     ///
     /// [`SolverError::Invalid`] for vectors of the wrong length and parameters that are no tolerances; else
     /// the error that says how the iteration ended, with the history of residuals.
-    #[expect(clippy::too_many_arguments, reason = "a machine, a system of four parts, and how to run it")]
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        equations: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,
@@ -103,7 +110,8 @@ pub trait Solver<T: Real, E: Engine<T> = Serial> {
         x: &mut [T],
         parameters: &Parameters,
     ) -> Result<Report, SolverError> {
-        self.solve_observed(engine, a, m, b, x, parameters, &mut |_, _| ControlFlow::Continue(()))
+        let equations = Equations { a, m, b };
+        self.solve_observed(engine, equations, x, parameters, &mut |_, _| ControlFlow::Continue(()))
     }
 
     /// Solves as [`solve_on`](Solver::solve_on) does, on the default engine and without a preconditioner.

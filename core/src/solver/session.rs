@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::{
-    Engine, LinearSession, Method, Observe, Operator, Parameters, Preconditioner, Report, SolveOptions,
-    SolvePlan, SolverError,
+    Engine, Equations, LinearSession, Method, Observe, Operator, Parameters, Preconditioner, Report,
+    SolveOptions, SolvePlan, SolverError,
 };
 use crate::error::{Error, Result};
 use crate::real::{Array, Real};
@@ -55,7 +55,8 @@ impl<T: Real, E: Engine<T>> LinearSession for EngineSession<T, E> {
         let EngineSession { engine, operator, preconditioner, method, .. } = self;
         engine.run(|| {
             let solver = method.solver::<T, E>();
-            solver.solve_observed(engine, operator, &mut **preconditioner, b, x, parameters, observe)
+            let equations = Equations { a: operator, m: &mut **preconditioner, b };
+            solver.solve_observed(engine, equations, x, parameters, observe)
         })
     }
 }

@@ -1,6 +1,5 @@
 //! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
-use abide_core::domain::SWEPT_LETTERS;
 use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
@@ -9,7 +8,7 @@ use super::{COMMON, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
@@ -199,7 +198,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
     text.push(format!("typedef {offset} Offset;"));
     boundary::c(text);
     let boundaries = operator.boundaries();
-    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
+    for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {
         let (extent, stride) = (extents[axis], strides[axis]);
         text.push(format!("constexpr Offset EXTENT_{letter} = {extent}, STRIDE_{letter} = {stride};"));
         constant(text, &format!("FIX_{letter}"), radius[axis]);
@@ -211,7 +210,7 @@ fn taps(text: &mut Text, operator: &GridOperator) {
     constant(text, "PARAMETERS", 0);
     let all = operator.stencil().taps();
     constant(text, "TAPS", all.len());
-    for (axis, letter) in SWEPT_LETTERS.into_iter().enumerate() {
+    for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {
         let offsets: Vec<String> = all.iter().map(|(offset, _)| offset[axis].to_string()).collect();
         text.push(format!("constexpr int TAP_{letter}[] = {{{}}};", offsets.join(", ")));
     }

@@ -1,9 +1,9 @@
 //! WGSL for [`crate::emit`].
 
 use abide_core::DType;
-use abide_core::domain::axis_name;
 
 use crate::emit::Language;
+use crate::text::LETTERS;
 
 /// WGSL, for a formula at one cell.
 pub(super) struct Wgsl {
@@ -12,9 +12,9 @@ pub(super) struct Wgsl {
 }
 
 impl Wgsl {
-    /// Returns the language for a cell at (z, y, x).
+    /// Returns the language for a cell at (s, y, x).
     pub fn here() -> Wgsl {
-        Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
+        Wgsl { index: LETTERS.map(|[_, letter]| letter.to_owned()) }
     }
 }
 

@@ -15,14 +15,14 @@ mod streaming;
 
 use std::fmt::Display;
 
-use abide_core::domain::PADDED_LETTERS;
+use abide_core::domain::Axes;
 use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
 use crate::emit::{Formula, formula};
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 use fold::folded;
 use language::Wgsl;
 use pieces::Pieces;
@@ -37,8 +37,8 @@ const COPY: &str = include_str!("../../kernels/copy.wgsl");
 pub const ENTRY: &str = "main";
 
 const COUNTS: &str = "\
-const THREADS: i32 = THREADS_Z * THREADS_Y * THREADS_X;
-const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;
+const THREADS: i32 = THREADS_S * THREADS_Y * THREADS_X;
+const BLOCKS: i32 = BLOCKS_S * BLOCKS_Y * BLOCKS_X;
 ";
 
 /// The most cells of a domain. They are limited because indices are 32-bit and signed, and halos reach beyond
@@ -143,6 +143,14 @@ pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
 /// WGSL lacks for the type.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
+    if !problem.is_plain() {
+        let what = "fields of several kinds, boundaries of single fields, scalars or reductions";
+        return Err(Error::unsupported(
+            "backend wgpu",
+            format!("{} has {what}, for which it has no kernels", problem.program.name()),
+            "use --backend cpu or cuda",
+        ));
+    }
     let cells = problem.shape.cells();
     if cells > MAX_CELLS {
         return Err(Error::limit(
@@ -160,11 +168,11 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
                 Node::Binary(Binary::Pow, ..) => "pow",
                 _ => continue,
             };
-            return Err(Error::Unsupported {
-                who: "backend wgpu".to_owned(),
-                reason: format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
-                change: "use --dtype f32, or --backend cuda or cpu".to_owned(),
-            });
+            return Err(Error::unsupported(
+                "backend wgpu",
+                format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
+                "use --dtype f32, or --backend cuda or cpu",
+            ));
         }
     }
     Ok(stages)
@@ -185,9 +193,10 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
     pieces.functions(&mut text, &bindings);
     domain_constants(
         &mut text,
+        Axes::PADDED,
         problem.shape.padded(),
         &problem.boundaries,
-        problem.program.radius(),
+        program.radius(),
         problem.dtype,
     );
     constants(&mut text, stage, tiles, workgroups, staged.len());
@@ -326,15 +335,16 @@ fn vector(lanes: usize) -> String {
     if lanes == 1 { "real".to_owned() } else { format!("vec{lanes}<real>") }
 }
 
-/// Writes the extents, boundaries and computed cells.
+/// Writes the extents, boundaries and computed cells of the axes that a kernel calls S, Y and X.
 fn domain_constants(
     text: &mut Text,
+    axes: Axes,
     extents: [usize; 3],
     boundaries: &Boundaries,
     radius: [usize; 3],
     dtype: DType,
 ) {
-    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
+    for ([letter, _], axis) in LETTERS.into_iter().zip(axes.0) {
         let computed = boundaries.computed(axis, extents[axis], radius[axis]);
         for (name, value) in [("EXTENT", extents[axis]), ("FIRST", computed.start), ("END", computed.end)] {
             constant(text, &format!("{name}_{letter}"), value);
@@ -353,7 +363,7 @@ fn constant(text: &mut Text, name: &str, value: impl Display) {
 
 /// Writes the constants of the tile.
 fn constants(text: &mut Text, stage: &Stage, tiles: &Stepwise, workgroups: [usize; 3], staged: usize) {
-    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
+    for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {
         let numbers = [
             ("RADIUS", stage.footprint.radius[axis]),
             ("TILE", tiles.tile[axis]),
@@ -383,14 +393,14 @@ fn domain() -> Text {
 fn body(problem: &Problem, stage: &Stage, side: [usize; 3], staged: &[usize], pieces: &Pieces) -> Formula {
     let tap = |tap: Tap| {
         let field = tap.field as usize;
-        let [dz, dy, dx] = tap.offset.map(|offset| offset as isize);
+        let [ds, dy, dx] = tap.offset.map(|offset| offset as isize);
         match staged.iter().position(|&f| f == field) {
             Some(slot) => {
-                let from_here = (dz * side[1] as isize + dy) * side[2] as isize + dx;
+                let from_here = (ds * side[1] as isize + dy) * side[2] as isize + dx;
                 format!("tile[here{}{}]", volumes(slot), moved(from_here))
             }
             None if tap.offset == [0; 3] => pieces.load(field, "at"),
-            None => format!("tap_{field}(z{}, y{}, x{})", moved(dz), moved(dy), moved(dx)),
+            None => format!("tap_{field}(s{}, y{}, x{})", moved(ds), moved(dy), moved(dx)),
         }
     };
     formula(&stage.dag, &Wgsl::here(), problem.dtype, tap)
@@ -409,9 +419,9 @@ fn moved(offset: isize) -> String {
 fn tap_functions(fields: impl IntoIterator<Item = usize>, load: impl Fn(usize) -> String) -> Text {
     let mut text = Text::default();
     for field in fields {
-        text.push(format!("fn tap_{field}(z: i32, y: i32, x: i32) -> real {{"));
-        text.push("let at = place(z, y, x);");
-        text.push("if at < 0 { return ghost(z, y, x); }");
+        text.push(format!("fn tap_{field}(s: i32, y: i32, x: i32) -> real {{"));
+        text.push("let at = place(s, y, x);");
+        text.push("if at < 0 { return ghost(s, y, x); }");
         text.push(format!("return {};", load(field)));
         text.push("}");
     }

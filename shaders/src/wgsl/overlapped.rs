@@ -5,7 +5,7 @@
 //! other threads. Windows that neither touch a side of the domain nor hold ghost cells take a loop of their
 //! own, in which no cell is masked.
 
-use abide_core::domain::{PADDED_LETTERS, axis_name};
+use abide_core::domain::Axes;
 use abide_core::expr::{Node, Tap};
 use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshes};
 use abide_core::{Boundary, Problem, Program, Stage};
@@ -13,7 +13,7 @@ use abide_core::{Boundary, Problem, Program, Stage};
 use super::language::Wgsl;
 use super::{Binding, COUNTS, Kernel, constant, domain, domain_constants, finished, header, uses_parameters};
 use crate::emit::formula;
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 
 const OVERLAPPED: &str = include_str!("../../kernels/overlapped.wgsl");
 const SHOWN: &str = include_str!("../../kernels/shown.wgsl");
@@ -27,7 +27,14 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
     let bindings = bindings(program, stages);
 
     let mut text = header(problem, "several steps", &bindings, 1);
-    domain_constants(&mut text, problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype);
+    domain_constants(
+        &mut text,
+        Axes::PADDED,
+        problem.shape.padded(),
+        &problem.boundaries,
+        program.radius(),
+        problem.dtype,
+    );
     writer.constants(&mut text);
     let text = finished(
         text,
@@ -131,7 +138,7 @@ impl<'a> Writer<'a> {
 
     fn constants(&self, text: &mut Text) {
         let (configuration, window) = (&self.overlapped.configuration, self.overlapped.window());
-        for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
+        for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {
             let numbers = [
                 ("TILE", self.overlapped.tile[axis]),
                 ("HALO", self.overlapped.halo[axis][0]),
@@ -169,7 +176,7 @@ impl<'a> Writer<'a> {
         let position = |tap: Tap| taps.iter().position(|&other| other == tap).unwrap_or_default();
         let body =
             formula(&stage.dag, &Wgsl::here(), self.problem.dtype, |tap| format!("t{}", position(tap)));
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", axis_name(axis)));
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", LETTERS[axis][1]));
         let arguments: Vec<String> =
             (0..taps.len()).map(|tap| format!("t{tap}: real")).chain(coordinates).collect();
         let (result, value) = match &body.outputs[..] {
@@ -197,17 +204,17 @@ impl<'a> Writer<'a> {
         let mut text: Text = cells().map(|(field, cell)| format!("var u{field}_{cell}: real;")).collect();
         if self.may_be_inside {
             let within = [0, 1, 2].map(|axis| {
-                let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+                let [upper, letter] = LETTERS[axis];
                 format!("first_{letter} >= FIRST_{upper} && first_{letter} + WINDOW_{upper} <= END_{upper}")
             });
             text.push("// All cells of the window are computed, and none asks the boundary.");
             text.push(format!("let inside = {};", within.join(" && ")));
             text.push("if inside {");
-            text.push("let at = (z * EXTENT_Y + y) * EXTENT_X + x;");
+            text.push("let at = (s * EXTENT_Y + y) * EXTENT_X + x;");
             let [_, rows, columns] = self.problem.shape.padded();
             text.extend(cells().map(|(field, cell)| {
-                let [z, y, x] = self.place(cell);
-                format!("u{field}_{cell} = old_{field}[at + {}];", (z * rows + y) * columns + x)
+                let [s, y, x] = self.place(cell);
+                format!("u{field}_{cell} = old_{field}[at + {}];", (s * rows + y) * columns + x)
             }));
             text.push("} else {");
             self.load_through_boundary(&mut text);
@@ -229,7 +236,7 @@ impl<'a> Writer<'a> {
 
     fn load_through_boundary(&self, text: &mut Text) {
         for axis in 0..3 {
-            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+            let [upper, letter] = LETTERS[axis];
             text.extend((0..self.exchange.cells[axis]).map(|at| {
                 format!(
                     "let from_{letter}{at} = \
@@ -240,15 +247,15 @@ impl<'a> Writer<'a> {
         let constant =
             self.problem.boundaries.0.iter().flatten().any(|side| matches!(side, Boundary::Constant(_)));
         for cell in 0..self.volume() {
-            let [z, y, x] = self.place(cell);
-            let at = format!("(from_z{z} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");
+            let [s, y, x] = self.place(cell);
+            let at = format!("(from_s{s} * EXTENT_Y + from_y{y}) * EXTENT_X + from_x{x}");
             let loads = self.fields.iter().map(|field| format!("u{field}_{cell} = old_{field}[{at}];"));
             if !constant {
                 text.extend(loads);
                 continue;
             }
-            text.push(format!("if from_z{z} < 0 || from_y{y} < 0 || from_x{x} < 0 {{"));
-            text.push(format!("let value = ghost(z + {z}, y + {y}, x + {x});"));
+            text.push(format!("if from_s{s} < 0 || from_y{y} < 0 || from_x{x} < 0 {{"));
+            text.push(format!("let value = ghost(s + {s}, y + {y}, x + {x});"));
             text.extend(self.fields.iter().map(|field| format!("u{field}_{cell} = value;")));
             text.push("} else {");
             text.extend(loads);
@@ -288,7 +295,7 @@ impl<'a> Writer<'a> {
     fn masks(&self) -> Text {
         let axes = (0..3).filter(|&axis| self.masked[axis]);
         let one = |axis: usize, at: usize| {
-            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+            let [upper, letter] = LETTERS[axis];
             format!(
                 "let in_{letter}{at} = {letter} + {at} >= FIRST_{upper} && {letter} + {at} < END_{upper};"
             )
@@ -299,7 +306,7 @@ impl<'a> Writer<'a> {
     fn mask(&self, cell: usize) -> Option<String> {
         let place = self.place(cell);
         let axes = (0..3).filter(|&axis| self.masked[axis]);
-        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", axis_name(axis), place[axis])).collect();
+        let terms: Vec<String> = axes.map(|axis| format!("in_{}{}", LETTERS[axis][1], place[axis])).collect();
         (!terms.is_empty()).then(|| terms.join(" && "))
     }
 
@@ -425,11 +432,11 @@ impl<'a> Writer<'a> {
     /// Writes the assignments that give a cell, if it is a ghost cell, the value of the cell that it shows.
     /// Shown cells are no ghost cells, so no ghost cell waits for another.
     fn refresh(&self, text: &mut Text, cell: usize, fields: &[usize]) {
-        let [z, y, x] = self.place(cell);
+        let [s, y, x] = self.place(cell);
         let own = cell * self.threads();
         let Some(mask) = self.mask(cell) else { return };
         text.push(format!("if !({mask}) {{"));
-        text.push(format!("let at = shown(first_z, first_y, first_x, z + {z}, y + {y}, x + {x});"));
+        text.push(format!("let at = shown(first_s, first_y, first_x, s + {s}, y + {y}, x + {x});"));
         text.push("if at >= 0 {");
         for field in fields {
             text.push(format!("u{field}_{cell} = slots[here_{field} - t + at];"));
@@ -441,7 +448,7 @@ impl<'a> Writer<'a> {
     /// Returns the expression for a cell's coordinate. For an image of a cell it is the coordinate of the
     /// cell itself.
     fn coordinate(&self, axis: usize, at: usize) -> String {
-        let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+        let [upper, letter] = LETTERS[axis];
         if self.images[axis] {
             return format!("source({letter} + {at}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
         }
@@ -452,7 +459,7 @@ impl<'a> Writer<'a> {
     fn store(&self) -> Text {
         let mut text = Text::default();
         for axis in 0..3 {
-            let (letter, upper) = (axis_name(axis), PADDED_LETTERS[axis]);
+            let [upper, letter] = LETTERS[axis];
             text.push(format!("let end_{letter} = min(tile_{letter} + TILE_{upper}, EXTENT_{upper});"));
             text.extend((0..self.exchange.cells[axis]).map(|at| {
                 format!(
@@ -464,9 +471,9 @@ impl<'a> Writer<'a> {
         let written: Vec<usize> =
             self.fields.iter().copied().filter(|&field| self.problem.program.is_written(field)).collect();
         for cell in 0..self.volume() {
-            let [z, y, x] = self.place(cell);
-            text.push(format!("if out_z{z} && out_y{y} && out_x{x} {{"));
-            text.push(format!("let at = ((z + {z}) * EXTENT_Y + y + {y}) * EXTENT_X + x + {x};"));
+            let [s, y, x] = self.place(cell);
+            text.push(format!("if out_s{s} && out_y{y} && out_x{x} {{"));
+            text.push(format!("let at = ((s + {s}) * EXTENT_Y + y + {y}) * EXTENT_X + x + {x};"));
             text.extend(written.iter().map(|field| format!("new_{field}[at] = u{field}_{cell};")));
             text.push("}");
         }

@@ -333,7 +333,7 @@ fn a_domain_beyond_32_bit_indices_is_refused() {
 fn far_taps_are_read_from_device_memory() {
     let far: Define = |s| s.set("u", s.field("u").along(0, 1000) + s.field("u").along(0, -1024));
     let kernels = kernels_on(&line(far, DType::F64), 16 << 10);
-    assert!(kernels[0].text.contains("tap_0(z, y, x + 1000)") && kernels[0].workgroup_bytes == 0);
+    assert!(kernels[0].text.contains("tap_0(s, y, x + 1000)") && kernels[0].workgroup_bytes == 0);
     validate(&kernels[0].text);
 }
 

@@ -389,11 +389,7 @@ mod tests {
         assert!(csv.contains("\n# WRONG: 2d5pt f64 16x24: one cell differs\n"), "{csv}");
 
         results.rows.pop();
-        let refused = Error::Unsupported {
-            who: "backend wgpu".to_owned(),
-            reason: "no f64".to_owned(),
-            change: "f32".to_owned(),
-        };
+        let refused = Error::unsupported("backend wgpu", "no f64", "f32");
         results.missing.push(Missing { problem: problem.clone(), error: refused });
         assert!(results.hold() && results.verdict().contains("1 refused"));
         results.missing.push(Missing { problem, error: Error::device("cuda", "launching", "lost") });

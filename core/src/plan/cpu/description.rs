@@ -1,8 +1,8 @@
 //! A CPU's plan in words.
 
 use super::Cpu;
-use crate::plan::Plan;
 use crate::plan::description::{Describe, Line, count, times};
+use crate::plan::{Execution, Plan};
 
 impl Describe for Cpu {
     fn summary(&self, plan: &Plan) -> String {
@@ -11,7 +11,11 @@ impl Describe for Cpu {
             None => format!("stepwise on {threads}"),
             Some(tiling) => format!(
                 "{}, temporal depth {}, {} tiles of {} on {threads}",
-                plan.execution,
+                if plan.execution == Execution::Streaming {
+                    "2.5-D streaming"
+                } else {
+                    plan.execution.name()
+                },
                 plan.depth,
                 times(&tiling.tiles),
                 times(&tiling.tile),

@@ -61,16 +61,20 @@ pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Re
 /// Plans for threads that run wherever the system puts them.
 fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
+    if !problem.is_plain() {
+        check_launches(problem, device, options)?;
+        return Ok(stepwise(problem, device));
+    }
     let persistent = || -> Result<Plan> {
         if !matches!(options.cache, CachePolicy::Auto | CachePolicy::None) {
-            return Err(Error::Unsupported {
-                who: device.name.clone(),
-                reason: format!(
+            return Err(Error::unsupported(
+                device.name.clone(),
+                format!(
                     "cache {} was asked for, and what a core's cache keeps is its own choice",
                     options.cache
                 ),
-                change: "leave --cache at auto, or choose a GPU".to_owned(),
-            });
+                "leave --cache at auto, or choose a GPU",
+            ));
         }
         tiling::plan(problem, device, options.depth, Execution::Persistent)
     };
@@ -80,11 +84,11 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             check_depth(depth)?;
             Ok(stepwise(problem, device))
         }
-        (Execution::Overlapped, _) => Err(Error::Unsupported {
-            who: device.name.clone(),
-            reason: "overlapped tiling is for GPUs whose warps and registers cannot be planned".to_owned(),
-            change: "use --execution streaming".to_owned(),
-        }),
+        (Execution::Overlapped, _) => Err(Error::unsupported(
+            device.name.clone(),
+            "overlapped tiling is for GPUs whose warps and registers cannot be planned",
+            "use --execution streaming",
+        )),
         (Execution::Streaming, _) => streaming(),
         (Execution::Persistent, _) => persistent(),
         (Execution::Auto, _) if is_too_small_to_choose(problem, options) => Ok(stepwise(problem, device)),
@@ -104,6 +108,27 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
         }
     }
+}
+
+/// Refuses options that only a plain problem has a kernel for: any other problem runs a launch per stage.
+pub fn check_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
+    let asked = match options {
+        Options {
+            execution: Execution::Overlapped | Execution::Streaming | Execution::Persistent, ..
+        } => {
+            format!("--execution {}", options.execution)
+        }
+        Options { cache: CachePolicy::Auto | CachePolicy::None, .. } => return check_depth(options.depth),
+        _ => format!("--cache {}", options.cache),
+    };
+    Err(Error::unsupported(
+        &device.name,
+        format!(
+            "{asked} was asked for, and {} has several kinds of fields or stages: it runs a launch per stage",
+            problem.program.name()
+        ),
+        "leave it at auto",
+    ))
 }
 
 /// Plans a stepwise run: all of a stage, then the next stage.

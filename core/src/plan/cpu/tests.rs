@@ -115,6 +115,7 @@ fn domains_beyond_the_caches_stream_and_those_within_persist() {
         let plan = plan_cpu(&problem(name, extents), &machine(), &auto).unwrap();
         assert_eq!(plan.execution, Execution::Streaming, "{name}");
         assert!(plan.depth > 1 && tiling(&plan).overlap < 1.3, "{}", plan.summary());
+        assert!(plan.summary().starts_with("2.5-D streaming, temporal depth "), "{}", plan.summary());
         assert!(tiling(&plan).ring_bytes <= 2 << 20, "{}", plan.explain());
     }
     let small = plan_cpu(&problem("2d5pt", &[128, 2048]), &machine(), &auto).unwrap();

@@ -69,19 +69,15 @@ pub fn compare(problem: &Problem, plan: &Plan, measured: &[Measured]) -> Result<
             reached: seconds.and_then(|seconds| Some(projected? / seconds)),
         }
     };
+    let fastest = |execution: Execution| {
+        Measured::fastest(measured.iter().filter(|one| one.plan.execution == execution))
+    };
     Ok(Compared {
-        perks: row(perks, fastest(measured, Execution::Persistent)),
-        ebisu: row(ebisu, fastest(measured, Execution::Streaming)),
+        perks: row(perks, fastest(Execution::Persistent)),
+        ebisu: row(ebisu, fastest(Execution::Streaming)),
         plan: row(own, measured.first()),
         timed: !measured.is_empty(),
     })
-}
-
-/// Returns the fastest measured plan of a schedule.
-fn fastest(measured: &[Measured], execution: Execution) -> Option<&Measured> {
-    let timed = measured.iter().filter_map(|one| Some((one, one.seconds?)));
-    let kind = timed.filter(|(one, _)| one.plan.execution == execution);
-    kind.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(one, _)| one)
 }
 
 impl Display for Compared {

@@ -52,7 +52,8 @@ impl Traffic {
         let bytes = problem.dtype.bytes();
         let written = (0..program.fields().len()).filter(|&f| program.is_written(f)).count();
         let sum = |of: fn(&crate::program::Footprint) -> usize| -> usize {
-            program.stages().iter().map(|s| of(&s.footprint)).sum()
+            // The mean of the cycle's steps.
+            program.stages().iter().map(|s| of(&s.footprint)).sum::<usize>().div_ceil(program.steps().len())
         };
         Traffic {
             cells: problem.shape.cells() as f64,

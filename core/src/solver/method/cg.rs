@@ -2,9 +2,7 @@
 
 use crate::real::Real;
 use crate::solver::run::{Begin, Run, residual, zeros};
-use crate::solver::{
-    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
-};
+use crate::solver::{Engine, Equations, Observe, Parameters, Profile, Quantity, Report, Solver, SolverError};
 
 /// Preconditioned conjugate gradients, for symmetric positive definite systems.
 ///
@@ -22,9 +20,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Cg {
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        Equations { a, m, b }: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,

@@ -3,9 +3,7 @@
 use super::cg_single::suspect;
 use crate::real::Real;
 use crate::solver::run::{Begin, Run, residual, zeros};
-use crate::solver::{
-    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
-};
+use crate::solver::{Engine, Equations, Observe, Parameters, Profile, Quantity, Report, Solver, SolverError};
 
 /// Conjugate gradients after Ghysels and Vanroose: the one reduction of an iteration depends on nothing that
 /// the products with `M^-1` and `A` compute, so that a parallel machine can do both at once.
@@ -40,9 +38,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for PipelinedCg {
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        Equations { a, m, b }: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,

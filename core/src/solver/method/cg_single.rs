@@ -3,7 +3,7 @@
 use crate::real::Real;
 use crate::solver::run::{Begin, Run, residual, zeros};
 use crate::solver::{
-    Engine, Observe, Operator, Parameters, Preconditioner, Profile, Quantity, Report, Solver, SolverError,
+    Engine, Equations, Observe, Operator, Parameters, Profile, Quantity, Report, Solver, SolverError,
 };
 
 /// Conjugate gradients after Chronopoulos and Gear: all dot products of an iteration in one reduction.
@@ -42,9 +42,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for SingleReductionCg {
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        Equations { a, m, b }: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,

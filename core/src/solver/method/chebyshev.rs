@@ -2,9 +2,7 @@
 
 use crate::real::Real;
 use crate::solver::run::{Begin, Run, residual, zeros};
-use crate::solver::{
-    Bounds, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
-};
+use crate::solver::{Bounds, Engine, Equations, Observe, Parameters, Profile, Report, Solver, SolverError};
 
 /// The coefficients of `d <- old d + new z`, where z is the preconditioned residual; computed in f64 and
 /// rounded once.
@@ -74,9 +72,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Chebyshev {
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        Equations { a, m, b }: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,

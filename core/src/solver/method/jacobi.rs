@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::solver::run::{Begin, Run, residual, zeros};
 use crate::solver::{
-    Diagonal, Engine, Observe, Operator, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
+    Diagonal, Engine, Equations, Observe, Parameters, Preconditioner, Profile, Report, Solver, SolverError,
 };
 
 /// Jacobi's method, damped: `x += weight M^-1 (b - A x)`.
@@ -47,9 +47,7 @@ impl<T: Real, E: Engine<T>> Solver<T, E> for Jacobi {
     fn solve_observed(
         &self,
         engine: &E,
-        a: &dyn Operator<T>,
-        m: &mut dyn Preconditioner<T, E>,
-        b: &[T],
+        Equations { a, m, b }: Equations<'_, T, E>,
         x: &mut [T],
         parameters: &Parameters,
         observe: &mut Observe<'_>,

@@ -10,8 +10,8 @@ use super::krylov::applied;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{
-    Matrix, Method, Place, Preconditioning, Product, Resident, SolveCache, SolveOptions, SolvePlan,
-    SolveSchedule, SolveSync, SolveTraffic,
+    Matrix, Method, Place, Preconditioning, Resident, SolveCache, SolveOptions, SolvePlan, SolveSchedule,
+    SolveSync, SolveTraffic,
 };
 use crate::sparse::RowLengths;
 
@@ -111,25 +111,16 @@ pub fn plan_dispatches(
             options.cache
         ));
     }
+    let traffic = SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes);
+    let schedule = SolveSchedule::Dispatches(schedule);
     Ok(SolvePlan {
-        backend,
-        device: device.clone(),
-        rows: matrix.rows(),
-        nonzeros: matrix.nonzeros(),
-        dtype: matrix.dtype(),
-        method: options.method,
-        preconditioner: options.preconditioner,
-        cache: SolveCache::None,
-        product: if matches!(matrix, Matrix::Stored(_)) { Product::Rows } else { Product::MatrixFree },
         residents: vec![
             Resident { what: "matrix", place: Place::Memory, bytes: matrix.bytes() },
             Resident { what: "vectors", place: Place::Memory, bytes: effort.vectors * vector },
         ],
         synchronisation: SolveSync::Launches,
-        traffic: SolveTraffic::new(matrix, options, moved, device.on_chip_bytes() + device.l2_bytes),
-        schedule: SolveSchedule::Dispatches(schedule),
-        compiled: Vec::new(),
         notes,
+        ..SolvePlan::new(backend, device, matrix, options, traffic, schedule)
     })
 }
 
@@ -145,7 +136,7 @@ fn division(lengths: &RowLengths) -> (usize, Option<usize>) {
 /// Checks that all that is bound to a kernel fits in a binding, and its indices in 32 bits.
 fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
     if device.threads_per_block < THREADS {
-        let change = "choose another adapter, or --backend cpu";
+        let change = "choose another device";
         return Err(Error::limit(
             format!("threads of a workgroup of a solver on {}", device.name),
             THREADS,
@@ -153,7 +144,7 @@ fn check_room(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> R
             change,
         ));
     }
-    let change = "choose f32, another adapter or --backend cpu";
+    let change = "choose f32 or another device";
     let most = u64::from(u32::MAX / 2);
     if matrix.rows() as u64 > most {
         return Err(Error::limit(

@@ -193,6 +193,34 @@ pub struct SolvePlan {
 }
 
 impl SolvePlan {
+    /// Makes a plan of which neither matrix nor vectors stay on the chip, and that has no notes yet.
+    pub fn new(
+        backend: &'static str,
+        device: &DeviceSpec,
+        matrix: &Matrix,
+        options: &SolveOptions,
+        traffic: SolveTraffic,
+        schedule: SolveSchedule,
+    ) -> Self {
+        SolvePlan {
+            backend,
+            device: device.clone(),
+            rows: matrix.rows(),
+            nonzeros: matrix.nonzeros(),
+            dtype: matrix.dtype(),
+            method: options.method,
+            preconditioner: options.preconditioner,
+            cache: SolveCache::None,
+            product: if matches!(matrix, Matrix::Stored(_)) { Product::Rows } else { Product::MatrixFree },
+            residents: Vec::new(),
+            synchronisation: SolveSync::None,
+            traffic,
+            schedule,
+            compiled: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// Returns the least seconds per iteration by the device's memory bandwidth; 0 if the bandwidth is not
     /// known.
     pub fn seconds_by_bandwidth(&self) -> f64 {

@@ -105,21 +105,15 @@ fn stored_session(matrix: &Csr) -> Box<dyn LinearSession> {
     let options = SolveOptions::default();
     let matrix = Matrix::from(matrix.clone());
     let plan = SolvePlan {
-        backend: "serial",
-        device: crate::DeviceSpec::preset("a100").unwrap(),
-        rows: matrix.rows(),
-        nonzeros: matrix.nonzeros(),
-        dtype: matrix.dtype(),
-        method: options.method,
-        preconditioner: options.preconditioner,
-        cache: SolveCache::None,
-        product: Product::Rows,
         residents: vec![Resident { what: "matrix", place: Place::Memory, bytes: matrix.bytes() }],
-        synchronisation: SolveSync::None,
-        traffic: SolveTraffic::new(&matrix, &options, 1e6, 0),
-        schedule: SolveSchedule::Bands(Bands { threads: 1, work: 1 }),
-        compiled: Vec::new(),
-        notes: Vec::new(),
+        ..SolvePlan::new(
+            "serial",
+            &crate::DeviceSpec::preset("a100").unwrap(),
+            &matrix,
+            &options,
+            SolveTraffic::new(&matrix, &options, 1e6, 0),
+            SolveSchedule::Bands(Bands { threads: 1, work: 1 }),
+        )
     };
     let operator = matrix.operator::<f32>().unwrap();
     Box::new(EngineSession::open(Serial, operator, plan, &options).unwrap())

@@ -11,7 +11,7 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-use abide_core::domain::PADDED_LETTERS;
+use abide_core::domain::Axes;
 use abide_core::solver::plan::Dispatches;
 use abide_core::solver::plan::krylov::{VECTOR_NAMES, Vector, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
@@ -20,7 +20,7 @@ use abide_core::{DType, Error, Result};
 use super::language::literal;
 use super::{MAX_CELLS, constant, domain, domain_constants, moved};
 use crate::state::constants;
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 
 pub use fixed::Fixed;
 pub use records::{Call, OwnState, Task};
@@ -224,8 +224,8 @@ fn taps(text: &mut Text, operator: &GridOperator) -> Result<()> {
         return Err(Error::limit("cells of a domain on wgpu", shape.cells(), MAX_CELLS, change));
     }
     let extents = shape.padded();
-    domain_constants(text, extents, &operator.boundaries(), radius, dtype);
-    for (axis, letter) in PADDED_LETTERS.into_iter().enumerate() {
+    domain_constants(text, Axes::PADDED, extents, &operator.boundaries(), radius, dtype);
+    for (axis, [letter, _]) in LETTERS.into_iter().enumerate() {
         constant(text, &format!("RADIUS_{letter}"), radius[axis]);
     }
     let each = |value: &dyn Fn([isize; 3]) -> String| -> Text {
@@ -243,8 +243,8 @@ fn taps(text: &mut Text, operator: &GridOperator) -> Result<()> {
         taps.map(line).collect()
     };
     let [_, rows, columns] = extents.map(|extent| extent as isize);
-    let inside = each(&|[z, y, x]| format!("gathered[at{}]", moved((z * rows + y) * columns + x)));
-    let outside = each(&|[z, y, x]| format!("tap(z{}, y{}, x{})", moved(z), moved(y), moved(x)));
+    let inside = each(&|[s, y, x]| format!("gathered[at{}]", moved((s * rows + y) * columns + x)));
+    let outside = each(&|[s, y, x]| format!("tap(s{}, y{}, x{})", moved(s), moved(y), moved(x)));
     text.filled(TAPS, &[("domain", domain()), ("inside", inside), ("outside", outside)]);
     Ok(())
 }

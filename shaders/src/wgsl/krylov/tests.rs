@@ -105,14 +105,19 @@ fn no_phase_binds_a_vector_twice() {
     });
 }
 
-/// WebGPU promises 8 storage buffers per shader stage. Where the polynomial of a stored matrix takes one
-/// more, opening such a system says so.
+/// WebGPU promises 8 storage buffers per shader stage. The polynomial of a stored matrix takes 10, the
+/// directions of pipelined conjugate gradients 9; opening such a system says so where there are fewer.
 #[test]
 fn phases_bind_few_buffers() {
     every_case(|matrix, options, _, script, _| {
         for phase in script.phases() {
             let storage = phase.fixed.iter().filter(|fixed| !fixed.is_uniform()).count() + phase.uses.len();
-            assert!(storage <= 10, "{} {}: {} {storage}", options.method, matrix.dtype(), phase.entry);
+            let most = match (options.method, phase.entry) {
+                (_, "polynomial_step") if matches!(matrix, Matrix::Stored(_)) => 10,
+                (Method::PipelinedCg(_), "directions") => 9,
+                _ => 8,
+            };
+            assert!(storage <= most, "{} {}: {} {storage}", options.method, matrix.dtype(), phase.entry);
         }
     });
 }

@@ -1,14 +1,13 @@
 //! A stage as a function of what arrives and what the stage carries.
 
 use abide_core::Boundary;
-use abide_core::domain::{PADDED_LETTERS, axis_name};
 use abide_core::expr::{Id, Tap};
 use abide_core::plan::streaming::carry::Slot;
 use abide_core::plan::streaming::portable::Arrival;
 
 use super::Writer;
 use crate::emit::part;
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 use crate::wgsl::language::Wgsl;
 use crate::wgsl::moved;
 use crate::wgsl::overlapped::coordinates;
@@ -19,7 +18,8 @@ impl Writer<'_> {
     pub(super) fn function(&self, text: &mut Text, number: usize) {
         let (stage, arrival) = (&self.stages[number], &self.arrivals[number]);
         let carry = &arrival.carry;
-        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", axis_name(axis)));
+        let letters = self.axes.padded(LETTERS);
+        let coordinates = coordinates(stage).into_iter().map(|axis| format!("{}: i32", letters[axis][1]));
         let taps = (0..arrival.taps.len()).map(|tap| format!("t{tap}: real"));
         let slots = (0..carry.slots.len()).map(|slot| format!("k{slot}: real"));
         let arguments: Vec<String> = taps.chain(slots).chain(coordinates).collect();
@@ -82,9 +82,9 @@ impl Writer<'_> {
     fn index_of(&self, plane: i32) -> [String; 3] {
         let moved = [moved(-plane as isize), String::new(), String::new()];
         let index = |axis: usize| {
-            let index = format!("{}{}", axis_name(self.axes.0[axis]), moved[axis]);
+            let [upper, letter] = LETTERS[axis];
+            let index = format!("{letter}{}", moved[axis]);
             if self.sides[axis][0] == Boundary::Periodic && self.radius[axis] > 0 {
-                let upper = PADDED_LETTERS[self.axes.0[axis]];
                 return format!("source({index}, EXTENT_{upper}, LOW_{upper}, HIGH_{upper})");
             }
             index

@@ -1,15 +1,15 @@
 //! The loads and stores of a thread's cells, from and to device memory and through the boundary.
 
-use super::{INDICES, Writer};
-use crate::text::Text;
+use super::Writer;
+use crate::text::{LETTERS, Text};
 use crate::wgsl::{moved, vector};
 
 impl Writer<'_> {
     /// Returns the index in a plane of the thread's first vector.
     pub(super) fn across(&self) -> String {
         match self.streaming.lanes {
-            1 => format!("r * {} + c", self.stride(1)),
-            lanes => format!("r * {} + c / {lanes}", self.stride(1) / lanes),
+            1 => format!("y * {} + x", self.stride(1)),
+            lanes => format!("y * {} + x / {lanes}", self.stride(1) / lanes),
         }
     }
 
@@ -27,9 +27,8 @@ impl Writer<'_> {
     pub(super) fn fetch(&self, text: &mut Text, edge: bool) {
         let lanes = self.streaming.lanes;
         if edge {
-            let fetch = |(field, cell)| {
-                format!("let l{field}_{cell} = tap_{field}({});", self.indices("p + AHEAD", cell))
-            };
+            let fetch =
+                |(field, cell)| format!("let l{field}_{cell} = {};", self.load(field, "p + AHEAD", cell));
             text.extend(self.cells().map(fetch));
             return;
         }
@@ -90,7 +89,7 @@ impl Writer<'_> {
         for (field, cell, names) in self.arrived(level) {
             let place = self.place(cell);
             let beside = [1, 2].into_iter().filter(|&axis| self.masked[axis]);
-            let beside = beside.map(|axis| format!("held_{}{}", INDICES[axis], place[axis - 1]));
+            let beside = beside.map(|axis| format!("held_{}{}", LETTERS[axis][1], place[axis - 1]));
             let terms: Vec<String> = swept.clone().into_iter().chain(beside).collect();
             let (new, old) = (format!("u{}_{field}_{cell}", level + 1), &names[names.len() - 1]);
             text.push(format!("{new} = select({new}, {old}, {});", terms.join(" || ")));
@@ -111,7 +110,7 @@ impl Writer<'_> {
         text.push(format!("let to = s * {} + {};", self.stride(0) / lanes, self.across()));
         for (cell, offset) in self.vectors() {
             let [row, column] = self.place(cell);
-            text.push(format!("if keeps_r{row} && keeps_c{column} {{"));
+            text.push(format!("if keeps_y{row} && keeps_x{column} {{"));
             text.extend(self.written().iter().map(|field| {
                 let values: Vec<String> =
                     (cell..cell + lanes).map(|cell| format!("u{level}_{field}_{cell}")).collect();

@@ -10,7 +10,7 @@ mod handover;
 mod memory;
 mod which;
 
-use abide_core::domain::{Axes, MIXED_LETTERS, PADDED_LETTERS};
+use abide_core::domain::Axes;
 use abide_core::plan::overlapped::Source;
 use abide_core::plan::streaming::carry::Carry;
 use abide_core::plan::streaming::portable::{Arrival, PortableStreaming};
@@ -22,12 +22,9 @@ use super::{
     Binding, Kernel, constant, domain, domain_constants, finished, header, moved, tap_functions,
     uses_parameters,
 };
-use crate::text::Text;
+use crate::text::{LETTERS, Text};
 
 const STREAMING: &str = include_str!("../../../kernels/streaming.wgsl");
-
-/// The letters of the swept axis and of a plane's two axes in names of variables.
-const INDICES: [&str; 3] = ["p", "r", "c"];
 
 /// Returns the kernel of a problem's stages, which are prepared for WGSL. The kernel takes as many steps as
 /// the plan's depth. With `shorter`, it takes any smaller number, which is a uniform.
@@ -43,7 +40,14 @@ pub(super) fn kernel(
 
     let steps = if shorter { "fewer steps" } else { "several steps" };
     let mut text = header(problem, steps, &bindings, streaming.lanes);
-    domain_constants(&mut text, problem.shape.padded(), &problem.boundaries, program.radius(), problem.dtype);
+    domain_constants(
+        &mut text,
+        writer.axes,
+        problem.shape.padded(),
+        &problem.boundaries,
+        program.radius(),
+        problem.dtype,
+    );
     writer.constants(&mut text);
     let text = finished(
         text,
@@ -180,30 +184,26 @@ impl<'a> Writer<'a> {
         [cell / columns, cell % columns]
     }
 
-    /// Returns the indices in a plane of a cell of the block, as arguments.
-    fn indices(&self, plane: &str, cell: usize) -> String {
+    /// Returns the indices of a cell of the block in a plane.
+    fn indices(&self, plane: String, cell: usize) -> [String; 3] {
         let [row, column] = self.place(cell);
-        self.axes
-            .padded([
-                plane.to_owned(),
-                format!("r{}", moved(row as isize)),
-                format!("c{}", moved(column as isize)),
-            ])
-            .join(", ")
+        [plane, format!("y{}", moved(row as isize)), format!("x{}", moved(column as isize))]
+    }
+
+    /// Returns the expression for the old value of a cell of the block in a plane.
+    fn load(&self, field: usize, plane: &str, cell: usize) -> String {
+        format!("tap_{field}({})", self.indices(plane.to_owned(), cell).join(", "))
     }
 
     fn constants(&self, text: &mut Text) {
         let streaming = self.streaming;
         for axis in 0..3 {
-            let (suffix, computed) = (MIXED_LETTERS[axis], self.computed(axis));
+            let suffix = LETTERS[axis][0];
             let extent = self.extents[axis] as isize;
             // The ghost cells beyond each side. Farther out, no level needs a cell that is not computed.
             let ghosts = self.sides[axis]
                 .map(|side| if side == Boundary::Fixed { 0 } else { self.radius[axis] as isize });
             for (name, value) in [
-                ("EXTENT", extent),
-                ("FIRST", computed.start as isize),
-                ("END", computed.end as isize),
                 ("FROM", -ghosts[0]),
                 ("TO", extent + ghosts[1]),
                 ("LEAD", streaming.lead[axis][0] as isize),
@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
     fn begin(&self) -> Text {
         let mut text = Text::default();
         for axis in [1, 2] {
-            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
+            let [suffix, index] = LETTERS[axis];
             text.push(format!(
                 "let low_{index} = select(first_{index} + MARGIN_{suffix}, 0, window_{index} == 0);"
             ));
@@ -280,7 +280,7 @@ impl<'a> Writer<'a> {
         }
         let mut beside = Vec::new();
         for axis in [1, 2].into_iter().filter(|&axis| self.masked[axis]) {
-            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
+            let [suffix, index] = LETTERS[axis];
             for at in 0..self.streaming.configuration.cells[axis - 1] {
                 text.push(format!(
                     "let held_{index}{at} = {};",
@@ -297,7 +297,7 @@ impl<'a> Writer<'a> {
             let slots = (0..slots).flat_map(|slot| (0..self.volume()).map(move |cell| (slot, cell)));
             text.extend(slots.map(|(slot, cell)| format!("var k{level}_{slot}_{cell}: real;")));
             let first = |(field, cell)| match level {
-                0 => format!("var u0_{field}_{cell} = tap_{field}({});", self.indices("p", cell)),
+                0 => format!("var u0_{field}_{cell} = {};", self.load(field, "p", cell)),
                 _ => format!("var u{level}_{field}_{cell}: real;"),
             };
             if level == 0 || self.apart() > 0 {
@@ -306,8 +306,7 @@ impl<'a> Writer<'a> {
         }
         for ahead in 1..self.streaming.configuration.ahead {
             text.extend(self.cells().map(|(field, cell)| {
-                let indices = self.indices(&format!("p + {ahead}"), cell);
-                format!("var a{ahead}_{field}_{cell} = tap_{field}({indices});")
+                format!("var a{ahead}_{field}_{cell} = {};", self.load(field, &format!("p + {ahead}"), cell))
             }));
         }
         self.first_slots(&mut text);
@@ -325,7 +324,7 @@ impl<'a> Writer<'a> {
             return text;
         }
         let within = [1, 2].map(|axis| {
-            let (index, suffix) = (INDICES[axis], MIXED_LETTERS[axis]);
+            let [suffix, index] = LETTERS[axis];
             format!("first_{index} >= FIRST_{suffix} && first_{index} + WINDOW_{suffix} <= END_{suffix}")
         });
         text.push(
@@ -365,8 +364,7 @@ impl<'a> Writer<'a> {
         self.wait(text);
         if !edge {
             text.push(format!(
-                "let begin = max(source(p + AHEAD, {}), 0) * {} + at;",
-                self.swept(),
+                "let begin = max(source(p + AHEAD, EXTENT_S, LOW_S, HIGH_S), 0) * {} + at;",
                 self.stride(0) / self.streaming.lanes
             ));
         }
@@ -393,12 +391,6 @@ impl<'a> Writer<'a> {
         self.renew(text);
     }
 
-    /// Returns the swept axis as arguments of `source`.
-    fn swept(&self) -> String {
-        let upper = PADDED_LETTERS[self.axes.0[0]];
-        format!("EXTENT_{upper}, LOW_{upper}, HIGH_{upper}")
-    }
-
     /// Writes the work of a level, which takes the plane that waits before it.
     fn level(&self, text: &mut Text, level: usize, edge: bool) {
         let number = level % self.stages.len();
@@ -423,13 +415,8 @@ impl<'a> Writer<'a> {
                 });
             }
             arguments.extend((0..arrival.carry.slots.len()).map(|slot| format!("k{level}_{slot}_{cell}")));
-            let [row, column] = self.place(cell);
             let plane = format!("p{}", moved(-(self.lag(level) as isize)));
-            let indices = self.axes.padded([
-                plane,
-                format!("r{}", moved(row as isize)),
-                format!("c{}", moved(column as isize)),
-            ]);
+            let indices = self.axes.padded(self.indices(plane, cell));
             arguments.extend(coordinates(stage).into_iter().map(|axis| indices[axis].clone()));
             text.push(format!("let w{level}_{cell} = arrive{number}({});", arguments.join(", ")));
         }

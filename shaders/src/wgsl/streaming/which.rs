@@ -10,10 +10,10 @@ impl Writer<'_> {
     pub(super) fn which(&self) -> Text {
         let PortableStreaming { tiles, sides, .. } = *self.streaming;
         let place = |row: String, column: String| {
-            [format!("window_r = {row};"), format!("window_c = {column};")].into_iter().collect::<Text>()
+            [format!("window_y = {row};"), format!("window_x = {column};")].into_iter().collect::<Text>()
         };
         let [middle, _] = self.streaming.windows();
-        let mut text: Text = ["shares", "window_r", "window_c", "share"]
+        let mut text: Text = ["shares", "window_y", "window_x", "share"]
             .iter()
             .map(|name| format!("var {name}: i32;"))
             .collect();
@@ -27,11 +27,11 @@ impl Writer<'_> {
         // First come the rows of windows at a side, then the windows at a side in other rows, then all
         // windows at no side.
         let rows =
-            place("select(0, TILES_R - 1, window >= TILES_C)".to_owned(), "window % TILES_C".to_owned());
+            place("select(0, TILES_Y - 1, window >= TILES_X)".to_owned(), "window % TILES_X".to_owned());
         let skipped = [usize::from(sides[0] > 0), usize::from(sides[1] > 0)];
         let columns = place(
             format!("{} + (window - {}) / {}", skipped[0], sides[0] * tiles[1], sides[1].max(1)),
-            format!("select(0, TILES_C - 1, (window - {}) % {} == 1)", sides[0] * tiles[1], sides[1].max(1)),
+            format!("select(0, TILES_X - 1, (window - {}) % {} == 1)", sides[0] * tiles[1], sides[1].max(1)),
         );
         let at_side = match sides {
             [_, 0] => rows,

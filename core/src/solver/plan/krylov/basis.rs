@@ -34,8 +34,8 @@ pub fn check(matrix: &Matrix, device: &DeviceSpec, method: Method) -> Result<()>
     gmres.check()?;
     let restart = restart(method, matrix.rows());
     if restart > MOST {
-        let change = "restart earlier, or choose --backend cpu";
-        return Err(Error::limit("GMRES's restart on a CUDA device", restart, MOST, change));
+        let what = "GMRES's restart in a persistent solver";
+        return Err(Error::limit(what, restart, MOST, "restart earlier"));
     }
     let vector = (matrix.rows() * matrix.dtype().bytes()) as u64;
     let bytes = vector.saturating_mul(restart as u64 + 1);

@@ -274,48 +274,30 @@ pub fn applied(options: &SolveOptions) -> Preconditioning {
     }
 }
 
-fn unsupported(reason: String, change: &str) -> Error {
-    Error::Unsupported { who: "a persistent solver".to_owned(), reason, change: change.to_owned() }
-}
-
 /// Checks that system and device have what a persistent solver needs; the error says what is missing.
 fn check(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Result<()> {
     if device.compute_capability.is_none_or(|(major, _)| major < 7) {
-        return Err(unsupported(
-            format!("{} is no CUDA device of compute capability 7.0 or newer", device.name),
-            "choose --backend cpu",
-        ));
+        let reason = "a persistent solver needs compute capability 7.0 or newer";
+        return Err(Error::unsupported(&device.name, reason, "choose a device that has it"));
     }
     matrix.check_extents()?;
     let most = u32::MAX as usize / 2;
     if matrix.rows() > most {
-        return Err(Error::limit(
-            "rows of a system on a CUDA device",
-            matrix.rows(),
-            most,
-            "choose --backend cpu",
-        ));
+        let what = "rows of a system in a persistent solver";
+        return Err(Error::limit(what, matrix.rows(), most, "make the system smaller"));
     }
     if let Preconditioning::BlockJacobi { size } = options.preconditioner {
         check_block_size(size)?;
         if size > 64 {
-            return Err(Error::limit(
-                "the rows of a block of block-Jacobi on a CUDA device",
-                size,
-                64,
-                "take 8",
-            ));
+            let what = "the rows of a block of block-Jacobi in a persistent solver";
+            return Err(Error::limit(what, size, 64, "take 8"));
         }
     }
     if let Preconditioning::Chebyshev { degree } = options.preconditioner
         && !(1..=64).contains(&degree)
     {
-        return Err(Error::limit(
-            "the degree of a polynomial preconditioner on a CUDA device",
-            degree,
-            "1 to 64",
-            "take 3",
-        ));
+        let what = "the degree of a polynomial preconditioner in a persistent solver";
+        return Err(Error::limit(what, degree, "1 to 64", "take 3"));
     }
     basis::check(matrix, device, options.method)
 }
@@ -339,7 +321,7 @@ pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions)
             "shared memory of a persistent solver's block",
             "more",
             format!("{bytes} bytes"),
-            "choose --backend cpu",
+            "choose a device that has more",
         )
     })
 }
@@ -383,22 +365,16 @@ pub fn plan_krylov_configuration(
             krylov.imbalance()
         ));
     }
+    let traffic = estimate::traffic(matrix, device, options, &krylov);
+    let residents = explain::residents(&krylov, matrix.dtype());
+    let schedule = SolveSchedule::Krylov(Box::new(krylov));
     Ok(SolvePlan {
-        backend: "cuda",
-        device: device.clone(),
-        rows: matrix.rows(),
-        nonzeros: matrix.nonzeros(),
-        dtype: matrix.dtype(),
-        method: options.method,
-        preconditioner: options.preconditioner,
         cache: if options.cache == SolveCache::Auto { SolveCache::Mixed } else { options.cache },
         product,
-        residents: explain::residents(&krylov, matrix.dtype()),
+        residents,
         synchronisation,
-        traffic: estimate::traffic(matrix, device, options, &krylov),
-        schedule: SolveSchedule::Krylov(Box::new(krylov)),
-        compiled: Vec::new(),
         notes,
+        ..SolvePlan::new("cuda", device, matrix, options, traffic, schedule)
     })
 }
 

@@ -46,7 +46,7 @@ fn pack_of<T: Real>(matrix: &Csr, old: &[T], krylov: &Krylov) -> Result<Packed> 
     let total = krylov.shares.iter().map(|share| share.entries + share.spread_entries).sum();
     let mut packed = Array::zeros(T::DTYPE, total)?;
     let values = T::slice_mut(&mut packed).unwrap_or_default();
-    let mut wide = memory::filled(0_u32, total, "a matrix laid out for a device", "choose --backend cpu")?;
+    let mut wide = memory::filled(0_u32, total, "a matrix laid out for a device", "make the system smaller")?;
     let (mut offsets, mut searches, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     let mut begun = 0;
     for share in &krylov.shares {

@@ -67,7 +67,7 @@ impl<'a> Cut<'a> {
             share.spread_entries = parts.spread.iter().map(|&row| parts.piece(row, share).len()).sum();
             let all = share.entries + share.spread_entries;
             if all > u32::MAX as usize / 2 {
-                let change = "choose --backend cpu, or a matrix of more, shorter rows";
+                let change = "take a matrix of more, shorter rows";
                 return Err(Error::limit("entries of one block's rows", all, u32::MAX / 2, change));
             }
             let (low, high) = columns(&parts, share);

@@ -1,0 +1,268 @@
+//! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`].
+
+mod ground;
+mod reduce;
+mod sweep;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use abide_core::backend::{check_field, check_window};
+use abide_core::expr::Dag;
+use abide_core::plan::Cpu;
+use abide_core::program::{Boxes, Buffer, Does, Reduction, Storage, leaf};
+use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
+use rayon::ThreadPool;
+
+use self::ground::Ground;
+use self::sweep::{Sweep, Work};
+use crate::shared::Shared;
+use crate::tape::Tape;
+
+/// A stage, prepared for all its launches.
+enum Stage {
+    /// New values of fields and temporaries.
+    Update(Tape),
+    /// A reduction to the scalar of this number.
+    Reduce(Tape, Reduction, usize),
+    /// The scalar of this number.
+    Scalar(Dag, usize),
+}
+
+/// A run of launches on all threads of a pool.
+pub struct Launched<T> {
+    ground: Ground,
+    plan: Plan,
+    pool: Option<Arc<ThreadPool>>,
+    chunk: usize,
+    stages: Vec<Stage>,
+    boxes: Boxes,
+    storage: Storage,
+    buffers: Vec<Vec<T>>,
+    /// The parameters, and then the computed scalars.
+    scalars: Vec<T>,
+    /// The steps done since `storage` was made.
+    steps: u64,
+    /// Steps of the last advance that were not done.
+    undone: u64,
+    works: Vec<Work<T>>,
+}
+
+impl<T: Real> Launched<T> {
+    /// Prepares the stages and takes over the fields, whose number and sizes have been checked. Sums of
+    /// additions are turned into multiply-adds if `fused` says so (see [`Tape::new`]).
+    pub fn open(
+        problem: &Problem,
+        plan: &Plan,
+        cpu: &Cpu,
+        pool: Option<Arc<ThreadPool>>,
+        fused: bool,
+        fields: Vec<Vec<T>>,
+    ) -> Result<Self> {
+        let boxes = Boxes::of(problem)?;
+        let storage = Storage::of(problem, &boxes)?;
+        let simplified = problem.program.simplified(problem.dtype);
+        let stage = |stage: &abide_core::Stage| match stage.does {
+            Does::Update => Stage::Update(Tape::new(&stage.dag, fused)),
+            Does::Reduce(reduction, _, scalar) => {
+                Stage::Reduce(Tape::new(&stage.dag, fused), reduction, scalar)
+            }
+            Does::Scalar(scalar) => Stage::Scalar(stage.dag.clone(), scalar),
+        };
+        let stages: Vec<Stage> = simplified.stages().iter().map(stage).collect();
+        // A plan's fields can be changed by any caller, and scratch grows with both.
+        let (threads, chunk) = (cpu.threads.clamp(1, 4096), cpu.chunk.clamp(1, 1 << 16));
+        let tapes: Vec<&Tape> = stages.iter().filter_map(Stage::tape).collect();
+        let width = boxes.stages.iter().flatten().map(|indices| indices[2].len()).max().unwrap_or(0);
+        let leaf = leaf(problem.shape.dimensions());
+        let works = (0..threads).map(|_| Work::new(&tapes, chunk, width, leaf)).collect::<Result<_>>()?;
+        let mut buffers = fields;
+        for kind in &storage.buffers[buffers.len()..] {
+            buffers.push(zeros(kind)?);
+        }
+        let scalars = problem.parameters.iter().chain(&problem.scalars);
+        let scalars = scalars.map(|&value| T::from_f64(value)).collect();
+        let (ground, plan) = (Ground::new(problem, &boxes), plan.clone());
+        Ok(Launched {
+            ground,
+            plan,
+            pool,
+            chunk,
+            stages,
+            boxes,
+            storage,
+            buffers,
+            scalars,
+            steps: 0,
+            undone: 0,
+            works,
+        })
+    }
+
+    /// Returns whether the problem's condition has ended the run.
+    fn has_ended(&self) -> bool {
+        let first = self.ground.problem.parameters.len();
+        self.ground
+            .problem
+            .until
+            .is_some_and(|until| self.steps > 0 && until.ends(self.scalars[first + until.scalar].to_f64()))
+    }
+
+    fn steps(&mut self, steps: u64) {
+        for done in 0..steps {
+            if self.has_ended() {
+                self.undone = steps - done;
+                return;
+            }
+            for launch in &self.storage.launches(self.steps).launches {
+                let own = &self.boxes.stages[launch.stage];
+                let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
+                let sweep = |tape| Sweep {
+                    ground: &self.ground,
+                    tape,
+                    scalars: &self.scalars,
+                    chunk: self.chunk,
+                    reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
+                };
+                let (scalar, value) = match &self.stages[launch.stage] {
+                    Stage::Update(tape) => {
+                        let stage = &self.ground.problem.program.stages()[launch.stage];
+                        sweep(tape).update(stage, own, launch, &buffers, &mut self.works);
+                        continue;
+                    }
+                    Stage::Reduce(tape, reduction, scalar) => {
+                        (*scalar, sweep(tape).reduce(*reduction, &own[0], &mut self.works))
+                    }
+                    Stage::Scalar(dag, scalar) => {
+                        let mut values = Vec::new();
+                        dag.evaluate(&mut values, &self.scalars, [0; 3], |_| T::ZERO);
+                        (*scalar, values[dag.outputs[0] as usize])
+                    }
+                };
+                self.scalars[scalar] = value;
+            }
+            self.steps += 1;
+        }
+        self.undone = 0;
+    }
+
+    /// Returns the number of the buffer that holds a field.
+    fn buffer(&self, field: usize) -> Result<usize> {
+        let names = self.ground.problem.program.fields();
+        let known = self.storage.fields_after(self.steps).get(field).copied();
+        known.ok_or_else(|| Error::unknown("field", field.to_string(), names))
+    }
+
+    /// Gives each field a buffer of its own again, from which the steps go on.
+    fn part(&mut self) -> Result<()> {
+        let mut problem = self.ground.problem.clone();
+        problem.first_step += self.steps;
+        let storage = Storage::of(&problem, &self.boxes)?;
+        let now = self.storage.fields_after(self.steps).to_vec();
+        let mut own: Vec<Vec<T>> = Vec::with_capacity(storage.buffers.len());
+        for (field, &buffer) in now.iter().enumerate() {
+            // The last name that means a buffer takes it over; the others get copies.
+            own.push(match now[field + 1..].contains(&buffer) {
+                true => {
+                    let values = &self.buffers[buffer];
+                    let mut copy = memory::reserved(values.len(), "a field", SMALLER)?;
+                    copy.extend_from_slice(values);
+                    copy
+                }
+                false => std::mem::take(&mut self.buffers[buffer]),
+            });
+        }
+        for kind in &storage.buffers[now.len()..] {
+            let spare =
+                self.buffers.iter().position(|values| values.len() == kind.len() && !values.is_empty());
+            own.push(match spare {
+                Some(spare) => std::mem::take(&mut self.buffers[spare]),
+                None => zeros(kind)?,
+            });
+        }
+        (self.buffers, self.storage, self.steps) = (own, storage, 0);
+        self.ground.problem = problem;
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn tape(&self) -> Option<&Tape> {
+        match self {
+            Stage::Update(tape) | Stage::Reduce(tape, ..) => Some(tape),
+            Stage::Scalar(..) => None,
+        }
+    }
+}
+
+const SMALLER: &str = "choose a smaller size or f32";
+
+/// Returns a buffer of zeros; an error where there is not enough memory.
+fn zeros<T: Real>(kind: &Buffer) -> Result<Vec<T>> {
+    let mut values: Vec<T> = memory::reserved(kind.len(), "a field", SMALLER)?;
+    values.resize(kind.len(), T::ZERO);
+    Ok(values)
+}
+
+impl<T: Real> Session for Launched<T> {
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        let begun = Instant::now();
+        match self.pool.clone() {
+            Some(pool) => pool.install(|| self.steps(steps)),
+            None => rayon::scope(|_| self.steps(steps)),
+        }
+        Ok(begun.elapsed().as_secs_f64())
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        let values = &self.buffers[self.buffer(field)?];
+        let mut copy = memory::reserved(values.len(), "a field", SMALLER)?;
+        copy.extend_from_slice(values);
+        Ok(T::into_array(copy))
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        let [depth, height, width] = check_window(self.ground.problem.extents_of(field), low, high)?;
+        let (values, [_, rows, cells]) =
+            (&self.buffers[self.buffer(field)?], self.ground.problem.extents_of(field));
+        let mut window = memory::reserved(depth * height * width, "a window", "read a smaller window")?;
+        for z in low[0]..high[0] {
+            for y in low[1]..high[1] {
+                let start = (z * rows + y) * cells + low[2];
+                window.extend_from_slice(&values[start..start + width]);
+            }
+        }
+        Ok(T::into_array(window))
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        check_field(&self.ground.problem, field, values)?;
+        self.part()?;
+        if let Some(values) = T::slice(values) {
+            self.buffers[field].copy_from_slice(values);
+        }
+        Ok(())
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        let parameters = &mut self.ground.problem.parameters;
+        let names = self.ground.problem.program.parameters().iter().map(|p| p.name.as_str());
+        let known = parameters.get_mut(parameter);
+        *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
+        self.scalars[parameter] = T::from_f64(value);
+        Ok(())
+    }
+
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        let parameters = self.ground.problem.parameters.len();
+        Ok(self.scalars[parameters..].iter().map(|value| value.to_f64()).collect())
+    }
+}

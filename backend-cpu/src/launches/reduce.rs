@@ -1,0 +1,94 @@
+//! Reductions: rows of leaves on all threads, and the leaves joined by one.
+
+use std::ops::Range;
+
+use abide_core::Real;
+use abide_core::program::{Indices, Reduction, join_all, join_box, join_rows, leaf};
+use multiversion::multiversion;
+
+use super::sweep::{Goal, Registers, Sweep, Work};
+use crate::shared::Shared;
+use crate::steps::{Chunk, NewValues, Taps};
+
+/// The rows of leaves of a reduction.
+struct Leaves<'a, T> {
+    reduction: Reduction,
+    indices: &'a Indices,
+    /// The extents of a leaf, and the leaves along each axis.
+    leaf: [usize; 3],
+    count: [usize; 3],
+    joined: Shared<'a, T>,
+}
+
+impl<T: Real> Sweep<'_, T> {
+    /// Reduces the formula over a box.
+    pub fn reduce(&self, reduction: Reduction, indices: &Indices, works: &mut [Work<T>]) -> T {
+        let leaf = leaf(self.ground.problem.shape.dimensions());
+        let count = [0, 1, 2].map(|axis| (indices[axis].end as usize).div_ceil(leaf[axis]));
+        let mut joined = vec![reduction.neutral(); count.iter().product()];
+        let leaves = Leaves { reduction, indices, leaf, count, joined: Shared::new(&mut joined) };
+        let values = indices.iter().map(Range::len).product();
+        self.share(works, count[0] * count[1], values, |work, band| {
+            // SAFETY: bands are disjoint, and a reduction writes no buffer.
+            unsafe { leaf_rows(self, work, &leaves, band) };
+        });
+        join_box(reduction, count, &mut joined)
+    }
+}
+
+/// Reduces the leaves of a band of rows of leaves; compiled for each instruction set.
+///
+/// # Safety
+///
+/// No other thread uses the joined values of the band, or writes what the formula reads.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn leaf_rows<T: Real>(
+    sweep: &Sweep<'_, T>,
+    work: &mut Work<T>,
+    leaves: &Leaves<'_, T>,
+    band: Range<usize>,
+) {
+    let Leaves { reduction, indices: [zs, ys, xs], leaf: [depth, height, width], count, joined } = leaves;
+    let row = count[2] * width;
+    let mut values = std::mem::replace(&mut work.leaves, crate::rings::Storage::empty());
+    for number in band.clone() {
+        let first = [number / count[1] * depth, number % count[1] * height].map(|index| index as isize);
+        let rows = &mut values.all_mut()[..depth * height * row];
+        rows.fill(reduction.neutral());
+        for (place, values) in rows.chunks_exact_mut(row).enumerate() {
+            let at = [first[0] + (place / height) as isize, first[1] + (place % height) as isize];
+            if !zs.contains(&at[0]) || !ys.contains(&at[1]) {
+                continue;
+            }
+            sweep.prepare(work, at);
+            sweep.row(work, at, xs, &mut LeafRow { values: &mut values[xs.start as usize..] });
+        }
+        join_rows(*reduction, *depth, height * row, rows);
+        join_rows(*reduction, *height, row, rows);
+        // SAFETY: by the contract of this function.
+        let joined = unsafe { joined.write(number * count[2]..(number + 1) * count[2]) };
+        for (joined, values) in joined.iter_mut().zip(rows.chunks_exact_mut(*width)) {
+            *joined = join_all(*reduction, values);
+        }
+    }
+    work.leaves = values;
+}
+
+/// The values of a row of leaves, from the region's first index on.
+struct LeafRow<'r, T> {
+    values: &'r mut [T],
+}
+
+impl<T> NewValues<T> for LeafRow<'_, T> {
+    #[inline(always)]
+    fn cells(&mut self, _: usize, range: Range<usize>) -> &mut [T] {
+        &mut self.values[range]
+    }
+}
+
+impl<T: Real> Goal<T> for LeafRow<'_, T> {
+    #[inline(always)]
+    fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
+        chunk.compute(work.slots, work.scalars, taps, self);
+    }
+}

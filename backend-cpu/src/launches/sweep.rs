@@ -1,0 +1,341 @@
+//! One stage over all its values: bands of rows on all threads.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use abide_core::program::{Indices, Launch};
+use abide_core::{Real, Result};
+use multiversion::multiversion;
+use rayon::prelude::*;
+
+use super::ground::{Ground, Line};
+use crate::rings::{Storage, zeros};
+use crate::shared::Shared;
+use crate::steps::{Chunk, NewValues, Taps};
+use crate::sum::Ahead;
+use crate::tape::{TapAt, Tape};
+
+/// Values of a launch too small to be worth waking a second thread, and bands per thread.
+const FEW: usize = 16384;
+const BANDS: usize = 8;
+
+/// The scratch of a thread.
+pub struct Work<T> {
+    slots: Vec<Storage<T>>,
+    /// The values of taps that lie in no row as they are.
+    gathered: Vec<Box<[T]>>,
+    /// The new values of outputs that are not stored as they are computed.
+    outputs: Vec<Storage<T>>,
+    /// The values of the tape's scalars.
+    scalars: Vec<T>,
+    lines: Vec<Line<T>>,
+    /// The rows of leaves of a reduction.
+    pub leaves: Storage<T>,
+}
+
+impl<T: Real> Work<T> {
+    /// Allocates scratch for any of the tapes, and for the rows of `leaf` over a width.
+    pub fn new(tapes: &[&Tape], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
+        let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
+        let outputs = most(|tape| tape.outputs());
+        Ok(Work {
+            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            gathered: (0..most(|tape| tape.taps.len()))
+                .map(|_| Ok(zeros(chunk)?.into_boxed_slice()))
+                .collect::<Result<_>>()?,
+            outputs: (0..outputs).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
+            lines: Vec::with_capacity(most(|tape| tape.rows.len())),
+            leaves: Storage::new(leaf[0] * leaf[1] * (width + 2 * leaf[2]))?,
+        })
+    }
+}
+
+/// A stage with the buffers that it reads.
+pub struct Sweep<'a, T> {
+    /// The rows of fields and temporaries.
+    pub ground: &'a Ground,
+    /// The formula.
+    pub tape: &'a Tape,
+    /// The parameters, and then the computed scalars.
+    pub scalars: &'a [T],
+    /// Values of a chunk.
+    pub chunk: usize,
+    /// The buffer of each field and temporary.
+    pub reads: Vec<Option<Shared<'a, T>>>,
+}
+
+/// An output of a stage and where it goes.
+struct Target<'a, T> {
+    name: usize,
+    indices: Indices,
+    buffer: Shared<'a, T>,
+    /// Whether values are stored as they are computed. Not so where the stage reads what it overwrites, and
+    /// where it computes values that are not kept.
+    is_direct: bool,
+}
+
+/// The goal of a row: where its new values go.
+pub trait Goal<T: Real> {
+    /// Computes a chunk of the row; `outputs` are scratch, one for each output.
+    fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>);
+}
+
+/// The scratch in which a chunk is computed.
+pub struct Registers<'w, T> {
+    /// The slots of the tape.
+    pub slots: &'w mut [Storage<T>],
+    /// The values of the tape's scalars.
+    pub scalars: &'w [T],
+    /// The new values of outputs that are not stored as they are computed.
+    pub outputs: &'w mut [Storage<T>],
+}
+
+impl<'a, T: Real> Sweep<'a, T> {
+    /// Computes the new values of the outputs over their own boxes.
+    pub fn update(
+        &self,
+        stage: &abide_core::Stage,
+        own: &[Indices],
+        launch: &Launch,
+        buffers: &[Shared<'a, T>],
+        works: &mut [Work<T>],
+    ) {
+        let all = own.iter().filter(|own| !own.iter().any(Range::is_empty));
+        let Some(all) = all.cloned().reduce(|all, own| {
+            [0, 1, 2].map(|axis| all[axis].start.min(own[axis].start)..all[axis].end.max(own[axis].end))
+        }) else {
+            return;
+        };
+        let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
+            .map(|output| {
+                let (name, buffer) = (stage.writes[output], launch.writes[output]?);
+                let in_place = launch.reads.contains(&Some(buffer));
+                let is_direct = !in_place && own[output] == all;
+                if !in_place && let Some(old) = self.reads[name] {
+                    self.keep(name, &own[output], old, buffers[buffer]);
+                }
+                Some(Target { name, indices: own[output].clone(), buffer: buffers[buffer], is_direct })
+            })
+            .collect();
+        let [zs, ys, xs] = all;
+        let rows = zs.len() * ys.len();
+        self.share(works, rows, rows * xs.len(), |work, band| {
+            // SAFETY: bands are disjoint, and a launch reads no value that another band of it writes.
+            unsafe { update_rows(self, work, &targets, [&zs, &ys, &xs], band) };
+        });
+    }
+
+    /// Calls `work` with bands of `rows` rows, on all threads where there are enough values.
+    pub fn share(
+        &self,
+        works: &mut [Work<T>],
+        rows: usize,
+        values: usize,
+        work: impl Fn(&mut Work<T>, Range<usize>) + Sync,
+    ) {
+        let bands = if values < FEW { 1 } else { rows.min(BANDS * works.len()) };
+        let next = AtomicUsize::new(0);
+        let all = |scratch: &mut Work<T>| loop {
+            let band = next.fetch_add(1, Ordering::Relaxed);
+            if band >= bands {
+                break;
+            }
+            work(scratch, rows * band / bands..rows * (band + 1) / bands);
+        };
+        match works {
+            [] => {}
+            [scratch, ..] if bands == 1 => all(scratch),
+            _ => works.par_iter_mut().with_max_len(1).for_each(all),
+        }
+    }
+
+    /// Copies the values that the stage does not compute.
+    fn keep(&self, name: usize, own: &Indices, old: Shared<'_, T>, new: Shared<'_, T>) {
+        let kind = self.ground.kind(name);
+        let row = kind.extents[2];
+        let own = [0, 1, 2].map(|axis| {
+            let place = |at: isize| (at - kind.low[axis]).clamp(0, kind.extents[axis] as isize) as usize;
+            place(own[axis].start)..place(own[axis].end)
+        });
+        if own.iter().enumerate().all(|(axis, own)| own.len() == kind.extents[axis]) {
+            return;
+        }
+        for z in 0..kind.extents[0] {
+            for y in 0..kind.extents[1] {
+                let start = (z * kind.extents[1] + y) * row;
+                let computed = if own[0].contains(&z) && own[1].contains(&y) { own[2].clone() } else { 0..0 };
+                for part in [0..computed.start, computed.end..row] {
+                    let part = start + part.start..start + part.end;
+                    // SAFETY: nobody else uses the buffers between two launches.
+                    unsafe { new.write(part.clone()).copy_from_slice(old.read(part)) };
+                }
+            }
+        }
+    }
+
+    /// Computes a row over a range of indices.
+    #[inline(always)]
+    pub fn row(&self, work: &mut Work<T>, at: [isize; 2], xs: &Range<isize>, goal: &mut impl Goal<T>) {
+        let Work { slots, gathered, outputs, scalars, lines, .. } = work;
+        let tape = self.tape;
+        lines.clear();
+        let (mut safe, mut special) = (isize::MIN..isize::MAX, false);
+        for row in &tape.rows {
+            let [dz, dy] = tape.lines[row.line];
+            let line = self.ground.line(row.field, [at[0] + dz, at[1] + dy]);
+            special |= !matches!(line, Line::At { negated: false, .. });
+            let held = self.ground.held(row.field);
+            safe = safe.start.max(held.start)..safe.end.min(held.end);
+            lines.push(line);
+        }
+        let [low, high] = tape.reach[2];
+        let safe = safe.start.saturating_sub(low)..safe.end.saturating_sub(high);
+        let mut start = xs.start;
+        while start < xs.end {
+            // The values at an end of the row whose taps must be gathered are a chunk of their own.
+            let part = match start {
+                _ if start < safe.start => safe.start,
+                _ if start < safe.end => safe.end,
+                _ => xs.end,
+            };
+            let end = part.min(xs.end).min(start + self.chunk as isize);
+            let is_safe = !special && start >= safe.start && end <= safe.end;
+            if !is_safe {
+                for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
+                    let to = &mut gathered[number][..(end - start) as usize];
+                    if self.within(&lines[row], start + shift..end + shift).is_none() {
+                        self.ground.gather(lines[row], &self.reads, start + shift, to);
+                    }
+                }
+            }
+            let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
+            let to = (start - xs.start) as usize..(end - xs.start) as usize;
+            let chunk = Chunk { tape, first: start, to, ahead: Ahead { read: false, write: false } };
+            goal.compute(&chunk, &mut Registers { slots, scalars, outputs }, &taps);
+            start = end;
+        }
+    }
+
+    /// Returns the name of a row's buffer and the position there of the first of some indices, if the row holds
+    /// them all as they are.
+    #[inline(always)]
+    fn within(&self, line: &Line<T>, cells: Range<isize>) -> Option<(usize, usize)> {
+        let Line::At { name, start, negated: false } = *line else { return None };
+        let held = self.ground.held(name);
+        (cells.start >= held.start && cells.end <= held.end)
+            .then(|| (name, start + (cells.start - held.start) as usize))
+    }
+
+    /// Computes the formula's scalars for a row.
+    #[inline(always)]
+    pub fn prepare(&self, work: &mut Work<T>, at: [isize; 2]) {
+        self.tape.uniform.evaluate(&mut work.scalars, self.scalars, [at[0], at[1], 0], |_| T::ZERO);
+    }
+}
+
+/// The taps of a chunk.
+struct RowTaps<'s, 'a, T> {
+    sweep: &'s Sweep<'a, T>,
+    lines: &'s [Line<T>],
+    gathered: &'s [Box<[T]>],
+    cells: Range<isize>,
+}
+
+impl<T: Real> Taps<T> for RowTaps<'_, '_, T> {
+    #[inline(always)]
+    fn tap(&self, number: usize) -> &[T] {
+        let (TapAt { row, shift }, len) = (self.sweep.tape.taps[number], self.cells.len());
+        let cells = self.cells.start + shift..self.cells.end + shift;
+        match self.sweep.within(&self.lines[row], cells) {
+            Some((name, at)) => match self.sweep.reads[name] {
+                // SAFETY: nobody writes a buffer that a launch taps away from the value's own place, and
+                // values in place are written only when their chunk has been read.
+                Some(buffer) => unsafe { buffer.read(at..at + len) },
+                None => &self.gathered[number][..len],
+            },
+            None => &self.gathered[number][..len],
+        }
+    }
+}
+
+/// Computes the rows of a band, counted from the first of the slowest axis; compiled for each instruction
+/// set.
+///
+/// # Safety
+///
+/// No other thread writes what the stage reads, or uses the new values of the band.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn update_rows<T: Real>(
+    sweep: &Sweep<'_, T>,
+    work: &mut Work<T>,
+    targets: &[Option<Target<'_, T>>],
+    [zs, ys, xs]: [&Range<isize>; 3],
+    band: Range<usize>,
+) {
+    for row in band.clone() {
+        let at = [zs.start + (row / ys.len()) as isize, ys.start + (row % ys.len()) as isize];
+        if sweep.tape.varies_by_row || row == band.start {
+            sweep.prepare(work, at);
+        }
+        sweep.row(work, at, xs, &mut Update { sweep, targets, at, first: xs.start });
+    }
+}
+
+/// The row of an update.
+struct Update<'s, 'a, T> {
+    sweep: &'s Sweep<'a, T>,
+    targets: &'s [Option<Target<'a, T>>],
+    at: [isize; 2],
+    /// The index of the row's first value.
+    first: isize,
+}
+
+/// The new values of a chunk of an update.
+struct Places<'u, 's, 'a, T> {
+    update: &'u Update<'s, 'a, T>,
+    scratch: &'u mut [Storage<T>],
+}
+
+impl<'a, T: Real> Update<'_, 'a, T> {
+    /// Returns the values of a target, `range` counted from the row's first index.
+    #[inline(always)]
+    fn place(&self, target: &Target<'a, T>, range: &Range<usize>) -> &'a mut [T] {
+        let at = [self.at[0], self.at[1], self.first + range.start as isize];
+        let at = self.sweep.ground.kind(target.name).position(at);
+        // SAFETY: by the contract of `update_rows` the values are this thread's; they are used up before
+        // others of the row are asked for.
+        unsafe { target.buffer.write(at..at + range.len()) }
+    }
+}
+
+impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
+    #[inline(always)]
+    fn cells(&mut self, output: usize, range: Range<usize>) -> &mut [T] {
+        match &self.update.targets[output] {
+            Some(target) if target.is_direct => self.update.place(target, &range),
+            _ => self.scratch[output].first_mut(range.len()),
+        }
+    }
+}
+
+impl<T: Real> Goal<T> for Update<'_, '_, T> {
+    #[inline(always)]
+    fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
+        chunk.compute(work.slots, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
+        for (target, values) in self.targets.iter().zip(&*work.outputs) {
+            let Some(target) = target.as_ref().filter(|target| !target.is_direct) else { continue };
+            let [zs, ys, xs] = &target.indices;
+            if !zs.contains(&self.at[0]) || !ys.contains(&self.at[1]) {
+                continue;
+            }
+            let place =
+                |at: isize| (at - self.first).clamp(chunk.to.start as isize, chunk.to.end as isize) as usize;
+            let kept = place(xs.start)..place(xs.end);
+            if !kept.is_empty() {
+                let from = kept.start - chunk.to.start..kept.end - chunk.to.start;
+                self.place(target, &kept).copy_from_slice(&values.first(chunk.to.len())[from]);
+            }
+        }
+    }
+}
