@@ -218,3 +218,19 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference() {
         assert_eq!(time, 4.600_000_000_000_000_8e-1);
     }
 }
+
+/// The same in three dimensions, with values that depend on where the domain ends.
+#[test]
+fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
+    let deck = Deck::parse(include_str!("flows7x6x5/clover.in")).unwrap();
+    let (problem, fields) = begin(&deck, cloverleaf_3d().unwrap()).unwrap();
+    let backend = CpuBackend::with_threads(3).unwrap();
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, fields).unwrap();
+    session.advance(deck.end_step).unwrap();
+    for line in include_str!("flows7x6x5/fields.csv").lines().skip(1) {
+        let (name, expected) = line.split_once(',').unwrap();
+        let values = session.read(problem.program.field(name).unwrap()).unwrap();
+        assert_eq!(hash(&values), expected, "{name}");
+    }
+}
