@@ -159,16 +159,27 @@ fn names_are_known_and_stand_for_one_thing() {
     });
     says(&message, &["field", "`q`", "u", "v", "w"]);
     // A temporary has no boundary and no start.
-    for message in
-        [fault(|p| drop(p.boundary_of("t", "x=mirror"))), fault(|p| drop(p.start("t", Start::Constant(1.0))))]
-    {
+    for message in [
+        fault(|p| {
+            p.boundary_of("t", "x=mirror");
+        }),
+        fault(|p| {
+            p.start("t", Start::Constant(1.0));
+        }),
+    ] {
         says(&message, &["field", "`t`", "u"]);
     }
-    let message = fault(|p| drop(p.boundary_of("u", "x=open")));
+    let message = fault(|p| {
+        p.boundary_of("u", "x=open");
+    });
     says(&message, &["open", "mirror", "reflect"]);
-    let message = fault(|p| drop(p.shown("t").step().compute("c", |s| s.constant(1.0))));
+    let message = fault(|p| {
+        p.shown("t").step().compute("c", |s| s.constant(1.0));
+    });
     says(&message, &["field", "`t`"]);
-    let message = fault(|p| drop(p.step().stage("lost", |s| s.set("u", s.field("q").here()))));
+    let message = fault(|p| {
+        p.step().stage("lost", |s| s.set("u", s.field("q").here()));
+    });
     says(&message, &["field", "`q`"]);
 }
 
@@ -181,14 +192,21 @@ fn a_field_is_set_once_a_stage() {
         });
     });
     says(&message, &["field u", "set twice in one stage", "set each field once a stage"]);
-    let message = fault(|p| drop(p.step().stage("none", |_| ())));
+    let message = fault(|p| {
+        p.step().stage("none", |_| ());
+    });
     says(&message, &["stencil none", "sets no field"]);
 }
 
 #[test]
 fn steps_have_stages() {
     says(&fault(|_| ()), &["program faulty", "no step", "Definition::step"]);
-    says(&fault(|p| drop(p.step())), &["program faulty", "a step has no stages"]);
+    says(
+        &fault(|p| {
+            p.step();
+        }),
+        &["program faulty", "a step has no stages"],
+    );
 }
 
 #[test]
@@ -228,7 +246,9 @@ fn extents_are_the_domains() -> Result<()> {
     let message = problem.check().err().map(|fault: Error| fault.to_string()).unwrap_or_default();
     says(&message, &["scalar columns", "it is 5, and the domain has 6 cells along its axis", "anew"]);
 
-    let message = fault(|p| drop(p.extent("layers", 2, "cells along a third axis")));
+    let message = fault(|p| {
+        p.extent("layers", 2, "cells along a third axis");
+    });
     says(&message, &["axis of the extent layers", "use an axis of the program"]);
     let message = fault(|p| {
         p.extent("rows", 0, "cells along y").step().compute("rows", |s| s.constant(1.0));
