@@ -234,3 +234,27 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
         assert_eq!(hash(&values), expected, "{name}");
     }
 }
+
+/// The catalogue's own start is a gas that flows out of its corner, with all of its mass.
+#[test]
+fn the_start_of_the_catalogue_flows() {
+    for (name, extents) in [("cloverleaf", &[15, 20][..]), ("cloverleaf-3d", &[10, 10, 12])] {
+        let program = abide::catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap();
+        let program = &problem.program;
+        let mut fields: Vec<Array> = (0..program.fields().len())
+            .map(|field| {
+                let shape = problem.shape_of(field).unwrap();
+                program.start(field).fill(&shape, DType::F64).unwrap()
+            })
+            .collect();
+        let density = |fields: &[Array]| fields[program.field("density0").unwrap()].to_f64();
+        let before = density(&fields);
+        abide_cpu::reference::run_program(&problem, &mut fields, 10, |_, _, _| ()).unwrap();
+        let after = density(&fields);
+        assert!(after.iter().all(|&d| (0.05..1.05).contains(&d)), "{name}: {after:?}");
+        assert!(before.iter().zip(&after).any(|(a, b)| (a - b).abs() > 0.1), "{name}");
+        let [old, new]: [f64; 2] = [before.iter().sum(), after.iter().sum()];
+        assert!((old - new).abs() < 0.01 * old, "{name}: {old} {new}");
+    }
+}
