@@ -138,7 +138,7 @@ pub fn random(number: usize, seed: u64) -> Result<(Problem, Vec<Array>)> {
     let program = if number.is_multiple_of(2) {
         lattice(&mut rng, axes)?
     } else {
-        let entries: Vec<_> = catalogue::entries().filter(|entry| entry.dimensions.contains(&axes)).collect();
+        let entries: Vec<_> = catalogue::plain().filter(|entry| entry.dimensions.contains(&axes)).collect();
         entries[rng.usize(0..entries.len())].program(axes)?
     };
     let most = [100_000, 300, 40][axes - 1];
