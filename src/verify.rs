@@ -322,12 +322,12 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one backend, with the reference for every entry of the catalogue;
+/// Compares every backend present, or one backend, with the reference for every plain entry of the catalogue;
 /// `observe` is told how many of all entries are done.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
-    let entries: Vec<&Entry> = catalogue::entries().collect();
+    let entries: Vec<&Entry> = catalogue::plain().collect();
     let mut findings = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn every_entry_meets_every_kind_of_boundary() {
-        for entry in catalogue::entries() {
+        for entry in catalogue::plain() {
             for case in cases(entry, DType::F32).unwrap().chunks(boundaries().len()) {
                 assert_eq!(case.len(), boundaries().len(), "{}", entry.name);
                 assert!(case.iter().all(|case| case.problem.check().is_ok()));
@@ -444,7 +444,7 @@ mod tests {
     fn every_variant_has_a_plan_for_every_case() {
         for preset in crate::device::PRESETS {
             let device = crate::DeviceSpec::preset(preset).unwrap();
-            for entry in catalogue::entries() {
+            for entry in catalogue::plain() {
                 for case in [DType::F32, DType::F64].iter().flat_map(|&dtype| cases(entry, dtype).unwrap()) {
                     let Problem { program, boundaries, shape, .. } = &case.problem;
                     let flat = program.dimensions() == 3 && shape.padded()[1] == 1;

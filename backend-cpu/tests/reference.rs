@@ -25,16 +25,33 @@ macro_rules! five_points {
                 let problem = problem("2d5pt", &[height, width], DType::$tag, boundary);
                 let mut fields = vec![start(&problem)];
                 let Array::$tag(mut old) = fields[0].clone() else { panic!() };
-                reference::advance(&problem, &mut fields, 4).unwrap();
+                match boundary.is_plain() {
+                    true => reference::advance(&problem, &mut fields, 4).unwrap(),
+                    false => drop(reference::run_program(&problem, &mut fields, 4, |_, _, _| {}).unwrap()),
+                }
                 for _ in 0..4 {
                     let ghost = |y: isize, x: isize| -> $real {
                         let (h, w) = (height as isize, width as isize);
+                        let is_beyond = y < 0 || y >= h || x < 0 || x >= w;
+                        // The cell beside the outermost one.
+                        let inner = |i: isize, n: isize| {
+                            if i < 0 {
+                                1
+                            } else if i >= n {
+                                n - 2
+                            } else {
+                                i
+                            }
+                        };
                         let (y, x) = match boundary {
                             Boundary::Periodic => ((y + h) % h, (x + w) % w),
-                            Boundary::Constant(c) if y < 0 || y >= h || x < 0 || x >= w => return c as $real,
+                            Boundary::Constant(c) if is_beyond => return c as $real,
+                            Boundary::Reflect | Boundary::MinusReflect => (inner(y, h), inner(x, w)),
                             _ => (y.clamp(0, h - 1), x.clamp(0, w - 1)),
                         };
-                        old[y as usize * width + x as usize]
+                        let value = old[y as usize * width + x as usize];
+                        let opposite = matches!(boundary, Boundary::MinusMirror | Boundary::MinusReflect);
+                        if is_beyond && opposite { -value } else { value }
                     };
                     let mut new = old.clone();
                     for y in 0..height {

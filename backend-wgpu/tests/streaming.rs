@@ -51,7 +51,7 @@ fn depth_form_and_calls_leave_the_bound_as_it_is() {
 fn every_entry_streams() {
     let Some(backend) = backend() else { return };
     let mut rng = Rng::with_seed(7);
-    for entry in catalogue::entries() {
+    for entry in catalogue::plain() {
         for dimensions in entry.dimensions.clone().filter(|&dimensions| dimensions > 1) {
             for dtype in [DType::F32, DType::F64] {
                 // One turn of boundaries in f64: compiling takes longer than running.

@@ -88,28 +88,6 @@ fn each_phase_has_the_bits_of_the_reference() {
     assert_eq!(compared, 6 * 7 * 15);
 }
 
-/// The same on all threads, as any program runs on the CPU.
-#[test]
-fn launches_on_the_cpu_have_the_bits_of_the_reference() {
-    let trace = include_str!("trace13x7/phases.csv");
-    let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
-    for threads in [1, 2, 5] {
-        let (problem, fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
-        let backend = CpuBackend::with_threads(threads).unwrap();
-        let plan = backend.plan(&problem, &Options::default()).unwrap();
-        let mut session = backend.open(&problem, &plan, fields).unwrap();
-        for steps in [1, 3, 2] {
-            session.advance(steps).unwrap();
-        }
-        for (number, name) in problem.program.fields().iter().enumerate() {
-            let key = format!("6,reset,{name},");
-            let expected = trace.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
-            assert_eq!(hash(&session.read(number).unwrap()), expected, "{name} on {threads} threads");
-        }
-        let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
-        assert_eq!(time, 4.600_000_000_000_000_8e-1);
-    }
-}
 /// Runs a deck by the oracle, and returns the fields by name.
 fn run(deck: &Deck, program: Program, steps: u64) -> HashMap<String, Array> {
     let (problem, mut fields) = begin(deck, program).unwrap();
@@ -216,4 +194,67 @@ fn flows_in_all_directions_have_the_bits_of_the_reference() {
     let expected =
         [25.20000000000003, 10.850915780702755, 7.847079098530659, 19.617697746326655, 0.9375442784322471];
     check_summary(&deck, &fields, expected);
+}
+
+/// The same on all threads, as any program runs on the CPU.
+#[test]
+fn launches_on_the_cpu_have_the_bits_of_the_reference() {
+    let trace = include_str!("trace13x7/phases.csv");
+    let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
+    for threads in [1, 2, 5] {
+        let (problem, fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
+        let backend = CpuBackend::with_threads(threads).unwrap();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields).unwrap();
+        for steps in [1, 3, 2] {
+            session.advance(steps).unwrap();
+        }
+        for (number, name) in problem.program.fields().iter().enumerate() {
+            let key = format!("6,reset,{name},");
+            let expected = trace.lines().find_map(|line| line.strip_prefix(&key)).unwrap();
+            assert_eq!(hash(&session.read(number).unwrap()), expected, "{name} on {threads} threads");
+        }
+        let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
+        assert_eq!(time, 4.600_000_000_000_000_8e-1);
+    }
+}
+
+/// The same in three dimensions, with values that depend on where the domain ends.
+#[test]
+fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
+    let deck = Deck::parse(include_str!("flows7x6x5/clover.in")).unwrap();
+    let (problem, fields) = begin(&deck, cloverleaf_3d().unwrap()).unwrap();
+    let backend = CpuBackend::with_threads(3).unwrap();
+    let plan = backend.plan(&problem, &Options::default()).unwrap();
+    let mut session = backend.open(&problem, &plan, fields).unwrap();
+    session.advance(deck.end_step).unwrap();
+    for line in include_str!("flows7x6x5/fields.csv").lines().skip(1) {
+        let (name, expected) = line.split_once(',').unwrap();
+        let values = session.read(problem.program.field(name).unwrap()).unwrap();
+        assert_eq!(hash(&values), expected, "{name}");
+    }
+}
+
+/// The catalogue's own start is a gas that flows out of its corner, with all of its mass.
+#[test]
+fn the_start_of_the_catalogue_flows() {
+    for (name, extents) in [("cloverleaf", &[15, 20][..]), ("cloverleaf-3d", &[10, 10, 12])] {
+        let program = abide::catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap();
+        let program = &problem.program;
+        let mut fields: Vec<Array> = (0..program.fields().len())
+            .map(|field| {
+                let shape = problem.shape_of(field).unwrap();
+                program.start(field).fill(&shape, DType::F64).unwrap()
+            })
+            .collect();
+        let density = |fields: &[Array]| fields[program.field("density0").unwrap()].to_f64();
+        let before = density(&fields);
+        abide_cpu::reference::run_program(&problem, &mut fields, 10, |_, _, _| ()).unwrap();
+        let after = density(&fields);
+        assert!(after.iter().all(|&d| (0.05..1.05).contains(&d)), "{name}: {after:?}");
+        assert!(before.iter().zip(&after).any(|(a, b)| (a - b).abs() > 0.1), "{name}");
+        let [old, new]: [f64; 2] = [before.iter().sum(), after.iter().sum()];
+        assert!((old - new).abs() < 0.01 * old, "{name}: {old} {new}");
+    }
 }

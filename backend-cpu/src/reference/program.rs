@@ -121,7 +121,7 @@ fn each(boundaries: &Boundaries, extents: [usize; 3], radius: [usize; 3], mut vi
 impl<T: Real> Inputs<T> {
     /// Returns the values of all nodes of a formula at an index.
     fn evaluate(&self, problem: &Problem, dag: &Dag, at: [isize; 3]) -> Vec<T> {
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(dag.nodes.len());
         // Coordinates beyond the domain count on; a temporary may be asked for there.
         dag.evaluate(&mut values, &self.scalars, at, |tap| self.tap(problem, tap, at));
         values
