@@ -54,13 +54,17 @@ fn all<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<(), String> + Sync) {
 fn programs_have_the_references_bits_without_a_gpu() {
     let Some(compiler) = present("c++", rig::compiler()) else { return };
     let mut cases = cases().unwrap();
-    let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
-    let (problem, start) = clover(&deck).unwrap();
-    cases.insert(0, Case { name: "cloverleaf".to_owned(), problem, start, steps: 5 });
-    // So large that tiles lie inside.
+    // The second is so large that tiles lie inside.
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
-    let (problem, start) = clover(&Deck::parse(&larger).unwrap()).unwrap();
-    cases.insert(1, Case { name: "cloverleaf, larger".to_owned(), problem, start, steps: 3 });
+    for (deck, steps) in [
+        (include_str!("../../tests/cloverleaf/trace13x7/clover.in"), 5),
+        (&larger, 3),
+        (include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"), 3),
+    ] {
+        let (problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
+        let name = format!("cloverleaf {}", problem.shape);
+        cases.insert(0, Case { name, problem, start, steps });
+    }
     all(&cases, |case| {
         let begun = Instant::now();
         let outcome = Program::compile(&compiler, &case.problem, &[])

@@ -8,7 +8,8 @@ use crate::deck::Deck;
 
 /// Returns a deck's problem and its initial fields.
 pub fn clover(deck: &Deck) -> Result<(Problem, Vec<Array>)> {
-    let program = Arc::new(catalogue::cloverleaf()?);
+    let is_3d = deck.cells.len() == 3;
+    let program = Arc::new(if is_3d { catalogue::cloverleaf_3d()? } else { catalogue::cloverleaf()? });
     let mut problem = Problem::unchecked(program.clone(), Shape::new(&deck.cells)?, DType::F64);
     for (name, width) in ["dx", "dy", "dz"].into_iter().zip(deck.widths().iter().rev()) {
         problem.parameters[program.parameter(name)?] = *width;
