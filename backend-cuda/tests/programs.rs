@@ -118,7 +118,9 @@ fn cloverleaf_has_the_references_bits() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
     let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
     let trace = include_str!("../../tests/cloverleaf/trace13x7/clover.in");
-    for (name, text, steps) in [("built in", deck::BUILT_IN, 75), ("13x7", trace, 6), ("101x27", &larger, 75)]
+    let flows = include_str!("../../tests/cloverleaf/flows7x6x5/clover.in");
+    for (name, text, steps) in
+        [("built in", deck::BUILT_IN, 75), ("13x7", trace, 6), ("101x27", &larger, 75), ("7x6x5", flows, 24)]
     {
         let deck = Deck::parse(text).unwrap();
         let (problem, fields) = clover(&deck).unwrap();

@@ -30,16 +30,18 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 impl<'a> Program<'a> {
-    /// Compiles a problem's kernels with some words replaced.
+    /// Compiles a problem's kernels with some words replaced. A thread computes `rows` indices along the axis y.
     pub fn compile(
         compiler: &[String],
         problem: &'a Problem,
+        rows: usize,
         changes: &[(&str, &str)],
     ) -> Result<Program<'a>, String> {
         let device = DeviceSpec::preset("h200").map_err(said)?;
         let plan = plan(problem, &device, &Options::default()).map_err(said)?;
-        let tiles = plan.stepwise().ok_or("no tiles")?;
-        let kernels = program_kernels(problem, tiles).map_err(said)?;
+        let mut tiles = plan.stepwise().ok_or("no tiles")?.clone();
+        tiles.tile[1] *= rows;
+        let kernels = program_kernels(problem, &tiles).map_err(said)?;
         let text = rig::replaced(&rig::rewritten(&kernels.text, &[])?, changes)?;
         let mut entries: Vec<String> = Vec::new();
         for launch in kernels.stages.iter().flat_map(|stage| &stage.launches) {
