@@ -5,6 +5,9 @@
 //! domain as the plan says stays in registers and shared memory from step to step. A streaming session
 //! launches one kernel per pass of several steps. The kernels are in `abide-shaders`.
 //!
+//! A program that is not plain, of fields on nodes, temporaries or scalars, has a session of its own, which
+//! also launches a kernel per stage from a graph (`program`).
+//!
 //! A linear solver is one persistent kernel, too (`krylov`).
 //!
 //! Where a plan asks for tuning, or is asked how good the model's estimates are, plans are timed on the

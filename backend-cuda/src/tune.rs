@@ -40,6 +40,13 @@ pub(crate) fn measure(
     context: &Arc<CudaContext>,
     nvrtc: &Arc<Nvrtc>,
 ) -> Result<Vec<Measured>> {
+    if !tuning.problem.is_plain() {
+        return Err(Error::unsupported(
+            "backend cuda",
+            format!("{} runs a launch per stage, and there is no other plan", tuning.problem.program.name()),
+            "leave tuning out",
+        ));
+    }
     let plans = neighbours(tuning.problem, tuning.device, tuning.options)?;
     let compiled = compile_all(nvrtc, tuning.problem, &plans, &target(tuning.device));
     let candidates = candidates(plans, compiled);

@@ -16,7 +16,7 @@ use abide_core::backend::window_of;
 use abide_core::{Array, Backend, Options, Problem, Result, Session};
 use abide_cuda::CudaBackend;
 
-use cases::{Case, cases};
+use cases::{Case, cases, random};
 use clover::clover;
 use common::present;
 use deck::Deck;
@@ -106,7 +106,7 @@ fn follow(backend: &CudaBackend, case: Case) -> Result<()> {
 #[test]
 fn programs_have_the_references_bits() {
     let Some(backend) = present("cuda", CudaBackend::new()) else { return };
-    for case in cases().unwrap() {
+    for case in cases().unwrap().into_iter().chain(random(0..100)) {
         let name = case.name.clone();
         follow(&backend, case).unwrap_or_else(|error| panic!("{name}: {error}"));
         println!("{name}");

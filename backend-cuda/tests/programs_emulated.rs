@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use cases::{Case, cases};
+use cases::{Case, cases, random};
 use clover::clover;
 use common::present;
 use deck::Deck;
@@ -65,6 +65,7 @@ fn programs_have_the_references_bits_without_a_gpu() {
         let name = format!("cloverleaf {}", problem.shape);
         cases.insert(0, Case { name, problem, start, steps });
     }
+    cases.extend(random(0..40));
     all(&cases, |case| {
         let begun = Instant::now();
         // Some with a tile that is larger than a block.

@@ -293,6 +293,16 @@ pub fn cases() -> Result<Vec<Case>> {
     Ok(all)
 }
 
+/// Returns random programs; those that read beyond a fixed side, reduce nothing or are plain are left out.
+pub fn random(seeds: std::ops::Range<u64>) -> Vec<Case> {
+    let case = |seed: u64| {
+        let (problem, start) = abide_random::programs::problem(seed).ok()?;
+        let name = format!("random {seed} {} {}", problem.shape, problem.dtype);
+        (!problem.is_plain()).then_some(Case { name, problem, start, steps: 5 })
+    };
+    seeds.filter_map(case).collect()
+}
+
 /// Puts zeros of both signs and a NaN into the fields that are there for them.
 fn marked(case: &mut Case) {
     let (dtype, cells) = (case.problem.dtype, case.problem.shape.cells());
