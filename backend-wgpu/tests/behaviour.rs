@@ -49,7 +49,9 @@ fn any_tile_gives_the_same_bits() {
         ("3d27pt", &[9, 14, 35], &[[2, 4, 8], [1, 1, 32], [3, 3, 3]]),
     ];
     for (name, extents, tiles) in cases {
-        for boundary in Boundary::each(-2.5).map(|kind| kind.to_string()) {
+        for boundary in
+            Boundary::each(-2.5).into_iter().filter(|kind| kind.is_plain()).map(|kind| kind.to_string())
+        {
             let problem = problem(entry(name, extents.len()), extents, DType::F32, &boundary).unwrap();
             let fields = values(&problem, 9);
             let run = |plan: &Plan| {
@@ -100,7 +102,9 @@ fn taps_beyond_any_tile_read_device_memory() {
     let cube =
         LinearStencil::new("cube", &[([-9, 9, 8], 0.25), ([0, 0, 0], 0.5), ([9, -9, 9], 0.25)]).unwrap();
     for dtype in [DType::F32, DType::F64] {
-        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+        for boundary in
+            Boundary::each(0.5).into_iter().filter(|kind| kind.is_plain()).map(|kind| kind.to_string())
+        {
             let line = problem(Program::new(&line).unwrap(), &[3001], dtype, &boundary).unwrap();
             check(&backend, &line, &values(&line, 3), 2);
             let cube = problem(Program::new(&cube).unwrap(), &[19, 23, 21], dtype, &boundary).unwrap();

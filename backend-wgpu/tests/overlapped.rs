@@ -47,7 +47,9 @@ fn a_stage_without_neighbours_waits_for_readers() {
     let programs: [&[&dyn Stencil]; 3] =
         [&[&Shift, &Damp(1)], &[&Shift, &Damp(1), &Damp(1)], &[&Damp(1), &Shift]];
     for stages in programs {
-        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+        for boundary in
+            Boundary::each(0.5).into_iter().filter(|kind| kind.is_plain()).map(|kind| kind.to_string())
+        {
             for (extent, dtype) in [(12, DType::F64), (64, DType::F32), (777, DType::F64), (1500, DType::F32)]
             {
                 let program = Program::sequence("shift and damp", stages).unwrap();
@@ -91,7 +93,9 @@ fn a_small_domain_stays_in_one_window() {
     for (name, extents) in
         [("1d3pt", vec![777]), ("2d9pt", vec![29, 31]), ("fdtd-tm", vec![17, 19]), ("3d7pt", vec![7, 6, 9])]
     {
-        for boundary in Boundary::each(0.5).map(|kind| kind.to_string()) {
+        for boundary in
+            Boundary::each(0.5).into_iter().filter(|kind| kind.is_plain()).map(|kind| kind.to_string())
+        {
             let problem = problem(entry(name, extents.len()), &extents, DType::F32, &boundary).unwrap();
             let plan = backend.plan(&problem, &overlapped(Depth::Auto)).unwrap();
             let overlapped = plan.overlapped().unwrap();

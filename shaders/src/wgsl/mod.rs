@@ -100,11 +100,11 @@ pub struct Kernel {
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
     if !problem.is_plain() {
-        return Err(Error::Unsupported {
-            who: "backend wgpu".to_owned(),
-            reason: format!("{} is no plain program", problem.program.name()),
-            change: "use --backend cuda or --backend cpu".to_owned(),
-        });
+        return Err(Error::unsupported(
+            "backend wgpu",
+            format!("{} is no plain program under plain boundaries", problem.program.name()),
+            "use --backend cuda or --backend cpu",
+        ));
     }
     let stages = prepared(problem)?;
     match &plan.schedule {
