@@ -1,5 +1,5 @@
-// A launch per stage, for programs of any kinds of fields: where their values lie, and a stage's values around
-// an index.
+// A launch per stage, for programs of any kinds of fields: where their values lie, and a stage's values
+// around an index.
 //
 // The generated text above numbers the boundary kinds and says which value a ghost value shows (`below`,
 // `above`, `is_negated`). The generated text below has a struct per kind of field, with its strides and its

@@ -1,6 +1,6 @@
-// Reductions over a region, by the tree that all backends share: its leaves are aligned boxes of indices; in a
-// leaf, and then among leaves, blocks of two are joined along the slowest axis, then along the next, then along
-// the fastest. What is missing counts as the neutral value.
+// Reductions over a region, by the tree that all backends share. Its leaves are aligned boxes of indices; in
+// a leaf, and then among leaves, blocks of two are joined along the slowest axis, then along the next, then
+// along the fastest. What is missing counts as the neutral value.
 
 constexpr int LEAF = LEAF_Z * LEAF_Y * LEAF_X, WARP = 32, WARPS = LEAF / WARP;
 
@@ -26,7 +26,9 @@ __device__ __forceinline__ void join_all(real* v)
     #pragma unroll
     for (int step = 1; step < COUNT; step *= 2) {
         #pragma unroll
-        for (int i = 0; i < COUNT; i += 2 * step) v[i * STRIDE] = join<BY>(v[i * STRIDE], v[(i + step) * STRIDE]);
+        for (int i = 0; i < COUNT; i += 2 * step) {
+            v[i * STRIDE] = join<BY>(v[i * STRIDE], v[(i + step) * STRIDE]);
+        }
     }
 }
 
@@ -35,7 +37,9 @@ template <int BY>
 __device__ __forceinline__ real join_warp(real value)
 {
     #pragma unroll
-    for (int step = 1; step < WARP; step *= 2) value = join<BY>(value, __shfl_down_sync(0xffffffffu, value, step));
+    for (int step = 1; step < WARP; step *= 2) {
+        value = join<BY>(value, __shfl_down_sync(0xffffffffu, value, step));
+    }
     return value;
 }
 
@@ -71,7 +75,8 @@ __device__ __forceinline__ void reduce(const Arguments& arguments)
 {
     Offset z, y, x;
     corner<S>(z, y, x);
-    const bool inside = S::Inner::holds(z, y, x) && S::Inner::holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
+    const bool inside = S::Inner::holds(z, y, x) &&
+                        S::Inner::holds(z + LEAF_Z - 1, y + LEAF_Y - 1, x + LEAF_X - 1);
     const int row = threadIdx.x / LEAF_X;
     z += LEAF_Z == 1 ? 0 : row / LEAF_Y;
     y += LEAF_Z == 1 ? row : row % LEAF_Y;
@@ -95,7 +100,9 @@ __device__ __forceinline__ void join_rows(real*& from, real*& to)
             const Offset first = i / WIDTH * AT_ONCE, column = i % WIDTH;
             real v[AT_ONCE];
             #pragma unroll
-            for (int k = 0; k < AT_ONCE; ++k) v[k] = first + k < count ? from[(first + k) * WIDTH + column] : S::neutral();
+            for (int k = 0; k < AT_ONCE; ++k) {
+                v[k] = first + k < count ? from[(first + k) * WIDTH + column] : S::neutral();
+            }
             join_all<S::REDUCTION, AT_ONCE, 1>(v);
             to[i] = v[0];
         }

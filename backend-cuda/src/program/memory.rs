@@ -152,9 +152,9 @@ impl Memory {
     }
 }
 
-/// Returns the old buffer that becomes each buffer of a storage; `None` for one to be allocated. A field keeps
-/// its own, unless another field that shares it has taken it. The old buffers are of these kinds, and `names`
-/// are those in which the fields lie.
+/// Returns the old buffer that becomes each buffer of a storage; `None` for one to be allocated. A field
+/// keeps its own, unless another field that shares it has taken it. The old buffers are of these kinds, and
+/// `names` are those in which the fields lie.
 fn taken(kinds: &[&Buffer], names: &[usize], storage: &Storage) -> Vec<Option<usize>> {
     let mut from: Vec<Option<usize>> = Vec::new();
     for (number, buffer) in storage.buffers.iter().enumerate() {

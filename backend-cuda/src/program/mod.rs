@@ -1,8 +1,8 @@
 //! A session of a program that is not plain: a launch per stage, replayed from a graph.
 //!
 //! The buffers of fields change from step to step as [`Storage`] says, and all that the kernels read besides
-//! them lies in device memory. So a recording of the steps that repeat is good for the whole run, whatever the
-//! scalars become.
+//! them lies in device memory. So a recording of the steps that repeat is good for the whole run, whatever
+//! the scalars become.
 
 mod memory;
 

@@ -1,9 +1,9 @@
 // Runs the launches of a program that is not plain, whose kernels are in kernel.h: program FOLDER SEED.
 //
-// FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before its
-// content; the scalars likewise; the values of the leaves; the count of launches, and for each the kernel, its
-// blocks, its threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches
-// go to FOLDER/result, and the scalars behind them.
+// FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before
+// its content; the scalars likewise; the values of the leaves; the count of launches, and for each the
+// kernel, its blocks, its threads and the buffer of each slot. entries.h names the kernels. The buffers after
+// all launches go to FOLDER/result, and the scalars behind them.
 
 #include "lanes.h"
 
@@ -54,8 +54,10 @@ struct Memory {
 
     void check() const
     {
-        for (size_t i = 0; i < GUARD; ++i)
-            if (bytes[i] != 0xff || bytes[bytes.size() - 1 - i] != 0xff) emulated::fail("written beyond a buffer");
+        for (size_t i = 0; i < GUARD; ++i) {
+            const bool kept = bytes[i] == 0xff && bytes[bytes.size() - 1 - i] == 0xff;
+            if (!kept) emulated::fail("written beyond a buffer");
+        }
     }
 };
 
@@ -71,7 +73,8 @@ unsigned long long number()
 Memory content()
 {
     Memory memory(number());
-    if (fread(memory.first(), 1, memory.length(), file) != memory.length()) emulated::fail("cannot read a buffer");
+    const size_t read = fread(memory.first(), 1, memory.length(), file);
+    if (read != memory.length()) emulated::fail("cannot read a buffer");
     return memory;
 }
 
@@ -118,7 +121,8 @@ int main(int, char** words)
         const int threads = number();
         for (int slot = 0; slot < SLOTS; ++slot) {
             const auto buffer = number();
-            arguments.values[slot] = buffer < buffers.size() ? reinterpret_cast<real*>(buffers[buffer].first()) : nullptr;
+            const bool named = buffer < buffers.size();
+            arguments.values[slot] = named ? reinterpret_cast<real*>(buffers[buffer].first()) : nullptr;
         }
         std::iota(blocks.begin(), blocks.end(), 0);
         std::shuffle(blocks.begin(), blocks.end(), emulated::drawn);
@@ -129,7 +133,8 @@ int main(int, char** words)
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     for (Memory& memory : buffers) {
         memory.check();
-        if (!result || fwrite(memory.first(), 1, memory.length(), result) != memory.length()) emulated::fail("cannot write the result");
+        const size_t written = result ? fwrite(memory.first(), 1, memory.length(), result) : 0;
+        if (written != memory.length()) emulated::fail("cannot write the result");
     }
     return fclose(result);
 }

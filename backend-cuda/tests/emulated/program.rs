@@ -30,7 +30,8 @@ fn said(error: impl std::fmt::Display) -> String {
 }
 
 impl<'a> Program<'a> {
-    /// Compiles a problem's kernels with some words replaced. A thread computes `rows` indices along the axis y.
+    /// Compiles a problem's kernels with some words replaced. A thread computes `rows` indices along the axis
+    /// y.
     pub fn compile(
         compiler: &[String],
         problem: &'a Problem,

@@ -1,5 +1,6 @@
-//! Programs that are not plain, on domains of odd extents: fields of all centrings and boundaries, temporaries
-//! that reach beyond the domain, reductions, scalars that steer, cycles of several steps, masks and copies.
+//! Programs that are not plain, on domains of odd extents: fields of all centrings and boundaries,
+//! temporaries that reach beyond the domain, reductions, scalars that steer, cycles of several steps, masks
+//! and copies.
 
 use std::sync::Arc;
 
@@ -100,7 +101,6 @@ fn staggered(dimensions: usize, own: &[(&str, &str)]) -> Result<Program> {
         let next =
             along(n, slow, &[(-2, 0.1), (0, 0.5), (2, 0.1)]) + along(n, fast, &[(-1, 0.15), (1, 0.05)]);
         s.set("n", next + 0.1 * s.field("s").here());
-        // A mask that depends on what is computed.
     });
     step.stage("masked", |s| {
         s.only_where(s.field("c").here().gt(0.0));

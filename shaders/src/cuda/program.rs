@@ -1,5 +1,5 @@
-//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones for
-//! stages that do the same.
+//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones
+//! for stages that do the same.
 //!
 //! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
 //! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
@@ -30,7 +30,8 @@ pub struct ProgramKernels {
     pub text: String,
     /// Of each stage of the program.
     pub stages: Vec<StageKernels>,
-    /// The buffers that a kernel's arguments name; the addresses of the scalars and of the leaves follow them.
+    /// The buffers that a kernel's arguments name; the addresses of the scalars and of the leaves follow
+    /// them.
     pub slots: usize,
     /// The values of the leaves of reductions.
     pub leaves: usize,
