@@ -13,6 +13,7 @@ mod common;
 mod deck;
 
 use abide_core::backend::window_of;
+use abide_core::program::Until;
 use abide_core::{Array, Backend, Options, Problem, Result, Session};
 use abide_cuda::CudaBackend;
 
@@ -129,5 +130,31 @@ fn cloverleaf_has_the_references_bits() {
         pair.advance(steps - 1).unwrap();
         let compiled = &pair.session.plan().compiled;
         assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
+    }
+}
+
+/// A condition ends a run on the device after the step in which it first holds, within a recording and outside.
+#[test]
+fn a_condition_ends_a_run() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let deck = Deck::parse(deck::BUILT_IN).unwrap();
+    for (end, steps) in [(0.1, 3), (2.5, 63)] {
+        let (mut problem, mut fields) = clover(&deck).unwrap();
+        let condition = format!("time >= {end}");
+        problem.until = Some(Until::parse(&condition, &problem.program).unwrap());
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        let mut done = 0;
+        for part in [2, 200, 7] {
+            session.advance(part).unwrap();
+            done += part - session.undone();
+        }
+        assert_eq!(done, steps, "{condition}");
+        let none = |_: usize, _: &[Array], _: &[f64]| {};
+        let scalars = abide_cpu::reference::run_program(&problem, &mut fields, steps, none).unwrap();
+        assert_eq!(session.scalars().unwrap(), scalars);
+        for (number, expected) in fields.iter().enumerate() {
+            assert!(session.read(number).unwrap().same_bits(expected), "{condition}: field {number}");
+        }
     }
 }

@@ -26,6 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use abide_core::program::Until;
 use cases::{Case, cases, random};
 use clover::clover;
 use common::present;
@@ -75,6 +76,22 @@ fn programs_have_the_references_bits_without_a_gpu() {
         println!("{}: {:.1} s", case.name, begun.elapsed().as_secs_f64());
         outcome.map_err(|why| format!("{}: {why}", case.name))
     });
+}
+
+/// A condition ends a run after the step in which it first holds; the launches that follow change nothing.
+#[test]
+fn a_condition_ends_a_run_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
+    let (mut problem, start) = clover(&deck).unwrap();
+    let program = problem.program.clone();
+    // The third step comes to 0.22.
+    for (condition, steps) in [("time >= 0.2", 3), ("time > -1", 1), ("dt >= 0.08", 2)] {
+        problem.until = Some(Until::parse(condition, &program).unwrap());
+        let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
+        kernels.check_beyond(&start, steps, 3).unwrap();
+        assert!(kernels.check_beyond(&start, steps + 1, 2).is_err(), "{condition}");
+    }
 }
 
 /// Takes away from kernels what edges and reductions need; each defect is found.

@@ -5,11 +5,13 @@
 // `above`, `is_negated`). The generated text below has a struct per kind of field, with its strides and its
 // ghost values, and a struct per stage.
 
-// A launch's buffers by their slots, all scalars (first the parameters), and the leaves of a reduction.
+// A launch's buffers by their slots, all scalars (first the parameters), the leaves of a reduction, and how far
+// the run has come: whether its condition has ended it, and the steps done.
 struct Arguments {
     real* values[SLOTS];
     real* scalars;
     real* leaves;
+    unsigned long long* progress;
 };
 
 constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;

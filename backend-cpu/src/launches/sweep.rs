@@ -59,7 +59,7 @@ pub struct Sweep<'a, T> {
     pub tape: &'a Tape,
     /// The parameters, and then the computed scalars.
     pub scalars: &'a [T],
-    /// Values of a chunk.
+    /// The most values of a chunk.
     pub chunk: usize,
     /// The buffer of each field and temporary.
     pub reads: Vec<Option<Shared<'a, T>>>,

@@ -20,8 +20,10 @@ pub struct Memory {
     buffers: Vec<Allocation>,
     /// The parameters, and then the computed scalars.
     scalars: CudaSlice<u8>,
-    /// The addresses of the scalars, and of the leaves of reductions.
-    last: [u64; 2],
+    /// Whether the run has ended, and the steps done.
+    progress: CudaSlice<u64>,
+    /// The addresses of the scalars, of the leaves of reductions and of the progress.
+    last: [u64; 3],
     _leaves: CudaSlice<u8>,
 }
 
@@ -51,12 +53,16 @@ impl Memory {
         let buffers = buffers.collect::<Result<_>>()?;
         let scalars = stream.clone_htod(scalars.as_bytes()).map_err(during("loading scalars"))?;
         let leaves = allocate(&stream, kernels.leaves * dtype.bytes())?;
+        let progress: CudaSlice<u64> = stream.alloc_zeros(2).map_err(during("allocating the progress"))?;
+        // Addresses are asked for now, because asking adds an event to the stream, which a recording does not
+        // want.
+        let last =
+            [scalars.device_ptr(&stream).0, leaves.device_ptr(&stream).0, progress.device_ptr(&stream).0];
         Ok(Memory {
             buffers,
-            // Addresses are asked for now, because asking adds an event to the stream, which a recording does
-            // not want.
-            last: [&scalars, &leaves].map(|memory| memory.device_ptr(&stream).0),
+            last,
             scalars,
+            progress,
             _leaves: leaves,
             context: context.clone(),
             stream,
@@ -64,7 +70,20 @@ impl Memory {
         })
     }
 
-    /// Returns the addresses of buffers, then of the scalars and of the leaves: the kernels' `Arguments`. A
+    /// Returns the steps done since the progress was last forgotten, as kernels count them where a condition
+    /// may end the run.
+    pub fn steps(&self) -> Result<u64> {
+        let progress = self.stream.clone_dtoh(&self.progress).map_err(during("reading the progress"))?;
+        self.stream.synchronize().map_err(during("reading the progress"))?;
+        Ok(progress.get(1).copied().unwrap_or(0))
+    }
+
+    /// Forgets that a condition has ended the run, and the steps done.
+    pub fn forget_progress(&mut self) -> Result<()> {
+        self.stream.memset_zeros(&mut self.progress).map_err(during("setting the progress"))
+    }
+
+    /// Returns the addresses of buffers, then of the scalars, leaves and progress: the kernels' `Arguments`. A
     /// slot without a buffer is never used.
     pub fn arguments(&self, buffers: &[Option<usize>], slots: usize) -> Vec<u64> {
         let address = |slot: usize| {

@@ -36,8 +36,12 @@ pub(crate) struct ProgramSession {
     /// Of each stage, in the order of its launches.
     functions: Vec<Vec<CudaFunction>>,
     memory: Memory,
+    /// The kernel that ends each step where a condition may end the run.
+    until: Option<CudaFunction>,
     /// The steps done since the storage's first.
     steps: u64,
+    /// Steps of the last advance that were not done.
+    undone: u64,
     recording: Option<CudaGraph>,
     timer: Timer,
 }
@@ -63,6 +67,7 @@ impl ProgramSession {
             stage.launches.iter().map(|launch| loaded.function(&launch.entry, 0)).collect::<Result<_>>()
         });
         let functions = functions.collect::<Result<_>>()?;
+        let until = kernels.until.as_ref().map(|until| loaded.function(&until.entry, 0)).transpose()?;
         let boxes = Boxes::of(problem)?;
         let storage = Storage::of(problem, &boxes)?;
         let mut memory = Memory::new(problem, &storage, &kernels, context)?;
@@ -77,8 +82,10 @@ impl ProgramSession {
             storage,
             kernels,
             functions,
+            until,
             memory,
             steps: 0,
+            undone: 0,
             recording: None,
             timer,
         })
@@ -88,26 +95,38 @@ impl ProgramSession {
     fn launch(&self, step: u64) -> Result<()> {
         for launch in &self.storage.launches(step).launches {
             let stage = &self.kernels.stages[launch.stage];
-            let mut arguments = self.memory.arguments(&stage.buffers(launch), self.kernels.slots);
+            let arguments = self.memory.arguments(&stage.buffers(launch), self.kernels.slots);
             for (kernel, function) in stage.launches.iter().zip(&self.functions[launch.stage]) {
-                let mut arguments: [*mut c_void; 1] = [arguments.as_mut_ptr().cast()];
-                // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is
-                // copied by the call. The grid covers what the stage computes, and the kernel checks its
-                // bounds.
-                unsafe {
-                    result::launch_kernel(
-                        function.cu_function(),
-                        (kernel.blocks as u32, 1, 1),
-                        (kernel.threads as u32, 1, 1),
-                        0,
-                        self.memory.stream.cu_stream(),
-                        &mut arguments,
-                    )
-                }
-                .map_err(during("launching a stage"))?;
+                self.launch_kernel(function, [kernel.blocks, kernel.threads], &arguments)?;
             }
         }
-        Ok(())
+        match &self.until {
+            Some(until) => self.launch_kernel(until, [1, 1], &self.memory.arguments(&[], self.kernels.slots)),
+            None => Ok(()),
+        }
+    }
+
+    /// Launches a kernel with some blocks of some threads.
+    fn launch_kernel(
+        &self,
+        function: &CudaFunction,
+        [blocks, threads]: [usize; 2],
+        arguments: &[u64],
+    ) -> Result<()> {
+        let mut arguments: [*mut c_void; 1] = [arguments.as_ptr().cast_mut().cast()];
+        // SAFETY: the kernel takes the struct Arguments by value; the array has its layout and is copied by the
+        // call. The grid covers what the stage computes, and the kernel checks its bounds.
+        unsafe {
+            result::launch_kernel(
+                function.cu_function(),
+                (blocks as u32, 1, 1),
+                (threads as u32, 1, 1),
+                0,
+                self.memory.stream.cu_stream(),
+                &mut arguments,
+            )
+        }
+        .map_err(during("launching a stage"))
     }
 
     /// Returns the number of steps that repeat, and how many of them a graph has.
@@ -159,7 +178,7 @@ impl ProgramSession {
         let storage = Storage::of(&problem, &self.boxes)?;
         self.memory.settle(self.storage.fields_after(self.steps), &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
-        Ok(())
+        self.memory.forget_progress()
     }
 }
 
@@ -187,7 +206,16 @@ impl Session for ProgramSession {
                 }
             }
         }
-        self.timer.stop(&self.memory.stream)
+        let seconds = self.timer.stop(&self.memory.stream)?;
+        if self.until.is_some() {
+            self.steps = self.memory.steps()?;
+        }
+        self.undone = end - self.steps;
+        Ok(seconds)
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {

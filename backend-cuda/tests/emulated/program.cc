@@ -115,6 +115,8 @@ int main(int, char** words)
     Memory scalars = content(), leaves(number() * sizeof(real));
     arguments.scalars = reinterpret_cast<real*>(scalars.first());
     arguments.leaves = reinterpret_cast<real*>(leaves.first());
+    unsigned long long progress[2] = {0, 0};
+    arguments.progress = progress;
     for (auto left = number(); left > 0; --left) {
         running = kernels + number();
         std::vector<int> blocks(number());

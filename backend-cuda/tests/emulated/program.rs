@@ -5,7 +5,7 @@ use std::process::Command;
 use abide_core::plan::{Options, plan};
 use abide_core::program::{Boxes, Buffer, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
-use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values, program_kernels};
+use abide_shaders::cuda::{KernelLaunch, ProgramKernels, buffer_pitch, pitched_values, program_kernels};
 
 use crate::rig;
 
@@ -45,7 +45,7 @@ impl<'a> Program<'a> {
         let kernels = program_kernels(problem, &tiles).map_err(said)?;
         let text = rig::replaced(&rig::rewritten(&kernels.text, &[])?, changes)?;
         let mut entries: Vec<String> = Vec::new();
-        for launch in kernels.stages.iter().flat_map(|stage| &stage.launches) {
+        for launch in kernels.stages.iter().flat_map(|stage| &stage.launches).chain(&kernels.until) {
             if !entries.contains(&launch.entry) {
                 entries.push(launch.entry.clone());
             }
@@ -65,8 +65,13 @@ impl<'a> Program<'a> {
     }
 
     /// Returns the fields and the computed scalars after some steps whose lanes take turns in the order that
-    /// the seed gives.
-    pub fn run(&self, start: &[Array], steps: u64, seed: usize) -> Result<(Vec<Array>, Vec<f64>), String> {
+    /// the seed gives. Launches of `beyond` more steps follow, which a condition has ended.
+    pub fn run(
+        &self,
+        start: &[Array],
+        [steps, beyond]: [u64; 2],
+        seed: usize,
+    ) -> Result<(Vec<Array>, Vec<f64>), String> {
         let problem = self.problem;
         let dtype = problem.dtype;
         let storage = Boxes::of(problem).and_then(|boxes| Storage::of(problem, &boxes)).map_err(said)?;
@@ -94,17 +99,22 @@ impl<'a> Program<'a> {
         add(&mut script, self.kernels.leaves as u64);
         let mut launches: Vec<u64> = Vec::new();
         let mut count = 0;
-        for launch in (0..steps).flat_map(|step| &storage.launches(step).launches) {
-            let stage = &self.kernels.stages[launch.stage];
-            let buffers = stage.buffers(launch);
-            for kernel in &stage.launches {
+        let mut launch =
+            |kernel: &KernelLaunch, buffers: &[Option<usize>]| {
                 let entry = self.entries.iter().position(|entry| *entry == kernel.entry).ok_or("no entry")?;
                 launches.extend([entry as u64, kernel.blocks as u64, kernel.threads as u64]);
                 launches.extend((0..self.kernels.slots).map(|slot| {
                     buffers.get(slot).copied().flatten().map_or(u64::MAX, |buffer| buffer as u64)
                 }));
                 count += 1;
+                Ok::<(), String>(())
+            };
+        for step in 0..steps + beyond {
+            for own in &storage.launches(step).launches {
+                let stage = &self.kernels.stages[own.stage];
+                stage.launches.iter().try_for_each(|kernel| launch(kernel, &stage.buffers(own)))?;
             }
+            self.kernels.until.iter().try_for_each(|kernel| launch(kernel, &[]))?;
         }
         add(&mut script, count);
         launches.iter().for_each(|&number| add(&mut script, number));
@@ -130,13 +140,18 @@ impl<'a> Program<'a> {
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.
     pub fn check(&self, start: &[Array], steps: u64) -> Result<(), String> {
+        self.check_beyond(start, steps, 0)
+    }
+
+    /// The same, where launches of more steps follow that a condition has ended.
+    pub fn check_beyond(&self, start: &[Array], steps: u64, beyond: u64) -> Result<(), String> {
         let program = &self.problem.program;
         let mut expected = start.to_vec();
         let known = |_: usize, _: &[Array], _: &[f64]| {};
         let scalars =
             abide_cpu::reference::run_program(self.problem, &mut expected, steps, known).map_err(said)?;
         for seed in 0..2 {
-            let (fields, computed) = self.run(start, steps, seed)?;
+            let (fields, computed) = self.run(start, [steps, beyond], seed)?;
             for ((expected, found), name) in expected.iter().zip(&fields).zip(program.fields()) {
                 if !found.same_bits(expected) {
                     let first = (0..found.len()).find(|&i| {

@@ -10,13 +10,13 @@ mod stages;
 use std::collections::HashMap;
 
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, leaf};
+use abide_core::program::{Boxes, Does, Launch, Until, leaf};
 use abide_core::{DType, Error, Problem, Result};
 
 use self::kinds::{Kinds, triple};
 use self::stages::{Body, Grid};
-use super::constant;
 use super::pitch::pitched_values;
+use super::{constant, literal};
 use crate::boundary;
 use crate::text::Text;
 
@@ -35,6 +35,8 @@ pub struct ProgramKernels {
     pub slots: usize,
     /// The values of the leaves of reductions.
     pub leaves: usize,
+    /// The kernel that ends each step where a condition may end the run.
+    pub until: Option<KernelLaunch>,
 }
 
 /// The kernels of a stage, and what their arguments name.
@@ -130,7 +132,12 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
                  {entry}_{number}(const __grid_constant__ Arguments arguments)",
                 entry.threads(tiles)
             ));
-            text.push(format!("{{\n{}\n}}", entry.call(number)));
+            text.push("{");
+            if problem.until.is_some() {
+                text.push("if (arguments.progress[0]) return;");
+            }
+            text.push(entry.call(number));
+            text.push("}");
         }
     }
     let launches = |number: usize| -> Result<Vec<KernelLaunch>> {
@@ -151,7 +158,28 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         };
         Ok(StageKernels { launches, slots })
     });
-    Ok(ProgramKernels { stages: stages.collect::<Result<_>>()?, text: text.into(), slots, leaves })
+    let stages = stages.collect::<Result<_>>()?;
+    let until = problem.until.map(|until| end_of_step(&mut text, problem, until));
+    Ok(ProgramKernels { stages, text: text.into(), slots, leaves, until })
+}
+
+/// Writes the kernel that counts a step and tests the run's condition after it.
+fn end_of_step(text: &mut Text, problem: &Problem, until: Until) -> KernelLaunch {
+    let entry = "end_of_step".to_owned();
+    let scalar = problem.program.parameters().len() + until.scalar;
+    let (relation, value) = (until.relation.relation().unwrap_or("=="), literal(DType::F64, until.value));
+    text.blank();
+    text.push("// A run whose scalar is not a number ends too.");
+    text.push(format!(
+        "extern \"C\" __global__ void __launch_bounds__(1) {entry}(const __grid_constant__ Arguments arguments)"
+    ));
+    text.push("{");
+    text.push("if (arguments.progress[0]) return;");
+    text.push(format!("const double value = arguments.scalars[{scalar}];"));
+    text.push(format!("arguments.progress[0] = value != value || value {relation} {value};"));
+    text.push("++arguments.progress[1];");
+    text.push("}");
+    KernelLaunch { entry, blocks: 1, threads: 1 }
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.
