@@ -109,18 +109,25 @@ impl Ground {
         // place is written only after its chunk was read.
         let row = unsafe { buffer.read(start..start + held.len()) };
         let sign = |value: T, opposite: bool| if opposite { -value } else { value };
-        for (i, to) in to.iter_mut().enumerate() {
+        // The values that the row holds are copied at once.
+        let low = (held.start - first).clamp(0, to.len() as isize) as usize;
+        let high = (held.end - first).clamp(low as isize, to.len() as isize) as usize;
+        if low < high {
+            let from = (first + low as isize - held.start) as usize;
+            let (to, from) = (&mut to[low..high], &row[from..from + high - low]);
+            match negated {
+                true => to.iter_mut().zip(from).for_each(|(to, &value)| *to = -value),
+                false => to.copy_from_slice(from),
+            }
+        }
+        for i in (0..low).chain(high..to.len()) {
             let at = first + i as isize;
-            *to = if held.contains(&at) {
-                sign(row[(at - held.start) as usize], negated)
-            } else {
-                match self.boundaries.get(name) {
-                    None => row[(at.clamp(held.start, held.end - 1) - held.start) as usize],
-                    Some(boundaries) => match boundaries.shown(2, at, held.len()) {
-                        (Source::Cell(index), opposite) => sign(row[index], negated ^ opposite),
-                        (Source::Value(value), _) => sign(T::from_f64(value), negated),
-                    },
-                }
+            to[i] = match self.boundaries.get(name) {
+                None => row[(at.clamp(held.start, held.end - 1) - held.start) as usize],
+                Some(boundaries) => match boundaries.shown(2, at, held.len()) {
+                    (Source::Cell(index), opposite) => sign(row[index], negated ^ opposite),
+                    (Source::Value(value), _) => sign(T::from_f64(value), negated),
+                },
             };
         }
     }

@@ -19,6 +19,9 @@ use crate::tape::{TapAt, Tape};
 const FEW: usize = 16384;
 const BANDS: usize = 8;
 
+/// Lanes of two of the widest vectors, which loops take at once.
+const WIDEST: usize = 16;
+
 /// The scratch of a thread.
 pub struct Work<T> {
     slots: Vec<Storage<T>>,
@@ -36,6 +39,7 @@ pub struct Work<T> {
 impl<T: Real> Work<T> {
     /// Allocates scratch for any of the tapes, and for the rows of `leaf` over a width.
     pub fn new(tapes: &[&Tape], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
+        let chunk = chunk.next_multiple_of(WIDEST);
         let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
         let outputs = most(|tape| tape.outputs());
         Ok(Work {
@@ -180,33 +184,21 @@ impl<'a, T: Real> Sweep<'a, T> {
         let Work { slots, gathered, outputs, scalars, lines, .. } = work;
         let tape = self.tape;
         lines.clear();
-        let (mut safe, mut special) = (isize::MIN..isize::MAX, false);
         for row in &tape.rows {
             let [dz, dy] = tape.lines[row.line];
-            let line = self.ground.line(row.field, [at[0] + dz, at[1] + dy]);
-            special |= !matches!(line, Line::At { negated: false, .. });
-            let held = self.ground.held(row.field);
-            safe = safe.start.max(held.start)..safe.end.min(held.end);
-            lines.push(line);
+            lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
         }
-        let [low, high] = tape.reach[2];
-        let safe = safe.start.saturating_sub(low)..safe.end.saturating_sub(high);
+        // Chunks of a row are of about one length, whole vectors: a short one costs nearly as much as a long
+        // one.
+        let chunks = xs.len().div_ceil(self.chunk).max(1);
+        let length = xs.len().div_ceil(chunks).next_multiple_of(WIDEST) as isize;
         let mut start = xs.start;
         while start < xs.end {
-            // The values at an end of the row whose taps must be gathered are a chunk of their own.
-            let part = match start {
-                _ if start < safe.start => safe.start,
-                _ if start < safe.end => safe.end,
-                _ => xs.end,
-            };
-            let end = part.min(xs.end).min(start + self.chunk as isize);
-            let is_safe = !special && start >= safe.start && end <= safe.end;
-            if !is_safe {
-                for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
+            let end = xs.end.min(start + length);
+            for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
+                if self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
-                    if self.within(&lines[row], start + shift..end + shift).is_none() {
-                        self.ground.gather(lines[row], &self.reads, start + shift, to);
-                    }
+                    self.ground.gather(lines[row], &self.reads, start + shift, to);
                 }
             }
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
