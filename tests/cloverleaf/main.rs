@@ -165,8 +165,8 @@ fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
     check_fields(&fields, include_str!("builtin10x2x2/fields.csv"));
     let kinetic = summary(&deck, &fields)[4];
     assert!((kinetic - 3.64560737191257).abs() < 1e-12, "{kinetic}");
-    let pressure = 40.0 * 5.0123942153619161e-1;
-    let expected = [40.0, 2.3999999974422824e1, pressure, 5.0123942153619183e1, 3.6456073719125688];
+    let pressure = 40.0 * 5.012_394_215_361_916e-1;
+    let expected = [40.0, 2.3999999974422824e1, pressure, 5.012_394_215_361_918e1, 3.645_607_371_912_569];
     check_summary(&deck, &fields, expected);
 }
 
@@ -178,9 +178,9 @@ fn a_cuboid_has_the_bits_of_the_reference() {
     // A summary follows each step.
     fields.insert("pressure".to_owned(), Array::F64(pressure(&fields)));
     check_fields(&fields, include_str!("cuboid20x16x12/fields.csv"));
-    let volume = 9.9999999999994395e2;
+    let volume = 9.999_999_999_999_44e2;
     let pressure = volume * 1.0601620773517134e-1;
-    let expected = [volume, 2.2501599985465049e2, pressure, 2.6504051933793187e2, 6.1664708157709720];
+    let expected = [volume, 2.250_159_998_546_505e2, pressure, 2.6504051933793187e2, 6.166_470_815_770_972];
     check_summary(&deck, &fields, expected);
 }
 
@@ -215,7 +215,7 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference() {
             assert_eq!(hash(&session.read(number).unwrap()), expected, "{name} on {threads} threads");
         }
         let time = session.scalars().unwrap()[problem.program.scalar("time").unwrap()];
-        assert_eq!(time, 4.600_000_000_000_000_8e-1);
+        assert_eq!(time, 4.600_000_000_000_001e-1);
     }
 }
 
