@@ -198,7 +198,7 @@ fn sizes(dimensions: usize) -> &'static [&'static [usize]] {
 fn boundaries() -> Vec<Boundaries> {
     let [fixed, periodic, mirror, constant] =
         [Boundary::Fixed, Boundary::Periodic, Boundary::Mirror, Boundary::Constant(0.375)];
-    let mut all = Boundary::each(0.375).map(Boundaries::all).to_vec();
+    let mut all: Vec<Boundaries> = Boundary::each_plain(0.375).into_iter().map(Boundaries::all).collect();
     all.push(Boundaries([[mirror, constant], [constant, fixed], [fixed, mirror]]));
     all.push(Boundaries([[periodic; 2], [mirror; 2], [periodic; 2]]));
     all

@@ -17,7 +17,7 @@ fn boundaries() -> Vec<Boundaries> {
         "z=mirror,y-=constant=0.1,y+=mirror,x=periodic",
     ];
     let mixed = mixed.iter().map(|text| Boundaries::parse(text, Boundary::Fixed).unwrap());
-    Boundary::each(0.375).into_iter().map(Boundaries::all).chain(mixed).collect()
+    Boundary::each_plain(0.375).into_iter().map(Boundaries::all).chain(mixed).collect()
 }
 
 fn fields(problem: &Problem) -> Vec<Array> {

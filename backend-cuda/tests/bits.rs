@@ -96,9 +96,8 @@ fn sizes(dimensions: usize) -> Vec<Vec<usize>> {
 
 fn boundaries() -> Vec<Boundaries> {
     let mixed = "z-=mirror,z+=constant=0.25,y-=fixed,y+=mirror,x-=constant=0.5,x+=fixed";
-    Boundary::each(0.3)
+    Boundary::each_plain(0.3)
         .into_iter()
-        .filter(|boundary| boundary.is_plain())
         .map(Boundaries::all)
         .chain(Boundaries::parse(mixed, Boundary::Fixed))
         .collect()

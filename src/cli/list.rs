@@ -72,7 +72,7 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
         let _ = writeln!(text, "    --param {:<12} {}", format!("{}={}", p.name, p.default), p.about);
     }
     for (at, stage) in program.stages().iter().enumerate() {
-        for (picture, (names, lines)) in footprint::pictures(stage, program.fields()).into_iter().enumerate()
+        for (picture, (names, lines)) in footprint::pictures(stage, &program.names()).into_iter().enumerate()
         {
             if at + picture > 0 {
                 text.push('\n');
@@ -92,6 +92,12 @@ fn describe(text: &mut String, entry: &Entry) -> Result<()> {
 
 fn as_json(entry: &Entry) -> Result<Value> {
     let program = entry.program(dimensions(entry))?;
+    let names = program.names();
+    let scalars: Vec<Value> = program
+        .scalars()
+        .iter()
+        .map(|s| json!({ "name": s.name, "initial": s.initial, "about": s.about }))
+        .collect();
     let parameters: Vec<Value> = program
         .parameters()
         .iter()
@@ -104,7 +110,7 @@ fn as_json(entry: &Entry) -> Result<Value> {
             let taps: Vec<Value> = stage
                 .dag
                 .taps()
-                .map(|tap| json!({ "field": program.fields()[usize::from(tap.field)], "offset": tap.offset }))
+                .map(|tap| json!({ "field": names[usize::from(tap.field)], "offset": tap.offset }))
                 .collect();
             json!({ "name": stage.name, "footprint": stage.footprint, "taps": taps })
         })
@@ -117,6 +123,7 @@ fn as_json(entry: &Entry) -> Result<Value> {
         "shown": program.fields()[program.shown()],
         "boundary": program.boundary().to_string(),
         "parameters": parameters,
+        "scalars": scalars,
         "stages": stages,
     }))
 }

@@ -17,7 +17,7 @@ const CUBES: &[&[usize]] =
 /// Returns every boundary alone, and mixtures by axis and by side.
 fn boundaries() -> Vec<Boundaries> {
     use Boundary::{Constant, Fixed, Mirror, Periodic};
-    let mut all: Vec<Boundaries> = Boundary::each(0.75).map(Boundaries::all).to_vec();
+    let mut all: Vec<Boundaries> = Boundary::each_plain(0.75).into_iter().map(Boundaries::all).collect();
     all.push(Boundaries([[Periodic, Periodic], [Mirror, Constant(-0.5)], [Fixed, Mirror]]));
     all.push(Boundaries([[Constant(0.25), Fixed], [Periodic, Periodic], [Mirror, Fixed]]));
     all.push(Boundaries([[Mirror, Mirror], [Constant(0.5), Constant(0.0)], [Periodic, Periodic]]));

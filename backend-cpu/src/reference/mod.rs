@@ -13,9 +13,10 @@ use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
 use self::program::State;
 
-/// Advances the fields of a plain problem by `steps` steps.
+/// Advances the fields of a problem by `steps` steps.
 ///
-/// Each step runs the program's stages in order. A stage computes each of its outputs at each computed cell
+/// A problem that is not plain runs by [`run_program`], whose scalars are lost. Of a plain one, each step runs
+/// the program's stages in order. A stage computes each of its outputs at each computed cell
 /// from the values before the stage, by the formula as it was written. Along an axis whose side is `fixed`,
 /// the outermost cells, as many as the program's radius on that axis, are not computed: they keep their
 /// values.
@@ -23,6 +24,7 @@ pub fn advance(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<()
     problem.check()?;
     check_fields(problem, fields)?;
     match problem.dtype {
+        _ if !problem.is_plain() => drop(run_program(problem, fields, steps, |_, _, _| {})?),
         DType::F32 => run::<f32>(problem, fields, steps),
         DType::F64 => run::<f64>(problem, fields, steps),
     }

@@ -130,13 +130,15 @@ impl Boundary {
         if let Boundary::Constant(value) = self { value } else { 0.0 }
     }
 
+    /// Returns one boundary of each plain kind.
+    pub fn each_plain(value: f64) -> Vec<Boundary> {
+        Boundary::each(value).into_iter().filter(|kind| kind.is_plain()).collect()
+    }
+
     /// Returns one boundary of each plain kind that a side may have alone; a periodic axis has two such
     /// sides.
     pub fn each_alone(value: f64) -> Vec<Boundary> {
-        Boundary::each(value)
-            .into_iter()
-            .filter(|&kind| kind != Boundary::Periodic && kind.is_plain())
-            .collect()
+        Boundary::each_plain(value).into_iter().filter(|&kind| kind != Boundary::Periodic).collect()
     }
 
     /// Returns whether every schedule can run the boundary; only a launch per stage shows cells beyond the
@@ -272,7 +274,10 @@ impl Boundaries {
                 return Err(Error::limit(
                     format!("extent of axis {name} under a {side} boundary"),
                     extent,
-                    format!("at least {}, for the radius {}", least(&side), radius[axis]),
+                    match least(&side) - radius[axis] {
+                        0 => format!("at least the radius, {}", radius[axis]),
+                        _ => format!("more than the radius, {}", radius[axis]),
+                    },
                     "choose a larger size or another boundary",
                 ));
             }

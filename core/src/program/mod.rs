@@ -228,6 +228,11 @@ impl Program {
         &self.temporaries
     }
 
+    /// Returns the names of the fields and then of the temporaries, by their numbers in taps.
+    pub fn names(&self) -> Vec<String> {
+        self.fields.iter().chain(self.temporaries.iter().map(|temporary| &temporary.name)).cloned().collect()
+    }
+
     /// Returns the computed scalars, whose numbers in formulas follow those of the parameters.
     pub fn scalars(&self) -> &[Scalar] {
         &self.scalars

@@ -67,7 +67,7 @@ fn range(parameter: &Parameter) -> std::ops::RangeInclusive<f64> {
 }
 
 fn setup(ui: &mut Ui, draft: &mut Setup) {
-    let names: Vec<&'static str> = catalogue::entries().map(|entry| entry.name).collect();
+    let names: Vec<&'static str> = catalogue::plain().map(|entry| entry.name).collect();
     let mut name = names.iter().copied().find(|name| *name == draft.model).unwrap_or("heat");
     if choose(ui, "Model", &mut name, &names, str::to_owned) {
         *draft = Setup {
