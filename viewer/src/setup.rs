@@ -129,15 +129,24 @@ impl Setup {
         abide::Model::Entry(catalogue::find(&self.model)?).default_size()
     }
 
-    /// Returns the program for the extents.
+    /// Returns the program for the extents; an error for one whose fields stand on other points than cells,
+    /// which the viewer does not draw.
     pub fn program(&self) -> Result<Program> {
-        catalogue::find(&self.model)?.program(self.shape()?.dimensions())
+        let program = catalogue::find(&self.model)?.program(self.shape()?.dimensions())?;
+        match program.is_plain() {
+            true => Ok(program),
+            false => Err(Error::unsupported(
+                "the viewer",
+                format!("the fields of {} stand on cells, faces and nodes", program.name()),
+                "run it by `abide run`, with --output or --frames",
+            )),
+        }
     }
 
     /// Describes the simulation, ready to be started.
     pub fn builder(&self) -> Result<Builder> {
         let shape = self.shape()?;
-        let program = catalogue::find(&self.model)?.program(shape.dimensions())?;
+        let program = self.program()?;
         let mut builder = Simulation::builder(program.clone())
             .size(shape.extents())
             .dtype(self.dtype)
@@ -246,7 +255,11 @@ pub fn named(argument: &str) -> Result<Setup> {
             setup.inputs = vec![("u".to_owned(), Source::File(path.to_owned()))];
             Ok(setup)
         }
-        "" => catalogue::find(argument).map(|entry| Setup::model(entry.name)),
+        "" => {
+            let setup = Setup::model(catalogue::find(argument)?.name);
+            setup.program()?;
+            Ok(setup)
+        }
         _ => Err(Error::file(
             path,
             "the viewer opens no such file",
@@ -276,6 +289,12 @@ mod text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_on_faces_and_nodes_are_refused() {
+        let error = named("cloverleaf").unwrap_err().to_string();
+        assert!(error.contains("cells, faces and nodes") && error.contains("abide run"), "{error}");
+    }
 
     #[test]
     fn a_setup_survives_being_remembered() {

@@ -124,7 +124,8 @@ pub fn check_launches(problem: &Problem, device: &DeviceSpec, options: &Options)
     Err(Error::unsupported(
         &device.name,
         format!(
-            "{asked} was asked for, and {} has several kinds of fields or stages: it runs a launch per stage",
+            "{asked} was asked for, and {} with these boundaries is no set of stencils over cells that every \
+             schedule runs: it runs a launch per stage",
             problem.program.name()
         ),
         "leave it at auto",
