@@ -51,6 +51,7 @@ unsafe fn leaf_rows<T: Real>(
     let Leaves { reduction, indices: [zs, ys, xs], leaf: [depth, height, width], count, joined } = leaves;
     let row = count[2] * width;
     let mut values = std::mem::replace(&mut work.leaves, crate::rings::Storage::empty());
+    let mut is_prepared = false;
     for number in band.clone() {
         let first = [number / count[1] * depth, number % count[1] * height].map(|index| index as isize);
         let rows = &mut values.all_mut()[..depth * height * row];
@@ -60,7 +61,10 @@ unsafe fn leaf_rows<T: Real>(
             if !zs.contains(&at[0]) || !ys.contains(&at[1]) {
                 continue;
             }
-            sweep.prepare(work, at);
+            if sweep.tape.varies_by_row || !is_prepared {
+                sweep.prepare(work, at);
+                is_prepared = true;
+            }
             sweep.row(work, at, xs, &mut LeafRow { values: &mut values[xs.start as usize..] });
         }
         join_rows(*reduction, *depth, height * row, rows);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::program::{Indices, Launch};
+use abide_core::program::{Indices, Launch, around};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -105,12 +105,7 @@ impl<'a, T: Real> Sweep<'a, T> {
         buffers: &[Shared<'a, T>],
         works: &mut [Work<T>],
     ) {
-        let all = own.iter().filter(|own| !own.iter().any(Range::is_empty));
-        let Some(all) = all.cloned().reduce(|all, own| {
-            [0, 1, 2].map(|axis| all[axis].start.min(own[axis].start)..all[axis].end.max(own[axis].end))
-        }) else {
-            return;
-        };
+        let Some(all) = around(own) else { return };
         let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
             .map(|output| {
                 let (name, buffer) = (stage.writes[output], launch.writes[output]?);

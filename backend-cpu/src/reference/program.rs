@@ -52,7 +52,7 @@ impl<T: Real> State<T> {
     /// Runs the next step of the cycle; `after` is told of each stage by its number.
     pub fn step(&mut self, problem: &Problem, mut after: impl FnMut(usize, &Self)) {
         let program = &problem.program;
-        let (names, parameters) = (program.fields().len(), program.parameters().len());
+        let names = program.fields().len();
         let mut temporaries: Vec<Option<Rc<Set<T>>>> = program.temporaries().iter().map(|_| None).collect();
         let step = (self.steps % program.steps().len() as u64) as usize;
         for number in program.steps()[step].clone() {
@@ -68,17 +68,7 @@ impl<T: Real> State<T> {
             match stage.does {
                 Does::Scalar(scalar) => self.scalars[scalar] = value(0, [0; 3]),
                 Does::Reduce(reduction, region, scalar) => {
-                    let alike = stage.dag.taps().map(|tap| usize::from(tap.field)).find(|&field| {
-                        program.kinds().get(field).is_some_and(|kind| kind.centring == region.centring)
-                    });
-                    let extents = match alike {
-                        Some(field) => problem.extents_of(field),
-                        None => region.centring.extents(&problem.shape, &problem.boundaries),
-                    };
-                    let indices = [0, 1, 2].map(|axis| {
-                        let [low, high] = region.margins[axis];
-                        low as isize..extents[axis] as isize - high as isize
-                    });
+                    let indices = problem.indices_of(stage, region);
                     let dimensions = program.dimensions();
                     self.scalars[scalar] = tree(reduction, &indices, dimensions, &mut |at| value(0, at));
                 }
@@ -101,7 +91,6 @@ impl<T: Real> State<T> {
                     }
                 }
             }
-            debug_assert!(self.scalars.len() == parameters + program.scalars().len());
             after(number, self);
         }
         self.steps += 1;

@@ -32,8 +32,7 @@ use crate::real::DType;
 use papers::perks;
 
 pub use cpu::{
-    Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, check_launches, is_too_small_to_choose,
-    plan_cpu,
+    Cpu, Level, Levels, MAX_CPU_DEPTH, Output, Ring, Tiling, across, is_too_small_to_choose, plan_cpu,
 };
 pub use measured::Measured;
 pub use neighbours::neighbours;

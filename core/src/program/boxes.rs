@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use super::{Does, Problem, Stage};
-use crate::domain::{Boundaries, Boundary, Source, axis_name};
+use super::{Does, Problem, Region, Stage};
+use crate::domain::{Boundary, Source, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::Tap;
 
@@ -72,7 +72,7 @@ impl Boxes {
                 let stage = &program.stages()[number];
                 let own: Vec<Indices> = match stage.does {
                     Does::Scalar(_) => Vec::new(),
-                    Does::Reduce(..) => vec![region(problem, stage)?],
+                    Does::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
                     Does::Update => {
                         let indices = |&target: &usize| match target.checked_sub(fields) {
                             None => computed(problem, target),
@@ -83,7 +83,7 @@ impl Boxes {
                         let is_needed = |target: usize, own: &Indices| target >= fields && !is_empty(own);
                         let pairs = || stage.writes.iter().copied();
                         let all = pairs().zip(&own).filter(|(target, own)| is_needed(*target, own));
-                        if let Some(all) = all.fold(None, |all, (_, own)| Some(around(all, own))) {
+                        if let Some(all) = around(all.map(|(_, own)| own)) {
                             let needed =
                                 pairs().zip(&mut own).filter(|(target, own)| is_needed(*target, own));
                             needed.for_each(|(_, own)| *own = all.clone());
@@ -93,12 +93,10 @@ impl Boxes {
                 };
                 for (target, own) in stage.writes.iter().zip(&own) {
                     if let Some(temporary) = target.checked_sub(fields) {
-                        held[temporary] = Some(around(held[temporary].take(), own));
+                        held[temporary] = around(held[temporary].iter().chain([own]));
                     }
                 }
-                let all =
-                    own.iter().filter(|own| !is_empty(own)).fold(None, |all, own| Some(around(all, own)));
-                if let Some(all) = all {
+                if let Some(all) = around(&own) {
                     for tap in stage.dag.taps() {
                         let read = [0, 1, 2].map(|axis| {
                             let offset = tap.offset[axis] as isize;
@@ -106,7 +104,7 @@ impl Boxes {
                         });
                         match usize::from(tap.field).checked_sub(fields) {
                             Some(temporary) => {
-                                needed[temporary] = Some(around(needed[temporary].take(), &read));
+                                needed[temporary] = around(needed[temporary].iter().chain([&read]));
                             }
                             None => check_read(problem, stage, tap, &read)?,
                         }
@@ -138,22 +136,6 @@ impl Boxes {
     }
 }
 
-/// Returns where the value of a field at an index is found, with `true` where its sign is the opposite. Where
-/// the index lies beyond several sides, the slowest axis is asked first, and the first constant decides.
-pub(super) fn shown(boundaries: &Boundaries, extents: [usize; 3], at: [isize; 3]) -> Shown {
-    let (mut place, mut negated) = ([0; 3], false);
-    for axis in 0..3 {
-        match boundaries.shown(axis, at[axis], extents[axis]) {
-            (Source::Cell(index), opposite) => {
-                place[axis] = index as isize;
-                negated ^= opposite;
-            }
-            (Source::Value(value), _) => return Shown::Value(if negated { -value } else { value }),
-        }
-    }
-    Shown::At(place, negated)
-}
-
 /// The place of a field's value at an index that may lie beyond the domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shown {
@@ -164,9 +146,38 @@ pub enum Shown {
 }
 
 impl Problem {
-    /// Returns where the value of a field at an index is found, however far beyond the domain it lies.
+    /// Returns where the value of a field at an index is found, however far beyond the domain it lies. Where it
+    /// lies beyond several sides, the slowest axis is asked first, and the first constant decides.
     pub fn shown(&self, field: usize, at: [isize; 3]) -> Shown {
-        shown(&self.boundaries_of(field), self.extents_of(field), at)
+        let (boundaries, extents) = (self.boundaries_of(field), self.extents_of(field));
+        let (mut place, mut negated) = ([0; 3], false);
+        for axis in 0..3 {
+            match boundaries.shown(axis, at[axis], extents[axis]) {
+                (Source::Cell(index), opposite) => {
+                    place[axis] = index as isize;
+                    negated ^= opposite;
+                }
+                (Source::Value(value), _) => return Shown::Value(if negated { -value } else { value }),
+            }
+        }
+        Shown::At(place, negated)
+    }
+
+    /// Returns the indices of a region in a stage's reduction: as many values as the fields have that the
+    /// stage reads and that stand there, inside of the margins.
+    pub fn indices_of(&self, stage: &Stage, region: Region) -> Indices {
+        let kinds = self.program.kinds();
+        let mut tapped = stage.dag.taps().map(|tap| usize::from(tap.field));
+        let alike =
+            tapped.find(|&field| kinds.get(field).is_some_and(|kind| kind.centring == region.centring));
+        let extents = match alike {
+            Some(field) => self.extents_of(field),
+            None => region.centring.extents(&self.shape, &self.boundaries),
+        };
+        [0, 1, 2].map(|axis| {
+            let [low, high] = region.margins[axis];
+            low as isize..extents[axis] as isize - high as isize
+        })
     }
 }
 
@@ -180,24 +191,11 @@ fn computed(problem: &Problem, field: usize) -> Indices {
     })
 }
 
-/// Returns the values of a reduction: as many as the fields have that it reads and that stand there.
-fn region(problem: &Problem, stage: &Stage) -> Result<Indices> {
-    let Does::Reduce(_, region, _) = stage.does else { return Ok([0..0, 0..0, 0..0]) };
-    let kinds = problem.program.kinds();
-    let alike = stage
-        .dag
-        .taps()
-        .map(|tap| usize::from(tap.field))
-        .find(|&field| kinds.get(field).is_some_and(|kind| kind.centring == region.centring));
-    let extents = match alike {
-        Some(field) => problem.extents_of(field),
-        None => region.centring.extents(&problem.shape, &problem.boundaries),
-    };
-    let indices = [0, 1, 2].map(|axis| {
-        let [low, high] = region.margins[axis];
-        low as isize..extents[axis] as isize - high as isize
-    });
+/// Returns the indices of a reduction, of which there must be some.
+fn reduced(problem: &Problem, stage: &Stage, region: Region) -> Result<Indices> {
+    let indices = problem.indices_of(stage, region);
     if is_empty(&indices) {
+        let extents = [0, 1, 2].map(|axis| indices[axis].end + region.margins[axis][1] as isize);
         return Err(Error::invalid(
             format!("stage {}", stage.name),
             format!("it is a reduction of nothing: the margins leave none of {extents:?} values"),
@@ -231,17 +229,14 @@ fn check_read(problem: &Problem, stage: &Stage, tap: Tap, read: &Indices) -> Res
     Ok(())
 }
 
-fn is_empty(indices: &Indices) -> bool {
+/// Returns whether a box has no indices.
+pub fn is_empty(indices: &Indices) -> bool {
     indices.iter().any(Range::is_empty)
 }
 
-/// Returns the least box around both.
-fn around(all: Option<Indices>, other: &Indices) -> Indices {
-    match all {
-        Some(all) if is_empty(other) => all,
-        Some(all) if !is_empty(&all) => {
-            [0, 1, 2].map(|axis| all[axis].start.min(other[axis].start)..all[axis].end.max(other[axis].end))
-        }
-        _ => other.clone(),
-    }
+/// Returns the least box around all of some boxes that are not empty; `None` if all are.
+pub fn around<'a>(boxes: impl IntoIterator<Item = &'a Indices>) -> Option<Indices> {
+    boxes.into_iter().filter(|own| !is_empty(own)).cloned().reduce(|all, own| {
+        [0, 1, 2].map(|axis| all[axis].start.min(own[axis].start)..all[axis].end.max(own[axis].end))
+    })
 }

@@ -76,6 +76,11 @@ impl Definition {
         }
     }
 
+    /// Returns the centring of a field or temporary by its number.
+    fn centring(&self, field: usize) -> Centring {
+        self.kinds.get(field).map_or(Centring::CELL, |kind| kind.0)
+    }
+
     fn note(&mut self, result: Result<()>) {
         if let Err(fault) = result {
             self.fault.get_or_insert(fault);
@@ -379,9 +384,7 @@ impl Step<'_> {
     /// Adds a stage that gives fields and temporaries new values, all of them standing alike, by calls of
     /// [`Scope::set`].
     pub fn stage(&mut self, name: &str, define: impl FnOnce(&Scope<'_>)) -> &mut Self {
-        let Definition { names, kinds, .. } = &*self.definition;
-        let stage =
-            update(name, names, &|field| kinds.get(field).map_or(Centring::CELL, |kind| kind.0), define);
+        let stage = update(name, &self.definition.names, &|field| self.definition.centring(field), define);
         self.add(stage)
     }
 
@@ -426,7 +429,7 @@ impl Step<'_> {
         does: impl FnOnce(usize) -> Does,
         define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
     ) -> &mut Self {
-        let Definition { names, kinds, values, .. } = &*self.definition;
+        let Definition { names, values, .. } = &*self.definition;
         let number = names.scalars.iter().position(|known| known == scalar);
         let is_made = |value: &Value| matches!(value, Value::Computed(Scalar { extent: None, .. }));
         let number = number.filter(|&number| is_made(&values[number])).ok_or_else(|| {
@@ -434,7 +437,7 @@ impl Step<'_> {
                 names.scalars.iter().zip(values).filter(|(_, value)| is_made(value)).map(|(name, _)| name);
             Error::unknown("computed scalar", scalar, computed)
         });
-        let centring = |field: usize| kinds.get(field).map_or(Centring::CELL, |kind| kind.0);
+        let centring = |field| self.definition.centring(field);
         let stage = number.and_then(|number| single(scalar, names, &centring, does(number), define));
         self.add(stage)
     }

@@ -25,7 +25,7 @@ use crate::domain::{Boundary, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
 
-pub use self::boxes::{Boxes, Buffer, Indices, Shown};
+pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
 pub use self::centring::Centring;
 pub use self::definition::{Definition, Step};
 pub use self::footprint::{Footprint, Neighbourhood};

@@ -38,7 +38,7 @@ pub enum Does {
 pub(super) fn update(
     name: &str,
     names: &Names,
-    fixed_centring: &dyn Fn(usize) -> Centring,
+    centring: &dyn Fn(usize) -> Centring,
     define: impl FnOnce(&Scope<'_>),
 ) -> Result<Stage> {
     let graph = Graph::new();
@@ -56,20 +56,20 @@ pub(super) fn update(
     let values: Vec<_> = defined.updates.iter().map(|(_, value)| *value).collect();
     check_graph(&graph, &values, what())?;
     let writes: Vec<usize> = defined.updates.iter().map(|(field, _)| usize::from(*field)).collect();
-    let own = fixed_centring(writes[0]);
-    if let Some(&other) = writes.iter().find(|&&field| fixed_centring(field) != own) {
+    let own = centring(writes[0]);
+    if let Some(&other) = writes.iter().find(|&&field| centring(field) != own) {
         return Err(Error::invalid(
             what(),
             format!(
                 "it sets {}, which stands on {own}, and {}, which stands on {}",
                 names.fields[writes[0]],
                 names.fields[other],
-                fixed_centring(other)
+                centring(other)
             ),
             "write a stage for each",
         ));
     }
-    check_here(&defined.here, own, names, fixed_centring, what())?;
+    check_here(&defined.here, own, names, centring, what())?;
     let dag = graph.dag(&values);
     let footprint = Footprint::of(&dag, names.fields.len());
     Ok(Stage { name: name.to_owned(), dag, does: Does::Update, writes, footprint })
@@ -79,7 +79,7 @@ pub(super) fn update(
 pub(super) fn single(
     name: &str,
     names: &Names,
-    fixed_centring: &dyn Fn(usize) -> Centring,
+    centring: &dyn Fn(usize) -> Centring,
     does: Does,
     define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
 ) -> Result<Stage> {
@@ -95,7 +95,7 @@ pub(super) fn single(
     let dag = graph.dag(&[value]);
     match does {
         Does::Reduce(_, region, _) => {
-            check_here(&defined.here, region.centring, names, fixed_centring, what())?;
+            check_here(&defined.here, region.centring, names, centring, what())?;
             if dag.taps().next().is_none() {
                 return Err(Error::invalid(
                     what(),

@@ -6,7 +6,7 @@
 //! the place of the value alone and no other name means that buffer, else into a free one. So the buffers of
 //! names change from step to step. The changes repeat after some steps, which a recording of launches needs.
 
-use super::boxes::{Boxes, Buffer, Indices};
+use super::boxes::{Boxes, Buffer, Indices, is_empty};
 use super::{Does, Problem, Stage};
 use crate::error::{Error, Result};
 use crate::expr::Node;
@@ -220,10 +220,6 @@ fn may_stay(boxes: &Boxes, number: usize, stage: &Stage, reads: &[Option<usize>]
     let is_tapped = taps.peek().is_some();
     let mut own = boxes.stages[number].iter().filter(|own| !is_empty(own));
     alone && taps.all(|tap| tap.offset == [0; 3]) && (!is_tapped || own.all(within))
-}
-
-fn is_empty(indices: &Indices) -> bool {
-    indices.iter().any(|range| range.is_empty())
 }
 
 #[cfg(test)]

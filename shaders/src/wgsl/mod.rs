@@ -99,13 +99,6 @@ pub struct Kernel {
 /// all stages where a dispatch takes several steps.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
-    if !problem.is_plain() {
-        return Err(Error::unsupported(
-            "backend wgpu",
-            format!("{} is no plain program under plain boundaries", problem.program.name()),
-            "use --backend cuda or --backend cpu",
-        ));
-    }
     let stages = prepared(problem)?;
     match &plan.schedule {
         Schedule::Stepwise(stepwise) => {
@@ -198,14 +191,7 @@ fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> 
 
     let mut text = header(problem, &format!("stage {:?}", stage.name), &bindings, 1);
     pieces.functions(&mut text, &bindings);
-    domain_constants(
-        &mut text,
-        Axes::PADDED,
-        problem.shape.padded(),
-        &problem.boundaries,
-        program.radius(),
-        problem.dtype,
-    );
+    problem_constants(&mut text, Axes::PADDED, problem);
     constants(&mut text, stage, tiles, workgroups, staged.len());
     let template = if staged.is_empty() { DIRECT } else { TILE };
     let each_staged = |line: &dyn Fn(usize, usize) -> String| -> Text {
@@ -343,6 +329,11 @@ fn vector(lanes: usize) -> String {
 }
 
 /// Writes the extents, boundaries and computed cells of the axes that a kernel calls S, Y and X.
+fn problem_constants(text: &mut Text, axes: Axes, problem: &Problem) {
+    let (extents, radius) = (problem.shape.padded(), problem.program.radius());
+    domain_constants(text, axes, extents, &problem.boundaries, radius, problem.dtype);
+}
+
 fn domain_constants(
     text: &mut Text,
     axes: Axes,

@@ -11,7 +11,9 @@ use abide_core::plan::overlapped::{Exchange, Given, Overlapped, Source, refreshe
 use abide_core::{Boundary, Problem, Program, Stage};
 
 use super::language::Wgsl;
-use super::{Binding, COUNTS, Kernel, constant, domain, domain_constants, finished, header, uses_parameters};
+use super::{
+    Binding, COUNTS, Kernel, constant, domain, finished, header, problem_constants, uses_parameters,
+};
 use crate::emit::formula;
 use crate::text::{LETTERS, Text};
 
@@ -27,14 +29,7 @@ pub(super) fn kernel(problem: &Problem, stages: &[Stage], overlapped: &Overlappe
     let bindings = bindings(program, stages);
 
     let mut text = header(problem, "several steps", &bindings, 1);
-    domain_constants(
-        &mut text,
-        Axes::PADDED,
-        problem.shape.padded(),
-        &problem.boundaries,
-        program.radius(),
-        problem.dtype,
-    );
+    problem_constants(&mut text, Axes::PADDED, problem);
     writer.constants(&mut text);
     let text = finished(
         text,

@@ -12,6 +12,7 @@ mod tiling;
 
 use serde::Serialize;
 
+use super::general::refuse_others;
 use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, base, perks::Traffic};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -62,7 +63,7 @@ pub fn plan_cpu(problem: &Problem, device: &DeviceSpec, options: &Options) -> Re
 fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<Plan> {
     problem.check()?;
     if !problem.is_plain() {
-        check_launches(problem, device, options)?;
+        refuse_others(problem, device, options)?;
         return Ok(stepwise(problem, device));
     }
     let persistent = || -> Result<Plan> {
@@ -108,28 +109,6 @@ fn free_rows(problem: &Problem, device: &DeviceSpec, options: &Options) -> Resul
             Ok(if other.estimated_seconds < one.estimated_seconds { other } else { one })
         }
     }
-}
-
-/// Refuses options that only a plain problem has a kernel for: any other problem runs a launch per stage.
-pub fn check_launches(problem: &Problem, device: &DeviceSpec, options: &Options) -> Result<()> {
-    let asked = match options {
-        Options {
-            execution: Execution::Overlapped | Execution::Streaming | Execution::Persistent, ..
-        } => {
-            format!("--execution {}", options.execution)
-        }
-        Options { cache: CachePolicy::Auto | CachePolicy::None, .. } => return check_depth(options.depth),
-        _ => format!("--cache {}", options.cache),
-    };
-    Err(Error::unsupported(
-        &device.name,
-        format!(
-            "{asked} was asked for, and {} with these boundaries is no set of stencils over cells that every \
-             schedule runs: it runs a launch per stage",
-            problem.program.name()
-        ),
-        "leave it at auto",
-    ))
 }
 
 /// Plans a stepwise run: all of a stage, then the next stage.

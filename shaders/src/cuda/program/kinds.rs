@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use abide_core::domain::axis_name;
-use abide_core::program::{Boxes, Buffer, Indices};
+use abide_core::program::{Boxes, Buffer, Indices, around};
 use abide_core::{Boundaries, Boundary, DType, Problem, Program};
 
 use crate::cuda::literal;
@@ -140,19 +140,6 @@ impl Kind {
 /// Returns the box of all values of a buffer.
 fn all(buffer: &Buffer) -> Indices {
     [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
-}
-
-/// Returns the least box around those that have indices; `None` if none has.
-pub fn around(boxes: &[Indices]) -> Option<Indices> {
-    let some = boxes.iter().filter(|indices| !is_empty(indices)).cloned();
-    some.reduce(|all, own| {
-        [0, 1, 2].map(|axis| all[axis].start.min(own[axis].start)..all[axis].end.max(own[axis].end))
-    })
-}
-
-/// Returns whether a box has no indices.
-pub fn is_empty(indices: &Indices) -> bool {
-    indices.iter().any(Range::is_empty)
 }
 
 /// Returns a box as a type in kernels.

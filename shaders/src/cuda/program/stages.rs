@@ -4,10 +4,10 @@ use std::fmt::{self, Display};
 
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Does, Indices, Reduction, leaf};
+use abide_core::program::{Does, Indices, Reduction, around, is_empty, leaf};
 use abide_core::{Problem, Stage};
 
-use super::kinds::{Kinds, around, boxed, is_empty, triple};
+use super::kinds::{Kinds, boxed, triple};
 use super::{Slot, sector};
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
@@ -146,7 +146,7 @@ pub fn update(
         .filter(|&output| stage.writes[output] < fields && own[output] != kinds.held(stage.writes[output]))
         .collect();
     let held: Vec<Indices> = kept.iter().map(|&output| kinds.held(stage.writes[output])).collect();
-    let visited = around(&[own, &held].concat())?;
+    let visited = around(own.iter().chain(&held))?;
     // Tiles begin where sectors of memory do.
     let mut first = [0, 1, 2].map(|axis| visited[axis].start);
     first[2] = first[2].div_euclid(sector(problem.dtype)) * sector(problem.dtype);

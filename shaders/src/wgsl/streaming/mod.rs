@@ -19,7 +19,7 @@ use abide_core::{Boundary, Problem, Stage};
 use self::memory::held;
 use super::overlapped::coordinates;
 use super::{
-    Binding, Kernel, constant, domain, domain_constants, finished, header, moved, tap_functions,
+    Binding, Kernel, constant, domain, finished, header, moved, problem_constants, tap_functions,
     uses_parameters,
 };
 use crate::text::{LETTERS, Text};
@@ -40,14 +40,7 @@ pub(super) fn kernel(
 
     let steps = if shorter { "fewer steps" } else { "several steps" };
     let mut text = header(problem, steps, &bindings, streaming.lanes);
-    domain_constants(
-        &mut text,
-        writer.axes,
-        problem.shape.padded(),
-        &problem.boundaries,
-        program.radius(),
-        problem.dtype,
-    );
+    problem_constants(&mut text, writer.axes, problem);
     writer.constants(&mut text);
     let text = finished(
         text,
