@@ -1,5 +1,6 @@
 //! Random programs of several kinds of fields: on cells, nodes and faces, each with boundaries of its own,
-//! with temporaries, reductions that steer later stages, masks and cycles of steps.
+//! with temporaries, reductions that steer later stages, parameters that vary, masks, sources at points and
+//! cycles of steps.
 //!
 //! All operators are correctly rounded, and all values stay small.
 
@@ -25,7 +26,7 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
     let small = rng.u8(0..3) == 0;
     let extents: Vec<usize> =
         (0..dimensions).map(|_| if small { rng.usize(1..=5) } else { rng.usize(3..=most) }).collect();
-    let program = program(&mut rng, dimensions)?;
+    let program = program(&mut rng, &extents)?;
     let dtype = [DType::F32, DType::F64][rng.usize(0..2)];
     let mut problem = Problem::new(Arc::new(program), Shape::new(&extents)?, dtype)?;
     problem.first_step = rng.u64(0..5);
@@ -38,7 +39,8 @@ pub fn problem(seed: u64) -> Result<(Problem, Vec<Array>)> {
     Ok((problem, fields))
 }
 
-fn program(rng: &mut Rng, dimensions: usize) -> Result<abide_core::Program> {
+fn program(rng: &mut Rng, extents: &[usize]) -> Result<abide_core::Program> {
+    let dimensions = extents.len();
     let mut p = Definition::new("random", dimensions);
     let centring = |rng: &mut Rng| match rng.u8(0..4) {
         0 | 1 => Centring::CELL,
@@ -56,7 +58,7 @@ fn program(rng: &mut Rng, dimensions: usize) -> Result<abide_core::Program> {
         p.temporary(name, own);
         centrings.push((name, own));
     }
-    p.parameter("k", 0.3, "a factor");
+    p.parameter("k", 0.3, "a factor").parameter("h", 0.5, "a factor that may vary");
     p.scalar("found", Some(0.25), "a reduction").scalar("gain", Some(0.5), "what follows from it");
     for _ in 0..rng.usize(1..=2) {
         let mut step = p.step();
@@ -74,9 +76,11 @@ fn program(rng: &mut Rng, dimensions: usize) -> Result<abide_core::Program> {
             let formulas: Vec<(&str, Vec<Term>)> =
                 targets.iter().map(|&target| (target, terms(rng, &known, dimensions))).collect();
             let is_copy = rng.u8(0..6) == 0;
+            let at_points = rng.u8(0..6) == 0 && targets.iter().all(|target| FIELDS.contains(target));
+            let points = points(rng, extents);
             let is_masked = rng.u8(0..4) == 0 && targets.iter().all(|target| FIELDS.contains(target));
             let kind = rng.u8(0..3);
-            step.stage(&format!("stage {number}"), |s| {
+            let define = |s: &Scope<'_>| {
                 if is_masked {
                     s.only_where(s.coord(0).lt(2.5));
                 }
@@ -90,10 +94,20 @@ fn program(rng: &mut Rng, dimensions: usize) -> Result<abide_core::Program> {
                     };
                     s.set(target, value);
                 }
-            });
+            };
+            let name = format!("stage {number}");
+            match (at_points, dimensions) {
+                (false, _) => step.stage(&name, define),
+                (_, 1) => step.points(&name, &last_of::<1>(&points), define),
+                (_, 2) => step.points(&name, &last_of::<2>(&points), define),
+                _ => step.points(&name, &points, define),
+            };
             known.extend(targets.iter().filter(|target| TEMPORARIES.contains(target)));
         }
         step.compute("gain", |s| 1.0 / (1.0 + s.param("found").abs()));
+    }
+    if rng.bool() {
+        p.vary("h", |s| 0.25 + s.param("gain") * s.param("k"));
     }
     p.build()
 }
@@ -107,7 +121,7 @@ fn formula<'g>(s: &Scope<'g>, terms: &[Term], kind: u8) -> Expr<'g> {
     let sum = terms.iter().map(tap).reduce(|sum, term| sum + term).unwrap_or_else(|| s.constant(0.0));
     let last = terms.last().map_or_else(|| s.constant(1.0), tap);
     match kind {
-        0 => sum * s.param("gain") + s.param("k") * last,
+        0 => sum * s.param("gain") + s.param("k") * last * s.param("h"),
         1 => sum.lt(last).select(sum - last * s.param("k"), last / (1.0 + sum.abs())),
         _ => sum.max(last * last) - (sum.abs() + s.param("gain").abs()).sqrt() * 0.5,
     }
@@ -137,6 +151,22 @@ fn reduce(rng: &mut Rng, step: &mut Step<'_>, known: &[&'static str], dimensions
     step.reduce("found", reduction, region, |s| formula(s, &terms, 0));
 }
 
+/// Returns the indices of points along the last axes.
+fn last_of<const D: usize>(points: &[[usize; 3]]) -> Vec<[usize; D]> {
+    points.iter().map(|point| std::array::from_fn(|axis| point[3 - D + axis])).collect()
+}
+
+/// Returns the point at the low sides of the domain and another one, if there is one.
+fn points(rng: &mut Rng, extents: &[usize]) -> Vec<[usize; 3]> {
+    let mut point = [0; 3];
+    for (axis, &extent) in (3 - extents.len()..3).zip(extents) {
+        point[axis] = rng.usize(0..extent);
+    }
+    let mut points = vec![point, [0; 3]];
+    points.dedup();
+    points
+}
+
 /// Returns a random boundary for each axis or side.
 fn boundary(rng: &mut Rng, dimensions: usize) -> String {
     let mut parts = Vec::new();
@@ -147,6 +177,11 @@ fn boundary(rng: &mut Rng, dimensions: usize) -> String {
             continue;
         }
         for side in ["-", "+"] {
+            if rng.u8(0..6) == 0 {
+                let scalar = ["k", "h", "gain", "found"][rng.usize(0..4)];
+                parts.push(format!("{name}{side}=constant={scalar}"));
+                continue;
+            }
             let kinds = Boundary::each(0.25);
             let kind = loop {
                 let kind = kinds[rng.usize(0..kinds.len())];

@@ -94,7 +94,8 @@ struct Edge : Spot {
     template <class K, int SLOT, bool CHANGES, int Z, int Y, int X>
     __device__ __forceinline__ real at() const
     {
-        const Ghost a = K::ghost_z(z + Z), b = K::ghost_y(y + Y), c = K::ghost_x(x + X);
+        const real* const s = arguments.scalars;
+        const Ghost a = K::ghost_z(s, z + Z), b = K::ghost_y(s, y + Y), c = K::ghost_x(s, x + X);
         const Offset at = a.index * K::STRIDE_Z + b.index * K::STRIDE_Y + c.index - K::FIRST;
         const real stored = read<CHANGES>(arguments.values[SLOT] + at);
         const bool across = a.negated != b.negated, all = across != c.negated;
@@ -154,6 +155,25 @@ __device__ __forceinline__ void update(const Arguments& arguments)
             }
         }
     }
+}
+
+// Takes all values of a block's leaf along to other buffers.
+template <class S>
+__device__ __forceinline__ void carry(const Arguments& arguments)
+{
+    Offset z, y, x;
+    corner<S>(z, y, x);
+    const int i = threadIdx.x, row = i / LEAF_X;
+    S::keep(Edge{{arguments, z + row / LEAF_Y, y + row % LEAF_Y, x + i % LEAF_X}});
+}
+
+// Computes new values at a stage's points, a thread for each.
+template <class S>
+__device__ __forceinline__ void points(const Arguments& arguments)
+{
+    const int i = int(blockIdx.x) * (LEAF_Z * LEAF_Y * LEAF_X) + int(threadIdx.x);
+    if (i >= S::POINTS) return;
+    S::compute(Edge{{arguments, S::point(i, 0), S::point(i, 1), S::point(i, 2)}});
 }
 
 // The view of a formula of scalars, one of which its own launch writes.

@@ -161,7 +161,10 @@ impl<T: Real> Padded<T> {
             let source = match (boundary, side) {
                 (Boundary::Mirror, 0) => radius + depth,
                 (Boundary::Mirror, _) => radius + inner - 1 - depth,
-                (Boundary::MinusMirror | Boundary::Reflect | Boundary::MinusReflect, _) => {
+                (
+                    Boundary::MinusMirror | Boundary::Reflect | Boundary::MinusReflect | Boundary::Scalar(_),
+                    _,
+                ) => {
                     unreachable!("no suite of plain problems has {boundary}")
                 }
                 (Boundary::Clamp, 0) => radius,

@@ -16,6 +16,8 @@ pub struct Ground {
     kinds: Vec<Buffer>,
     /// The boundaries of each field; temporaries have none.
     boundaries: Vec<Boundaries>,
+    /// Whether ghost cells hold values of scalars.
+    shows_scalars: bool,
 }
 
 /// A row that taps read.
@@ -38,10 +40,21 @@ impl Ground {
     /// Returns the ground of a problem.
     pub fn new(problem: &Problem, boxes: &Boxes) -> Self {
         let fields = 0..problem.program.fields().len();
+        let boundaries: Vec<Boundaries> = fields.map(|field| problem.boundaries_of(field)).collect();
         Ground {
             problem: problem.clone(),
             kinds: boxes.buffers.clone(),
-            boundaries: fields.map(|field| problem.boundaries_of(field)).collect(),
+            shows_scalars: boundaries.iter().any(|boundaries| boundaries.scalars().next().is_some()),
+            boundaries,
+        }
+    }
+
+    /// Puts the scalars' present values into the boundaries that show them.
+    pub fn set_scalars<T: Real>(&mut self, scalars: &[T]) {
+        if self.shows_scalars {
+            for (field, boundaries) in self.boundaries.iter_mut().enumerate() {
+                *boundaries = self.problem.boundaries_with(field, scalars);
+            }
         }
     }
 

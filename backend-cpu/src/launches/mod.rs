@@ -1,6 +1,7 @@
 //! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`].
 
 mod ground;
+mod points;
 mod reduce;
 mod sweep;
 
@@ -23,6 +24,8 @@ use crate::tape::Tape;
 enum Stage {
     /// New values of fields and temporaries.
     Update(Tape),
+    /// New values of fields at points.
+    Points(Dag),
     /// A reduction to the scalar of this number.
     Reduce(Tape, Reduction, usize),
     /// The scalar of this number.
@@ -63,6 +66,7 @@ impl<T: Real> Launched<T> {
         let storage = Storage::of(problem, &boxes)?;
         let simplified = problem.program.simplified(problem.dtype);
         let stage = |stage: &abide_core::Stage| match stage.does {
+            Does::Update if !stage.points.is_empty() => Stage::Points(stage.dag.clone()),
             Does::Update => Stage::Update(Tape::new(&stage.dag, fused)),
             Does::Reduce(reduction, _, scalar) => {
                 Stage::Reduce(Tape::new(&stage.dag, fused), reduction, scalar)
@@ -116,6 +120,7 @@ impl<T: Real> Launched<T> {
             }
             for launch in &self.storage.launches(self.steps).launches {
                 let own = &self.boxes.stages[launch.stage];
+                self.ground.set_scalars(&self.scalars);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
                 let sweep = |tape| Sweep {
                     ground: &self.ground,
@@ -124,10 +129,14 @@ impl<T: Real> Launched<T> {
                     chunk: self.chunk,
                     reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
                 };
+                let stage = &self.ground.problem.program.stages()[launch.stage];
                 let (scalar, value) = match &self.stages[launch.stage] {
                     Stage::Update(tape) => {
-                        let stage = &self.ground.problem.program.stages()[launch.stage];
                         sweep(tape).update(stage, own, launch, &buffers, &mut self.works);
+                        continue;
+                    }
+                    Stage::Points(dag) => {
+                        points::update(&self.ground, stage, dag, &self.scalars, launch, &buffers);
                         continue;
                     }
                     Stage::Reduce(tape, reduction, scalar) => {
@@ -190,7 +199,7 @@ impl Stage {
     fn tape(&self) -> Option<&Tape> {
         match self {
             Stage::Update(tape) | Stage::Reduce(tape, ..) => Some(tape),
-            Stage::Scalar(..) => None,
+            Stage::Points(_) | Stage::Scalar(..) => None,
         }
     }
 }

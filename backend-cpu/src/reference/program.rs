@@ -78,10 +78,14 @@ impl<T: Real> State<T> {
                             let boundaries = problem.boundaries_of(target);
                             let extents = problem.extents_of(target);
                             let mut new = (*inputs.fields[target]).clone();
-                            each(&boundaries, extents, program.radius(), |at| {
+                            let set = |at: [isize; 3]| {
                                 let [z, y, x] = at.map(|i| i as usize);
                                 new[(z * extents[1] + y) * extents[2] + x] = value(output, at);
-                            });
+                            };
+                            match stage.points.is_empty() {
+                                true => each(&boundaries, extents, program.radius(), set),
+                                false => stage.points.iter().map(|at| at.map(|i| i as isize)).for_each(set),
+                            }
                             self.fields[target] = Rc::new(new);
                             continue;
                         };
@@ -130,7 +134,7 @@ impl<T: Real> Inputs<T> {
                 value
             });
         }
-        match problem.shown(field, at) {
+        match problem.shown(field, at, &self.scalars) {
             Shown::Value(value) => T::from_f64(value),
             Shown::At(place, negated) => {
                 let [_, rows, cells] = problem.extents_of(field);

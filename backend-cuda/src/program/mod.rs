@@ -96,7 +96,13 @@ impl ProgramSession {
         for launch in &self.storage.launches(step).launches {
             let stage = &self.kernels.stages[launch.stage];
             let arguments = self.memory.arguments(&stage.buffers(launch), self.kernels.slots);
+            let writes = &self.problem.program.stages()[launch.stage].writes;
+            let moves =
+                writes.iter().zip(&launch.writes).any(|(&name, target)| launch.reads[name] != *target);
             for (kernel, function) in stage.launches.iter().zip(&self.functions[launch.stage]) {
+                if kernel.carries && !moves {
+                    continue;
+                }
                 self.launch_kernel(function, [kernel.blocks, kernel.threads], &arguments)?;
             }
         }

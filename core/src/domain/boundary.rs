@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::axes::axis_name;
 use super::boundary_text::BoundaryText;
+use super::scalar_name::ScalarName;
 use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::real::DType;
@@ -32,7 +33,10 @@ macro_rules! kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
         #[serde(rename_all = "lowercase")]
         pub enum Boundary {
-            $($(#[$meta])* $kind $(($value))?),*
+            $($(#[$meta])* $kind $(($value))?,)*
+            /// Ghost cells hold the value that a parameter or a computed scalar of this name has now; a
+            /// [`Boundary::Constant`] in all else.
+            Scalar(ScalarName),
         }
 
         impl Boundary {
@@ -56,22 +60,22 @@ macro_rules! kinds {
 
             /// Returns the boundary's notation, with a value as C.
             pub fn name(self) -> &'static str {
-                match self { $(Boundary::$kind { .. } => $name),* }
+                match self { $(Boundary::$kind { .. } => $name,)* Boundary::Scalar(_) => Boundary::ONE_VALUE.name() }
             }
 
             /// Returns the name of the boundary's constant in kernels.
             pub fn constant(self) -> &'static str {
-                match self { $(Boundary::$kind { .. } => $constant),* }
+                match self { $(Boundary::$kind { .. } => $constant,)* Boundary::Scalar(_) => Boundary::ONE_VALUE.constant() }
             }
 
             /// Checks whether ghost cells show cells of this side, whose values change from stage to stage.
             pub fn shows_this_side(self) -> bool {
-                match self { $(Boundary::$kind { .. } => $near),* }
+                match self { $(Boundary::$kind { .. } => $near,)* Boundary::Scalar(_) => false }
             }
 
             /// Checks whether ghost cells show cells with the opposite sign.
             pub fn is_negated(self) -> bool {
-                match self { $(Boundary::$kind { .. } => $negated),* }
+                match self { $(Boundary::$kind { .. } => $negated,)* Boundary::Scalar(_) => false }
             }
 
             /// Returns the least extent of an axis on which taps reach `radius` cells.
@@ -81,6 +85,7 @@ macro_rules! kinds {
                         let least: fn(usize) -> usize = |$r| $least;
                         least(radius)
                     })*
+                    Boundary::Scalar(_) => Boundary::ONE_VALUE.least_extent(radius),
                 }
             }
 
@@ -92,6 +97,7 @@ macro_rules! kinds {
                         let ($i, $n) = (i, n);
                         if $i < 0 { $below } else { $above }
                     })*
+                    Boundary::Scalar(_) => Boundary::ONE_VALUE.shown(i, n),
                 }
             }
         }
@@ -125,6 +131,9 @@ kinds! {
 }
 
 impl Boundary {
+    /// A constant, whose row of the table a scalar's value shares.
+    const ONE_VALUE: Boundary = Boundary::Constant(0.0);
+
     /// Returns the value that ghost cells hold; 0 if they show cells.
     pub fn value(self) -> f64 {
         if let Boundary::Constant(value) = self { value } else { 0.0 }
@@ -142,9 +151,12 @@ impl Boundary {
     }
 
     /// Returns whether every schedule can run the boundary; only a launch per stage shows cells beyond the
-    /// outermost value, or with the opposite sign.
+    /// outermost value, with the opposite sign, or with a scalar's value.
     pub fn is_plain(self) -> bool {
-        !matches!(self, Boundary::Reflect | Boundary::MinusMirror | Boundary::MinusReflect)
+        !matches!(
+            self,
+            Boundary::Reflect | Boundary::MinusMirror | Boundary::MinusReflect | Boundary::Scalar(_)
+        )
     }
 
     /// Returns the names in a sentence, as in `fixed, periodic or constant=C`.
@@ -160,6 +172,7 @@ impl Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Boundary::Constant(value) => write!(f, "constant={value}"),
+            Boundary::Scalar(name) => write!(f, "constant={name}"),
             other => f.write_str(other.name()),
         }
     }
@@ -168,19 +181,27 @@ impl Display for Boundary {
 impl FromStr for Boundary {
     type Err = Error;
 
-    /// Reads one of [`Boundary::NAMES`], where C is a finite number; also reads `constant(C)`.
+    /// Reads one of [`Boundary::NAMES`], where C is a finite number or a scalar's name; also reads
+    /// `constant(C)`.
     fn from_str(text: &str) -> Result<Self> {
-        let value = text
+        let constant = text
             .strip_prefix("constant=")
-            .or_else(|| text.strip_prefix("constant(").and_then(|rest| rest.strip_suffix(')')))
-            .and_then(|value| value.parse::<f64>().ok())
-            .filter(|value| value.is_finite());
-        // The kind that takes a value is written as `constant=0` here, which `value` has read.
-        let plain = || Boundary::each(0.0).into_iter().find(|kind| kind.to_string() == text);
-        value.map(Boundary::Constant).or_else(plain).ok_or_else(|| {
+            .or_else(|| text.strip_prefix("constant(").and_then(|rest| rest.strip_suffix(')')));
+        let unknown = || {
             let names = Boundary::NAMES.iter().copied();
-            Error::unknown("boundary", text, names.chain(["where C is a finite number"]))
-        })
+            let meaning = "where C is a finite number or the name of a scalar";
+            Error::unknown("boundary", text, names.chain([meaning]))
+        };
+        let Some(constant) = constant else {
+            // The kind that takes a value is written as `constant=0` here.
+            let plain = Boundary::each(0.0).into_iter().find(|kind| kind.to_string() == text);
+            return plain.ok_or_else(unknown);
+        };
+        match constant.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(Boundary::Constant(value)),
+            Ok(_) => Err(unknown()),
+            Err(_) => constant.parse().map(Boundary::Scalar).map_err(|_| unknown()),
+        }
     }
 }
 
@@ -285,7 +306,8 @@ impl Boundaries {
         Ok(())
     }
 
-    /// Returns where the value at `index` along `axis` is found. The index is at most one extent outside
+    /// Returns where the value at `index` along `axis` is found, where no ghost cell holds a scalar's value (see
+    /// [`Boundaries::with_scalars`]). The index is at most one extent outside
     /// `0..extent`, or anywhere if the axis is periodic.
     pub fn source(&self, axis: usize, index: isize, extent: usize) -> Source {
         let n = extent as isize;
@@ -296,6 +318,7 @@ impl Boundaries {
         };
         match self.0[axis][side] {
             Boundary::Constant(value) => Source::Value(value),
+            Boundary::Scalar(_) => Source::Value(f64::NAN),
             kind => {
                 // A periodic axis repeats. Beyond other sides, only cells that no computed cell taps lie
                 // farther out.
@@ -309,8 +332,28 @@ impl Boundaries {
         }
     }
 
+    /// Returns the boundaries with each scalar's name replaced by its value; one that `value` does not know
+    /// becomes NaN.
+    pub fn with_scalars(mut self, value: impl Fn(ScalarName) -> Option<f64>) -> Self {
+        for side in self.0.as_flattened_mut() {
+            if let Boundary::Scalar(name) = *side {
+                *side = Boundary::Constant(value(name).unwrap_or(f64::NAN));
+            }
+        }
+        self
+    }
+
+    /// Returns the names of the scalars whose values ghost cells hold.
+    pub fn scalars(self) -> impl Iterator<Item = ScalarName> {
+        self.0.into_iter().flatten().filter_map(|side| match side {
+            Boundary::Scalar(name) => Some(name),
+            _ => None,
+        })
+    }
+
     /// Returns where the value at `index` along `axis` is found, however far outside `0..extent` it lies, and
-    /// whether its sign is the opposite: the rule of a side is applied until the index is inside.
+    /// whether its sign is the opposite: the rule of a side is applied until the index is inside. Scalars'
+    /// values must have been put in ([`Boundaries::with_scalars`]).
     pub fn shown(&self, axis: usize, index: isize, extent: usize) -> (Source, bool) {
         let n = extent as isize;
         let (mut at, mut negated) = (index, false);
@@ -320,6 +363,7 @@ impl Boundaries {
                 Boundary::Constant(value) => {
                     return (Source::Value(if negated { -value } else { value }), false);
                 }
+                Boundary::Scalar(_) => return (Source::Value(f64::NAN), false),
                 Boundary::Periodic => at = at.rem_euclid(n),
                 // A single value shows itself.
                 _ if n == 1 => (at, negated) = (0, negated ^ kind.is_negated()),
@@ -459,7 +503,7 @@ mod tests {
             Boundaries::all(Boundary::Constant(2.0))
         );
         for name in Boundary::NAMES {
-            assert_eq!(Boundaries::parse(name, Boundary::Fixed).is_err(), name.contains('C'), "{name}");
+            assert_eq!(Boundaries::parse(name, Boundary::Fixed).unwrap().describe(1), *name);
         }
         for bad in ["round", "y=round", "periodic,x=fixed", "constant=nan", "q=fixed"] {
             assert!(Boundaries::parse(bad, Boundary::Fixed).is_err(), "{bad}");

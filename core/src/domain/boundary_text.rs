@@ -6,6 +6,7 @@ use std::str::FromStr;
 use super::axes::axis_name;
 use super::boundary::{Boundaries, Boundary, Sides};
 use crate::error::{Error, Result};
+use crate::program::is_of;
 
 /// Boundaries as a user writes them: for all fields, and for single fields.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,13 +46,19 @@ impl BoundaryText {
         Ok(named.over(Boundaries::all(self.all.every.unwrap_or(default))))
     }
 
-    /// Returns the boundaries of each of a program's fields that are named for that field alone. Fails if a
+    /// Returns the boundaries of each of a program's fields that are named for that field alone, or for all of
+    /// its components. Fails if a
     /// field or an axis is named that the program does not have.
     pub fn of_fields(&self, fields: &[String], dimensions: usize) -> Result<Vec<Sides>> {
         let mut own = vec![Sides::default(); fields.len()];
         for (name, part) in &self.fields {
-            let number = fields.iter().position(|field| field == name);
-            own[number.ok_or_else(|| Error::unknown("field", name, fields))?] = part.named(dimensions)?;
+            let mut is_known = false;
+            for (own, _) in own.iter_mut().zip(fields).filter(|(_, field)| is_of(field, name)) {
+                (*own, is_known) = (part.named(dimensions)?, true);
+            }
+            if !is_known {
+                return Err(Error::unknown("field", name, fields));
+            }
         }
         Ok(own)
     }

@@ -3,9 +3,11 @@
 mod axes;
 mod boundary;
 mod boundary_text;
+mod scalar_name;
 mod shape;
 
 pub use self::axes::{Axes, axis_name};
 pub use self::boundary::{Boundaries, Boundary, KindText, Sides, Source};
 pub use self::boundary_text::BoundaryText;
+pub use self::scalar_name::ScalarName;
 pub use self::shape::Shape;

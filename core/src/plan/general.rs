@@ -76,11 +76,14 @@ fn traffic(problem: &Problem, device: &DeviceSpec, boxes: &Boxes, storage: &Stor
     let (mut loads, mut stores, mut launches) = (0.0, 0.0, 0);
     for launch in repeated.iter().flat_map(|step| &step.launches) {
         let stage = &problem.program.stages()[launch.stage];
+        launches += 1;
+        if !stage.points.is_empty() {
+            continue;
+        }
         let read = stage.footprint.field_radius.iter().zip(&boxes.buffers);
         loads += read.filter(|(radius, _)| radius.is_some()).map(|(_, buffer)| bytes(buffer)).sum::<f64>();
         let written = launch.writes.iter().flatten();
         stores += written.map(|&buffer| bytes(&storage.buffers[buffer])).sum::<f64>();
-        launches += 1;
     }
     let mut traffic = Traffic::uncached(problem, device);
     let per_cell = traffic.cells * repeated.len() as f64;

@@ -9,6 +9,7 @@ use super::{Does, Problem, Region, Stage};
 use crate::domain::{Boundary, Source, axis_name};
 use crate::error::{Error, Result};
 use crate::expr::Tap;
+use crate::real::Real;
 
 /// A box of indices along the three padded axes, slowest first.
 pub type Indices = [Range<isize>; 3];
@@ -73,6 +74,10 @@ impl Boxes {
                 let own: Vec<Indices> = match stage.does {
                     Does::Scalar(_) => Vec::new(),
                     Does::Reduce(_, region, _) => vec![reduced(problem, stage, region)?],
+                    Does::Update if !stage.points.is_empty() => {
+                        let own = |&target: &usize| points(problem, stage, target);
+                        stage.writes.iter().map(own).collect::<Result<_>>()?
+                    }
                     Does::Update => {
                         let indices = |&target: &usize| match target.checked_sub(fields) {
                             None => computed(problem, target),
@@ -146,10 +151,11 @@ pub enum Shown {
 }
 
 impl Problem {
-    /// Returns where the value of a field at an index is found, however far beyond the domain it lies. Where it
-    /// lies beyond several sides, the slowest axis is asked first, and the first constant decides.
-    pub fn shown(&self, field: usize, at: [isize; 3]) -> Shown {
-        let (boundaries, extents) = (self.boundaries_of(field), self.extents_of(field));
+    /// Returns where the value of a field at an index is found, however far beyond the domain it lies, while
+    /// parameters and computed scalars have these values. Where it lies beyond several sides, the slowest axis
+    /// is asked first, and the first constant decides.
+    pub fn shown<T: Real>(&self, field: usize, at: [isize; 3], scalars: &[T]) -> Shown {
+        let (boundaries, extents) = (self.boundaries_with(field, scalars), self.extents_of(field));
         let (mut place, mut negated) = ([0; 3], false);
         for axis in 0..3 {
             match boundaries.shown(axis, at[axis], extents[axis]) {
@@ -189,6 +195,22 @@ fn computed(problem: &Problem, field: usize) -> Indices {
         let range = boundaries.computed(axis, extents[axis], radius[axis]);
         range.start as isize..range.end as isize
     })
+}
+
+/// Returns the least box around a stage's points, all of which must be among a field's values.
+fn points(problem: &Problem, stage: &Stage, field: usize) -> Result<Indices> {
+    let extents = problem.extents_of(field);
+    if let Some(point) = stage.points.iter().find(|point| (0..3).any(|axis| point[axis] >= extents[axis])) {
+        let shown = 3 - problem.shape.dimensions();
+        return Err(Error::limit(
+            format!("point of stage {}", stage.name),
+            format!("{:?}", &point[shown..]),
+            format!("the {:?} values of {}", &extents[shown..], problem.program.fields()[field]),
+            "give points inside the domain",
+        ));
+    }
+    let along = |axis: usize| stage.points.iter().map(move |point| point[axis] as isize);
+    Ok([0, 1, 2].map(|axis| along(axis).min().unwrap_or(0)..along(axis).max().map_or(0, |last| last + 1)))
 }
 
 /// Returns the indices of a reduction, of which there must be some.

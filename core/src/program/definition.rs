@@ -2,11 +2,11 @@
 //! each step of a cycle.
 
 use super::centring::Centring;
-use super::reduction::{Reduction, Region};
-use super::stage::{Does, Stage, single, update};
+use super::stage::{Does, Stage, single};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
-use super::{FieldKind, MAX_FIELDS, Program, Scalar};
+use super::step::Step;
+use super::{FieldKind, MAX_FIELDS, Program, Scalar, component, is_of};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Node, Tap};
@@ -36,23 +36,23 @@ use crate::expr::{Expr, Node, Tap};
 /// ```
 pub struct Definition {
     name: String,
-    names: Names,
+    pub(super) names: Names,
     /// Of each name among fields and temporaries.
-    kinds: Vec<(Centring, Option<FieldPart>)>,
+    pub(super) kinds: Vec<(Centring, Option<FieldPart>)>,
     /// Of each name among scalars: a parameter or a computed scalar.
-    values: Vec<Value>,
-    steps: Vec<Vec<Stage>>,
+    pub(super) values: Vec<Value>,
+    pub(super) steps: Vec<Vec<Stage>>,
     boundary: Boundary,
     shown: Option<String>,
     fault: Option<Error>,
 }
 
-struct FieldPart {
+pub(super) struct FieldPart {
     sides: Sides,
     start: Start,
 }
 
-enum Value {
+pub(super) enum Value {
     Parameter(Parameter),
     Computed(Scalar),
 }
@@ -76,12 +76,55 @@ impl Definition {
         }
     }
 
+    /// Begins with all parts of a program, to which others are added: sources, probed scalars, parameters that
+    /// vary ([`Definition::extend`], [`Definition::vary`]).
+    ///
+    /// ```
+    /// use abide_core::catalogue;
+    /// use abide_core::program::Definition;
+    ///
+    /// // A wave that an oscillating point drives.
+    /// let mut p = Definition::of(&catalogue::find("wave")?.program(2)?);
+    /// p.scalar("step", Some(0.0), "steps done");
+    /// p.extend(0)
+    ///     .compute("step", |s| s.param("step") + 1.0)
+    ///     .points("source", &[[40, 60]], |s| {
+    ///         s.set("u", s.field("u").here() + 0.1 * (0.3 * s.param("step")).sin());
+    ///     });
+    /// let program = p.build()?;
+    /// assert!(!program.is_plain());
+    /// # Ok::<(), abide_core::Error>(())
+    /// ```
+    pub fn of(program: &Program) -> Self {
+        let fields = program.kinds.iter().zip(&program.starts).map(|(kind, start)| {
+            (kind.centring, Some(FieldPart { sides: kind.sides, start: start.clone() }))
+        });
+        let temporaries = program.temporaries.iter().map(|temporary| (temporary.centring, None));
+        let parameters = program.parameters.iter().cloned().map(Value::Parameter);
+        let computed = program.scalars.iter().cloned().map(Value::Computed);
+        let scalars = program.parameters.iter().map(|parameter| parameter.name.clone());
+        Definition {
+            name: program.name.clone(),
+            names: Names {
+                dimensions: program.dimensions,
+                fields: program.names(),
+                scalars: scalars.chain(program.scalars.iter().map(|scalar| scalar.name.clone())).collect(),
+            },
+            kinds: fields.chain(temporaries).collect(),
+            values: parameters.chain(computed).collect(),
+            steps: program.steps.iter().map(|step| program.stages[step.clone()].to_vec()).collect(),
+            boundary: program.boundary,
+            shown: program.fields.get(program.shown).cloned(),
+            fault: None,
+        }
+    }
+
     /// Returns the centring of a field or temporary by its number.
-    fn centring(&self, field: usize) -> Centring {
+    pub(super) fn centring(&self, field: usize) -> Centring {
         self.kinds.get(field).map_or(Centring::CELL, |kind| kind.0)
     }
 
-    fn note(&mut self, result: Result<()>) {
+    pub(super) fn note(&mut self, result: Result<()>) {
         if let Err(fault) = result {
             self.fault.get_or_insert(fault);
         }
@@ -117,15 +160,35 @@ impl Definition {
         self
     }
 
-    fn field_part(&mut self, name: &str) -> Option<&mut FieldPart> {
-        let number = self.names.fields.iter().position(|known| known == name);
-        if number.is_none_or(|number| self.kinds[number].1.is_none()) {
+    /// Declares a field of `count` components `NAME[0]`, `NAME[1]`, …, each of which is a field: formulas read and
+    /// set them by [`Scope::component`] and [`Scope::set_component`], boundary and start are said for all of
+    /// them by the name alone.
+    pub fn components(&mut self, name: &str, count: usize, centring: Centring) -> &mut Self {
+        if count == 0 {
+            let (what, change) = (format!("components of field {name}"), "give it one at least");
+            self.note(Err(Error::limit(what, count, "1 at least", change)));
+        }
+        for number in 0..count.min(MAX_FIELDS + 1) {
+            self.field(&component(name, number), centring);
+        }
+        self
+    }
+
+    /// Calls `change` with the field of a name, or with all of its components.
+    fn change(&mut self, name: &str, mut change: impl FnMut(&mut FieldPart)) {
+        let kinds = self.names.fields.iter().zip(&mut self.kinds);
+        let fields = kinds.filter_map(|(known, (_, part))| Some((known, part.as_mut()?)));
+        let mut is_known = false;
+        for (_, part) in fields.filter(|(known, _)| is_of(known, name)) {
+            change(part);
+            is_known = true;
+        }
+        if !is_known {
             let kinds = self.names.fields.iter().zip(&self.kinds);
             let fields = kinds.filter(|(_, (_, part))| part.is_some()).map(|(name, _)| name);
             let unknown = Error::unknown("field", name, fields);
             self.note(Err(unknown));
         }
-        number.and_then(|number| self.kinds[number].1.as_mut())
     }
 
     /// Sets the boundary of all fields that have none of their own; `fixed` unless given.
@@ -139,11 +202,7 @@ impl Definition {
     pub fn boundary_of(&mut self, field: &str, text: &str) -> &mut Self {
         let sides = text.parse::<BoundaryText>().and_then(|text| text.sides(self.names.dimensions));
         match sides {
-            Ok(sides) => {
-                if let Some(part) = self.field_part(field) {
-                    part.sides = sides;
-                }
-            }
+            Ok(sides) => self.change(field, |part| part.sides = sides),
             Err(fault) => self.note(Err(fault)),
         }
         self
@@ -151,9 +210,7 @@ impl Definition {
 
     /// Sets a field's initial state unless a run gives another one.
     pub fn start(&mut self, field: &str, start: Start) -> &mut Self {
-        if let Some(part) = self.field_part(field) {
-            part.start = start;
-        }
+        self.change(field, |part| part.start = start.clone());
         self
     }
 
@@ -212,7 +269,46 @@ impl Definition {
     /// Begins the next step of the cycle. A program of one step repeats it; one of two takes them in turn.
     pub fn step(&mut self) -> Step<'_> {
         self.steps.push(Vec::new());
-        Step { definition: self }
+        Step { number: self.steps.len() - 1, definition: self }
+    }
+
+    /// Goes on with a step of the cycle, counted from 0: stages are added to its end.
+    pub fn extend(&mut self, number: usize) -> Step<'_> {
+        if number >= self.steps.len() {
+            let (what, most) = (format!("step of program {}", self.name), self.steps.len());
+            let asked = Error::limit(what, number, format!("below {most}"), "begin it by Definition::step");
+            self.note(Err(asked));
+        }
+        Step { number, definition: self }
+    }
+
+    /// Makes a parameter a function of scalars, for example of a computed time: a computed scalar from now on,
+    /// which has the parameter's default before the first step and is found anew at the beginning of each step
+    /// that is defined.
+    pub fn vary(
+        &mut self,
+        parameter: &str,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let number = self.names.scalars.iter().position(|known| known == parameter);
+        let value = number.and_then(|number| self.values.get_mut(number));
+        let (Some(number), Some(value @ Value::Parameter(_))) = (number, value) else {
+            let parameters = self.names.scalars.iter().zip(&self.values);
+            let parameters = parameters.filter(|(_, value)| matches!(value, Value::Parameter(_)));
+            let unknown = Error::unknown("parameter", parameter, parameters.map(|(name, _)| name));
+            self.note(Err(unknown));
+            return self;
+        };
+        if let Value::Parameter(Parameter { name, default, about }) = &*value {
+            let (name, about) = (name.clone(), about.clone());
+            *value = Value::Computed(Scalar { name, initial: Some(*default), extent: None, about });
+        }
+        let centring = |field| self.centring(field);
+        match single(parameter, &self.names, &centring, Does::Scalar(number), define) {
+            Ok(stage) => self.steps.iter_mut().for_each(|step| step.insert(0, stage.clone())),
+            Err(fault) => self.note(Err(fault)),
+        }
+        self
     }
 
     /// Returns the program.
@@ -373,84 +469,4 @@ fn check_order(definition: &Definition) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// One step of a program's cycle while it is defined; its stages follow in order.
-pub struct Step<'d> {
-    definition: &'d mut Definition,
-}
-
-impl Step<'_> {
-    /// Adds a stage that gives fields and temporaries new values, all of them standing alike, by calls of
-    /// [`Scope::set`].
-    pub fn stage(&mut self, name: &str, define: impl FnOnce(&Scope<'_>)) -> &mut Self {
-        let stage = update(name, &self.definition.names, &|field| self.definition.centring(field), define);
-        self.add(stage)
-    }
-
-    /// Adds a stage that reduces a formula over a region to a scalar, for the stages that follow.
-    pub fn reduce(
-        &mut self,
-        scalar: &str,
-        reduction: Reduction,
-        region: impl Into<Region>,
-        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
-    ) -> &mut Self {
-        let mut region = region.into();
-        region.centring = region.centring.of(self.definition.names.dimensions);
-        self.single(scalar, |scalar| Does::Reduce(reduction, region, scalar), define)
-    }
-
-    /// Adds a reduction to the sum of products of two formulas.
-    pub fn dot(
-        &mut self,
-        scalar: &str,
-        region: impl Into<Region>,
-        define: impl for<'g> FnOnce(&Scope<'g>) -> [Expr<'g>; 2],
-    ) -> &mut Self {
-        self.reduce(scalar, Reduction::Sum, region, |s| {
-            let [left, right] = define(s);
-            left * right
-        })
-    }
-
-    /// Adds a stage that computes a scalar from scalars, for the stages that follow.
-    pub fn compute(
-        &mut self,
-        scalar: &str,
-        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
-    ) -> &mut Self {
-        self.single(scalar, Does::Scalar, define)
-    }
-
-    fn single(
-        &mut self,
-        scalar: &str,
-        does: impl FnOnce(usize) -> Does,
-        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
-    ) -> &mut Self {
-        let Definition { names, values, .. } = &*self.definition;
-        let number = names.scalars.iter().position(|known| known == scalar);
-        let is_made = |value: &Value| matches!(value, Value::Computed(Scalar { extent: None, .. }));
-        let number = number.filter(|&number| is_made(&values[number])).ok_or_else(|| {
-            let computed =
-                names.scalars.iter().zip(values).filter(|(_, value)| is_made(value)).map(|(name, _)| name);
-            Error::unknown("computed scalar", scalar, computed)
-        });
-        let centring = |field| self.definition.centring(field);
-        let stage = number.and_then(|number| single(scalar, names, &centring, does(number), define));
-        self.add(stage)
-    }
-
-    fn add(&mut self, stage: Result<Stage>) -> &mut Self {
-        match stage {
-            Ok(stage) => {
-                if let Some(step) = self.definition.steps.last_mut() {
-                    step.push(stage);
-                }
-            }
-            Err(fault) => self.definition.note(Err(fault)),
-        }
-        self
-    }
 }

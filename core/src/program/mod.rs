@@ -14,6 +14,7 @@ mod reduction;
 mod stage;
 mod start;
 mod stencil;
+mod step;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -27,7 +28,7 @@ use crate::real::DType;
 
 pub use self::boxes::{Boxes, Buffer, Indices, Shown, around, is_empty};
 pub use self::centring::Centring;
-pub use self::definition::{Definition, Step};
+pub use self::definition::Definition;
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::linear::LinearStencil;
 pub use self::problem::Problem;
@@ -35,6 +36,7 @@ pub use self::reduction::{Reduction, Region, join_all, join_box, join_rows, leaf
 pub use self::stage::{Does, Stage};
 pub use self::start::Start;
 pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
+pub use self::step::Step;
 pub use self::storage::{Launch, Launches, Storage};
 pub use self::until::Until;
 
@@ -196,6 +198,12 @@ impl Program {
         self.fields.iter().position(|f| f == name).ok_or_else(|| Error::unknown("field", name, &self.fields))
     }
 
+    /// Returns the numbers of the fields that a name means: those of its components, or a single one.
+    pub fn fields_of(&self, name: &str) -> Result<Vec<usize>> {
+        let named: Vec<usize> = (0..self.fields.len()).filter(|&f| is_of(&self.fields[f], name)).collect();
+        if named.is_empty() { Err(Error::unknown("field", name, &self.fields)) } else { Ok(named) }
+    }
+
     /// Returns the parameters, in order.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
@@ -244,14 +252,23 @@ impl Program {
         position.ok_or_else(|| Error::unknown("scalar", name, self.scalars.iter().map(|s| s.name.as_str())))
     }
 
-    /// Returns whether the program is one step of stencils over fields that stand on cells and have no
-    /// boundary of their own, so that every schedule can run it.
+    /// Returns the number of a parameter or a computed scalar in formulas by its name: parameters come first.
+    pub fn number_of_scalar(&self, name: &str) -> Result<usize> {
+        let names = || {
+            let computed = self.scalars.iter().map(|scalar| &*scalar.name);
+            self.parameters.iter().map(|parameter| &*parameter.name).chain(computed)
+        };
+        names().position(|known| known == name).ok_or_else(|| Error::unknown("scalar", name, names()))
+    }
+
+    /// Returns whether the program is one step of stencils over all of the fields, which stand on cells and have
+    /// no boundary of their own, so that every schedule can run it.
     pub fn is_plain(&self) -> bool {
         self.steps.len() == 1
             && self.temporaries.is_empty()
             && self.scalars.is_empty()
             && self.kinds.iter().all(|kind| *kind == FieldKind::default())
-            && self.stages.iter().all(|stage| stage.does == Does::Update)
+            && self.stages.iter().all(|stage| stage.does == Does::Update && stage.points.is_empty())
     }
 
     /// Returns the boundary that suits the program.
@@ -277,7 +294,7 @@ impl Program {
     /// Returns the radius along each of the three axes, slowest first: the largest of any stage's.
     pub fn radius(&self) -> [usize; 3] {
         let mut radius = [0; 3];
-        for stage in &self.stages {
+        for stage in self.stages.iter().filter(|stage| stage.points.is_empty()) {
             for (most, own) in radius.iter_mut().zip(stage.footprint.radius) {
                 *most = own.max(*most);
             }
@@ -324,6 +341,16 @@ impl Program {
         }
         program
     }
+}
+
+/// Returns the name of a component, as in `Y[3]`.
+pub(crate) fn component(name: &str, number: usize) -> String {
+    format!("{name}[{number}]")
+}
+
+/// Returns whether a field has a name, or is a component of the field of that name.
+pub(crate) fn is_of(field: &str, name: &str) -> bool {
+    field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// The most fields that a program may have.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Boxes, Program, Scalar, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
-use crate::real::DType;
+use crate::real::{DType, Real};
 
 /// A program on a domain: all that a backend needs besides the initial fields.
 #[derive(Debug, Clone)]
@@ -59,6 +59,15 @@ impl Problem {
     /// Returns the boundaries of a field.
     pub fn boundaries_of(&self, field: usize) -> Boundaries {
         self.sides.get(field).map_or(self.boundaries, |sides| sides.over(self.boundaries))
+    }
+
+    /// Returns the boundaries of a field while the parameters, and then the computed scalars, have these
+    /// values.
+    pub fn boundaries_with<T: Real>(&self, field: usize, scalars: &[T]) -> Boundaries {
+        self.boundaries_of(field).with_scalars(|name| {
+            let number = self.program.number_of_scalar(name.as_str()).ok()?;
+            scalars.get(number).map(|value| value.to_f64())
+        })
     }
 
     /// Returns the extents of a field's values along the three padded axes.
@@ -121,6 +130,18 @@ impl Problem {
                 format!("none, or {}", program.fields().len()),
                 "give one set of sides for each field",
             ));
+        }
+        for name in (0..program.fields().len()).flat_map(|field| self.boundaries_of(field).scalars()) {
+            let number = program.number_of_scalar(name.as_str())?;
+            let computed = number.checked_sub(program.parameters().len());
+            let scalar = computed.and_then(|number| program.scalars().get(number));
+            if scalar.is_some_and(|scalar| scalar.initial.is_none() && scalar.extent.is_none()) {
+                return Err(Error::invalid(
+                    format!("boundary constant={name}"),
+                    format!("{name} has no value before the first step"),
+                    "declare the scalar with a value",
+                ));
+            }
         }
         if self.is_plain() {
             return self.boundaries.check(&self.shape, program.radius(), self.dtype);

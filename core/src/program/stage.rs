@@ -19,6 +19,8 @@ pub struct Stage {
     /// The numbers of the fields and temporaries written, in the order of the formula's outputs; none unless
     /// the stage is an update.
     pub writes: Vec<usize>,
+    /// The only indices at which the stage computes, along the three padded axes; everywhere if there are none.
+    pub points: Vec<[usize; 3]>,
     /// The formula's footprint.
     pub footprint: Footprint,
 }
@@ -72,7 +74,7 @@ pub(super) fn update(
     check_here(&defined.here, own, names, centring, what())?;
     let dag = graph.dag(&values);
     let footprint = Footprint::of(&dag, names.fields.len());
-    Ok(Stage { name: name.to_owned(), dag, does: Does::Update, writes, footprint })
+    Ok(Stage { name: name.to_owned(), dag, does: Does::Update, writes, points: Vec::new(), footprint })
 }
 
 /// Returns the stage of one value: a reduction over a region, or a formula of scalars.
@@ -118,7 +120,7 @@ pub(super) fn single(
         }
     }
     let footprint = Footprint::of(&dag, names.fields.len());
-    Ok(Stage { name: name.to_owned(), dag, does, writes: Vec::new(), footprint })
+    Ok(Stage { name: name.to_owned(), dag, does, writes: Vec::new(), points: Vec::new(), footprint })
 }
 
 fn check_graph(graph: &Graph, values: &[Expr<'_>], what: String) -> Result<()> {

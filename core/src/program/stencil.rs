@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use super::component;
 use super::start::Start;
 use crate::domain::Boundary;
 use crate::error::{Error, Result};
@@ -160,6 +161,11 @@ impl<'g> Scope<'g> {
         Field { scope: self, number: self.number(name) }
     }
 
+    /// Returns a component of a field that has several.
+    pub fn component<'s>(&'s self, name: &str, number: usize) -> Field<'s, 'g> {
+        self.field(&component(name, number))
+    }
+
     /// Returns the value of a parameter or of a computed scalar.
     pub fn param(&self, name: &str) -> Expr<'g> {
         let number = self.names.scalars.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -203,6 +209,11 @@ impl<'g> Scope<'g> {
     /// Keeps the old values of all fields that the stage sets wherever `mask` is zero, as in an obstacle.
     pub fn only_where(&self, mask: Expr<'g>) {
         self.mask.replace(Some(mask));
+    }
+
+    /// Sets the new value of a component of a field that has several.
+    pub fn set_component(&self, field: &str, number: usize, value: Expr<'g>) {
+        self.set(&component(field, number), value);
     }
 
     /// Sets a field's new value.

@@ -133,7 +133,7 @@ impl Storage {
                     .any(reads)
             };
             let reads = state.names.clone();
-            let copied: Option<Vec<usize>> = (stage.does == Does::Update)
+            let copied: Option<Vec<usize>> = (stage.does == Does::Update && stage.points.is_empty())
                 .then(|| (0..stage.writes.len()).map(|output| copied(boxes, number, stage, output)).collect())
                 .flatten();
             if let Some(sources) =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Centring, Definition, Problem, Reduction, Region, Start};
-use crate::domain::{Boundary, Shape};
+use crate::domain::{Boundary, BoundaryText, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::DType;
 
@@ -264,4 +264,88 @@ fn edges_lie_along_their_axis() {
     let shape = Shape::new(&[2, 3, 4]).unwrap();
     let boundaries = crate::domain::Boundaries::all(Boundary::Mirror);
     assert_eq!(Centring::edge(3, 2).extents(&shape, &boundaries), [3, 4, 4]);
+}
+
+#[test]
+fn points_are_points_of_fields() {
+    let at = |points: &'static [[usize; 2]]| {
+        move |p: &mut Definition| {
+            p.step().points("source", points, |s| s.set("w", s.field("w").here() + s.param("k")));
+        }
+    };
+    assert_eq!(fault_on_a_domain(at(&[[0, 0], [4, 5]])), "no fault");
+    says(&fault_on_a_domain(at(&[[1, 6]])), &["point of stage source", "[1, 6]", "[5, 6] values of w"]);
+    says(&fault(at(&[[1, 2], [0, 0], [1, 2]])), &["stage source", "the point [1, 2] is given twice"]);
+    says(&fault(at(&[])), &["it has 0 points", "give a point at least"]);
+    let message = fault(|p| {
+        p.step().points("line", &[[3]], |s| s.set("u", s.constant(1.0)));
+    });
+    says(&message, &["1 points of 1 indices on 2 axes"]);
+    let message = fault(|p| {
+        p.step().points("beside", &[[3, 3]], |s| s.set("t", s.constant(1.0)));
+    });
+    says(&message, &["stage beside", "sets a temporary"]);
+}
+
+#[test]
+fn components_are_fields_that_share_what_is_said_of_their_name() {
+    let mut p = Definition::new("species", 1);
+    p.components("Y", 3, Centring::CELL).field("u", Centring::CELL);
+    p.boundary_of("Y", "x=mirror").start("Y", Start::Constant(0.25)).boundary_of("Y[2]", "x=clamp");
+    p.step().stage("mix", |s| {
+        let all = s.sum(0..3, |i| s.component("Y", i).here());
+        (0..3).for_each(|i| s.set_component("Y", i, s.component("Y", i).here() / all));
+    });
+    let program = p.build().unwrap();
+    assert_eq!(program.fields(), ["Y[0]", "Y[1]", "Y[2]", "u"]);
+    assert_eq!(program.fields_of("Y").unwrap(), [0, 1, 2]);
+    assert_eq!(program.fields_of("Y[1]").unwrap(), [1]);
+    says(&program.fields_of("Y[3]").unwrap_err().to_string(), &["no field is named `Y[3]`"]);
+    let sides = |field: usize| program.kinds()[field].sides.to_string();
+    assert_eq!([sides(1), sides(2), sides(3)], ["x-=mirror,x+=mirror", "x-=clamp,x+=clamp", ""]);
+    assert_eq!(program.start(2), &Start::Constant(0.25));
+    let text: BoundaryText = "Y:x=periodic".parse().unwrap();
+    let own = text.of_fields(program.fields(), 1).unwrap();
+    assert_eq!(own[2].to_string(), "x-=periodic,x+=periodic");
+    assert_eq!(own[3], Sides::default());
+    says(&fault(|p| drop(p.components("none", 0, Centring::CELL))), &["components of field none"]);
+}
+
+#[test]
+fn parts_are_added_to_a_program() {
+    let wave = crate::catalogue::find("wave").unwrap().program(2).unwrap();
+    let mut p = Definition::of(&wave);
+    let (name, default) = (wave.parameters()[0].name.clone(), wave.parameters()[0].default);
+    p.scalar("time", Some(0.0), "time");
+    p.vary(&name, |s| 0.1 + 0.01 * s.param("time")).extend(0).compute("time", |s| s.param("time") + 1.0);
+    let program = p.build().unwrap();
+    assert_eq!((program.fields(), program.kinds()), (wave.fields(), wave.kinds()));
+    assert_eq!(program.parameters().len() + 1, wave.parameters().len());
+    let varying = &program.scalars()[program.scalar(&name).unwrap()];
+    assert_eq!(varying.initial, Some(default));
+    let names: Vec<&str> = program.stages().iter().map(|stage| &*stage.name).collect();
+    assert_eq!((names[0], names[names.len() - 1]), (&*name, "time"));
+
+    says(&fault(|p| drop(p.vary("c", |s| s.constant(1.0)))), &["no parameter is named `c`", "k"]);
+    says(&fault(|p| drop(p.extend(0))), &["step of program faulty", "Definition::step"]);
+}
+
+#[test]
+fn ghost_values_of_a_scalar_need_one_that_has_a_value() {
+    let with = |text: &'static str| {
+        fault_on_a_domain(move |p| {
+            p.boundary_of("u", text).scalar("time", Some(0.0), "time").step().stage("set", |s| {
+                s.set("v", s.field("u").at([0, -1]));
+            });
+        })
+    };
+    assert_eq!(with("x-=constant=k,x+=constant=time,y=clamp"), "no fault");
+    says(&with("x=constant=q"), &["no scalar is named `q`", "k, c, time"]);
+    says(&with("x=constant=c"), &["boundary constant=c", "no value before the first step"]);
+    let text: BoundaryText = "constant=time".parse().unwrap();
+    assert_eq!(text.resolve(Boundary::Fixed, 2).unwrap().describe(2), "constant=time");
+    for bad in ["constant=inf", "constant=1x", "constant=", "constant=a b"] {
+        assert!(bad.parse::<Boundary>().unwrap_err().to_string().contains("name of a scalar"), "{bad}");
+    }
+    assert!("constant=a_name_that_is_longer_than_thirty_one".parse::<Boundary>().is_err());
 }

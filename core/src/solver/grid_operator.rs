@@ -22,8 +22,8 @@ pub struct GridOperator {
 }
 
 impl GridOperator {
-    /// Makes the operator of a stencil on a domain. Fails if the boundary does not suit the domain, or holds
-    /// a constant other than 0.
+    /// Makes the operator of a stencil on a domain. Fails if the boundary does not suit the domain, is not plain
+    /// ([`Boundary::is_plain`]), or holds a constant other than 0.
     pub fn new(stencil: LinearStencil, shape: Shape, boundaries: Boundaries, dtype: DType) -> Result<Self> {
         if shape.dimensions() != stencil.dimensions() {
             return Err(Error::invalid(
@@ -36,9 +36,15 @@ impl GridOperator {
             stencil.taps().iter().map(|(offset, _)| offset[axis].unsigned_abs() as usize).max().unwrap_or(0)
         });
         boundaries.check(&shape, radius, dtype)?;
-        let sides = boundaries.0[3 - shape.dimensions()..].iter().flatten();
-        if let Some(side) = sides.into_iter().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0))
-        {
+        let sides = || boundaries.0[3 - shape.dimensions()..].iter().flatten();
+        if let Some(side) = sides().find(|side| !side.is_plain()) {
+            return Err(Error::invalid(
+                format!("boundary {side} of an operator"),
+                "solvers apply fixed, periodic, mirror, clamp and constant=0 alone",
+                "take one of these",
+            ));
+        }
+        if let Some(side) = sides().find(|side| matches!(side, Boundary::Constant(c) if *c != 0.0)) {
             return Err(Error::invalid(
                 format!("boundary {side} of an operator"),
                 "it adds a constant to the product, which is then not linear",

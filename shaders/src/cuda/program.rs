@@ -14,7 +14,7 @@ use abide_core::program::{Boxes, Does, Launch, Until, leaf};
 use abide_core::{DType, Error, Problem, Result};
 
 use self::kinds::{Kinds, triple};
-use self::stages::{Body, Grid};
+use self::stages::{Body, Entry, Grid};
 use super::pitch::pitched_values;
 use super::{constant, literal};
 use crate::boundary;
@@ -57,6 +57,9 @@ pub struct KernelLaunch {
     pub blocks: usize,
     /// Threads of a block.
     pub threads: usize,
+    /// Whether all that it does is to take values along to other buffers, so that a launch whose outputs stay
+    /// where they are leaves it out.
+    pub carries: bool,
 }
 
 /// A buffer among a kernel's arguments.
@@ -83,13 +86,13 @@ impl StageKernels {
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
-    let dtype = problem.dtype;
     let kinds = Kinds::of(problem, &program, &boxes);
     let mut bodies: Vec<(Body, Vec<&str>)> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut numbers = Vec::new();
     for (stage, own) in program.stages().iter().zip(&boxes.stages) {
         let body = match stage.does {
+            Does::Update if !stage.points.is_empty() => stages::points(problem, &kinds, stage, own),
             Does::Update => stages::update(problem, &kinds, stage, own, tiles),
             Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
             Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
@@ -110,7 +113,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         }
     }
     let slots = bodies.iter().map(|(body, _)| body.slots.len()).max().unwrap_or(0).max(1);
-    let is_reduced = |body: &Body| body.entries.len() > 1;
+    let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
     // Leaves are joined into as many values again.
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.blocks());
     let leaves = leaves.max().unwrap_or(0);
@@ -119,7 +122,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(REDUCE);
     }
-    kinds.write(&mut text, dtype);
+    kinds.write(&mut text, problem);
     for (number, (body, names)) in bodies.iter().enumerate() {
         text.blank();
         text.push(format!("// {}", names.join(", ")));
@@ -147,7 +150,8 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             if blocks > i32::MAX as usize {
                 return Err(Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"));
             }
-            Ok(KernelLaunch { entry: format!("{entry}_{number}"), blocks, threads: entry.threads(tiles) })
+            let (threads, carries) = (entry.threads(tiles), *entry == Entry::Carry);
+            Ok(KernelLaunch { entry: format!("{entry}_{number}"), blocks, threads, carries })
         });
         all.collect()
     };
@@ -179,7 +183,7 @@ fn end_of_step(text: &mut Text, problem: &Problem, until: Until) -> KernelLaunch
     text.push(format!("arguments.progress[0] = value != value || value {relation} {value};"));
     text.push("++arguments.progress[1];");
     text.push("}");
-    KernelLaunch { entry, blocks: 1, threads: 1 }
+    KernelLaunch { entry, blocks: 1, threads: 1, carries: false }
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use abide_core::domain::axis_name;
 use abide_core::program::{Boxes, Buffer, Indices, around};
-use abide_core::{Boundaries, Boundary, DType, Problem, Program};
+use abide_core::{Boundaries, Boundary, Problem, Program};
 
 use crate::cuda::literal;
 use crate::cuda::pitch::buffer_pitch;
@@ -69,7 +69,8 @@ impl Kinds {
     }
 
     /// Writes a struct for each kind.
-    pub fn write(&self, text: &mut Text, dtype: DType) {
+    pub fn write(&self, text: &mut Text, problem: &Problem) {
+        let dtype = problem.dtype;
         for (number, kind) in self.all.iter().enumerate() {
             let [_, rows, _] = kind.buffer.extents;
             let pitch = buffer_pitch(&kind.buffer, dtype) as isize;
@@ -84,7 +85,7 @@ impl Kinds {
                 strides[0], strides[1]
             ));
             for axis in 0..3 {
-                text.push(kind.ghost(axis, dtype));
+                text.push(kind.ghost(axis, problem));
             }
             text.push("};");
         }
@@ -93,15 +94,21 @@ impl Kinds {
 
 impl Kind {
     /// Returns the function that asks the boundary along an axis.
-    fn ghost(&self, axis: usize, dtype: DType) -> String {
+    fn ghost(&self, axis: usize, problem: &Problem) -> String {
         let sides = self.boundaries.map_or([Boundary::Fixed; 2], |boundaries| boundaries.0[axis]);
         let extent = self.buffer.extents[axis];
         let [low, high] = sides.map(Boundary::constant);
-        let values = sides.map(|side| literal(dtype, side.value()));
         let letter = axis_name(axis);
+        let values = sides.map(|side| match side {
+            Boundary::Scalar(name) => match problem.program.number_of_scalar(name.as_str()) {
+                Ok(number) => format!("__ldg(scalars + {number})"),
+                Err(_) => literal(problem.dtype, f64::NAN),
+            },
+            side => literal(problem.dtype, side.value()),
+        });
         format!(
-            "__device__ static __forceinline__ Ghost ghost_{letter}(Offset i) {{ return ghost<{}, {low}, \
-             {high}>(i, {extent}, {}, {}); }}",
+            "__device__ static __forceinline__ Ghost ghost_{letter}(const real* scalars, Offset i) {{ return \
+             ghost<{}, {low}, {high}>(i, {extent}, {}, {}); }}",
             self.folds(axis, sides),
             values[0],
             values[1]
@@ -126,7 +133,7 @@ impl Kind {
                     Boundary::Mirror | Boundary::MinusMirror => 2 * n - 1 - index,
                     Boundary::Reflect | Boundary::MinusReflect if index < 0 => -index,
                     Boundary::Reflect | Boundary::MinusReflect => 2 * n - 2 - index,
-                    Boundary::Fixed | Boundary::Clamp | Boundary::Constant(_) => 0,
+                    Boundary::Fixed | Boundary::Clamp | Boundary::Constant(_) | Boundary::Scalar(_) => 0,
                 };
                 turns += 1;
             }

@@ -26,12 +26,16 @@ pub struct Grid {
     tile: [usize; 3],
     first: [isize; 3],
     pub blocks: [usize; 3],
+    /// The points of a stage that computes at points alone.
+    points: usize,
 }
 
 /// The kernels of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     Update,
+    Carry,
+    Points,
     Reduce,
     JoinLeaves,
     Scalar,
@@ -41,6 +45,8 @@ impl Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Entry::Update => "update",
+            Entry::Carry => "carry",
+            Entry::Points => "points",
             Entry::Reduce => "reduce",
             Entry::JoinLeaves => "join_leaves",
             Entry::Scalar => "scalar",
@@ -53,14 +59,15 @@ impl Entry {
         match self {
             Entry::Update => tiles.threads_per_block(),
             // Those of a leaf, on any number of axes.
-            Entry::Reduce | Entry::JoinLeaves => leaf(1).iter().product(),
+            Entry::Carry | Entry::Points | Entry::Reduce | Entry::JoinLeaves => leaf(1).iter().product(),
             Entry::Scalar => 1,
         }
     }
 
     pub fn blocks(self, grid: &Grid) -> usize {
         match self {
-            Entry::Update | Entry::Reduce => grid.blocks(),
+            Entry::Update | Entry::Carry | Entry::Reduce => grid.blocks(),
+            Entry::Points => grid.points.div_ceil(leaf(1).iter().product()),
             Entry::JoinLeaves | Entry::Scalar => 1,
         }
     }
@@ -83,7 +90,7 @@ impl Grid {
     fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
         let blocks =
             [0, 1, 2].map(|axis| ((indices[axis].end - first[axis]).max(1) as usize).div_ceil(tile[axis]));
-        Grid { tile, first, blocks }
+        Grid { tile, first, blocks, points: 0 }
     }
 
     fn write(&self, text: &mut Text) {
@@ -176,6 +183,40 @@ pub fn update(
     Some(Body { text, slots: slots.all, grid, entries: &[Entry::Update] })
 }
 
+/// Returns the body of a stage at points. Its grid is that of the kernel that takes all other values along,
+/// where they go to other buffers.
+pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
+    let mut slots = Slots { stage, kinds, all: Vec::new() };
+    let body = slots.formula(problem, &(0..own.len()).collect::<Vec<_>>());
+    let held: Vec<Indices> = stage.writes.iter().map(|&name| kinds.held(name)).collect();
+    let all = around(&held)?;
+    let mut grid = Grid::over(&all, leaf(problem.shape.dimensions()), [0; 3]);
+    grid.points = stage.points.len();
+    let mut text = Text::default();
+    grid.write(&mut text);
+    text.push(format!("static constexpr int POINTS = {};", grid.points));
+    let points: Vec<String> = stage.points.iter().map(|[z, y, x]| format!("{{{z}, {y}, {x}}}")).collect();
+    text.push("__device__ static __forceinline__ int point(int i, int axis)\n{");
+    text.push(format!("static const int all[POINTS][3] = {{{}}};", points.join(", ")));
+    text.push("return all[i][axis];\n}");
+    let places: Vec<(usize, usize)> = (0..own.len())
+        .map(|output| (kinds.number(stage.writes[output]), slots.number(Slot::Write(output))))
+        .collect();
+    text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
+    text.extend(&body.statements);
+    for ((value, (kind, slot)), own) in body.outputs.iter().zip(&places).zip(own) {
+        text.push(format!("u.template store<Kind{kind}, {slot}, {}>({value});", boxed(own)));
+    }
+    text.push("}");
+    text.push(format!("{VIEWED} void keep(const View& u)\n{{"));
+    for (&name, (kind, slot)) in stage.writes.iter().zip(&places) {
+        let old = slots.number(Slot::Read(name));
+        text.push(format!("u.template keep<Kind{kind}, {slot}, {old}, {}>();", boxed(&[0..0, 0..0, 0..0])));
+    }
+    text.push("}");
+    Some(Body { text, slots: slots.all, grid, entries: &[Entry::Carry, Entry::Points] })
+}
+
 /// Returns the body of a reduction.
 pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
     let Does::Reduce(reduction, _, scalar) = stage.does else { return None };
@@ -204,7 +245,7 @@ pub fn scalar(problem: &Problem, stage: &Stage, scalar: usize) -> Body {
     let Dag { nodes, outputs } = &stage.dag;
     let language = Cuda { plane: None };
     value(&mut text, &part(nodes, outputs, |_| None, &language, problem.dtype, |_| String::new()));
-    let grid = Grid { tile: [1; 3], first: [0; 3], blocks: [1; 3] };
+    let grid = Grid { tile: [1; 3], first: [0; 3], blocks: [1; 3], points: 0 };
     Body { text, slots: Vec::new(), grid, entries: &[Entry::Scalar] }
 }
 

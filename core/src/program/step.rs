@@ -1,0 +1,125 @@
+//! The stages of one step of a program while it is defined.
+
+use super::Scalar;
+use super::definition::{Definition, Value};
+use super::reduction::{Reduction, Region};
+use super::stage::{Does, Stage, single, update};
+use super::stencil::Scope;
+use crate::error::{Error, Result};
+use crate::expr::Expr;
+
+/// One step of a program's cycle while it is defined; its stages follow in order.
+pub struct Step<'d> {
+    pub(super) definition: &'d mut Definition,
+    pub(super) number: usize,
+}
+
+impl Step<'_> {
+    /// Adds a stage that gives fields and temporaries new values, all of them standing alike, by calls of
+    /// [`Scope::set`].
+    pub fn stage(&mut self, name: &str, define: impl FnOnce(&Scope<'_>)) -> &mut Self {
+        let stage = update(name, &self.definition.names, &|field| self.definition.centring(field), define);
+        self.add(stage)
+    }
+
+    /// Adds a stage that gives fields new values at some points alone, slowest axis first: a source, or values
+    /// that are driven. Neither boundary nor mask keeps it from any of a field's values.
+    pub fn points<const D: usize>(
+        &mut self,
+        name: &str,
+        points: &[[usize; D]],
+        define: impl FnOnce(&Scope<'_>),
+    ) -> &mut Self {
+        let fault =
+            |reason: String, change: &str| Err(Error::invalid(format!("stage {name}"), reason, change));
+        let dimensions = self.definition.names.dimensions;
+        if D > 3 || D != dimensions || points.is_empty() {
+            let reason = format!("it has {} points of {D} indices on {dimensions} axes", points.len());
+            return self.add(fault(reason, "give a point at least, and an index for each axis"));
+        }
+        let mut padded: Vec<[usize; 3]> = Vec::with_capacity(points.len());
+        for point in points {
+            let mut at = [0; 3];
+            at[3 - D..].copy_from_slice(point);
+            padded.push(at);
+        }
+        padded.sort_unstable();
+        if let Some(twice) = padded.windows(2).find(|pair| pair[0] == pair[1]) {
+            let reason = format!("the point {:?} is given twice", &twice[0][3 - D..]);
+            return self.add(fault(reason, "give each point once"));
+        }
+        let stage = update(name, &self.definition.names, &|field| self.definition.centring(field), define);
+        let is_temporary = |&field: &usize| self.definition.kinds[field].1.is_none();
+        if stage.as_ref().is_ok_and(|stage| stage.writes.iter().any(is_temporary)) {
+            let reason = "it sets a temporary, which has no values but those that stages make".to_owned();
+            return self.add(fault(reason, "set fields at points"));
+        }
+        self.add(stage.map(|stage| Stage { points: padded, ..stage }))
+    }
+
+    /// Adds a stage that reduces a formula over a region to a scalar, for the stages that follow.
+    pub fn reduce(
+        &mut self,
+        scalar: &str,
+        reduction: Reduction,
+        region: impl Into<Region>,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let mut region = region.into();
+        region.centring = region.centring.of(self.definition.names.dimensions);
+        self.single(scalar, |scalar| Does::Reduce(reduction, region, scalar), define)
+    }
+
+    /// Adds a reduction to the sum of products of two formulas.
+    pub fn dot(
+        &mut self,
+        scalar: &str,
+        region: impl Into<Region>,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> [Expr<'g>; 2],
+    ) -> &mut Self {
+        self.reduce(scalar, Reduction::Sum, region, |s| {
+            let [left, right] = define(s);
+            left * right
+        })
+    }
+
+    /// Adds a stage that computes a scalar from scalars, for the stages that follow.
+    pub fn compute(
+        &mut self,
+        scalar: &str,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        self.single(scalar, Does::Scalar, define)
+    }
+
+    fn single(
+        &mut self,
+        scalar: &str,
+        does: impl FnOnce(usize) -> Does,
+        define: impl for<'g> FnOnce(&Scope<'g>) -> Expr<'g>,
+    ) -> &mut Self {
+        let Definition { names, values, .. } = &*self.definition;
+        let number = names.scalars.iter().position(|known| known == scalar);
+        let is_made = |value: &Value| matches!(value, Value::Computed(Scalar { extent: None, .. }));
+        let number = number.filter(|&number| is_made(&values[number])).ok_or_else(|| {
+            let computed =
+                names.scalars.iter().zip(values).filter(|(_, value)| is_made(value)).map(|(name, _)| name);
+            Error::unknown("computed scalar", scalar, computed)
+        });
+        let centring = |field| self.definition.centring(field);
+        let stage = number.and_then(|number| single(scalar, names, &centring, does(number), define));
+        self.add(stage)
+    }
+
+    fn add(&mut self, stage: Result<Stage>) -> &mut Self {
+        match stage {
+            Ok(stage) => {
+                if let Some(step) = self.definition.steps.get_mut(self.number) {
+                    step.push(stage);
+                }
+            }
+            Err(fault) => self.definition.note(Err(fault)),
+        }
+        self
+    }
+}
