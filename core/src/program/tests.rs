@@ -308,7 +308,10 @@ fn components_are_fields_that_share_what_is_said_of_their_name() {
     let own = text.of_fields(program.fields(), 1).unwrap();
     assert_eq!(own[2].to_string(), "x-=periodic,x+=periodic");
     assert_eq!(own[3], Sides::default());
-    says(&fault(|p| drop(p.components("none", 0, Centring::CELL))), &["components of field none"]);
+    let none = |p: &mut Definition| {
+        p.components("none", 0, Centring::CELL);
+    };
+    says(&fault(none), &["components of field none"]);
 }
 
 #[test]
@@ -326,8 +329,14 @@ fn parts_are_added_to_a_program() {
     let names: Vec<&str> = program.stages().iter().map(|stage| &*stage.name).collect();
     assert_eq!((names[0], names[names.len() - 1]), (&*name, "time"));
 
-    says(&fault(|p| drop(p.vary("c", |s| s.constant(1.0)))), &["no parameter is named `c`", "k"]);
-    says(&fault(|p| drop(p.extend(0))), &["step of program faulty", "Definition::step"]);
+    let varied = |p: &mut Definition| {
+        p.vary("c", |s| s.constant(1.0));
+    };
+    says(&fault(varied), &["no parameter is named `c`", "k"]);
+    let extended = |p: &mut Definition| {
+        p.extend(0);
+    };
+    says(&fault(extended), &["step of program faulty", "Definition::step"]);
 }
 
 #[test]
