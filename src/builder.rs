@@ -10,7 +10,7 @@ use crate::backend::{self, Choice, Host, Opened};
 use crate::domain::{BoundaryText, Sides};
 use crate::io::checkpoint::Head;
 use crate::io::{self, Loaded};
-use crate::program::{Problem, Until};
+use crate::program::{Marks, Probe, Problem, Record, Until};
 use crate::{
     Array, Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Program, Result,
     Shape, Start, Stencil, Tune,
@@ -138,6 +138,9 @@ pub struct Builder {
     boundary_text: Option<BoundaryText>,
     scalars: Vec<(String, f64)>,
     until: Option<String>,
+    marks: Option<(String, f64)>,
+    record: Option<u64>,
+    probes: Vec<(String, Vec<usize>)>,
     parameters: Vec<(String, f64)>,
     initial: Vec<(String, Initial)>,
     choice: Choice,
@@ -158,6 +161,9 @@ impl Builder {
             boundary_text: None,
             scalars: Vec::new(),
             until: None,
+            marks: None,
+            record: None,
+            probes: Vec::new(),
             parameters: Vec::new(),
             initial: Vec::new(),
             choice: Choice::Auto,
@@ -210,6 +216,31 @@ impl Builder {
     /// `time >= 15.5`. NaN in the scalar ends it too.
     pub fn until(mut self, condition: &str) -> Self {
         self.until = Some(condition.to_owned());
+        self
+    }
+
+    /// Marks every multiple of a number that a computed scalar reaches, as in `marks("time", 0.5)`: an epoch of
+    /// [`Simulation::run_with`] ends after the first step at which the scalar has reached the next one, and its
+    /// progress says so. Until then the run stays on the device. NaN in the scalar ends a run.
+    pub fn marks(mut self, scalar: &str, by: f64) -> Self {
+        self.marks = Some((scalar.to_owned(), by));
+        self
+    }
+
+    /// Records all computed scalars, and every [`Builder::probe`], each so many steps, counted from the start;
+    /// [`Simulation::records`] returns the rows.
+    ///
+    /// Programs that have scalars, or fields on faces and nodes, record on the device. A plain program runs by
+    /// the same plan as without a record, is halted at each row, and its values are read one by one.
+    pub fn record(mut self, every: u64) -> Self {
+        self.record = Some(every);
+        self
+    }
+
+    /// Records a field's value at an index, slowest axis first, too: at every step unless [`Builder::record`]
+    /// says otherwise.
+    pub fn probe(mut self, field: &str, index: &[usize]) -> Self {
+        self.probes.push((field.to_owned(), index.to_vec()));
         self
     }
 
@@ -373,6 +404,15 @@ impl Builder {
             Some(condition) => Some(Until::parse(condition, &problem.program)?),
             None => None,
         };
+        problem.marks = match &self.marks {
+            Some((scalar, by)) => Some(Marks::new(&problem.program, scalar, *by)?),
+            None => None,
+        };
+        if self.record.is_some() || !self.probes.is_empty() {
+            let probes = self.probes.iter().map(|(field, index)| Probe::new(&problem.program, field, index));
+            let probes = probes.collect::<Result<Vec<_>>>()?;
+            problem.record = Some(Record::new(&problem.program, self.record.unwrap_or(1), probes));
+        }
         for (name, value) in &self.parameters {
             let number = problem.program.parameter(name)?;
             check_parameter(name, *value, dtype)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::backend::{Begun, Kind, Pace, Progress, RunReport, Session, drive};
 use crate::builder::{Builder, IntoModel};
-use crate::program::Problem;
+use crate::program::{Problem, Rows};
 use crate::{Array, Error, Plan, Real, Result, io};
 
 /// A program, its fields on a device, and the steps done so far.
@@ -127,22 +127,63 @@ impl Simulation {
                 ));
             }
         }
+        let watched = self
+            .problem
+            .marks
+            .filter(|marks| !self.problem.until.is_some_and(|until| until.scalar == marks.scalar));
+        if let Some(marks) = watched {
+            let scalar = &self.problem.program.scalars()[marks.scalar].name;
+            if report.scalars.get(scalar).is_some_and(|value| value.is_nan()) {
+                report.notes.push(format!("{scalar} is NaN after step {}: the run ended there", self.step));
+            }
+        }
         report.non_finite = Some(self.non_finite()?);
         Ok(report)
     }
 
-    /// Advances without a report, and returns the seconds that the device took.
+    /// Advances without a report, past all marks, and returns the seconds that the device took.
     pub fn advance(&mut self, steps: u64) -> Result<f64> {
         let last = Simulation::last_step(self.step, steps)?;
-        let seconds = self.session.advance(steps)?;
-        self.step = last - self.session.undone();
-        Ok(seconds)
+        let (mut left, mut seconds) = (steps, 0.0);
+        loop {
+            seconds += self.session.advance(left)?;
+            left = self.session.undone();
+            self.step = last - left;
+            if left == 0 || !self.session.is_at_mark() {
+                return Ok(seconds);
+            }
+        }
     }
 
-    /// Counts the values of all fields that are NaN or infinite.
+    /// Counts the values of all fields that are NaN or infinite, where they lie.
     pub fn non_finite(&mut self) -> Result<u64> {
         (0..self.problem.program.fields().len())
-            .try_fold(0, |sum, field| Ok(sum + self.session.read(field)?.non_finite() as u64))
+            .try_fold(0, |sum, field| Ok(sum + self.session.non_finite(field)?))
+    }
+
+    /// Returns the names of what the run records: `step`, the computed scalars, `time` first, and the probes;
+    /// none without [`Builder::record`].
+    pub fn columns(&self) -> Vec<String> {
+        self.problem.record.as_ref().map_or_else(Vec::new, |record| record.columns(&self.problem.program))
+    }
+
+    /// Returns the rows recorded since the last call, in the order of the steps. Each has the steps done since
+    /// the start, and the values of the other [`Simulation::columns`]. The first is that of the values before
+    /// the first step; a computed scalar that has no value yet is 0 there.
+    ///
+    /// ```
+    /// use abide::prelude::*;
+    ///
+    /// let builder = Simulation::builder("heat").size(&[33, 65]).backend(Choice::CPU);
+    /// let mut heat = builder.record(10).probe("u", &[16, 32]).build()?;
+    /// heat.run(25)?;
+    /// assert_eq!(heat.columns(), ["step", "u@16,32"]);
+    /// let rows = heat.records()?;
+    /// assert_eq!(rows.iter().map(|(step, _)| step).collect::<Vec<_>>(), [0, 10, 20]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn records(&mut self) -> Result<Rows> {
+        self.session.take_rows()
     }
 
     /// Returns the names and the current values of the computed scalars.
@@ -189,6 +230,17 @@ impl Simulation {
         write(&self.problem, self.session.as_mut(), name, values)
     }
 
+    /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
+    pub fn write_window(
+        &mut self,
+        name: &str,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.session.write_window(self.problem.program.field(name)?, low, high, values)
+    }
+
     /// Sets a parameter for the steps that follow.
     pub fn set_parameter(&mut self, name: &str, value: f64) -> Result<()> {
         set_parameter(&mut self.problem, self.session.as_mut(), name, value)
@@ -223,6 +275,17 @@ impl Running<'_> {
     /// Returns the names and the current values of the computed scalars.
     pub fn scalars(&mut self) -> Result<Vec<(String, f64)>> {
         scalars(self.problem, self.session)
+    }
+
+    /// Returns the current value of a computed scalar.
+    pub fn scalar(&mut self, name: &str) -> Result<f64> {
+        let number = self.problem.program.scalar(name)?;
+        Ok(self.session.scalars()?.get(number).copied().unwrap_or(f64::NAN))
+    }
+
+    /// Returns the rows recorded since the last call, as [`Simulation::records`] does.
+    pub fn records(&mut self) -> Result<Rows> {
+        self.session.take_rows()
     }
 
     /// Reads a field's values.

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use abide_core::backend::check_fields;
+use abide_core::backend::{Cut, check_fields};
 use abide_core::plan::{Cpu, Schedule, is_too_small_to_choose, plan_cpu};
+use abide_core::program::Watch;
 use abide_core::solver::LinearBackend;
 use abide_core::{
     Array, Backend, DType, Depth, DeviceSpec, Error, Execution, Options, Plan, Problem, Real, Result,
@@ -98,6 +99,7 @@ impl CpuBackend {
         problem: &Problem,
         plan: &Plan,
         cpu: &Cpu,
+        watch: Watch,
         fields: Vec<Vec<T>>,
     ) -> Result<Box<dyn Session>> {
         let fused = has_fused_multiply_add();
@@ -107,7 +109,7 @@ impl CpuBackend {
         };
         let pool = workers.pool.clone();
         if !problem.is_plain() {
-            return Ok(Box::new(Launched::open(problem, plan, cpu, pool, fused, fields)?));
+            return Ok(Box::new(Launched::open(problem, plan, cpu, pool, fused, watch, fields)?));
         }
         let open = || Threaded::open(problem, plan, cpu, workers, fused, fields);
         // The threads that will sweep the arrays are the first to touch them.
@@ -208,8 +210,11 @@ impl Backend for CpuBackend {
             ));
         };
         if self.path == Path::Reference {
-            return Ok(Box::new(reference::Plain::open(problem, plan, fields)));
+            return Ok(Box::new(reference::Plain::open(problem, plan, fields)?));
         }
+        let watch = Watch::new(problem, &fields)?;
+        // The sweeps of a plain program take no note of anything.
+        let cut = if problem.is_plain() { Cut::new(problem, &fields)? } else { None };
         let (mut singles, mut doubles) = (Vec::new(), Vec::new());
         for field in fields {
             match field {
@@ -217,9 +222,10 @@ impl Backend for CpuBackend {
                 Array::F64(values) => doubles.push(values),
             }
         }
-        match problem.dtype {
-            DType::F32 => self.session(problem, plan, cpu, singles),
-            DType::F64 => self.session(problem, plan, cpu, doubles),
-        }
+        let session = match problem.dtype {
+            DType::F32 => self.session(problem, plan, cpu, watch, singles),
+            DType::F64 => self.session(problem, plan, cpu, watch, doubles),
+        };
+        Ok(Cut::around(cut, session?))
     }
 }

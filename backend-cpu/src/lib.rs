@@ -17,6 +17,7 @@
 
 mod backend;
 mod chunk;
+mod count;
 mod crew;
 mod device;
 mod lanes;

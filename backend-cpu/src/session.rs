@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{check_field, check_window};
+use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::plan::{Cpu, Levels, MAX_CPU_DEPTH};
 use abide_core::{Array, Error, Execution, Plan, Problem, Real, Result, Session, memory};
 use core_affinity::CoreId;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::count;
 use crate::crew;
 use crate::pass::Rings;
 use crate::region::Region;
@@ -244,15 +245,11 @@ impl<T: Real> Session for Threaded<T> {
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let [_, _, width] = check_window(self.lowered.problem.shape.padded(), low, high)?;
+        let extents = self.lowered.problem.shape.padded();
+        let count = check_window(extents, low, high)?.iter().product();
         let values = self.field(field)?;
-        let mut window = reserved([high[0] - low[0], high[1] - low[1], width].iter().product())?;
-        for z in low[0]..high[0] {
-            for y in low[1]..high[1] {
-                let start = self.lowered.problem.shape.index([z, y, low[2]]);
-                window.extend_from_slice(&values[start..start + width]);
-            }
-        }
+        let mut window = reserved(count)?;
+        rows_of(extents, low, high).for_each(|row| window.extend_from_slice(&values[row]));
         Ok(T::into_array(window))
     }
 
@@ -266,6 +263,28 @@ impl<T: Real> Session for Threaded<T> {
             }
         }
         Ok(())
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        check_values(&self.lowered.problem, field, low, high, values)?;
+        let extents = self.lowered.problem.shape.padded();
+        if let Some(values) = T::slice(values) {
+            write_rows(extents, &mut self.now[field], low, high, values);
+            if !self.new[field].is_empty() {
+                write_rows(extents, &mut self.new[field], low, high, values);
+            }
+        }
+        Ok(())
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        Ok(count::non_finite(self.field(field)?, self.pool.as_deref()))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Tuner, check_fields};
+use abide_core::backend::{Cut, Tuner, check_fields};
 use abide_core::plan::{CachePolicy, Depth, Execution, Measured, Options, Tune};
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, Backend, DeviceSpec, Plan, Problem, Result, Session};
@@ -11,6 +11,7 @@ use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::winners::Winners;
 use cudarc::driver::CudaContext;
 
+use crate::count::Counter;
 use crate::kernels::{Kernels, fit, target};
 use crate::memory::Fields;
 use crate::nvrtc::Nvrtc;
@@ -24,6 +25,7 @@ pub struct CudaBackend {
     device: DeviceSpec,
     pub(crate) nvrtc: Arc<Nvrtc>,
     winners: Winners,
+    counter: Arc<Counter>,
 }
 
 impl CudaBackend {
@@ -36,7 +38,8 @@ impl CudaBackend {
     pub fn with_ordinal(ordinal: usize) -> Result<Self> {
         let (context, device) = driver::open(ordinal)?;
         let (nvrtc, winners) = (Arc::new(Nvrtc::open()?), Winners::of_user());
-        Ok(CudaBackend { context, device, nvrtc, winners })
+        let counter = Arc::new(Counter::new(&context, &nvrtc, target(&device)));
+        Ok(CudaBackend { context, device, nvrtc, winners, counter })
     }
 
     /// Keeps and looks for what tuning finds in this folder instead of the user's cache folder.
@@ -83,11 +86,15 @@ impl Backend for CudaBackend {
         self.context.bind_to_thread().map_err(driver::during("binding the context"))?;
         let kernels = Kernels::load(&self.context, cubin)?;
         if !problem.is_plain() {
-            return Ok(Box::new(ProgramSession::new(problem, plan, &self.context, &kernels, &fields)?));
+            let counter = self.counter.clone();
+            let session = ProgramSession::new(problem, plan, &self.context, &kernels, &fields, counter)?;
+            return Ok(Box::new(session));
         }
+        let cut = Cut::new(problem, &fields)?;
         let fields = Fields::new(problem, &self.context, &fields)?;
         let launcher = launcher(&plan, &fields, &kernels, &self.nvrtc)?;
-        Ok(Box::new(CudaSession::new(plan, fields, launcher)?))
+        let session = CudaSession::new(plan, fields, launcher, self.counter.clone())?;
+        Ok(Cut::around(cut, Box::new(session)))
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod backend;
 mod cache;
+mod count;
 mod driver;
 mod kernels;
 mod krylov;
@@ -32,6 +33,7 @@ mod stepwise;
 mod streaming;
 mod timing;
 mod tune;
+mod window;
 
 pub use abide_tuning::FOLDER_VARIABLE as CACHE_VARIABLE;
 pub use backend::{CudaBackend, variants};

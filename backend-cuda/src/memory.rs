@@ -1,14 +1,15 @@
 //! The fields of a session in device memory: two buffers each, used by turns.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{check_field, check_window, window_of};
-use abide_core::{Array, Error, Problem, Result, with_array};
+use abide_core::backend::{check_field, check_values, check_window};
+use abide_core::{Array, Error, Problem, Result};
 use abide_shaders::cuda::{pitched_cells, row_pitch};
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError, sys};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 
+use crate::count::Counter;
 use crate::driver::during;
+use crate::window::Layout;
 
 /// Fields in device memory and the stream that works on them.
 pub(crate) struct Fields {
@@ -32,13 +33,6 @@ pub(crate) fn ask_for(context: &CudaContext, bytes: u128) -> Result<()> {
         format!("{free} free"),
         "choose a smaller size, f32, or another backend",
     ))
-}
-
-/// The direction of a copy.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Way {
-    ToHost,
-    ToDevice,
 }
 
 /// One allocation; a field that is never written has one allocation for both buffers.
@@ -125,104 +119,45 @@ impl Fields {
     }
 
     pub fn read(&self, field: usize) -> Result<Array> {
-        let mut array = Array::zeros(self.problem.dtype, self.problem.shape.cells())?;
-        let from = self.pointer(field)?;
-        self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell, and the buffer a pitch for each row; the
-        // stream is waited for before the array is used.
-        unsafe { self.rows().copy(Way::ToHost, host, from, &self.stream) }
-            .map_err(during("reading a field"))?;
-        self.stream.synchronize().map_err(during("reading a field"))?;
-        Ok(array)
+        self.read_window(field, [0; 3], self.problem.shape.padded())
     }
 
     pub fn read_window(&self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let extents = self.problem.extents_of(field);
-        check_window(extents, low, high)?;
-        window_of(extents, &self.read(field)?, low, high)
+        let from = self.pointer(field)?;
+        let layout = self.layout();
+        check_window(layout.extents, low, high)?;
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        // SAFETY: every buffer has this layout.
+        unsafe { layout.read(from, [low, high], &self.stream) }
     }
 
     pub fn write(&mut self, field: usize, array: &Array) -> Result<()> {
-        let to = self.pointer(field)?;
         check_field(&self.problem, field, array)?;
+        self.write_window(field, [0; 3], self.problem.shape.padded(), array)
+    }
+
+    pub fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        array: &Array,
+    ) -> Result<()> {
+        check_values(&self.problem, field, low, high, array)?;
+        let to = self.pointer(field)?;
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
-        // SAFETY: the array has a value of this type for each cell, as was checked, and the buffer a pitch for
-        // each row; the stream is waited for before the array can go.
-        unsafe { self.rows().copy(Way::ToDevice, host, to, &self.stream) }
-            .map_err(during("writing a field"))?;
-        self.stream.synchronize().map_err(during("writing a field"))
+        // SAFETY: every buffer has this layout, and the array was checked.
+        unsafe { self.layout().write(to, [low, high], array, &self.stream) }
     }
 
-    fn rows(&self) -> Rows {
-        let [planes, rows, row] = self.problem.shape.padded();
-        let bytes = self.problem.dtype.bytes();
-        Rows { count: planes * rows, bytes: row * bytes, pitch: row_pitch(&self.problem) * bytes }
+    pub fn non_finite(&self, field: usize, counter: &Counter) -> Result<u64> {
+        // SAFETY: every buffer has this layout.
+        unsafe { counter.count(self.pointer(field)?, &self.layout(), &self.stream) }
     }
-}
 
-/// The rows of a field: without gaps on the host, a pitch apart in a buffer.
-pub(crate) struct Rows {
-    pub count: usize,
-    /// Of a row.
-    pub bytes: usize,
-    pub pitch: usize,
-}
-
-impl Rows {
-    /// Copies a field between the host and a buffer.
-    ///
-    /// # Safety
-    ///
-    /// `host` has room for all rows until the stream has finished the copy; it is not written on the way to
-    /// the device. `device` has room for all rows with their gaps.
-    pub unsafe fn copy(
-        &self,
-        way: Way,
-        host: *mut c_void,
-        device: sys::CUdeviceptr,
-        stream: &CudaStream,
-    ) -> Result<(), DriverError> {
-        let &Rows { count, bytes, pitch } = self;
-        // Rows without gaps are copied as one row, because a strided copy may not span 2 GiB.
-        let (width, height) = if bytes == pitch { (count * bytes, 1) } else { (bytes, count) };
-        let (stream, there) = (stream.cu_stream(), sys::CUmemorytype::CU_MEMORYTYPE_DEVICE);
-        let here = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
-        if height == 1 {
-            // SAFETY: as promised.
-            return unsafe {
-                match way {
-                    Way::ToHost => sys::cuMemcpyDtoHAsync_v2(host, device, width, stream),
-                    Way::ToDevice => sys::cuMemcpyHtoDAsync_v2(device, host, width, stream),
-                }
-            }
-            .result();
-        }
-        let ((from, from_pitch), (to, to_pitch)) = match way {
-            Way::ToHost => ((there, pitch), (here, bytes)),
-            Way::ToDevice => ((here, bytes), (there, pitch)),
-        };
-        let copy = sys::CUDA_MEMCPY2D_st {
-            srcXInBytes: 0,
-            srcY: 0,
-            srcMemoryType: from,
-            srcHost: host,
-            srcDevice: device,
-            srcArray: std::ptr::null_mut(),
-            srcPitch: from_pitch,
-            dstXInBytes: 0,
-            dstY: 0,
-            dstMemoryType: to,
-            dstHost: host,
-            dstDevice: device,
-            dstArray: std::ptr::null_mut(),
-            dstPitch: to_pitch,
-            WidthInBytes: width,
-            Height: height,
-        };
-        // SAFETY: as promised.
-        unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream) }.result()
+    fn layout(&self) -> Layout {
+        let Problem { shape, dtype, .. } = &self.problem;
+        Layout { extents: shape.padded(), pitch: row_pitch(&self.problem), dtype: *dtype }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use abide_core::plan::Schedule;
 use abide_core::{Array, Plan, Result, Session};
 
+use crate::count::Counter;
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::launcher::Launcher;
@@ -40,13 +41,19 @@ pub(crate) struct CudaSession {
     parameters: Vec<u8>,
     timer: Timer,
     launcher: Box<dyn Launcher>,
+    counter: Arc<Counter>,
 }
 
 impl CudaSession {
-    pub fn new(plan: Plan, fields: Fields, launcher: Box<dyn Launcher>) -> Result<Self> {
+    pub fn new(
+        plan: Plan,
+        fields: Fields,
+        launcher: Box<dyn Launcher>,
+        counter: Arc<Counter>,
+    ) -> Result<Self> {
         let timer = Timer::new(&fields.stream)?;
         let parameters = parameter_bytes(&fields.problem);
-        Ok(CudaSession { plan, fields, parameters, timer, launcher })
+        Ok(CudaSession { plan, fields, parameters, timer, launcher, counter })
     }
 }
 
@@ -79,6 +86,20 @@ impl Session for CudaSession {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.fields.write(field, values)
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.fields.write_window(field, low, high, values)
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        self.fields.non_finite(field, &self.counter)
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

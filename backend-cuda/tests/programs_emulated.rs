@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::program::Until;
+use abide_core::program::{Marks, Probe, Record, Until};
 use cases::{Case, cases, random};
 use clover::clover;
 use common::present;
@@ -92,6 +92,81 @@ fn a_condition_ends_a_run_without_a_gpu() {
         kernels.check_beyond(&start, steps, 3).unwrap();
         assert!(kernels.check_beyond(&start, steps + 1, 2).is_err(), "{condition}");
     }
+}
+
+/// Rows of the record, every step and every few, in rounds of the steps that repeat: scalars, and values of
+/// fields on cells, nodes and faces, whose buffers change from step to step.
+#[test]
+fn rows_are_recorded_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    for (deck, probes, every, steps) in [
+        (
+            include_str!("../../tests/cloverleaf/trace13x7/clover.in"),
+            &[
+                ("density0", &[6, 12][..]),
+                ("xvel0", &[7, 13]),
+                ("vol_flux_x", &[3, 0]),
+                ("density0", &[0, 0]),
+            ][..],
+            1,
+            11,
+        ),
+        (
+            include_str!("../../tests/cloverleaf/flows7x6x5/clover.in"),
+            &[("energy0", &[2, 3, 4]), ("zvel0", &[5, 6, 7])],
+            4,
+            9,
+        ),
+    ] {
+        let (mut problem, start) = clover(&Deck::parse(deck).unwrap()).unwrap();
+        let program = problem.program.clone();
+        let probes =
+            probes.iter().map(|(field, index)| Probe::new(&program, field, index).unwrap()).collect();
+        problem.first_step = 6;
+        problem.record = Some(Record::new(&program, every, probes));
+        problem.check().unwrap();
+        Program::compile(&compiler, &problem, 1, &[]).unwrap().check(&start, steps).unwrap();
+        // The last row is that of the step that ends the run.
+        problem.until = Some(Until::parse("time >= 0.1", &program).unwrap());
+        let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
+        let ended = (1..steps).find(|&steps| kernels.check_beyond(&start, steps, 3).is_ok());
+        assert!(ended.is_some(), "no step ends the run of {}", problem.shape);
+    }
+    // Fields of a single type, f32, are widened.
+    for case in cases().unwrap().into_iter().filter(|case| !case.problem.scalars.is_empty()) {
+        let mut problem = case.problem;
+        let dimensions = problem.shape.dimensions();
+        let last = |field: usize| problem.extents_of(field).map(|n| n - 1)[3 - dimensions..].to_vec();
+        let probes = problem.program.fields().iter().enumerate();
+        let probes = probes.map(|(field, name)| Probe::new(&problem.program, name, &last(field)).unwrap());
+        problem.record = Some(Record::new(&problem.program, 2, probes.collect()));
+        let outcome = Program::compile(&compiler, &problem, 1, &[])
+            .and_then(|program| program.check(&case.start, case.steps));
+        outcome.unwrap_or_else(|why| panic!("{}: {why}", case.name));
+    }
+}
+
+/// A run halts after the first step at which a scalar has reached the next mark; launches that follow change
+/// nothing.
+#[test]
+fn a_mark_halts_a_run_without_a_gpu() {
+    let Some(compiler) = present("c++", rig::compiler()) else { return };
+    let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
+    let (mut problem, start) = clover(&deck).unwrap();
+    // The third step comes to 0.22.
+    problem.marks = Some(Marks::new(&problem.program, "time", 0.21).unwrap());
+    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
+    kernels.check_beyond(&start, 3, 4).unwrap();
+    assert!(kernels.check_beyond(&start, 2, 4).is_err());
+    assert_eq!(kernels.run(&start, [3, 4], 0).unwrap().progress[..3], [2, 3, 0]);
+    problem.marks = Some(Marks::new(&problem.program, "time", 50.0).unwrap());
+    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
+    kernels.check(&start, 3).unwrap();
+    // What has ended the run and a mark may come together.
+    problem.marks = Some(Marks::new(&problem.program, "time", 0.01).unwrap());
+    problem.until = Some(Until::parse("dt > 0", &problem.program).unwrap());
+    let kernels = Program::compile(&compiler, &problem, 1, &[]).unwrap();
+    assert_eq!(kernels.run(&start, [1, 2], 0).unwrap().progress[..2], [3, 1]);
 }
 
 /// Takes away from kernels what edges and reductions need; each defect is found.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use abide_core::backend::{Backend, Tuner};
+use abide_core::backend::{Backend, Cut, Tuner};
 use abide_core::plan::Measured;
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
@@ -193,7 +193,8 @@ impl Backend for WgpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
-        Ok(Box::new(block_on(self.open_async(problem, plan, fields))?))
+        let cut = Cut::new(problem, &fields)?;
+        Ok(Cut::around(cut, Box::new(block_on(self.open_async(problem, plan, fields))?)))
     }
 }
 

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
-use abide_core::backend::check_window;
+use abide_core::backend::{check_window, rows_of};
 use abide_core::{Array, DType, Problem, Real, Result};
 
+use crate::count;
 use crate::gpu::Gpu;
 
 /// The most bytes that move between host and device at once: the memory of a transfer beside the field
@@ -64,16 +65,68 @@ impl Fields {
 
     /// Replaces a field's values.
     pub async fn write(&self, gpu: &Gpu, field: usize, rounds: u64, values: &Array) -> Result<()> {
-        let (pieces, bytes) = (self.pieces(field, rounds, 0), values.as_bytes());
-        for (piece, at, range) in self.transfers(0, bytes.len()) {
+        self.load(gpu, field, rounds, [(0, 0..values.as_bytes().len())], values.as_bytes()).await
+    }
+
+    /// Replaces the values in a box, which has been checked: each row, or all at once where they follow each
+    /// other.
+    pub async fn write_window(
+        &self,
+        gpu: &Gpu,
+        problem: &Problem,
+        field: usize,
+        rounds: u64,
+        [low, high]: [[usize; 3]; 2],
+        values: &Array,
+    ) -> Result<()> {
+        let (extents, size) = (problem.shape.padded(), problem.dtype.bytes());
+        let width = (high[2] - low[2]) * size;
+        let rows = rows_of(extents, low, high).enumerate();
+        let rows = rows.map(|(row, cells)| ((cells.start * size) as u64, row * width..(row + 1) * width));
+        self.load(gpu, field, rounds, rows, values.as_bytes()).await
+    }
+
+    /// Copies ranges of bytes to the places in a field that stand before them.
+    async fn load(
+        &self,
+        gpu: &Gpu,
+        field: usize,
+        rounds: u64,
+        parts: impl IntoIterator<Item = (u64, Range<usize>)>,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let pieces = self.pieces(field, rounds, 0);
+        let mut parts = parts.into_iter().flat_map(|(first, range)| {
+            let start = range.start;
+            let transfers = self.transfers(first, range.len());
+            transfers.map(move |(piece, at, own)| (piece, at, start + own.start..start + own.end))
+        });
+        let mut next = parts.next();
+        while next.is_some() {
+            let mut room = CHUNK as usize;
             // Written values wait on the host until the device has taken them.
             gpu.run("loading a field", || {
-                gpu.queue.write_buffer(&pieces[piece], at, &bytes[range]);
+                while let Some((piece, at, range)) = next.take_if(|(_, _, range)| range.len() <= room) {
+                    room -= range.len();
+                    gpu.queue.write_buffer(&pieces[piece], at, &bytes[range]);
+                    next = parts.next();
+                }
                 gpu.queue.submit([])
             })
             .await?;
         }
         Ok(())
+    }
+
+    /// Counts a field's values that are NaN or infinite.
+    pub async fn non_finite(&self, gpu: &Gpu, problem: &Problem, field: usize, rounds: u64) -> Result<u64> {
+        let (mut left, most) = (problem.shape.bytes(problem.dtype) as u64, self.piece_bytes);
+        let pieces = self.pieces(field, rounds, 0).iter().map(|piece| {
+            let bytes = left.min(most);
+            left -= bytes;
+            (piece, bytes)
+        });
+        count::non_finite(gpu, problem.dtype, pieces).await
     }
 
     /// Reads a field's values.

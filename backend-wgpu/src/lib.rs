@@ -22,6 +22,7 @@ mod adapter;
 mod backend;
 mod bandwidth;
 mod blocking;
+mod count;
 mod fields;
 mod gpu;
 mod krylov;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use abide_core::backend::{check_field, check_fields};
+use abide_core::backend::{check_field, check_fields, check_values};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::wgsl::{self, Kernel};
 use web_time::Instant;
@@ -211,6 +211,25 @@ impl WgpuSession {
         self.fields.write(&self.gpu, field, self.rounds, values).await
     }
 
+    /// Writes as [`Session::write_window`] does, without blocking.
+    pub async fn write_window_async(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        check_number("field", field, self.problem.program.fields().len())?;
+        check_values(&self.problem, field, low, high, values)?;
+        self.fields.write_window(&self.gpu, &self.problem, field, self.rounds, [low, high], values).await
+    }
+
+    /// Counts as [`Session::non_finite`] does, without blocking.
+    pub async fn non_finite_async(&mut self, field: usize) -> Result<u64> {
+        check_number("field", field, self.problem.program.fields().len())?;
+        self.fields.non_finite(&self.gpu, &self.problem, field, self.rounds).await
+    }
+
     /// Sets a parameter as [`Session::set_parameter`] does, without blocking.
     pub async fn set_parameter_async(&mut self, parameter: usize, value: f64) -> Result<()> {
         check_number("parameter", parameter, self.problem.parameters.len())?;
@@ -238,6 +257,20 @@ impl Session for WgpuSession {
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         block_on(self.write_async(field, values))
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        block_on(self.write_window_async(field, low, high, values))
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        block_on(self.non_finite_async(field))
     }
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {

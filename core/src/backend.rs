@@ -1,8 +1,10 @@
 //! The traits of a backend, and the loop that drives a session in epochs.
 
+mod cut;
+
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -10,9 +12,11 @@ use serde::Serialize;
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::plan::{Measured, Options, Plan};
-use crate::program::Problem;
-use crate::real::Array;
+use crate::program::{Problem, Rows};
+use crate::real::{Array, Real};
 use crate::solver::LinearBackend;
+
+pub use self::cut::Cut;
 
 /// A way to run programs on one device.
 pub trait Backend: Send + Sync {
@@ -45,7 +49,8 @@ pub trait Backend: Send + Sync {
     /// order, of the problem's type and size.
     ///
     /// The session's own [`Session::plan`] may differ from `plan` if the compiler's report asked for it; the
-    /// plan's notes say so.
+    /// plan's notes say so. It records what the problem asks for and halts at its marks; [`Cut`] does so for
+    /// a session that does not by itself.
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>>;
 }
 
@@ -63,15 +68,28 @@ pub trait Session: Send {
     fn plan(&self) -> &Plan;
 
     /// Advances exactly `steps` steps, returns when they are done, and returns the seconds that the device
-    /// took.
+    /// took. It returns earlier where the problem's `until` ends the run, or a scalar reaches the next of the
+    /// problem's marks.
     ///
     /// Callers cut long runs into epochs (see [`drive`]); zero steps change nothing.
     fn advance(&mut self, steps: u64) -> Result<f64>;
 
     /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
-    /// had ended the run.
+    /// had ended the run, or because it halted at a mark.
     fn undone(&self) -> u64 {
         0
+    }
+
+    /// Returns whether the last step of the last [`Session::advance`] reached one of the problem's marks. The
+    /// next advance goes on from there.
+    fn is_at_mark(&self) -> bool {
+        false
+    }
+
+    /// Returns the rows of the problem's record since the last call. The first, of the values before the first
+    /// step, is there from the beginning.
+    fn take_rows(&mut self) -> Result<Rows> {
+        Ok(Rows::default())
     }
 
     /// Reads a field's current values.
@@ -83,6 +101,16 @@ pub trait Session: Send {
 
     /// Replaces a field's values.
     fn write(&mut self, field: usize, values: &Array) -> Result<()>;
+
+    /// Replaces the values of a field in the box `low..high`, slowest axis first, by values packed without
+    /// padding; [`check_values`] has the errors.
+    fn write_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3], values: &Array)
+    -> Result<()>;
+
+    /// Counts a field's values that are NaN or infinite.
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        Ok(self.read(field)?.non_finite() as u64)
+    }
 
     /// Returns the buffer that holds a field's values after the last step, in the backend's own type, for
     /// code that draws on the same device. Later steps overwrite it. `None` if the values lie in no such
@@ -140,6 +168,28 @@ pub fn check_field(problem: &Problem, field: usize, array: &Array) -> Result<()>
     Ok(())
 }
 
+/// Checks the values for a window of one of the program's fields, and returns the window's extents.
+pub fn check_values(
+    problem: &Problem,
+    field: usize,
+    low: [usize; 3],
+    high: [usize; 3],
+    values: &Array,
+) -> Result<[usize; 3]> {
+    let names = problem.program.fields();
+    let name = names.get(field).ok_or_else(|| Error::unknown("field", field.to_string(), names))?;
+    let window = check_window(problem.extents_of(field), low, high)?;
+    let what = || format!("values for a window of field {name}");
+    if values.len() != window.iter().product::<usize>() {
+        return Err(Error::limit(what(), values.len(), format!("{window:?}"), "give one for each"));
+    }
+    if values.dtype() != problem.dtype {
+        let reason = format!("they are {}, the run is {}", values.dtype(), problem.dtype);
+        return Err(Error::invalid(what(), reason, "cast them with Array::cast"));
+    }
+    Ok(window)
+}
+
 /// Checks a window against a field's extents and returns the window's own.
 pub fn check_window(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> Result<[usize; 3]> {
     let fits = (0..3).all(|a| low[a] < high[a] && high[a] <= extents[a]);
@@ -156,20 +206,42 @@ pub fn check_window(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> R
 
 /// Returns the values of a window of an array of a field's extents.
 pub fn window_of(extents: [usize; 3], array: &Array, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-    let [nz, ny, nx] = check_window(extents, low, high)?;
-    let row = |z: usize, y: usize| (z * extents[1] + y) * extents[2];
-    let index = |i: usize| row(low[0] + i / (ny * nx), low[1] + i / nx % ny) + low[2] + i % nx;
-    let mut window = Array::zeros(array.dtype(), nz * ny * nx)?;
-    match (array, &mut window) {
-        (Array::F32(from), Array::F32(to)) => {
-            to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)])
-        }
-        (Array::F64(from), Array::F64(to)) => {
-            to.iter_mut().enumerate().for_each(|(i, value)| *value = from[index(i)])
-        }
+    let window = check_window(extents, low, high)?;
+    let mut values = Array::zeros(array.dtype(), window.iter().product())?;
+    match (array, &mut values) {
+        (Array::F32(from), Array::F32(to)) => read_rows(extents, from, low, high, to),
+        (Array::F64(from), Array::F64(to)) => read_rows(extents, from, low, high, to),
         _ => {}
     }
-    Ok(window)
+    Ok(values)
+}
+
+fn read_rows<T: Real>(extents: [usize; 3], from: &[T], low: [usize; 3], high: [usize; 3], to: &mut [T]) {
+    let width = (high[2] - low[2]).max(1);
+    for (row, to) in rows_of(extents, low, high).zip(to.chunks_exact_mut(width)) {
+        to.copy_from_slice(&from[row]);
+    }
+}
+
+/// Replaces the values of a window, which has been checked, in the values of a field of some extents.
+pub fn write_rows<T: Real>(
+    extents: [usize; 3],
+    to: &mut [T],
+    low: [usize; 3],
+    high: [usize; 3],
+    values: &[T],
+) {
+    let width = (high[2] - low[2]).max(1);
+    for (row, from) in rows_of(extents, low, high).zip(values.chunks_exact(width)) {
+        to[row].copy_from_slice(from);
+    }
+}
+
+/// Returns where the rows of a window, which has been checked, lie in a field of some extents.
+pub fn rows_of(extents: [usize; 3], low: [usize; 3], high: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
+    let start = move |z: usize, y: usize| (z * extents[1] + y) * extents[2] + low[2];
+    (low[0]..high[0])
+        .flat_map(move |z| (low[1]..high[1]).map(move |y| start(z, y)..start(z, y) + high[2] - low[2]))
 }
 
 /// The state of a run after an epoch.
@@ -183,6 +255,8 @@ pub struct Progress {
     pub seconds: f64,
     /// Cells times steps per second so far, in 10⁹.
     pub gcells_per_s: f64,
+    /// Whether the last step reached one of the problem's marks.
+    pub is_at_mark: bool,
 }
 
 /// The length of epochs, and the end of a run.
@@ -286,22 +360,36 @@ pub fn drive(
     let depth = u64::from(session.plan().depth.max(1));
     let whole = |steps: u64| (steps / depth).max(1) * depth;
     let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
+    // The steps done at the last mark, and the steps between it and the mark before.
+    let (mut marked, mut between) = (0u64, None);
     while done < steps {
         let mut now = whole(epoch).min(steps - done);
         if let Some(every) = pace.every.filter(|&every| every > 0) {
             now = now.min(every - done % every);
         }
+        // A device may have work queued for all steps that it is asked for; ask for little beyond a mark.
+        if let Some(between) = between {
+            now = now.min(between + between / 8 + 1);
+        }
         let wall = Instant::now();
         seconds += session.advance(now)?;
         let (wall, undone) = (wall.elapsed().as_secs_f64(), session.undone());
         done += now - undone;
+        let is_at_mark = session.is_at_mark();
+        if is_at_mark {
+            between = Some(done - marked);
+            marked = done;
+        }
         // Grow at most eightfold, because the first epochs also pay for warming up.
-        let fitting = (now as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
+        let fitting = ((now - undone) as f64 * pace.epoch.as_secs_f64() / wall.max(1e-6)) as u64;
         epoch = fitting.clamp(1, epoch.max(now).saturating_mul(8));
         let rate = if seconds > 0.0 { cells * done as f64 / seconds / 1e9 } else { 0.0 };
-        let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate };
+        let progress = Progress { steps: done, total: steps, seconds, gcells_per_s: rate, is_at_mark };
         let stop = observe(session, &progress)?.is_break();
-        if stop || undone > 0 || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline) {
+        if stop
+            || (undone > 0 && !is_at_mark)
+            || pace.deadline.is_some_and(|deadline| begun.elapsed() >= deadline)
+        {
             break;
         }
     }

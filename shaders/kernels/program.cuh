@@ -5,13 +5,23 @@
 // `above`, `is_negated`). The generated text below has a struct per kind of field, with its strides and its
 // ghost values, and a struct per stage.
 
-// A launch's buffers by their slots, all scalars (first the parameters), the leaves of a reduction, and how far
-// the run has come: whether its condition has ended it, and the steps done.
+// How far a run has come.
+struct Progress {
+    unsigned long long stopped;     // not 0 where launches do nothing more: the run has ended, or is at a mark
+    unsigned long long steps;       // done
+    unsigned long long rows;        // of the record that have not been taken yet
+    unsigned long long until_due;   // steps to the next row
+    double mark;                    // that a scalar reaches next
+};
+
+// A launch's buffers by their slots, all scalars (first the parameters), the leaves of a reduction, how far the
+// run has come, and the rows of its record.
 struct Arguments {
     real* values[SLOTS];
     real* scalars;
     real* leaves;
-    unsigned long long* progress;
+    Progress* progress;
+    double* rows;
 };
 
 constexpr int THREADS = THREADS_Z * THREADS_Y * THREADS_X;

@@ -1,6 +1,7 @@
 //! CUDA C++ kernels: constants and formulas from a plan, bodies from `kernels/*.cu`.
 
 mod arguments;
+mod count;
 mod krylov;
 mod pitch;
 mod program;
@@ -18,9 +19,10 @@ use crate::emit::{Language, formula};
 use crate::text::{LETTERS, Text};
 
 pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
+pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
-pub use program::{KernelLaunch, ProgramKernels, Slot, StageKernels, program_kernels};
+pub use program::{KernelLaunch, ProgramKernels, Slot, StageKernels, StepEnd, program_kernels};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");

@@ -90,6 +90,15 @@ impl Session for FaultySession {
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.inner.write(field, values)
     }
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.inner.write_window(field, low, high, values)
+    }
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.inner.set_parameter(parameter, value)
     }

@@ -3,12 +3,14 @@
 mod bench;
 mod devices;
 mod ending;
+mod every;
 mod footprint;
 mod list;
 mod measured;
 mod outputs;
 mod plan;
 mod problem;
+mod record;
 mod report;
 mod run;
 mod signals;

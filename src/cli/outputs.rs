@@ -6,6 +6,7 @@ use std::str::FromStr;
 use abide::io::{self, Batch, Format, Movie, Numbered, Range, Staged, Targets, Written};
 use abide::{Array, DType, Error, Program, Result, Running, Shape, Simulation};
 
+use super::every::Every;
 use super::problem::Input;
 
 /// One `--output`.
@@ -56,7 +57,7 @@ pub struct Writer {
     outputs: Vec<Output>,
     frames: Option<Frames>,
     checkpoint: Option<PathBuf>,
-    every: Option<u64>,
+    every: Option<Every>,
     range: Option<Range>,
     /// The range of values in all frames so far, where no range was given: one scale for all frames.
     seen: Option<Range>,
@@ -96,7 +97,8 @@ pub struct Asked<'a> {
     pub outputs: &'a [Output],
     pub frames: Option<&'a Frames>,
     pub checkpoint: Option<&'a Path>,
-    pub every: Option<u64>,
+    pub every: Option<&'a Every>,
+    pub record: Option<&'a Path>,
     pub range: Option<Range>,
 }
 
@@ -127,9 +129,19 @@ impl Asked<'_> {
         if let Some(path) = self.checkpoint {
             targets.rewritten(path, Some(CHECKPOINT.to_owned()));
         }
+        if let Some(path) = self.record {
+            targets.output(path);
+        }
         if let (Some(frames), Some(every)) = (self.frames, self.every) {
-            let first = read.begun / every;
-            targets.numbered(frames.names.clone(), first..=first + steps / every);
+            let numbers = match every {
+                Every::Steps(every) => {
+                    let first = read.begun / every;
+                    first..=first + steps / every
+                }
+                // A scalar may come to any number.
+                Every::Marks(..) => 0..=u64::MAX,
+            };
+            targets.numbered(frames.names.clone(), numbers);
         }
         for (field, path) in read.inputs.iter().filter_map(Input::file) {
             // A picture that is written never holds the same as a picture that was read: it has colours for
@@ -158,7 +170,7 @@ impl Writer {
     /// Checks everything that can be checked before the run except the files themselves: fields, and
     /// arguments that belong together.
     pub fn new(asked: Asked<'_>, program: &Program, shape: Shape) -> Result<Writer> {
-        let Asked { outputs, frames, checkpoint, every, range } = asked;
+        let Asked { outputs, frames, checkpoint, every, range, record: _ } = asked;
         let needs = [
             ("--frames", frames.is_some()),
             ("--checkpoint", checkpoint.is_some()),
@@ -168,7 +180,7 @@ impl Writer {
             return Err(Error::invalid(
                 *what,
                 "--every is missing",
-                "add how often, in steps, as in --every 100",
+                "add how often, as in --every 100, or --every time=0.5",
             ));
         }
         if every.is_some() && needs.iter().all(|(_, asked)| !asked) {
@@ -198,7 +210,7 @@ impl Writer {
             outputs: outputs.iter().filter(|o| o.format != Format::Gif).cloned().collect(),
             frames: frames.cloned(),
             checkpoint: checkpoint.map(Path::to_owned),
-            every,
+            every: every.cloned(),
             range,
             seen: None,
             movies: Vec::new(),
@@ -236,7 +248,7 @@ impl Writer {
             .frames
             .iter()
             .filter_map(|frames| Some(one(frames.field.is_some(), Format::of(&frames.names.path(0)).ok()?)));
-        // A field at a time is read to count values that are not finite, and to write checkpoints.
+        // A field at a time is read to write checkpoints.
         outputs.chain(movies).chain(frames).fold(field, u64::max)
     }
 
@@ -254,16 +266,18 @@ impl Writer {
         for (field, _, movie) in &mut self.movies {
             movie.add(&simulation.field(field)?)?;
         }
-        self.add_frame(step, &mut |field| simulation.field(field))
+        let number = self.number(step, |name| simulation.scalar(name))?;
+        self.add_frame(step, number, &mut |field| simulation.field(field))
     }
 
     /// Writes the files that are due after an epoch. A file that cannot be written does not end the run,
     /// whose result may lie elsewhere; the new faults are returned.
     pub fn observe(&mut self, running: &mut Running<'_>) -> Result<Vec<Error>> {
-        if self.every.is_none_or(|every| !running.progress().steps.is_multiple_of(every)) {
+        if self.every.as_ref().is_none_or(|every| !every.is_due(running)) {
             return Ok(Vec::new());
         }
         let step = running.step();
+        let number = self.number(step, |name| running.scalar(name))?;
         let mut news = Vec::new();
         for (field, path, mut movie) in std::mem::take(&mut self.movies) {
             match of_a_file(running.field(&field).and_then(|values| movie.add(&values)))? {
@@ -271,7 +285,7 @@ impl Writer {
                 Some(fault) => news.push(fault),
             }
         }
-        if let Some(fault) = of_a_file(self.add_frame(step, &mut |field| running.field(field)))? {
+        if let Some(fault) = of_a_file(self.add_frame(step, number, &mut |field| running.field(field)))? {
             self.lost.frames += 1;
             if self.lost.frames == 1 {
                 news.push(fault);
@@ -316,8 +330,8 @@ impl Writer {
                 notes.push(format!("{} checkpoints on the way could not be written", self.lost.checkpoints));
             }
         }
-        if let (Some(frames), Some(every)) = (&self.frames, self.every) {
-            files.push(format!("{} and on, every {every} steps", frames.names.path(0).display()));
+        if let (Some(frames), Some(every)) = (&self.frames, &self.every) {
+            files.push(format!("{} and on, {every}", frames.names.path(0).display()));
             if self.lost.frames > 0 {
                 notes.push(format!("{} frames could not be written", self.lost.frames));
             }
@@ -340,9 +354,22 @@ impl Writer {
         }
     }
 
-    fn add_frame(&mut self, step: u64, read: &mut dyn FnMut(&str) -> Result<Array>) -> Result<()> {
-        let (Some(frames), Some(every)) = (&self.frames, self.every) else { return Ok(()) };
-        let path = frames.names.path(step / every);
+    /// Returns the number of the frame of a step; 0 where no frames are written.
+    fn number(&self, step: u64, scalar: impl FnOnce(&str) -> Result<f64>) -> Result<u64> {
+        match (&self.frames, &self.every) {
+            (Some(_), Some(every)) => every.number(step, scalar),
+            _ => Ok(0),
+        }
+    }
+
+    fn add_frame(
+        &mut self,
+        step: u64,
+        number: u64,
+        read: &mut dyn FnMut(&str) -> Result<Array>,
+    ) -> Result<()> {
+        let Some(frames) = &self.frames else { return Ok(()) };
+        let path = frames.names.path(number);
         let fields = self.fields(frames.field.as_ref(), Format::of(&path)?);
         let values = fields.iter().map(|name| read(name)).collect::<Result<Vec<_>>>()?;
         let named: Vec<_> = fields.iter().map(String::as_str).zip(&values).collect();

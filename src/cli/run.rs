@@ -9,8 +9,10 @@ use abide::{Choice, DType, Error, Result, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::every::Every;
 use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
+use super::record::{Recorded, Recording};
 use super::{Ended, Ending, complain, print_report, report, signals};
 
 const EXAMPLES: &str = "\
@@ -24,6 +26,9 @@ Examples:
   abide run 3d7pt --size 200x200x200 --steps 500 --dtype f64 --output all.vti
   abide run heat --steps 100000 --checkpoint heat.npz --every 10000
   abide run heat --resume heat.npz --steps 5000 --output u.npy
+  abide run cloverleaf --size 64x64 --dtype f64 --steps 10000 --until \"time >= 3\" --record scalars.csv
+  abide run cloverleaf --size 64x64 --steps 10000 --until \"time >= 3\" --every time=0.5 --frames rho_%03d.png
+  abide run heat --steps 10000 --record middle.csv --record-every 10 --probe u@256,256
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
 status is 130. So does a request to end (SIGTERM, 143) and a terminal that closes (SIGHUP, 129). What cannot be
@@ -56,13 +61,18 @@ pub struct Run {
     #[arg(long = "output", value_name = "[FIELD=]FILE")]
     outputs: Vec<Output>,
 
-    /// Numbered files on the way, as out_%05d.png (or .npy, .vti); the number is the step over --every
+    /// Numbered files on the way, as out_%05d.png (or .npy, .vti); the number is the step, or the scalar, over
+    /// --every
     #[arg(long, value_name = "[FIELD=]PATTERN")]
     frames: Option<Frames>,
 
-    /// Steps between frames and between checkpoints
-    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true)]
-    every: Option<u64>,
+    /// Steps between frames and between checkpoints. As in time=0.5, they follow a computed scalar: one after
+    /// the first step at which it has reached the next multiple of the number
+    #[arg(long, value_name = "N|SCALAR=NUMBER", allow_negative_numbers = true)]
+    every: Option<Every>,
+
+    #[command(flatten)]
+    recorded: Recorded,
 
     /// The values at the ends of the colour map [default: those of the finite values shown]
     #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
@@ -95,17 +105,6 @@ fn steps(text: &str) -> Result<u64> {
     text.parse().map_err(wrong)
 }
 
-fn every(text: &str) -> Result<u64> {
-    match text.parse() {
-        Ok(every) if every > 0 => Ok(every),
-        _ => Err(Error::invalid(
-            format!("interval `{text}`"),
-            "not a whole number of 1 or more",
-            "write it like 100",
-        )),
-    }
-}
-
 impl Run {
     /// Runs, writes and reports.
     pub fn execute(&self) -> Ended {
@@ -119,7 +118,8 @@ impl Run {
             outputs: &self.outputs,
             frames: self.frames.as_ref(),
             checkpoint: self.checkpoint.as_deref(),
-            every: self.every,
+            every: self.every.as_ref(),
+            record: self.recorded.record.as_deref(),
             range: self.range,
         };
         let read = Read { inputs: &self.inputs, resume: self.resume.as_deref(), begun };
@@ -135,24 +135,37 @@ impl Run {
         if let Some(condition) = &self.until {
             builder = builder.until(condition);
         }
-        let mut simulation = builder.build()?;
+        if let Some(every) = &self.every {
+            builder = every.apply(builder);
+        }
+        let mut simulation = self.recorded.apply(builder)?.build()?;
 
         signals::watch();
+        let mut recording = Recording::begin(&self.recorded, &mut simulation)?;
         writer.begin(&mut simulation)?;
         let bar = progress_bar(self.steps);
-        let pace = Pace { every: self.every, ..Pace::default() };
+        let pace = Pace { every: self.every.as_ref().and_then(Every::steps), ..Pace::default() };
         let report = simulation.run_with(self.steps, pace, |running| {
             let progress = running.progress();
             bar.set_position(progress.steps);
             bar.set_message(format!("{:.3} GCells/s", progress.gcells_per_s));
-            for fault in writer.observe(running)? {
+            let fault = match &mut recording {
+                Some(recording) => recording.add(&running.records()?),
+                None => None,
+            };
+            for fault in fault.into_iter().chain(writer.observe(running)?) {
                 bar.suspend(|| complain(format_args!("warning: {fault}; the run goes on")));
             }
             Ok(if signals::received() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         bar.finish_and_clear();
         let mut report = report?;
-        let Wrote { files, faults, notes } = writer.finish(&mut simulation);
+        let Wrote { mut files, mut faults, notes } = writer.finish(&mut simulation);
+        match recording.map(Recording::finish) {
+            Some(Ok(file)) => files.push(file),
+            Some(Err(fault)) => faults.push(fault),
+            None => {}
+        }
         report.notes.extend(notes);
         let ended = match (report.steps, report.steps_asked) {
             // A run that its condition ended is done.

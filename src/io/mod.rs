@@ -1,8 +1,9 @@
 //! Files in and out, one module per format.
 //!
-//! No file is written in place: it is made under a temporary name in its folder and renamed when it is
+//! A file is not written in place: it is made under a temporary name in its folder and renamed when it is
 //! complete ([`Staged`]), so that an error leaves an existing file untouched. Devices and pipes get the data
-//! when it is complete. [`Targets`] are checked before any work.
+//! when it is complete. Only a record grows while a run goes on ([`Table`]). [`Targets`] are checked before any
+//! work.
 
 pub mod checkpoint;
 mod colour;
@@ -14,6 +15,7 @@ mod picture;
 mod place;
 mod rights;
 mod staged;
+mod table;
 mod targets;
 pub mod vti;
 
@@ -29,6 +31,7 @@ pub use decoding::is_decoding;
 pub use movie::Movie;
 pub use numbered::Numbered;
 pub use staged::{Batch, Staged, Written, check_target, remove_unfinished};
+pub use table::Table;
 pub use targets::Targets;
 
 /// Values read from a file, with the extents that they had there.

@@ -8,15 +8,16 @@ mod sweep;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_core::backend::{check_field, check_window};
+use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::Dag;
 use abide_core::plan::Cpu;
-use abide_core::program::{Boxes, Buffer, Does, Reduction, Storage, leaf};
+use abide_core::program::{Boxes, Buffer, Does, Probe, Reduction, Rows, Storage, Watch, leaf};
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use rayon::ThreadPool;
 
 use self::ground::Ground;
 use self::sweep::{Sweep, Work};
+use crate::count;
 use crate::shared::Shared;
 use crate::tape::Tape;
 
@@ -48,6 +49,7 @@ pub struct Launched<T> {
     steps: u64,
     /// Steps of the last advance that were not done.
     undone: u64,
+    watch: Watch,
     works: Vec<Work<T>>,
 }
 
@@ -60,6 +62,7 @@ impl<T: Real> Launched<T> {
         cpu: &Cpu,
         pool: Option<Arc<ThreadPool>>,
         fused: bool,
+        watch: Watch,
         fields: Vec<Vec<T>>,
     ) -> Result<Self> {
         let boxes = Boxes::of(problem)?;
@@ -99,25 +102,15 @@ impl<T: Real> Launched<T> {
             scalars,
             steps: 0,
             undone: 0,
+            watch,
             works,
         })
     }
 
-    /// Returns whether the problem's condition has ended the run.
-    fn has_ended(&self) -> bool {
-        let first = self.ground.problem.parameters.len();
-        self.ground
-            .problem
-            .until
-            .is_some_and(|until| self.steps > 0 && until.ends(self.scalars[first + until.scalar].to_f64()))
-    }
-
-    fn steps(&mut self, steps: u64) {
-        for done in 0..steps {
-            if self.has_ended() {
-                self.undone = steps - done;
-                return;
-            }
+    fn steps(&mut self, steps: u64) -> Result<()> {
+        self.undone = steps;
+        self.watch.begin();
+        while self.undone > 0 && self.watch.goes_on() {
             for launch in &self.storage.launches(self.steps).launches {
                 let own = &self.boxes.stages[launch.stage];
                 self.ground.set_scalars(&self.scalars);
@@ -151,8 +144,22 @@ impl<T: Real> Launched<T> {
                 self.scalars[scalar] = value;
             }
             self.steps += 1;
+            self.undone -= 1;
+            self.note()?;
         }
-        self.undone = 0;
+        Ok(())
+    }
+
+    /// Takes note of the step that was just done.
+    fn note(&mut self) -> Result<()> {
+        let problem = &self.ground.problem;
+        let (scalars, now) =
+            (&self.scalars[problem.parameters.len()..], self.storage.fields_after(self.steps));
+        let probed = |probe: &Probe| {
+            let values = &self.buffers[now[probe.field]];
+            Ok(values[probe.position(problem.extents_of(probe.field))].to_f64())
+        };
+        self.watch.step(problem.first_step + self.steps, |number| scalars[number].to_f64(), probed)
     }
 
     /// Returns the number of the buffer that holds a field.
@@ -162,8 +169,13 @@ impl<T: Real> Launched<T> {
         known.ok_or_else(|| Error::unknown("field", field.to_string(), names))
     }
 
-    /// Gives each field a buffer of its own again, from which the steps go on.
-    fn part(&mut self) -> Result<()> {
+    /// Gives each field a buffer of its own again, from which the steps go on, if another one shares that of
+    /// the field to be written.
+    fn part(&mut self, field: usize) -> Result<()> {
+        let buffer = self.buffer(field)?;
+        if self.storage.fields_after(self.steps).iter().filter(|&&other| other == buffer).count() == 1 {
+            return Ok(());
+        }
         let mut problem = self.ground.problem.clone();
         problem.first_step += self.steps;
         let storage = Storage::of(&problem, &self.boxes)?;
@@ -223,7 +235,7 @@ impl<T: Real> Session for Launched<T> {
         match self.pool.clone() {
             Some(pool) => pool.install(|| self.steps(steps)),
             None => rayon::scope(|_| self.steps(steps)),
-        }
+        }?;
         Ok(begun.elapsed().as_secs_f64())
     }
 
@@ -238,27 +250,51 @@ impl<T: Real> Session for Launched<T> {
         Ok(T::into_array(copy))
     }
 
+    fn is_at_mark(&self) -> bool {
+        self.watch.is_at_mark()
+    }
+
+    fn take_rows(&mut self) -> Result<Rows> {
+        Ok(self.watch.take_rows())
+    }
+
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let [depth, height, width] = check_window(self.ground.problem.extents_of(field), low, high)?;
-        let (values, [_, rows, cells]) =
-            (&self.buffers[self.buffer(field)?], self.ground.problem.extents_of(field));
-        let mut window = memory::reserved(depth * height * width, "a window", "read a smaller window")?;
-        for z in low[0]..high[0] {
-            for y in low[1]..high[1] {
-                let start = (z * rows + y) * cells + low[2];
-                window.extend_from_slice(&values[start..start + width]);
-            }
-        }
+        let values = &self.buffers[self.buffer(field)?];
+        let extents = self.ground.problem.extents_of(field);
+        let count = check_window(extents, low, high)?.iter().product();
+        let mut window = memory::reserved(count, "a window", "read a smaller window")?;
+        rows_of(extents, low, high).for_each(|row| window.extend_from_slice(&values[row]));
         Ok(T::into_array(window))
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         check_field(&self.ground.problem, field, values)?;
-        self.part()?;
+        self.part(field)?;
+        let buffer = self.buffer(field)?;
         if let Some(values) = T::slice(values) {
-            self.buffers[field].copy_from_slice(values);
+            self.buffers[buffer].copy_from_slice(values);
         }
         Ok(())
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        check_values(&self.ground.problem, field, low, high, values)?;
+        self.part(field)?;
+        let (buffer, extents) = (self.buffer(field)?, self.ground.problem.extents_of(field));
+        if let Some(values) = T::slice(values) {
+            write_rows(extents, &mut self.buffers[buffer], low, high, values);
+        }
+        Ok(())
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        Ok(count::non_finite(&self.buffers[self.buffer(field)?], self.pool.as_deref()))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

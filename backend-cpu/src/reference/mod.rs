@@ -6,9 +6,10 @@ mod program;
 
 use std::time::Instant;
 
-use abide_core::backend::{check_field, check_fields, window_of};
+use abide_core::backend::{check_field, check_fields, check_values, window_of, write_rows};
 use abide_core::domain::Source;
 use abide_core::expr::Tap;
+use abide_core::program::{Probe, Rows, Watch};
 use abide_core::{Array, DType, Error, Plan, Problem, Real, Result, Session};
 
 use self::program::State;
@@ -119,22 +120,26 @@ pub(crate) struct Plain {
     problem: Problem,
     plan: Plan,
     fields: Vec<Array>,
-    /// Whether a step was done.
-    has_begun: bool,
+    watch: Watch,
     /// Steps of the last advance that were not done.
     undone: u64,
 }
 
 impl Plain {
     /// Takes over the fields, whose number and sizes have been checked.
-    pub(crate) fn open(problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Plain {
-        Plain { problem: problem.clone(), plan: plan.clone(), fields, has_begun: false, undone: 0 }
+    pub(crate) fn open(problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Plain> {
+        let watch = Watch::new(problem, &fields)?;
+        Ok(Plain { problem: problem.clone(), plan: plan.clone(), fields, watch, undone: 0 })
     }
 
-    /// Returns whether the problem's condition has ended the run.
-    fn has_ended(&self) -> bool {
-        let Problem { until, scalars, .. } = &self.problem;
-        self.has_begun && until.is_some_and(|until| until.ends(scalars[until.scalar]))
+    /// Takes note of the step that was just done.
+    fn note(&mut self) -> Result<()> {
+        let Plain { problem, fields, watch, .. } = self;
+        let probed = |probe: &Probe| {
+            let position = probe.position(problem.extents_of(probe.field));
+            Ok(fields[probe.field].get(position).unwrap_or(f64::NAN))
+        };
+        watch.step(problem.first_step, |number| problem.scalars[number], probed)
     }
 
     fn field(&self, field: usize) -> Result<&Array> {
@@ -151,16 +156,21 @@ impl Session for Plain {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         let begun = Instant::now();
-        match self.problem.is_plain() {
-            true => advance(&self.problem, &mut self.fields, steps)?,
-            false => {
-                self.undone = steps;
-                while self.undone > 0 && !self.has_ended() {
-                    self.problem.scalars = run_program(&self.problem, &mut self.fields, 1, |_, _, _| {})?;
-                    self.problem.first_step += 1;
-                    self.undone -= 1;
-                    self.has_begun = true;
+        self.undone = steps;
+        self.watch.begin();
+        while self.undone > 0 && self.watch.goes_on() {
+            let most = self.watch.until_due(self.problem.first_step).unwrap_or(self.undone);
+            let (due, now) = (most <= self.undone, most.min(self.undone));
+            match self.problem.is_plain() {
+                true => advance(&self.problem, &mut self.fields, now)?,
+                false => {
+                    self.problem.scalars = run_program(&self.problem, &mut self.fields, now, |_, _, _| {})?
                 }
+            }
+            self.problem.first_step += now;
+            self.undone -= now;
+            if due {
+                self.note()?;
             }
         }
         Ok(begun.elapsed().as_secs_f64())
@@ -168,6 +178,14 @@ impl Session for Plain {
 
     fn undone(&self) -> u64 {
         self.undone
+    }
+
+    fn is_at_mark(&self) -> bool {
+        self.watch.is_at_mark()
+    }
+
+    fn take_rows(&mut self) -> Result<Rows> {
+        Ok(self.watch.take_rows())
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {
@@ -182,6 +200,23 @@ impl Session for Plain {
         self.field(field)?;
         check_field(&self.problem, field, values)?;
         self.fields[field] = values.clone();
+        Ok(())
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        check_values(&self.problem, field, low, high, values)?;
+        let extents = self.problem.extents_of(field);
+        match (&mut self.fields[field], values) {
+            (Array::F32(to), Array::F32(values)) => write_rows(extents, to, low, high, values),
+            (Array::F64(to), Array::F64(values)) => write_rows(extents, to, low, high, values),
+            _ => {}
+        }
         Ok(())
     }
 

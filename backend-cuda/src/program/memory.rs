@@ -1,16 +1,17 @@
-//! The device memory of a program that is not plain: a buffer per entry of a [`Storage`], all scalars, and
-//! the leaves of reductions.
+//! The device memory of a program that is not plain: a buffer per entry of a [`Storage`], all scalars, the
+//! leaves of reductions, the progress, and the rows of the record.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use abide_core::program::{Buffer, Storage};
-use abide_core::{Array, DType, Problem, Result, with_array};
+use abide_core::{Array, DType, Error, Problem, Result};
 use abide_shaders::cuda::{ProgramKernels, buffer_pitch, pitched_values};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 
+use crate::count::Counter;
 use crate::driver::during;
-use crate::memory::{Rows, Way, ask_for};
+use crate::memory::ask_for;
+use crate::window::Layout;
 
 /// Device memory and the stream that works on it.
 pub struct Memory {
@@ -20,11 +21,43 @@ pub struct Memory {
     buffers: Vec<Allocation>,
     /// The parameters, and then the computed scalars.
     scalars: CudaSlice<u8>,
-    /// Whether the run has ended, and the steps done.
+    /// The kernels' `Progress`.
     progress: CudaSlice<u64>,
-    /// The addresses of the scalars, of the leaves of reductions and of the progress.
-    last: [u64; 3],
+    /// The rows of the record that have not been taken.
+    rows: CudaSlice<f64>,
+    /// The addresses of the scalars, of the leaves of reductions, of the progress and of the rows.
+    last: [u64; 4],
     _leaves: CudaSlice<u8>,
+}
+
+/// How far a run has come: the kernels' `Progress`.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// The run has ended by its condition, or because a scalar is not a number.
+    pub has_ended: bool,
+    /// The run is at a mark.
+    pub is_at_mark: bool,
+    /// Steps done.
+    pub steps: u64,
+    /// Rows of the record that have not been taken.
+    pub rows: u64,
+    /// Steps to the next row.
+    pub until_due: u64,
+    /// The mark that a scalar reaches next.
+    pub mark: f64,
+}
+
+impl Progress {
+    fn words(self) -> [u64; 5] {
+        let Progress { has_ended, is_at_mark, steps, rows, until_due, mark } = self;
+        [u64::from(has_ended) | u64::from(is_at_mark) << 1, steps, rows, until_due, mark.to_bits()]
+    }
+
+    fn of(words: [u64; 5]) -> Progress {
+        let [stopped, steps, rows, until_due, mark] = words;
+        let (has_ended, is_at_mark) = (stopped & 1 != 0, stopped & 2 != 0);
+        Progress { has_ended, is_at_mark, steps, rows, until_due, mark: f64::from_bits(mark) }
+    }
 }
 
 /// A buffer in device memory.
@@ -36,33 +69,43 @@ struct Allocation {
 }
 
 impl Memory {
-    /// Allocates all that a problem needs, and loads its scalars. The buffers have no values yet.
+    /// Allocates all that a problem needs, with room for so many values of rows, and loads its scalars. The
+    /// buffers have no values yet.
     pub fn new(
         problem: &Problem,
         storage: &Storage,
         kernels: &ProgramKernels,
+        rows: usize,
         context: &Arc<CudaContext>,
     ) -> Result<Memory> {
         let stream = context.new_stream().map_err(during("making a stream"))?;
         let dtype = problem.dtype;
         let values = storage.buffers.iter().map(|buffer| pitched_values(buffer, dtype) as u128).sum::<u128>();
-        ask_for(context, (values + kernels.leaves as u128) * dtype.bytes() as u128)?;
+        let bytes = (values + kernels.leaves as u128) * dtype.bytes() as u128;
+        ask_for(context, bytes + rows as u128 * size_of::<f64>() as u128)?;
         let all: Vec<f64> = problem.parameters.iter().chain(&problem.scalars).copied().collect();
         let scalars = Array::from_fn(dtype, all.len().max(1), |i| all.get(i).copied().unwrap_or(0.0));
         let buffers = storage.buffers.iter().map(|buffer| Allocation::new(&stream, buffer, dtype));
         let buffers = buffers.collect::<Result<_>>()?;
         let scalars = stream.clone_htod(scalars.as_bytes()).map_err(during("loading scalars"))?;
         let leaves = allocate(&stream, kernels.leaves * dtype.bytes())?;
-        let progress: CudaSlice<u64> = stream.alloc_zeros(2).map_err(during("allocating the progress"))?;
+        let words = Progress::default().words().len();
+        let progress = stream.alloc_zeros(words).map_err(during("allocating the progress"))?;
+        let rows = stream.alloc_zeros(rows.max(1)).map_err(during("allocating the record"))?;
         // Addresses are asked for now, because asking adds an event to the stream, which a recording does not
         // want.
-        let last =
-            [scalars.device_ptr(&stream).0, leaves.device_ptr(&stream).0, progress.device_ptr(&stream).0];
+        let last = [
+            scalars.device_ptr(&stream).0,
+            leaves.device_ptr(&stream).0,
+            progress.device_ptr(&stream).0,
+            rows.device_ptr(&stream).0,
+        ];
         Ok(Memory {
             buffers,
             last,
             scalars,
             progress,
+            rows,
             _leaves: leaves,
             context: context.clone(),
             stream,
@@ -70,21 +113,32 @@ impl Memory {
         })
     }
 
-    /// Returns the steps done since the progress was last forgotten, as kernels count them where a condition
-    /// may end the run.
-    pub fn steps(&self) -> Result<u64> {
-        let progress = self.stream.clone_dtoh(&self.progress).map_err(during("reading the progress"))?;
+    /// Returns how far the run has come.
+    pub fn progress(&self) -> Result<Progress> {
+        let words = self.stream.clone_dtoh(&self.progress).map_err(during("reading the progress"))?;
         self.stream.synchronize().map_err(during("reading the progress"))?;
-        Ok(progress.get(1).copied().unwrap_or(0))
+        let words =
+            words.try_into().map_err(|_| Error::device("cuda", "reading the progress", "too short"))?;
+        Ok(Progress::of(words))
     }
 
-    /// Forgets that a condition has ended the run, and the steps done.
-    pub fn forget_progress(&mut self) -> Result<()> {
-        self.stream.memset_zeros(&mut self.progress).map_err(during("setting the progress"))
+    /// Sets how far the run has come.
+    pub fn set_progress(&mut self, progress: Progress) -> Result<()> {
+        let words = progress.words();
+        self.stream.memcpy_htod(&words, &mut self.progress).map_err(during("setting the progress"))?;
+        self.stream.synchronize().map_err(during("setting the progress"))
     }
 
-    /// Returns the addresses of buffers, then of the scalars, leaves and progress: the kernels' `Arguments`. A
-    /// slot without a buffer is never used.
+    /// Returns the first values of the rows.
+    pub fn rows(&self, values: usize) -> Result<Vec<f64>> {
+        let rows = self.rows.slice(..values.min(self.rows.len()));
+        let rows = self.stream.clone_dtoh(&rows).map_err(during("reading the record"))?;
+        self.stream.synchronize().map_err(during("reading the record"))?;
+        Ok(rows)
+    }
+
+    /// Returns the addresses of buffers, then of the scalars, leaves, progress and rows: the kernels'
+    /// `Arguments`. A slot without a buffer is never used.
     pub fn arguments(&self, buffers: &[Option<usize>], slots: usize) -> Vec<u64> {
         let address = |slot: usize| {
             buffers.get(slot).copied().flatten().map_or(0, |buffer| self.buffers[buffer].address)
@@ -92,38 +146,31 @@ impl Memory {
         (0..slots).map(address).chain(self.last).collect()
     }
 
-    pub fn read(&self, buffer: usize) -> Result<Array> {
-        let Allocation { address, buffer, .. } = &self.buffers[buffer];
-        let mut array = Array::zeros(self.dtype, buffer.len())?;
-        self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let host = with_array!(&mut array, values => values.as_mut_ptr().cast::<c_void>());
-        // SAFETY: the array has each of the buffer's values, and the buffer a pitch for each row; the stream
-        // is waited for before the array is used.
-        unsafe { self.rows(buffer).copy(Way::ToHost, host, *address, &self.stream) }
-            .map_err(during("reading a field"))?;
-        self.stream.synchronize().map_err(during("reading a field"))?;
-        Ok(array)
-    }
-
-    /// Writes all values of a buffer, whose number has been checked.
-    pub fn write(&mut self, buffer: usize, array: &Array) -> Result<()> {
+    /// Reads a window of a buffer, which has been checked as has the buffer's number.
+    pub fn read(&self, buffer: usize, window: [[usize; 3]; 2]) -> Result<Array> {
         let Allocation { address, buffer, .. } = &self.buffers[buffer];
         self.context.bind_to_thread().map_err(during("binding the context"))?;
-        let host = with_array!(array, values => values.as_ptr().cast_mut().cast::<c_void>());
-        // SAFETY: the array has each of the buffer's values, as was checked, and the buffer a pitch for each
-        // row; the stream is waited for before the array can go.
-        unsafe { self.rows(buffer).copy(Way::ToDevice, host, *address, &self.stream) }
-            .map_err(during("writing a field"))?;
-        self.stream.synchronize().map_err(during("writing a field"))
+        // SAFETY: the buffer has its layout.
+        unsafe { self.layout(buffer).read(*address, window, &self.stream) }
     }
 
-    fn rows(&self, buffer: &Buffer) -> Rows {
-        let bytes = self.dtype.bytes();
-        Rows {
-            count: buffer.extents[0] * buffer.extents[1],
-            bytes: buffer.extents[2] * bytes,
-            pitch: buffer_pitch(buffer, self.dtype) * bytes,
-        }
+    /// Writes a window of a buffer, which has been checked as have the buffer's number and the array.
+    pub fn write(&mut self, buffer: usize, window: [[usize; 3]; 2], array: &Array) -> Result<()> {
+        let Allocation { address, buffer, .. } = &self.buffers[buffer];
+        self.context.bind_to_thread().map_err(during("binding the context"))?;
+        // SAFETY: the buffer has its layout; the array was checked.
+        unsafe { self.layout(buffer).write(*address, window, array, &self.stream) }
+    }
+
+    /// Counts the values of a buffer that are NaN or infinite.
+    pub fn non_finite(&self, buffer: usize, counter: &Counter) -> Result<u64> {
+        let Allocation { address, buffer, .. } = &self.buffers[buffer];
+        // SAFETY: the buffer has its layout.
+        unsafe { counter.count(*address, &self.layout(buffer), &self.stream) }
+    }
+
+    fn layout(&self, buffer: &Buffer) -> Layout {
+        Layout { extents: buffer.extents, pitch: buffer_pitch(buffer, self.dtype), dtype: self.dtype }
     }
 
     /// Returns the scalars' values: first the parameters'.

@@ -5,18 +5,21 @@
 //! the scalars become.
 
 mod memory;
+mod recorder;
 
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use abide_core::backend::{check_field, window_of};
-use abide_core::program::{Boxes, Storage};
+use abide_core::backend::{check_field, check_values, check_window};
+use abide_core::program::{Boxes, Rows, Storage};
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 use abide_shaders::cuda::{ProgramKernels, program_kernels};
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode_enum as CaptureMode};
 use cudarc::driver::{CudaContext, CudaFunction, CudaGraph, result};
 
-use self::memory::Memory;
+use self::memory::{Memory, Progress};
+use self::recorder::Recorder;
+use crate::count::Counter;
 use crate::driver::during;
 use crate::kernels::Kernels;
 use crate::memory::set_parameter;
@@ -36,12 +39,18 @@ pub(crate) struct ProgramSession {
     /// Of each stage, in the order of its launches.
     functions: Vec<Vec<CudaFunction>>,
     memory: Memory,
-    /// The kernel that ends each step where a condition may end the run.
-    until: Option<CudaFunction>,
+    /// The kernel that ends each step where the run may end or halt there, or has a record.
+    end: Option<CudaFunction>,
+    recorder: Option<Recorder>,
     /// The steps done since the storage's first.
     steps: u64,
     /// Steps of the last advance that were not done.
     undone: u64,
+    /// Whether the last advance ended at a mark.
+    is_at_mark: bool,
+    /// The mark that a scalar reaches next.
+    mark: f64,
+    counter: Arc<Counter>,
     recording: Option<CudaGraph>,
     timer: Timer,
 }
@@ -58,6 +67,7 @@ impl ProgramSession {
         context: &Arc<CudaContext>,
         loaded: &Kernels,
         fields: &[Array],
+        counter: Arc<Counter>,
     ) -> Result<ProgramSession> {
         let Some(tiles) = plan.stepwise() else {
             return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
@@ -67,28 +77,63 @@ impl ProgramSession {
             stage.launches.iter().map(|launch| loaded.function(&launch.entry, 0)).collect::<Result<_>>()
         });
         let functions = functions.collect::<Result<_>>()?;
-        let until = kernels.until.as_ref().map(|until| loaded.function(&until.entry, 0)).transpose()?;
+        let end = kernels.end.as_ref().map(|end| loaded.function(&end.kernel.entry, 0)).transpose()?;
         let boxes = Boxes::of(problem)?;
         let storage = Storage::of(problem, &boxes)?;
-        let mut memory = Memory::new(problem, &storage, &kernels, context)?;
-        for (&buffer, field) in storage.first.iter().zip(fields) {
-            memory.write(buffer, field)?;
+        let recorder = Recorder::new(problem, fields, rounds(&storage).1)?;
+        let rows = recorder.as_ref().map_or(0, Recorder::values);
+        let mut memory = Memory::new(problem, &storage, &kernels, rows, context)?;
+        for (field, (&buffer, values)) in storage.first.iter().zip(fields).enumerate() {
+            memory.write(buffer, [[0; 3], problem.extents_of(field)], values)?;
         }
         let timer = Timer::new(&memory.stream)?;
-        Ok(ProgramSession {
+        let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
+        let mut session = ProgramSession {
             plan,
             problem: problem.clone(),
             boxes,
             storage,
             kernels,
             functions,
-            until,
+            end,
+            recorder,
             memory,
             steps: 0,
             undone: 0,
+            is_at_mark: false,
+            mark,
+            counter,
             recording: None,
             timer,
-        })
+        };
+        session.set_progress(false)?;
+        Ok(session)
+    }
+
+    /// Returns the steps done, counted from the start.
+    fn step(&self) -> u64 {
+        self.problem.first_step + self.steps
+    }
+
+    /// Tells the device the steps done, the mark and when a row is due; all rows have been taken.
+    fn set_progress(&mut self, has_ended: bool) -> Result<()> {
+        if self.end.is_none() {
+            return Ok(());
+        }
+        let until_due = self.recorder.as_ref().map_or(0, |recorder| recorder.until_due(self.step()));
+        let (steps, mark) = (self.steps, self.mark);
+        self.memory.set_progress(Progress { has_ended, is_at_mark: false, steps, rows: 0, until_due, mark })
+    }
+
+    /// Takes the rows that the device has recorded, and returns how far the run has come.
+    fn drain(&mut self) -> Result<Progress> {
+        let progress = self.memory.progress()?;
+        if let Some(recorder) = &mut self.recorder {
+            let values = self.memory.rows(recorder.values_of(progress.rows))?;
+            recorder.add(&values)?;
+            self.memory.set_progress(Progress { rows: 0, ..progress })?;
+        }
+        Ok(progress)
     }
 
     /// Launches a step, counted from the storage's first, on the stream or into the graph that it records.
@@ -106,9 +151,13 @@ impl ProgramSession {
                 self.launch_kernel(function, [kernel.blocks, kernel.threads], &arguments)?;
             }
         }
-        match &self.until {
-            Some(until) => self.launch_kernel(until, [1, 1], &self.memory.arguments(&[], self.kernels.slots)),
-            None => Ok(()),
+        match (&self.end, &self.kernels.end) {
+            (Some(function), Some(end)) => {
+                let buffers = end.buffers(self.storage.launches(step));
+                let arguments = self.memory.arguments(&buffers, self.kernels.slots);
+                self.launch_kernel(function, [end.kernel.blocks, end.kernel.threads], &arguments)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -135,18 +184,10 @@ impl ProgramSession {
         .map_err(during("launching a stage"))
     }
 
-    /// Returns the number of steps that repeat, and how many of them a graph has.
-    fn rounds(&self) -> (u64, u64) {
-        let repeated = &self.storage.steps[self.storage.repeated..];
-        let launches: usize = repeated.iter().map(|step| step.launches.len()).sum();
-        let rounds = GRAPH_LAUNCHES / launches.max(1);
-        (repeated.len() as u64, repeated.len() as u64 * rounds.clamp(1, 16) as u64)
-    }
-
     /// Returns the first step from `step` on at which a graph may begin.
     fn next_round(&self, step: u64) -> u64 {
         let first = self.storage.repeated as u64;
-        let (round, _) = self.rounds();
+        let (round, _) = rounds(&self.storage);
         if step <= first { first } else { first + (step - first).next_multiple_of(round) }
     }
 
@@ -156,7 +197,7 @@ impl ProgramSession {
         stream
             .begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
             .map_err(during("recording a graph"))?;
-        let launched = (first..first + self.rounds().1).try_for_each(|step| self.launch(step));
+        let launched = (first..first + rounds(&self.storage).1).try_for_each(|step| self.launch(step));
         let graph =
             stream.end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
         launched?;
@@ -179,13 +220,22 @@ impl ProgramSession {
 
     /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
     fn settle(&mut self) -> Result<()> {
+        let has_ended = self.end.is_some() && self.drain()?.has_ended;
         let mut problem = self.problem.clone();
         problem.first_step += self.steps;
         let storage = Storage::of(&problem, &self.boxes)?;
         self.memory.settle(self.storage.fields_after(self.steps), &storage)?;
         (self.problem, self.storage, self.steps, self.recording) = (problem, storage, 0, None);
-        self.memory.forget_progress()
+        self.set_progress(has_ended)
     }
+}
+
+/// Returns the number of steps that repeat, and how many of them a graph has.
+fn rounds(storage: &Storage) -> (u64, u64) {
+    let repeated = &storage.steps[storage.repeated..];
+    let launches: usize = repeated.iter().map(|step| step.launches.len()).sum();
+    let rounds = GRAPH_LAUNCHES / launches.max(1);
+    (repeated.len() as u64, repeated.len() as u64 * rounds.clamp(1, 16) as u64)
 }
 
 impl Session for ProgramSession {
@@ -195,26 +245,42 @@ impl Session for ProgramSession {
 
     fn advance(&mut self, steps: u64) -> Result<f64> {
         self.memory.context.bind_to_thread().map_err(during("binding the context"))?;
-        let (end, (_, whole)) = (self.steps + steps, self.rounds());
+        let (end, whole) = (self.steps + steps, rounds(&self.storage).1);
         if self.recording.is_none() && self.next_round(self.steps) + whole <= end {
             self.recording = Some(self.record()?);
         }
         self.timer.start(&self.memory.stream)?;
         while self.steps < end {
-            match &self.recording {
-                Some(graph) if self.steps + whole <= end && self.next_round(self.steps) == self.steps => {
-                    graph.launch().map_err(during("replaying a graph"))?;
-                    self.steps += whole;
+            let whole_fits = self.steps + whole <= end && self.next_round(self.steps) == self.steps;
+            let graph = self.recording.as_ref().filter(|_| whole_fits);
+            let now = if graph.is_some() { whole } else { 1 };
+            let step = self.step();
+            if self.recorder.as_ref().is_some_and(|recorder| !recorder.has_room(step, step + now)) {
+                let progress = self.drain()?;
+                if progress.has_ended || progress.is_at_mark {
+                    break;
                 }
-                _ => {
-                    self.launch(self.steps)?;
-                    self.steps += 1;
-                }
+                continue;
             }
+            match graph {
+                Some(graph) => graph.launch().map_err(during("replaying a graph"))?,
+                None => self.launch(self.steps)?,
+            }
+            if let Some(recorder) = &mut self.recorder {
+                recorder.launched(step, step + now);
+            }
+            self.steps += now;
         }
         let seconds = self.timer.stop(&self.memory.stream)?;
-        if self.until.is_some() {
-            self.steps = self.memory.steps()?;
+        self.is_at_mark = false;
+        if self.problem.until.is_some() || self.problem.marks.is_some() {
+            let progress = self.drain()?;
+            self.steps = progress.steps;
+            if let (true, Some(marks)) = (progress.is_at_mark, self.problem.marks) {
+                self.is_at_mark = true;
+                self.mark = marks.next(self.scalars()?.get(marks.scalar).copied().unwrap_or(f64::NAN));
+                self.set_progress(progress.has_ended)?;
+            }
         }
         self.undone = end - self.steps;
         Ok(seconds)
@@ -224,23 +290,50 @@ impl Session for ProgramSession {
         self.undone
     }
 
+    fn is_at_mark(&self) -> bool {
+        self.is_at_mark
+    }
+
+    fn take_rows(&mut self) -> Result<Rows> {
+        if self.recorder.as_ref().is_some_and(Recorder::has_pending) {
+            self.drain()?;
+        }
+        Ok(self.recorder.as_mut().map_or_else(Rows::default, Recorder::take))
+    }
+
     fn read(&mut self, field: usize) -> Result<Array> {
-        self.memory.read(self.buffer(field)?)
+        self.memory.read(self.buffer(field)?, [[0; 3], self.problem.extents_of(field)])
     }
 
     fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
-        let values = self.read(field)?;
-        window_of(self.problem.extents_of(field), &values, low, high)
+        let buffer = self.buffer(field)?;
+        check_window(self.problem.extents_of(field), low, high)?;
+        self.memory.read(buffer, [low, high])
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
-        let buffer = self.buffer(field)?;
         check_field(&self.problem, field, values)?;
+        self.write_window(field, [0; 3], self.problem.extents_of(field), values)
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        check_values(&self.problem, field, low, high, values)?;
+        let buffer = self.buffer(field)?;
         let names = self.storage.fields_after(self.steps);
         if names.iter().filter(|&&name| name == buffer).count() > 1 {
             self.settle()?;
         }
-        self.memory.write(self.buffer(field)?, values)
+        self.memory.write(self.buffer(field)?, [low, high], values)
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        self.memory.non_finite(self.buffer(field)?, &self.counter)
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

@@ -1,9 +1,10 @@
 // Runs the launches of a program that is not plain, whose kernels are in kernel.h: program FOLDER SEED.
 //
 // FOLDER/launches holds, as 64-bit numbers, the count of buffers and each buffer's length in bytes before
-// its content; the scalars likewise; the values of the leaves; the count of launches, and for each the
-// kernel, its blocks, its threads and the buffer of each slot. entries.h names the kernels. The buffers after
-// all launches go to FOLDER/result, and the scalars behind them.
+// its content; the scalars likewise; the values of the leaves; the values of the record's rows; the steps to the
+// first row and the bits of the first mark; the count of launches, and for each the kernel, its blocks, its
+// threads and the buffer of each slot. entries.h names the kernels. The buffers after all launches go to
+// FOLDER/result, behind them the scalars, the rows, and the progress.
 
 #include "lanes.h"
 
@@ -115,8 +116,12 @@ int main(int, char** words)
     Memory scalars = content(), leaves(number() * sizeof(real));
     arguments.scalars = reinterpret_cast<real*>(scalars.first());
     arguments.leaves = reinterpret_cast<real*>(leaves.first());
-    unsigned long long progress[2] = {0, 0};
-    arguments.progress = progress;
+    Memory rows(number() * sizeof(double)), progress(sizeof(Progress));
+    arguments.rows = reinterpret_cast<double*>(rows.first());
+    arguments.progress = reinterpret_cast<Progress*>(progress.first());
+    *arguments.progress = {0, 0, 0, number(), 0.0};
+    const unsigned long long mark = number();
+    memcpy(&arguments.progress->mark, &mark, sizeof mark);
     for (auto left = number(); left > 0; --left) {
         running = kernels + number();
         std::vector<int> blocks(number());
@@ -131,7 +136,7 @@ int main(int, char** words)
         for (const int block : blocks) run_block(block, threads);
     }
     leaves.check();
-    buffers.push_back(scalars);
+    for (const Memory& memory : {scalars, rows, progress}) buffers.push_back(memory);
     FILE* result = fopen((folder + "/result").c_str(), "wb");
     for (Memory& memory : buffers) {
         memory.check();

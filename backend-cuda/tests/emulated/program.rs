@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use abide_core::backend::window_of;
 use abide_core::plan::{Options, plan};
 use abide_core::program::{Boxes, Buffer, Storage};
 use abide_core::{Array, DType, DeviceSpec, Problem};
@@ -25,6 +26,19 @@ pub struct Program<'a> {
     entries: Vec<String>,
 }
 
+/// Words of the kernels' `Progress`.
+const PROGRESS: usize = 5;
+
+/// The end of a run.
+pub struct Ended {
+    pub fields: Vec<Array>,
+    pub scalars: Vec<f64>,
+    /// The values of all rows of the record.
+    pub recorded: Vec<f64>,
+    /// The kernels' `Progress`.
+    pub progress: Vec<u64>,
+}
+
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
@@ -45,7 +59,12 @@ impl<'a> Program<'a> {
         let kernels = program_kernels(problem, &tiles).map_err(said)?;
         let text = rig::replaced(&rig::rewritten(&kernels.text, &[])?, changes)?;
         let mut entries: Vec<String> = Vec::new();
-        for launch in kernels.stages.iter().flat_map(|stage| &stage.launches).chain(&kernels.until) {
+        for launch in kernels
+            .stages
+            .iter()
+            .flat_map(|stage| &stage.launches)
+            .chain(kernels.end.iter().map(|end| &end.kernel))
+        {
             if !entries.contains(&launch.entry) {
                 entries.push(launch.entry.clone());
             }
@@ -64,14 +83,9 @@ impl<'a> Program<'a> {
         Ok(Program { folder, problem, kernels, entries })
     }
 
-    /// Returns the fields and the computed scalars after some steps whose lanes take turns in the order that
+    /// Returns what has become of a run after some steps whose lanes take turns in the order that
     /// the seed gives. Launches of `beyond` more steps follow, which a condition has ended.
-    pub fn run(
-        &self,
-        start: &[Array],
-        [steps, beyond]: [u64; 2],
-        seed: usize,
-    ) -> Result<(Vec<Array>, Vec<f64>), String> {
+    pub fn run(&self, start: &[Array], [steps, beyond]: [u64; 2], seed: usize) -> Result<Ended, String> {
         let problem = self.problem;
         let dtype = problem.dtype;
         let storage = Boxes::of(problem).and_then(|boxes| Storage::of(problem, &boxes)).map_err(said)?;
@@ -97,6 +111,17 @@ impl<'a> Program<'a> {
         add(&mut script, scalars.as_bytes().len() as u64);
         script.extend(scalars.as_bytes());
         add(&mut script, self.kernels.leaves as u64);
+        let first = problem.first_step;
+        let (width, due, until_due) = match &problem.record {
+            Some(record) => {
+                (record.width(), record.due_between(first, first + steps + beyond), record.until_due(first))
+            }
+            None => (0, 0, 0),
+        };
+        add(&mut script, due * width as u64);
+        add(&mut script, until_due);
+        let mark = problem.marks.map_or(f64::NAN, |marks| marks.next(problem.scalars[marks.scalar]));
+        add(&mut script, mark.to_bits());
         let mut launches: Vec<u64> = Vec::new();
         let mut count = 0;
         let mut launch =
@@ -114,7 +139,9 @@ impl<'a> Program<'a> {
                 let stage = &self.kernels.stages[own.stage];
                 stage.launches.iter().try_for_each(|kernel| launch(kernel, &stage.buffers(own)))?;
             }
-            self.kernels.until.iter().try_for_each(|kernel| launch(kernel, &[]))?;
+            if let Some(end) = &self.kernels.end {
+                launch(&end.kernel, &end.buffers(storage.launches(step)))?;
+            }
         }
         add(&mut script, count);
         launches.iter().for_each(|&number| add(&mut script, number));
@@ -134,8 +161,21 @@ impl<'a> Program<'a> {
                 contents[number].chunks_exact(pitch).flat_map(|bytes| &bytes[..row]).copied().collect();
             array(dtype, &values)
         });
-        let computed = array(dtype, rest).to_f64().split_off(problem.parameters.len());
-        Ok((fields.collect(), computed))
+        let count = problem.parameters.len() + problem.scalars.len();
+        let (scalars, rest) = rest.split_at(count * dtype.bytes());
+        let (recorded, progress) = rest.split_at(rest.len() - PROGRESS * size_of::<u64>());
+        let progress: Vec<u64> = progress
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+            .collect();
+        let mut recorded = array(DType::F64, recorded).to_f64();
+        recorded.truncate(progress[2] as usize * width);
+        Ok(Ended {
+            fields: fields.collect(),
+            scalars: array(dtype, scalars).to_f64().split_off(problem.parameters.len()),
+            recorded,
+            progress,
+        })
     }
 
     /// Compares the kernels with the reference after some steps, in several orders of their lanes.
@@ -147,11 +187,33 @@ impl<'a> Program<'a> {
     pub fn check_beyond(&self, start: &[Array], steps: u64, beyond: u64) -> Result<(), String> {
         let program = &self.problem.program;
         let mut expected = start.to_vec();
-        let known = |_: usize, _: &[Array], _: &[f64]| {};
-        let scalars =
-            abide_cpu::reference::run_program(self.problem, &mut expected, steps, known).map_err(said)?;
+        let mut problem = self.problem.clone();
+        let mut recorded = Vec::new();
+        for _ in 0..steps {
+            let known = |_: usize, _: &[Array], _: &[f64]| {};
+            problem.scalars =
+                abide_cpu::reference::run_program(&problem, &mut expected, 1, known).map_err(said)?;
+            problem.first_step += 1;
+            let Some(record) =
+                problem.record.as_ref().filter(|record| problem.first_step % record.every == 0)
+            else {
+                continue;
+            };
+            recorded.extend(record.scalars.iter().map(|&number| problem.scalars[number]));
+            recorded.extend(record.probes.iter().map(|probe| {
+                let window = probe.window();
+                let value =
+                    window_of(problem.extents_of(probe.field), &expected[probe.field], window[0], window[1]);
+                value.ok().and_then(|value| value.get(0)).unwrap_or(f64::NAN)
+            }));
+        }
+        let scalars = problem.scalars;
         for seed in 0..2 {
-            let (fields, computed) = self.run(start, [steps, beyond], seed)?;
+            let Ended { fields, scalars: computed, recorded: found, progress } =
+                self.run(start, [steps, beyond], seed)?;
+            if self.kernels.end.is_some() && progress[1] != steps {
+                return Err(format!("seed {seed}: {} steps, not {steps}", progress[1]));
+            }
             for ((expected, found), name) in expected.iter().zip(&fields).zip(program.fields()) {
                 if !found.same_bits(expected) {
                     let first = (0..found.len()).find(|&i| {
@@ -165,6 +227,9 @@ impl<'a> Program<'a> {
             }
             let pairs = scalars.iter().zip(&computed);
             let differ = |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+            if recorded.len() != found.len() || recorded.iter().zip(&found).any(differ) {
+                return Err(format!("seed {seed}: recorded {found:?}, the reference has {recorded:?}"));
+            }
             if pairs.clone().any(differ) || scalars.len() != computed.len() {
                 return Err(format!("seed {seed}: scalars {computed:?}, the reference has {scalars:?}"));
             }

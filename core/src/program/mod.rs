@@ -9,7 +9,9 @@ mod centring;
 mod definition;
 mod footprint;
 mod linear;
+mod marks;
 mod problem;
+mod record;
 mod reduction;
 mod stage;
 mod start;
@@ -19,6 +21,7 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod until;
+mod watch;
 
 use std::ops::Range;
 
@@ -31,7 +34,9 @@ pub use self::centring::Centring;
 pub use self::definition::Definition;
 pub use self::footprint::{Footprint, Neighbourhood};
 pub use self::linear::LinearStencil;
+pub use self::marks::Marks;
 pub use self::problem::Problem;
+pub use self::record::{Probe, Record, Rows};
 pub use self::reduction::{Reduction, Region, join_all, join_box, join_rows, leaf};
 pub use self::stage::{Does, Stage};
 pub use self::start::Start;
@@ -39,6 +44,7 @@ pub use self::stencil::{Field, MAX_RADIUS, Parameter, Scope, Stencil};
 pub use self::step::Step;
 pub use self::storage::{Launch, Launches, Storage};
 pub use self::until::Until;
+pub use self::watch::Watch;
 
 use self::stage::update;
 use self::stencil::Names;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Boxes, Program, Scalar, Until};
+use super::{Boxes, Marks, Program, Record, Scalar, Until};
 use crate::domain::{Boundaries, Shape, Sides};
 use crate::error::{Error, Result};
 use crate::real::{DType, Real};
@@ -30,6 +30,10 @@ pub struct Problem {
     pub first_step: u64,
     /// The condition that ends a run before its last step.
     pub until: Option<Until>,
+    /// The marks at which a run halts.
+    pub marks: Option<Marks>,
+    /// What a run records.
+    pub record: Option<Record>,
 }
 
 impl Problem {
@@ -50,6 +54,8 @@ impl Problem {
             scalars: program.scalars().iter().map(|s| before(s, &shape)).collect(),
             first_step: 0,
             until: None,
+            marks: None,
+            record: None,
             program,
             shape,
             dtype,
@@ -144,9 +150,12 @@ impl Problem {
             }
         }
         if self.is_plain() {
-            return self.boundaries.check(&self.shape, program.radius(), self.dtype);
+            self.boundaries.check(&self.shape, program.radius(), self.dtype)?;
+        } else {
+            Boxes::of(self)?;
         }
-        Boxes::of(self).map(|_| ())
+        // After the boundaries, which the extents of fields depend on.
+        self.record.as_ref().map_or(Ok(()), |record| record.check(self))
     }
 }
 

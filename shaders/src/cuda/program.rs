@@ -4,21 +4,24 @@
 //! The text depends on the problem and the tile alone, and not on the buffers that a launch is given. So any
 //! assignment of buffers ([`abide_core::program::Storage`]) runs on the same kernels.
 
+mod end;
 mod kinds;
 mod stages;
 
 use std::collections::HashMap;
 
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, Until, leaf};
+use abide_core::program::{Boxes, Does, Launch, leaf};
 use abide_core::{DType, Error, Problem, Result};
 
 use self::kinds::{Kinds, triple};
 use self::stages::{Body, Entry, Grid};
+use super::constant;
 use super::pitch::pitched_values;
-use super::{constant, literal};
 use crate::boundary;
 use crate::text::Text;
+
+pub use self::end::StepEnd;
 
 const PROGRAM: &str = include_str!("../../kernels/program.cuh");
 const REDUCE: &str = include_str!("../../kernels/program_reduce.cuh");
@@ -30,13 +33,13 @@ pub struct ProgramKernels {
     pub text: String,
     /// Of each stage of the program.
     pub stages: Vec<StageKernels>,
-    /// The buffers that a kernel's arguments name; the addresses of the scalars and of the leaves follow
-    /// them.
+    /// The buffers that a kernel's arguments name; the addresses of the scalars, the leaves, the progress and
+    /// the record's rows follow them.
     pub slots: usize,
     /// The values of the leaves of reductions.
     pub leaves: usize,
-    /// The kernel that ends each step where a condition may end the run.
-    pub until: Option<KernelLaunch>,
+    /// The kernel that ends each step, where the run may end or halt there, or has a record.
+    pub end: Option<StepEnd>,
 }
 
 /// The kernels of a stage, and what their arguments name.
@@ -112,7 +115,10 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             names.push(&stage.name);
         }
     }
-    let slots = bodies.iter().map(|(body, _)| body.slots.len()).max().unwrap_or(0).max(1);
+    let end = StepEnd::of(problem);
+    let slots = bodies.iter().map(|(body, _)| body.slots.len()).chain(end.iter().map(StepEnd::slots));
+    let slots = slots.max().unwrap_or(0).max(1);
+    let may_stop = problem.until.is_some() || problem.marks.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
     // Leaves are joined into as many values again.
     let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.blocks());
@@ -136,8 +142,8 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
                 entry.threads(tiles)
             ));
             text.push("{");
-            if problem.until.is_some() {
-                text.push("if (arguments.progress[0]) return;");
+            if may_stop {
+                text.push("if (arguments.progress->stopped) return;");
             }
             text.push(entry.call(number));
             text.push("}");
@@ -163,27 +169,10 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
         Ok(StageKernels { launches, slots })
     });
     let stages = stages.collect::<Result<_>>()?;
-    let until = problem.until.map(|until| end_of_step(&mut text, problem, until));
-    Ok(ProgramKernels { stages, text: text.into(), slots, leaves, until })
-}
-
-/// Writes the kernel that counts a step and tests the run's condition after it.
-fn end_of_step(text: &mut Text, problem: &Problem, until: Until) -> KernelLaunch {
-    let entry = "end_of_step".to_owned();
-    let scalar = problem.program.parameters().len() + until.scalar;
-    let (relation, value) = (until.relation.relation().unwrap_or("=="), literal(DType::F64, until.value));
-    text.blank();
-    text.push("// A run whose scalar is not a number ends too.");
-    text.push(format!(
-        "extern \"C\" __global__ void __launch_bounds__(1) {entry}(const __grid_constant__ Arguments arguments)"
-    ));
-    text.push("{");
-    text.push("if (arguments.progress[0]) return;");
-    text.push(format!("const double value = arguments.scalars[{scalar}];"));
-    text.push(format!("arguments.progress[0] = value != value || value {relation} {value};"));
-    text.push("++arguments.progress[1];");
-    text.push("}");
-    KernelLaunch { entry, blocks: 1, threads: 1, carries: false }
+    if let Some(end) = &end {
+        end.write(&mut text, problem, &boxes);
+    }
+    Ok(ProgramKernels { stages, text: text.into(), slots, leaves, end })
 }
 
 /// Returns the types, the boundary kinds and the constants that all stages share.

@@ -31,6 +31,7 @@ const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");
 const DIRECT: &str = include_str!("../../kernels/stepwise_direct.wgsl");
 const POWER: &str = include_str!("../../kernels/power.wgsl");
+const COUNT: &str = include_str!("../../kernels/count.wgsl");
 const COPY: &str = include_str!("../../kernels/copy.wgsl");
 
 /// The entry point of every kernel.
@@ -55,6 +56,29 @@ pub fn copy(bytes: u64) -> Kernel {
         name: "copy".to_owned(),
         text,
         bindings,
+        piece_cells: usize::MAX,
+        threads: 256,
+        workgroups,
+        workgroup_bytes: 0,
+    }
+}
+
+/// Returns the kernel that counts which of `values` values of a type in its first buffer are NaN or infinite,
+/// and adds their number to the `u32` in its second.
+pub fn count(dtype: DType, values: usize) -> Kernel {
+    let (words, exponent) = match dtype {
+        DType::F32 => (1, "0x7f800000u"),
+        DType::F64 => (2, "0x7ff00000u"),
+    };
+    let mut text = Text::default();
+    text.push(format!("const WORDS = {words}u;\nconst EXPONENT = {exponent};"));
+    text.file(COUNT);
+    // Four turns per thread.
+    let workgroups = values.div_ceil(4 * 256).clamp(1, 65535);
+    Kernel {
+        name: format!("count {dtype}"),
+        text: text.into(),
+        bindings: vec![Binding::Old(0, 0), Binding::New(0, 0)],
         piece_cells: usize::MAX,
         threads: 256,
         workgroups,

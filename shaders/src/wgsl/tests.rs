@@ -338,6 +338,17 @@ fn far_taps_are_read_from_device_memory() {
 }
 
 #[test]
+fn the_counts_are_sound() {
+    for dtype in [DType::F32, DType::F64] {
+        let kernel = count(dtype, 1 << 20);
+        validate(&kernel.text);
+        assert_eq!((kernel.threads, kernel.workgroups), (256, 1 << 10));
+        assert_eq!(count(dtype, 1).workgroups, 1);
+        assert_eq!(count(dtype, 1 << 30).workgroups, 65535);
+    }
+}
+
+#[test]
 fn the_copy_is_sound() {
     let kernel = copy(1 << 28);
     validate(&kernel.text);

@@ -111,6 +111,16 @@ impl Session for Losing {
         self.use_up("writing")?;
         self.session.write(field, values)
     }
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.use_up("writing")?;
+        self.session.write_window(field, low, high, values)
+    }
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.session.set_parameter(parameter, value)
     }

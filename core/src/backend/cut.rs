@@ -1,0 +1,147 @@
+//! Runs that are cut at the steps after which there is something to note.
+
+use std::any::Any;
+
+use super::Session;
+use crate::error::Result;
+use crate::plan::Plan;
+use crate::program::{Probe, Problem, Rows, Watch};
+use crate::real::Array;
+
+/// What a session that takes no note of marks and records by itself needs around it: its advances end where a
+/// row is due, whose values are then read one by one; with marks, after each step.
+///
+/// Plain programs run so where a run has a record: their kernels and schedules stay what they are, and the
+/// host's trips are as many as the rows.
+pub struct Cut {
+    watch: Watch,
+    problem: Problem,
+}
+
+impl Cut {
+    /// Returns what a problem needs, whose initial fields are given; `None` if it has neither marks nor a
+    /// record.
+    pub fn new(problem: &Problem, fields: &[Array]) -> Result<Option<Cut>> {
+        if problem.record.is_none() && problem.marks.is_none() {
+            return Ok(None);
+        }
+        // A condition that ends the run stays with the session.
+        let problem = Problem { until: None, ..problem.clone() };
+        Ok(Some(Cut { watch: Watch::new(&problem, fields)?, problem }))
+    }
+
+    /// Returns the session with all that is needed around it.
+    pub fn around(cut: Option<Cut>, session: Box<dyn Session>) -> Box<dyn Session> {
+        match cut {
+            Some(Cut { watch, problem }) => {
+                let step = problem.first_step;
+                Box::new(CutSession { inner: session, watch, problem, step, undone: 0 })
+            }
+            None => session,
+        }
+    }
+}
+
+struct CutSession {
+    inner: Box<dyn Session>,
+    watch: Watch,
+    problem: Problem,
+    /// Steps counted from the start.
+    step: u64,
+    /// Steps of the last advance that were not done.
+    undone: u64,
+}
+
+impl CutSession {
+    /// Takes note of the step that was just done.
+    fn note(&mut self) -> Result<()> {
+        let scalars = match self.problem.program.scalars() {
+            [] => Vec::new(),
+            _ => self.inner.scalars()?,
+        };
+        let inner = &mut self.inner;
+        let probed = |probe: &Probe| {
+            let [low, high] = probe.window();
+            let value = inner.read_window(probe.field, low, high)?;
+            Ok(value.get(0).unwrap_or(f64::NAN))
+        };
+        self.watch.step(self.step, |number| scalars.get(number).copied().unwrap_or(f64::NAN), probed)
+    }
+}
+
+impl Session for CutSession {
+    fn plan(&self) -> &Plan {
+        self.inner.plan()
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<f64> {
+        let mut seconds = 0.0;
+        self.undone = steps;
+        self.watch.begin();
+        while self.undone > 0 && self.watch.goes_on() {
+            let due = self.watch.until_due(self.step).unwrap_or(self.undone);
+            let asked = due.min(self.undone);
+            seconds += self.inner.advance(asked)?;
+            let done = asked - self.inner.undone();
+            self.step += done;
+            self.undone -= done;
+            if done == due {
+                self.note()?;
+            }
+            if done < asked {
+                break;
+            }
+        }
+        Ok(seconds)
+    }
+
+    fn undone(&self) -> u64 {
+        self.undone
+    }
+
+    fn is_at_mark(&self) -> bool {
+        self.watch.is_at_mark()
+    }
+
+    fn take_rows(&mut self) -> Result<Rows> {
+        Ok(self.watch.take_rows())
+    }
+
+    fn read(&mut self, field: usize) -> Result<Array> {
+        self.inner.read(field)
+    }
+
+    fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.inner.read_window(field, low, high)
+    }
+
+    fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.inner.write(field, values)
+    }
+
+    fn write_window(
+        &mut self,
+        field: usize,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.inner.write_window(field, low, high, values)
+    }
+
+    fn non_finite(&mut self, field: usize) -> Result<u64> {
+        self.inner.non_finite(field)
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        self.inner.device_buffer(field)
+    }
+
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        self.inner.scalars()
+    }
+
+    fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.inner.set_parameter(parameter, value)
+    }
+}

@@ -1,0 +1,110 @@
+//! `--record`: computed scalars and probed values of a run, as a file that grows with it.
+
+use std::path::PathBuf;
+
+use abide::io::Table;
+use abide::program::{Probe as Place, Rows};
+use abide::{Builder, Error, Result, Simulation};
+use clap::Args;
+
+/// The arguments that concern the record.
+#[derive(Args)]
+pub struct Recorded {
+    /// A .csv file of the computed scalars, and of probed values, after each step: step,time,NAME… It grows
+    /// while the run goes on
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Steps between rows of the record, counted from the start [default: 1]
+    #[arg(long, value_name = "N", value_parser = every, allow_negative_numbers = true, requires = "record")]
+    record_every: Option<u64>,
+
+    /// A value of a field that the record has too, by its indices, slowest axis first: u@12,40; may be given
+    /// several times
+    #[arg(long = "probe", value_name = "FIELD@I,J,K", requires = "record")]
+    probes: Vec<Probe>,
+}
+
+/// One `--probe`.
+#[derive(Clone)]
+struct Probe {
+    field: String,
+    index: Vec<usize>,
+}
+
+impl std::str::FromStr for Probe {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Probe> {
+        Place::parse(text).map(|(field, index)| Probe { field, index })
+    }
+}
+
+fn every(text: &str) -> Result<u64> {
+    match text.parse() {
+        Ok(every) if every > 0 => Ok(every),
+        _ => Err(Error::invalid(
+            format!("steps between rows `{text}`"),
+            "not a whole number of 1 or more",
+            "write it like 100",
+        )),
+    }
+}
+
+impl Recorded {
+    /// Adds the record to a description.
+    pub fn apply(&self, mut builder: Builder) -> Result<Builder> {
+        if self.record.is_none() {
+            return Ok(builder);
+        }
+        builder = builder.record(self.record_every.unwrap_or(1));
+        let name = |probe: &Probe| {
+            let index: Vec<String> = probe.index.iter().map(usize::to_string).collect();
+            format!("{}@{}", probe.field, index.join(","))
+        };
+        super::once("--probe", self.probes.iter().map(name).collect::<Vec<_>>().iter())?;
+        Ok(self.probes.iter().fold(builder, |builder, probe| builder.probe(&probe.field, &probe.index)))
+    }
+}
+
+/// The file of a record while a run goes on.
+pub struct Recording {
+    path: PathBuf,
+    table: Table,
+    rows: u64,
+    /// The reason why the file ends early; the run went on.
+    fault: Option<Error>,
+}
+
+impl Recording {
+    /// Begins the file with its names and the values before the first step.
+    pub fn begin(recorded: &Recorded, simulation: &mut Simulation) -> Result<Option<Recording>> {
+        let Some(path) = recorded.record.clone() else { return Ok(None) };
+        let table = Table::new(&path, &simulation.columns())?;
+        let mut recording = Recording { path, table, rows: 0, fault: None };
+        match recording.add(&simulation.records()?) {
+            Some(fault) => Err(fault),
+            None => Ok(Some(recording)),
+        }
+    }
+
+    /// Adds rows. Once a row cannot be written, none is; returns the reason the first time.
+    pub fn add(&mut self, rows: &Rows) -> Option<Error> {
+        if self.fault.is_some() {
+            return None;
+        }
+        match self.table.add(rows) {
+            Ok(()) => self.rows += rows.len() as u64,
+            Err(fault) => self.fault = Some(fault),
+        }
+        self.fault.clone()
+    }
+
+    /// Returns the file in words, or the reason why it ends early.
+    pub fn finish(self) -> Result<String> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(format!("{} ({} rows)", self.path.display(), self.rows)),
+        }
+    }
+}

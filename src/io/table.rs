@@ -1,0 +1,121 @@
+//! Tables of numbers that grow while a run goes on.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::place::Place;
+use crate::program::Rows;
+use crate::{Error, Result};
+
+/// A `.csv` file of a record. Unlike other outputs it is written in place, and rows are there as soon as they
+/// are added, so that whatever ends the run leaves those before it: a line is whole, or the last of the file.
+///
+/// Numbers are written so that they read back as the same f64.
+pub struct Table {
+    file: File,
+    target: PathBuf,
+    text: String,
+}
+
+impl Table {
+    /// Begins a table with a line of these names; an old file is replaced. A device or a pipe is written to.
+    pub fn new(path: &Path, columns: &[String]) -> Result<Table> {
+        let place = Place::find(path)?;
+        let file = match &place {
+            Place::File { path, .. } => File::create(path).map(Some),
+            _ => place.open(),
+        };
+        let file = file.map_err(|error| fault(path, error))?;
+        let file = file.ok_or_else(|| Error::file(path, "it cannot be opened", "write elsewhere"))?;
+        let mut table = Table { file, target: path.to_owned(), text: String::new() };
+        // A probe's name has commas between its indices.
+        let quoted = |name: &String| if name.contains([',', '"']) { quote(name) } else { name.clone() };
+        table.text = columns.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n";
+        table.flush()?;
+        Ok(table)
+    }
+
+    /// Adds rows, and hands them to the system.
+    pub fn add(&mut self, rows: &Rows) -> Result<()> {
+        /// Text is written in parts of some bytes, because a run without a pause has many rows.
+        const PART: usize = 1 << 20;
+        for (step, values) in rows.iter() {
+            // Writing to a string cannot fail.
+            let _ = write!(self.text, "{step}");
+            values.iter().for_each(|&value| push(&mut self.text, value));
+            self.text.push('\n');
+            if self.text.len() >= PART {
+                self.flush()?;
+            }
+        }
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let written = self.file.write_all(self.text.as_bytes()).and_then(|()| self.file.flush());
+        self.text.clear();
+        written.map_err(|error| fault(&self.target, error))
+    }
+}
+
+fn fault(path: &Path, error: std::io::Error) -> Error {
+    Error::file(path, error, "make room, or write elsewhere")
+}
+
+fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Adds a comma and the shortest decimal that reads back as the same number.
+fn push(text: &mut String, value: f64) {
+    let size = value.abs();
+    // Writing to a string cannot fail.
+    let _ = match size == 0.0 || (1e-5..1e17).contains(&size) || !size.is_finite() {
+        true => write!(text, ",{value}"),
+        false => write!(text, ",{value:e}"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back_as_they_were() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let drawn = (0..20_000).map(|_| f64::from_bits(random.u64(..)));
+        for value in drawn.chain([0.0, -0.0, 0.1, 1e-5, 1e17, 123456.0, f64::MAX, f64::MIN_POSITIVE, 5e-324])
+        {
+            let mut text = String::new();
+            push(&mut text, value);
+            let back: f64 = text[1..].parse().unwrap();
+            assert!(
+                back.to_bits() == value.to_bits() || (back.is_nan() && value.is_nan()),
+                "{text} {value:e}"
+            );
+            assert!(text.len() <= 25, "{text}");
+        }
+        let mut text = String::new();
+        [0.1, 2.0, -1.5e300, f64::INFINITY, f64::NAN].into_iter().for_each(|value| push(&mut text, value));
+        assert_eq!(text, ",0.1,2,-1.5e300,inf,NaN");
+    }
+
+    #[test]
+    fn a_table_is_there_line_by_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, "an older and longer file\n".repeat(9)).unwrap();
+        let names = ["step", "time", "u@1,2"].map(str::to_owned);
+        let mut table = Table::new(&path, &names).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "step,time,\"u@1,2\"\n");
+        let mut rows = Rows::new(2);
+        rows.push(0, [0.0, 1.5]).unwrap();
+        rows.push(7, [0.25, 1e-9]).unwrap();
+        table.add(&rows).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "step,time,\"u@1,2\"\n0,0,1.5\n7,0.25,1e-9\n");
+        assert!(Table::new(folder.path(), &names).is_err());
+    }
+}
