@@ -7,17 +7,16 @@
 mod kinds;
 mod stages;
 
-use std::collections::HashMap;
-
 use abide_core::plan::Stepwise;
 use abide_core::program::{Boxes, Does, Launch, Until, leaf};
 use abide_core::{DType, Error, Problem, Result};
 
-use self::kinds::{Kinds, triple};
-use self::stages::{Body, Grid};
+use self::kinds::triple;
+use self::stages::Body;
 use super::pitch::pitched_values;
 use super::{constant, literal};
 use crate::boundary;
+use crate::program::{Distinct, Kinds, Slot};
 use crate::text::Text;
 
 const PROGRAM: &str = include_str!("../../kernels/program.cuh");
@@ -59,23 +58,10 @@ pub struct KernelLaunch {
     pub threads: usize,
 }
 
-/// A buffer among a kernel's arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
-    /// The one in which a field or temporary lies before the stage.
-    Read(usize),
-    /// The one that an output goes to, by its number among the stage's.
-    Write(usize),
-}
-
 impl StageKernels {
     /// Returns the numbers of the buffers that a launch of the stage names, slot by slot.
     pub fn buffers(&self, launch: &Launch) -> Vec<Option<usize>> {
-        let buffer = |slot: &Slot| match *slot {
-            Slot::Read(name) => launch.reads[name],
-            Slot::Write(output) => launch.writes[output],
-        };
-        self.slots.iter().map(buffer).collect()
+        self.slots.iter().map(|slot| slot.buffer(launch)).collect()
     }
 }
 
@@ -84,9 +70,8 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
     let dtype = problem.dtype;
-    let kinds = Kinds::of(problem, &program, &boxes);
-    let mut bodies: Vec<(Body, Vec<&str>)> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let kinds = Kinds::of(problem, program.stages(), &boxes);
+    let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut numbers = Vec::new();
     for (stage, own) in program.stages().iter().zip(&boxes.stages) {
         let body = match stage.does {
@@ -94,32 +79,24 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
             Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
         };
-        let Some(body) = body else {
-            numbers.push(None);
-            continue;
-        };
-        let number = *known.entry(body.text.as_ref().to_owned()).or_insert(bodies.len());
         // Stages that do the same may read other fields.
-        numbers.push(Some((number, body.slots.clone())));
-        if number == bodies.len() {
-            bodies.push((body, Vec::new()));
-        }
-        let names = &mut bodies[number].1;
-        if !names.contains(&&*stage.name) {
-            names.push(&stage.name);
-        }
+        numbers.push(body.map(|body| {
+            let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
+            (bodies.number(&text, body, &stage.name), slots)
+        }));
     }
+    let bodies = bodies.all;
     let slots = bodies.iter().map(|(body, _)| body.slots.len()).max().unwrap_or(0).max(1);
     let is_reduced = |body: &Body| body.entries.len() > 1;
     // Leaves are joined into as many values again.
-    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.blocks());
+    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);
     let mut text = head(problem, &boxes, tiles, slots);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(REDUCE);
     }
-    kinds.write(&mut text, dtype);
+    kinds::write(&mut text, &kinds, dtype);
     for (number, (body, names)) in bodies.iter().enumerate() {
         text.blank();
         text.push(format!("// {}", names.join(", ")));
@@ -203,10 +180,4 @@ fn head(problem: &Problem, boxes: &Boxes, tiles: &Stepwise, slots: usize) -> Tex
 fn sector(dtype: DType) -> isize {
     const BYTES: usize = 32;
     (BYTES / dtype.bytes()) as isize
-}
-
-impl Grid {
-    fn blocks(&self) -> usize {
-        self.blocks.iter().product()
-    }
 }
