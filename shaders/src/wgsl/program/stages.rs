@@ -62,6 +62,8 @@ struct Writer<'a> {
     /// Whether each output is written where it lies.
     stays: &'a [bool],
     slots: Slots,
+    /// The taps that the outputs need.
+    taps: Vec<Tap>,
 }
 
 impl Ground<'_> {
@@ -71,7 +73,7 @@ impl Ground<'_> {
         let Some(work) = program::update(self.kinds, stage, own, fields, self.tiles.tile, 1) else {
             return (Vec::new(), Vec::new());
         };
-        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default() };
+        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
         let [inside, mut edge] = writer.formulas(&work);
         let mut edge_text = writer.ghosts();
         edge_text.extend(&edge.statements);
@@ -141,7 +143,8 @@ impl Ground<'_> {
         };
         // A leaf has as many indices on any number of axes.
         let threads = leaf(1).iter().product();
-        let mut writer = Writer { ground: self, stage, stays: &[], slots: Slots::default() };
+        let mut writer =
+            Writer { ground: self, stage, stays: &[], slots: Slots::default(), taps: Vec::new() };
         let [inside, edge] = writer.formulas(&work);
         let value = |formula: &Formula| format!("value = {};", formula.outputs[0]);
         let mut edge_text = writer.ghosts();
@@ -239,6 +242,7 @@ impl Writer<'_> {
         let name = usize::from(tap.field);
         let (slot, kind) = (self.old(name), self.ground.kinds.kind(name));
         let number = self.ground.kinds.number(name);
+        self.taps.push(tap);
         if asks && asks_boundary(kind) {
             let [a, b, c] = [0, 1, 2].map(|axis| ghost(axis, number, tap.offset[axis]));
             return format!("tap_{slot}({a}, {b}, {c})");
@@ -252,7 +256,7 @@ impl Writer<'_> {
     fn ghosts(&self) -> Text {
         let mut known: Vec<String> = Vec::new();
         let mut text = Text::default();
-        for tap in self.stage.dag.taps() {
+        for tap in &self.taps {
             let name = usize::from(tap.field);
             let number = self.ground.kinds.number(name);
             for axis in (0..3).filter(|_| asks_boundary(self.ground.kinds.kind(name))) {
@@ -274,7 +278,7 @@ impl Writer<'_> {
 
     /// Returns the declarations of the places that the stage names.
     fn places(&self, work: &Work) -> Text {
-        let tapped = self.stage.dag.taps().map(|tap| usize::from(tap.field));
+        let tapped = self.taps.iter().map(|tap| usize::from(tap.field));
         let written = work
             .outputs
             .iter()
