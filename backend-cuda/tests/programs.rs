@@ -3,9 +3,7 @@
 // The deck's reader names the whole crate.
 extern crate abide_core as abide;
 
-#[path = "programs/cases.rs"]
-mod cases;
-#[path = "programs/clover.rs"]
+#[path = "../../tests/cloverleaf/clover.rs"]
 mod clover;
 mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
@@ -16,8 +14,8 @@ use abide_core::backend::window_of;
 use abide_core::program::Until;
 use abide_core::{Array, Backend, Options, Problem, Result, Session};
 use abide_cuda::CudaBackend;
+use abide_random::cases::{Case, cases, random};
 
-use cases::{Case, cases, random};
 use clover::clover;
 use common::present;
 use deck::Deck;

@@ -8,9 +8,7 @@
 // The deck's reader names the whole crate.
 extern crate abide_core as abide;
 
-#[path = "programs/cases.rs"]
-mod cases;
-#[path = "programs/clover.rs"]
+#[path = "../../tests/cloverleaf/clover.rs"]
 mod clover;
 mod common;
 #[path = "../../examples/cloverleaf/deck.rs"]
@@ -27,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use abide_core::program::{Marks, Probe, Record, Until};
-use cases::{Case, cases, random};
+use abide_random::cases::{Case, cases, random};
 use clover::clover;
 use common::present;
 use deck::Deck;

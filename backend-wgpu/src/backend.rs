@@ -7,7 +7,7 @@ use abide_core::backend::{Backend, Cut, Tuner};
 use abide_core::plan::Measured;
 use abide_core::solver::LinearBackend;
 use abide_core::{Array, DeviceSpec, Error, Options, Plan, Problem, Result, Session};
-use abide_shaders::wgsl::{self, Binding, Kernel};
+use abide_shaders::wgsl::{self, Access, Bound, Kernel};
 use abide_tuning::tuned::{Tuning, alone};
 use abide_tuning::winners::Winners;
 
@@ -18,6 +18,8 @@ use crate::blocking::block_on;
 use crate::gpu::Gpu;
 use crate::krylov::Modules;
 use crate::pass::grid;
+use crate::plain::PlainSession;
+use crate::program::{Made, ProgramSession};
 use crate::session::{WgpuSession, check_type};
 use crate::tune::{measure, planned};
 
@@ -100,50 +102,64 @@ impl WgpuBackend {
         fields: Vec<Array>,
     ) -> Result<WgpuSession> {
         check_type(&self.gpu, problem.dtype)?;
+        let gpu = self.gpu.clone();
+        if !problem.is_plain() {
+            let made = self.made(problem, plan)?;
+            return Ok(ProgramSession::open(gpu, problem, plan, made, fields).await?.into());
+        }
         let kernels = wgsl::kernels(problem, plan)?;
-        self.check(problem, &kernels)?;
-        WgpuSession::open(self.gpu.clone(), problem, plan, &kernels, fields).await
+        self.check_plain(problem, &kernels)?;
+        Ok(PlainSession::open(gpu, problem, plan, &kernels, fields).await?.into())
+    }
+
+    /// Returns the launches and kernels of a problem that is not plain, within the device's limits.
+    fn made(&self, problem: &Problem, plan: &Plan) -> Result<Made> {
+        let made = Made::of(problem, plan)?;
+        let largest = made.storage.buffers.iter().map(|buffer| buffer.len()).max().unwrap_or(0);
+        self.check(problem, &made.kernels.kernels, largest)?;
+        Ok(made)
     }
 
     fn tuning<'a>(&'a self, problem: &'a Problem, options: &'a Options) -> Tuning<'a> {
         Tuning { winners: &self.winners, device: &self.spec, driver: self.driver(), problem, options }
     }
 
-    /// Checks limits that wgpu itself does not check, or that it reports without naming a way out.
-    pub(crate) fn check(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
-        let limits = &self.gpu.limits;
+    /// Checks the limits of a plain problem's kernels.
+    pub(crate) fn check_plain(&self, problem: &Problem, kernels: &[Kernel]) -> Result<()> {
         let uniform_bytes =
             (wgsl::uniforms(&problem.parameters).len() * problem.dtype.bytes()).next_multiple_of(16) as u64;
-        let within = |what: &str, asked: u64, limit: u64, change: &str| {
-            if asked <= limit {
-                Ok(())
-            } else {
-                Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change))
-            }
-        };
-        within(
-            "bytes of parameters",
-            uniform_bytes,
-            limits.max_uniform_buffer_binding_size,
-            "use fewer parameters",
-        )?;
+        let most = self.gpu.limits.max_uniform_buffer_binding_size;
+        self.within("bytes of parameters", uniform_bytes, most, "use fewer parameters")?;
+        self.check(problem, kernels, problem.shape.cells())
+    }
+
+    fn within(&self, what: &str, asked: u64, limit: u64, change: &str) -> Result<()> {
+        match asked <= limit {
+            true => Ok(()),
+            false => Err(Error::limit(format!("{what} on {}", self.gpu.adapter.name), asked, limit, change)),
+        }
+    }
+
+    /// Checks limits that wgpu itself does not check, or that it reports without naming a way out. A field
+    /// has at most so many `values`.
+    fn check<B: Bound>(&self, problem: &Problem, kernels: &[Kernel<B>], values: usize) -> Result<()> {
+        let limits = &self.gpu.limits;
         for kernel in kernels {
-            let bytes = problem.shape.cells().min(kernel.piece_cells) as u64 * problem.dtype.bytes() as u64;
+            let bytes = values.min(kernel.piece_cells) as u64 * problem.dtype.bytes() as u64;
             let change = "make the plan for this device, or choose a smaller size or f32";
-            within("bytes of a field that are bound at once", bytes, self.spec.buffer_bytes, change)?;
+            self.within("bytes of a field that are bound at once", bytes, self.spec.buffer_bytes, change)?;
             let stage = &kernel.name;
             let buffers =
-                kernel.bindings.iter().filter(|b| matches!(b, Binding::Old(..) | Binding::New(..))).count()
-                    as u64;
+                kernel.bindings.iter().filter(|binding| binding.access() != Access::Uniform).count();
             let (threads, bytes) = (kernel.threads as u64, kernel.workgroup_bytes as u64);
             let smaller = "make the plan for this device";
-            within(
+            self.within(
                 &format!("threads of a workgroup of {stage}"),
                 threads,
                 self.spec.threads_per_block as u64,
                 smaller,
             )?;
-            within(
+            self.within(
                 &format!("bytes of workgroup memory of {stage}"),
                 bytes,
                 self.spec.shared_bytes_per_block as u64,
@@ -151,9 +167,9 @@ impl WgpuBackend {
             )?;
             let change =
                 "use fewer fields a stage, a smaller size where fields are split, or another backend";
-            within(
-                &format!("buffers of fields that {stage} reads and writes"),
-                buffers,
+            self.within(
+                &format!("buffers that {stage} reads and writes"),
+                buffers as u64,
                 limits.max_storage_buffers_per_shader_stage.into(),
                 change,
             )?;
@@ -180,7 +196,10 @@ impl Backend for WgpuBackend {
         check_type(&self.gpu, problem.dtype)?;
         wgsl::check(problem)?;
         let plan = planned(&self.tuning(problem, options), self)?;
-        self.check(problem, &wgsl::kernels(problem, &plan)?)?;
+        match problem.is_plain() {
+            true => self.check_plain(problem, &wgsl::kernels(problem, &plan)?)?,
+            false => drop(self.made(problem, &plan)?),
+        }
         Ok(plan)
     }
 

@@ -2,7 +2,7 @@
 //! WebGPU, by kernels in WGSL; and linear solvers, a few dispatches per iteration.
 //!
 //! A dispatch runs several steps, whose cells stay in registers and workgroup memory; or one stage of one
-//! step. A submission has many dispatches. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves
+//! step, which is the only way for programs that are not plain. A submission has many dispatches. The kernels' text comes from [`abide_shaders::wgsl`]. WGSL leaves
 //! fusing of multiplications and additions to the driver, so results agree with the other backends within
 //! [`ulp_bound_per_step`], not to the bit.
 //!
@@ -29,10 +29,14 @@ mod krylov;
 mod pace;
 mod pass;
 mod pipelines;
+mod plain;
+mod program;
+mod rounds;
 mod session;
 #[cfg(test)]
 mod shuffles;
 mod timing;
+mod transfers;
 mod tune;
 
 pub use accuracy::{ulp_bound_per_step, ulp_bound_per_step_of};

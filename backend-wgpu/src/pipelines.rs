@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 
 use abide_core::{Error, Result};
-use abide_shaders::wgsl::{self, Binding, Kernel};
+use abide_shaders::wgsl::{self, Access, Bound, Kernel};
 
 use crate::NAME;
 use crate::adapter::Adapter;
@@ -16,7 +16,7 @@ const MOST: usize = 256;
 
 impl Gpu {
     /// Returns a kernel, compiled unless it was compiled before.
-    pub async fn compiled(&self, kernel: &Kernel) -> Result<Compiled> {
+    pub async fn compiled<B: Bound>(&self, kernel: &Kernel<B>) -> Result<Compiled> {
         let known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&kernel.text).cloned();
         if let Some(known) = known {
             return Ok(known);
@@ -32,15 +32,15 @@ impl Gpu {
     }
 }
 
-async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
-    let entry = |(number, &binding): (usize, &Binding)| wgpu::BindGroupLayoutEntry {
+async fn compile<B: Bound>(gpu: &Gpu, kernel: &Kernel<B>) -> Result<Compiled> {
+    let entry = |(number, binding): (usize, &B)| wgpu::BindGroupLayoutEntry {
         binding: number as u32,
         visibility: wgpu::ShaderStages::COMPUTE,
         ty: wgpu::BindingType::Buffer {
-            ty: match binding {
-                Binding::Parameters | Binding::Steps => wgpu::BufferBindingType::Uniform,
-                Binding::Old(..) => wgpu::BufferBindingType::Storage { read_only: true },
-                Binding::New(..) => wgpu::BufferBindingType::Storage { read_only: false },
+            ty: match binding.access() {
+                Access::Uniform => wgpu::BufferBindingType::Uniform,
+                Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+                Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
             },
             has_dynamic_offset: false,
             min_binding_size: None,
@@ -61,8 +61,10 @@ async fn compile(gpu: &Gpu, kernel: &Kernel) -> Result<Compiled> {
         // domain.wgsl). The index of a tile's slot counts through the tile; that of a window's slot lies at
         // most as far from the thread's own as the slots are padded; and a formula cannot index. Every
         // field's buffers together hold the whole domain that the text was made for, and its pieces are as
-        // the text divides it. Loops count up to constants, to the steps of a round or to the last of a
-        // share's planes. Divisors are constants above zero; there are no ray queries or meshes.
+        // the text divides it. Stages of programs that are not plain store and tap directly only within the
+        // boxes of what a buffer holds; other taps ask the boundary as often as the farthest index asked for
+        // needs to come inside. The leaves of reductions have room for each tile, and as many again. Loops
+        // count up to constants, to the steps of a round or to the last of a share's planes. Divisors are constants above zero; there are no ray queries or meshes.
         let module = unsafe {
             device.create_shader_module_trusted(
                 wgpu::ShaderModuleDescriptor { label, source },
@@ -107,7 +109,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(gpu: &Gpu, kernel: &Kernel) -> Kept {
+    fn of<B>(gpu: &Gpu, kernel: &Kernel<B>) -> Kept {
         let hands_out = gpu.device.features().contains(wgpu::Features::PIPELINE_CACHE);
         let folder = if hands_out { abide_tuning::folder("pipelines") } else { None };
         let Adapter { name, interface, driver, .. } = &gpu.adapter;

@@ -10,6 +10,7 @@ use abide_shaders::wgsl;
 
 use crate::WgpuBackend;
 use crate::blocking::block_on;
+use crate::plain::PlainSession;
 use crate::session::WgpuSession;
 
 const SUBGROUP: usize = 32;
@@ -48,7 +49,8 @@ fn after(
     let values = |_: &String| Array::from_fn(problem.dtype, problem.shape.cells(), |_| 0.1 * rng.f64());
     let fields: Vec<Array> = problem.program.fields().iter().map(values).collect();
     let gpu = backend.gpu.clone();
-    let mut session = block_on(WgpuSession::open(gpu, problem, plan, &kernels, fields)).unwrap();
+    let session = block_on(PlainSession::open(gpu, problem, plan, &kernels, fields)).unwrap();
+    let mut session = WgpuSession::from(session);
     session.advance(passes * u64::from(plan.depth)).unwrap();
     (0..problem.program.fields().len()).map(|field| session.read(field).unwrap()).collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use abide_core::plan::{CachePolicy, Execution, Measured, plan, plan_portable, portable_neighbours};
-use abide_core::{Array, Backend, Plan, Problem, Result, Session};
+use abide_core::{Array, Backend, Error, Plan, Problem, Result, Session};
 use abide_tuning::Stand;
 use abide_tuning::tuned::Tuning;
 
@@ -20,12 +20,23 @@ pub(crate) fn planned(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Plan
         // This refuses a persistent kernel, and notes why a cache policy is not followed.
         _ => return plan(problem, device, options),
     };
-    tuning.plan(own, || measure(tuning, backend))
+    match problem.is_plain() {
+        true => tuning.plan(own, || measure(tuning, backend)),
+        // Other programs have a launch per stage alone.
+        false => Ok(own),
+    }
 }
 
 /// Times the plans worth trying, until the budget is used up. The caller sees to it that nothing else is
 /// timed meanwhile.
 pub(crate) fn measure(tuning: &Tuning<'_>, backend: &dyn Backend) -> Result<Vec<Measured>> {
+    if !tuning.problem.is_plain() {
+        return Err(Error::unsupported(
+            "backend wgpu",
+            format!("{} runs a launch per stage, and there is no other plan", tuning.problem.program.name()),
+            "leave tuning out",
+        ));
+    }
     let plans = portable_neighbours(tuning.problem, tuning.device, tuning.options)?;
     let stand = Sessions { backend, problem: tuning.problem, start: tuning.start()? };
     Ok(tuning.measure(stand, plans.into_iter().map(|plan| (Measured::of(plan), Some(()))).collect()))

@@ -1,11 +1,13 @@
 //! Random programs, domains and ways to run them on the CPU, for comparisons with the reference in tests and
 //! fuzzing.
 //!
-//! There are two kinds of programs. Those of [`grown`] take any operator and start from values that include
+//! There are three kinds of programs. Those of [`grown`] take any operator and start from values that include
 //! NaN, infinity and subnormal numbers. Those of [`formulas`] are trees of correctly rounded operators, for
-//! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions.
+//! every backend. Those of [`programs`] have fields of several kinds, scalars and reductions; [`cases`] has
+//! such programs written by hand.
 #![deny(missing_docs)]
 
+pub mod cases;
 pub mod formulas;
 pub mod grown;
 pub mod programs;

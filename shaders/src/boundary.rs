@@ -30,11 +30,17 @@ pub fn c(text: &mut Text) {
     text.push(format!("__device__ constexpr bool shows_this_side(int kind) {{ return {near}false; }}"));
 }
 
-/// Writes `is_negated` in C: whether ghost cells of a kind show cells with the opposite sign.
-pub fn c_signs(text: &mut Text) {
+/// Returns the condition that ghost cells of a `kind` show cells with the opposite sign, in either language.
+fn negated() -> String {
     let negated = Boundary::each(0.0).into_iter().filter(|kind| kind.is_negated());
     let negated: String = negated.map(|kind| format!("kind == {} || ", kind.constant())).collect();
-    text.push(format!("__device__ constexpr bool is_negated(int kind) {{ return {negated}false; }}"));
+    format!("{negated}false")
+}
+
+/// Writes `is_negated` in C: whether ghost cells of a kind show cells with the opposite sign.
+pub fn c_signs(text: &mut Text) {
+    let negated = negated();
+    text.push(format!("__device__ constexpr bool is_negated(int kind) {{ return {negated}; }}"));
 }
 
 /// Writes the boundary kinds in WGSL: the numbers, `below` and `above`.
@@ -50,4 +56,10 @@ pub fn wgsl(text: &mut Text) {
         text.extend(Boundary::TEXTS.iter().map(case));
         text.extend(["return 0;", "}"]);
     }
+}
+
+/// Writes `is_negated` in WGSL: whether ghost cells of a kind show cells with the opposite sign.
+pub fn wgsl_signs(text: &mut Text) {
+    let negated = negated();
+    text.extend(["fn is_negated(kind: i32) -> bool {", &format!("return {negated};"), "}"]);
 }

@@ -22,7 +22,7 @@ pub use arguments::{KrylovArguments, KrylovArrays, KrylovNumbers, KrylovShare};
 pub use count::{COUNT, count_entry, count_launch};
 pub use krylov::{KRYLOV_ENTRY, KRYLOV_STATE_OWN, krylov};
 pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
-pub use program::{KernelLaunch, ProgramKernels, Slot, StageKernels, StepEnd, program_kernels};
+pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");

@@ -1,6 +1,7 @@
 //! CloverLeaf against the Fortran references (UK-MAC/CloverLeaf_Serial and UK-MAC/CloverLeaf3D_ref): every bit
 //! of every field.
 
+mod clover;
 #[path = "../../examples/cloverleaf/deck.rs"]
 #[allow(dead_code)]
 mod deck;
@@ -8,32 +9,10 @@ mod deck;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use abide::catalogue::{cloverleaf, cloverleaf_3d};
-use abide::{Array, Backend, DType, Options, Problem, Program, Result, Shape};
+use abide::{Array, Backend, DType, Options, Problem, Shape};
 use abide_cpu::CpuBackend;
+use clover::clover;
 use deck::Deck;
-
-/// Returns a deck's problem and its initial fields.
-fn begin(deck: &Deck, program: Program) -> Result<(Problem, Vec<Array>)> {
-    let mut problem = Problem::unchecked(Arc::new(program), Shape::new(&deck.cells)?, DType::F64);
-    let program = problem.program.clone();
-    let widths = deck.widths();
-    for (name, value) in ["dx", "dy", "dz"].into_iter().zip(widths.iter().rev()) {
-        problem.parameters[program.parameter(name)?] = *value;
-    }
-    problem.parameters[program.parameter("dtrise")?] = deck.timestep_rise;
-    problem.parameters[program.parameter("dtmax")?] = deck.max_timestep;
-    problem.scalars[program.scalar("dt")?] = deck.initial_timestep;
-    problem.check()?;
-    let mut fields = Vec::new();
-    for number in 0..program.fields().len() {
-        fields.push(Array::zeros(DType::F64, problem.values_of(number))?);
-    }
-    for (name, values) in deck.generate() {
-        fields[program.field(name)?] = values;
-    }
-    Ok((problem, fields))
-}
 
 /// Returns the hash FNV-1a of the bits of a field.
 fn hash(values: &Array) -> String {
@@ -60,7 +39,7 @@ const PHASES: [(&str, &str); 7] = [
 fn each_phase_has_the_bits_of_the_reference() {
     let trace = include_str!("trace13x7/phases.csv");
     let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
-    let (problem, mut fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
+    let (problem, mut fields) = clover(&deck).unwrap();
     let program = problem.program.clone();
     let mut found = HashMap::new();
     let steps = deck.end_step;
@@ -89,8 +68,8 @@ fn each_phase_has_the_bits_of_the_reference() {
 }
 
 /// Runs a deck by the oracle, and returns the fields by name.
-fn run(deck: &Deck, program: Program, steps: u64) -> HashMap<String, Array> {
-    let (problem, mut fields) = begin(deck, program).unwrap();
+fn run(deck: &Deck, steps: u64) -> HashMap<String, Array> {
+    let (problem, mut fields) = clover(deck).unwrap();
     abide_cpu::reference::run_program(&problem, &mut fields, steps, |_, _, _| ()).unwrap();
     problem.program.fields().iter().cloned().zip(fields).collect()
 }
@@ -152,7 +131,7 @@ fn check_fields(fields: &HashMap<String, Array>, hashes: &str) {
 #[test]
 fn the_built_in_test_has_the_published_energy() {
     let deck = Deck::parse(deck::BUILT_IN).unwrap();
-    let fields = run(&deck, cloverleaf().unwrap(), 75);
+    let fields = run(&deck, 75);
     let kinetic = summary(&deck, &fields)[4];
     assert!((kinetic - 1.82280367310258).abs() < 1e-12, "{kinetic}");
 }
@@ -161,7 +140,7 @@ fn the_built_in_test_has_the_published_energy() {
 #[test]
 fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("builtin10x2x2/clover.in")).unwrap();
-    let fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    let fields = run(&deck, deck.end_step);
     check_fields(&fields, include_str!("builtin10x2x2/fields.csv"));
     let kinetic = summary(&deck, &fields)[4];
     assert!((kinetic - 3.64560737191257).abs() < 1e-12, "{kinetic}");
@@ -174,7 +153,7 @@ fn the_built_in_test_of_three_dimensions_has_the_bits_of_the_reference() {
 #[test]
 fn a_cuboid_has_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("cuboid20x16x12/clover.in")).unwrap();
-    let mut fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    let mut fields = run(&deck, deck.end_step);
     // A summary follows each step.
     fields.insert("pressure".to_owned(), Array::F64(pressure(&fields)));
     check_fields(&fields, include_str!("cuboid20x16x12/fields.csv"));
@@ -189,7 +168,7 @@ fn a_cuboid_has_the_bits_of_the_reference() {
 #[test]
 fn flows_in_all_directions_have_the_bits_of_the_reference() {
     let deck = Deck::parse(include_str!("flows7x6x5/clover.in")).unwrap();
-    let fields = run(&deck, cloverleaf_3d().unwrap(), deck.end_step);
+    let fields = run(&deck, deck.end_step);
     check_fields(&fields, include_str!("flows7x6x5/fields.csv"));
     let expected =
         [25.20000000000003, 10.850915780702755, 7.847079098530659, 19.617697746326655, 0.9375442784322471];
@@ -202,7 +181,7 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference() {
     let trace = include_str!("trace13x7/phases.csv");
     let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
     for threads in [1, 2, 5] {
-        let (problem, fields) = begin(&deck, cloverleaf().unwrap()).unwrap();
+        let (problem, fields) = clover(&deck).unwrap();
         let backend = CpuBackend::with_threads(threads).unwrap();
         let plan = backend.plan(&problem, &Options::default()).unwrap();
         let mut session = backend.open(&problem, &plan, fields).unwrap();
@@ -223,7 +202,7 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference() {
 #[test]
 fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
     let deck = Deck::parse(include_str!("flows7x6x5/clover.in")).unwrap();
-    let (problem, fields) = begin(&deck, cloverleaf_3d().unwrap()).unwrap();
+    let (problem, fields) = clover(&deck).unwrap();
     let backend = CpuBackend::with_threads(3).unwrap();
     let plan = backend.plan(&problem, &Options::default()).unwrap();
     let mut session = backend.open(&problem, &plan, fields).unwrap();

@@ -193,7 +193,7 @@ impl Memory {
     /// missing.
     pub fn settle(&mut self, names: &[usize], storage: &Storage) -> Result<()> {
         let kinds: Vec<&Buffer> = self.buffers.iter().map(|known| &known.buffer).collect();
-        let from = taken(&kinds, names, storage);
+        let from = storage.taken(&kinds, names);
         let missing = || storage.buffers.iter().zip(&from).filter(|(_, from)| from.is_none());
         let values: u128 = missing().map(|(buffer, _)| pitched_values(buffer, self.dtype) as u128).sum();
         ask_for(&self.context, values * self.dtype.bytes() as u128)?;
@@ -218,21 +218,6 @@ impl Memory {
     }
 }
 
-/// Returns the old buffer that becomes each buffer of a storage; `None` for one to be allocated. A field
-/// keeps its own, unless another field that shares it has taken it. The old buffers are of these kinds, and
-/// `names` are those in which the fields lie.
-fn taken(kinds: &[&Buffer], names: &[usize], storage: &Storage) -> Vec<Option<usize>> {
-    let mut from: Vec<Option<usize>> = Vec::new();
-    for (number, buffer) in storage.buffers.iter().enumerate() {
-        let is_free = |old: usize| !from.contains(&Some(old));
-        let own = names.get(number).copied().filter(|&old| is_free(old));
-        let spare =
-            || (0..kinds.len()).find(|&old| is_free(old) && !names.contains(&old) && kinds[old] == buffer);
-        from.push(own.or_else(spare));
-    }
-    from
-}
-
 impl Allocation {
     fn new(stream: &Arc<CudaStream>, buffer: &Buffer, dtype: DType) -> Result<Allocation> {
         let memory = allocate(stream, pitched_values(buffer, dtype) * dtype.bytes())?;
@@ -245,46 +230,4 @@ fn allocate(stream: &Arc<CudaStream>, bytes: usize) -> Result<CudaSlice<u8>> {
     // SAFETY: the memory is written before it is read: fields by loading them, the rest by the stage that
     // makes it.
     unsafe { stream.alloc::<u8>(bytes.max(1)) }.map_err(during("allocating a field"))
-}
-
-#[cfg(test)]
-mod tests {
-    use abide_core::Shape;
-    use abide_core::catalogue::cloverleaf;
-    use abide_core::program::Boxes;
-
-    use super::*;
-
-    /// After a step of CloverLeaf two names mean one buffer. Each field then gets one of its own kind, those
-    /// that need not move stay, and no old buffer becomes two new ones.
-    #[test]
-    fn fields_that_share_a_buffer_part() {
-        let shape = Shape::new(&[7, 13]).unwrap();
-        let mut problem = Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap();
-        let boxes = Boxes::of(&problem).unwrap();
-        let old = Storage::of(&problem, &boxes).unwrap();
-        for steps in 1..6 {
-            let names = old.fields_after(steps);
-            problem.first_step = steps;
-            let new = Storage::of(&problem, &boxes).unwrap();
-            let kinds: Vec<&Buffer> = old.buffers.iter().collect();
-            let from = taken(&kinds, names, &new);
-            assert_eq!(from.len(), new.buffers.len());
-            for (number, &from) in from.iter().enumerate() {
-                assert!(from.is_none_or(|from| *kinds[from] == new.buffers[number]));
-            }
-            let mut used: Vec<usize> = from.iter().copied().flatten().collect();
-            used.sort_unstable();
-            let count = used.len();
-            used.dedup();
-            assert_eq!(used.len(), count);
-            // The first of the fields in a buffer keeps it, and is there for the others to copy.
-            for (field, &name) in names.iter().enumerate() {
-                let first = names.iter().position(|&other| other == name).unwrap();
-                assert_eq!(from[field] == Some(name), first == field, "field {field} after {steps} steps");
-                assert_eq!(from[first], Some(name));
-            }
-            assert!(names.iter().enumerate().any(|(field, name)| names[..field].contains(name)));
-        }
-    }
 }

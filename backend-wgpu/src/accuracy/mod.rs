@@ -10,6 +10,7 @@
 mod interval;
 
 use abide_core::expr::{Binary, Dag, Node, Unary};
+use abide_core::program::{Boxes, Does, Reduction};
 use abide_core::{DType, Problem, Program};
 
 use interval::Interval;
@@ -17,43 +18,98 @@ use interval::Interval;
 /// Returns the most units in the last place, taken at the largest magnitude among the fields' old and new
 /// values, by which one step from the same old values differs from the reference.
 ///
-/// The bound holds for the program's default parameters, fields of magnitude 1 and coordinates below 1024;
-/// where those differ and the program is not linear, ask [`ulp_bound_per_step_of`]. It is infinite where WGSL
-/// states no bound: a comparison of rounded values may fall either way, a divisor's interval may contain 0,
-/// or `sin` and `cos` may leave −π…π.
+/// The bound holds for the program's default parameters and initial scalars, for any step of its cycle, fields
+/// of magnitude 1 and coordinates below 1024; where those differ and the program is not linear, ask
+/// [`ulp_bound_per_step_of`]. It is infinite where WGSL states no bound: a comparison of rounded values may
+/// fall either way, a divisor's interval may contain 0, a root's operand may come near 0, or `sin` and `cos`
+/// may leave −π…π. So it is for CloverLeaf, whose steps are compared with the reference's as a whole.
 ///
 /// Over many steps the differences add up, and change with the program as any disturbance does. Where a step
 /// magnifies no difference (as the catalogue's linear stencils, whose weights are positive and sum to at most
 /// 1), `n` steps are within `n` times the bound.
 pub fn ulp_bound_per_step(program: &Program) -> f64 {
-    let parameters: Vec<f64> = program.parameters().iter().map(|parameter| parameter.default).collect();
-    bound(program, &parameters, [1023.0; 3], 1.0)
+    let parameters = program.parameters().iter().map(|parameter| parameter.default);
+    let scalars = program.scalars().iter().map(|scalar| match scalar.extent {
+        Some(_) => 1024.0,
+        None => scalar.initial.unwrap_or(0.0),
+    });
+    let farthest = [1023.0; 3];
+    bound(
+        program,
+        parameters.chain(scalars).collect(),
+        farthest,
+        1024_f64.powi(program.dimensions() as i32),
+        1.0,
+    )
 }
 
-/// Returns [`ulp_bound_per_step`] for a problem's own parameters and extents, and for fields (boundary
+/// Returns [`ulp_bound_per_step`] for a problem's own parameters, scalars and extents, and for fields (boundary
 /// constants included) whose largest magnitude is `magnitude`.
 pub fn ulp_bound_per_step_of(problem: &Problem, magnitude: f64) -> f64 {
-    let farthest = problem.shape.padded().map(|extent| extent as f64 - 1.0);
-    bound(&problem.program, &problem.parameters, farthest, magnitude)
-}
-
-fn bound(program: &Program, parameters: &[f64], farthest: [f64; 3], magnitude: f64) -> f64 {
-    let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
-    let mut fields = vec![start; program.fields().len()];
-    // Simplification changes no bit, so the parts that it removes cannot differ.
-    for stage in program.simplified(DType::F64).stages() {
-        let new = values(&stage.dag, &fields, parameters, farthest);
-        for (&output, &field) in stage.dag.outputs.iter().zip(&stage.writes) {
-            let new = new[output as usize];
-            // Cells at a fixed side keep their old values.
-            fields[field] = Value {
-                range: fields[field].range.hull(new.range),
-                error: fields[field].error.max(new.error),
-            };
+    let mut farthest = problem.shape.padded().map(|extent| extent as f64 - 1.0);
+    let mut values = problem.shape.cells() as f64;
+    if !problem.is_plain() {
+        let Ok(boxes) = Boxes::of(problem) else { return f64::INFINITY };
+        let all = boxes.stages.iter().flatten();
+        for indices in all {
+            for (farthest, range) in farthest.iter_mut().zip(indices) {
+                *farthest = farthest.max(-range.start as f64).max(range.end as f64 - 1.0);
+            }
+            values = values.max(indices.iter().map(|range| range.len() as f64).product());
         }
     }
-    let worst = fields.iter().map(|field| field.error).fold(0.0, f64::max);
+    let scalars = problem.parameters.iter().chain(&problem.scalars).copied().collect();
+    bound(&problem.program, scalars, farthest, values, magnitude)
+}
+
+/// Returns the bound for scalars, the parameters first, coordinates up to `farthest`, reductions of at most so
+/// many `values`, and fields of a magnitude.
+fn bound(program: &Program, scalars: Vec<f64>, farthest: [f64; 3], values: f64, magnitude: f64) -> f64 {
+    let start = Value { range: Interval::around_zero(magnitude), error: 0.0 };
+    // Simplification changes no bit, so the parts that it removes cannot differ.
+    let program = program.simplified(DType::F64);
+    let count = program.fields().len();
+    let coordinates = farthest.map(|farthest| match program.is_plain() {
+        true => Interval { low: 0.0, high: farthest },
+        // Temporaries are computed beyond the domain too.
+        false => Interval::around_zero(farthest),
+    });
+    let mut worst = 0.0_f64;
+    for step in program.steps() {
+        let mut fields = vec![start; count + program.temporaries().len()];
+        let mut scalars: Vec<Value> =
+            scalars.iter().map(|&value| Value::exact(Interval::point(value))).collect();
+        for stage in &program.stages()[step.clone()] {
+            let new = values_of(&stage.dag, &fields, &scalars, coordinates);
+            let new = |output: usize| new[stage.dag.outputs[output] as usize];
+            match stage.does {
+                Does::Scalar(scalar) => scalars[scalar] = new(0),
+                Does::Reduce(Reduction::Sum, _, scalar) => scalars[scalar] = sum(new(0), values),
+                Does::Reduce(_, _, scalar) => scalars[scalar] = new(0),
+                Does::Update => {
+                    for (output, &field) in stage.writes.iter().enumerate() {
+                        let new = new(output);
+                        fields[field] = match field < count {
+                            // Cells at a fixed side keep their old values.
+                            true => fields[field].or(new, program.is_plain()),
+                            false => new,
+                        };
+                    }
+                }
+            }
+        }
+        worst = fields[..count].iter().map(|field| field.error).fold(worst, f64::max);
+    }
     if worst == 0.0 { 0.0 } else { worst / magnitude }
+}
+
+/// Returns the sum of so many values in the tree of reductions: the same values have the same sum, and other
+/// ones are rounded differently at each level.
+fn sum(value: Value, count: f64) -> Value {
+    let (range, depth) = (value.range, count.max(1.0).log2().ceil());
+    let all = Interval { low: count * range.low.min(0.0), high: count * range.high.max(0.0) };
+    let rounding = if value.error > 0.0 { depth * count * range.magnitude() } else { 0.0 };
+    Value { range: all, error: count * value.error + rounding }
 }
 
 /// The possible values of a node, and the most by which two correct implementations may differ in it, in
@@ -75,6 +131,16 @@ impl Value {
         Value { range, error: if error > 0.0 { error + range.magnitude() } else { 0.0 } }
     }
 
+    /// Returns the value of a field that a stage may have given a new value. Ghost values may show it with the
+    /// opposite sign, unless the program is plain.
+    fn or(self, new: Value, is_plain: bool) -> Value {
+        let range = self.range.hull(new.range);
+        Value {
+            range: if is_plain { range } else { Interval::around_zero(range.magnitude()) },
+            error: self.error.max(new.error),
+        }
+    }
+
     /// Returns the error that operands with errors bring to a product.
     fn times(self, other: Value) -> f64 {
         scaled(self.error, other.range.magnitude()) + scaled(other.error, self.range.magnitude())
@@ -91,7 +157,7 @@ fn jumping(error: f64) -> f64 {
     if error > 0.0 { f64::INFINITY } else { 0.0 }
 }
 
-fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -> Vec<Value> {
+fn values_of(dag: &Dag, fields: &[Value], scalars: &[Value], coordinates: [Interval; 3]) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::with_capacity(dag.nodes.len());
     for &node in &dag.nodes {
         let at = |id: u32| values[id as usize];
@@ -103,15 +169,13 @@ fn values(dag: &Dag, fields: &[Value], parameters: &[f64], farthest: [f64; 3]) -
         };
         values.push(match node {
             Node::Const(c) => Value::exact(Interval::point(c.value())),
-            Node::Param(p) => Value::exact(Interval::point(parameters[p as usize])),
+            Node::Param(p) => scalars[p as usize],
             Node::Tap(tap) => fields[tap.field as usize],
             Node::Coord(axis) => {
-                let high = farthest[axis as usize];
+                let range = coordinates[axis as usize];
+                let most = range.magnitude();
                 // Beyond 2²⁴ not every index can be represented in f32.
-                Value {
-                    range: Interval { low: 0.0, high },
-                    error: if high > 16_777_216.0 { high } else { 0.0 },
-                }
+                Value { range, error: if most > 16_777_216.0 { most } else { 0.0 } }
             }
             Node::Unary(op, a) => unary(op, at(a)),
             Node::Binary(op, a, b) => {

@@ -101,11 +101,16 @@ impl Storage {
         }
     }
 
-    /// Returns the launches of a step, counted from the first.
-    pub fn launches(&self, step: u64) -> &Launches {
+    /// Returns the place among [`Storage::steps`] of a step, counted from the first.
+    pub fn place(&self, step: u64) -> usize {
         let (all, repeated) = (self.steps.len() as u64, self.repeated as u64);
         let place = if step < all { step } else { repeated + (step - repeated) % (all - repeated) };
-        &self.steps[place as usize]
+        place as usize
+    }
+
+    /// Returns the launches of a step, counted from the first.
+    pub fn launches(&self, step: u64) -> &Launches {
+        &self.steps[self.place(step)]
     }
 
     /// Returns the buffer of each field after a number of steps.
@@ -114,6 +119,22 @@ impl Storage {
             0 => &self.first,
             _ => &self.launches(steps - 1).fields,
         }
+    }
+
+    /// Returns the old buffer that becomes each buffer of this storage; `None` for one to be allocated. A field
+    /// keeps its own, unless another field that shares it has taken it. The old buffers are of these `kinds`,
+    /// and `names` are those in which the fields lie.
+    pub fn taken(&self, kinds: &[&Buffer], names: &[usize]) -> Vec<Option<usize>> {
+        let mut from: Vec<Option<usize>> = Vec::new();
+        for (number, buffer) in self.buffers.iter().enumerate() {
+            let is_free = |old: usize| !from.contains(&Some(old));
+            let own = names.get(number).copied().filter(|&old| is_free(old));
+            let spare = || {
+                (0..kinds.len()).find(|&old| is_free(old) && !names.contains(&old) && kinds[old] == buffer)
+            };
+            from.push(own.or_else(spare));
+        }
+        from
     }
 
     fn step(&mut self, problem: &Problem, boxes: &Boxes, state: &mut State) -> Vec<Launch> {
@@ -296,6 +317,37 @@ mod tests {
                 let others = launch.reads.iter().enumerate().filter(|(name, _)| *name != target);
                 assert!(others.clone().all(|(_, &other)| other != Some(buffer)), "{}", stage.name);
             }
+        }
+    }
+
+    /// After a step of CloverLeaf two names mean one buffer. Each field then gets one of its own kind, those
+    /// that need not move stay, and no old buffer becomes two new ones.
+    #[test]
+    fn fields_that_share_a_buffer_part() {
+        let (mut problem, boxes) = clover();
+        let old = Storage::of(&problem, &boxes).unwrap();
+        for steps in 1..6 {
+            let names = old.fields_after(steps);
+            problem.first_step = steps;
+            let new = Storage::of(&problem, &boxes).unwrap();
+            let kinds: Vec<&Buffer> = old.buffers.iter().collect();
+            let from = new.taken(&kinds, names);
+            assert_eq!(from.len(), new.buffers.len());
+            for (number, &from) in from.iter().enumerate() {
+                assert!(from.is_none_or(|from| *kinds[from] == new.buffers[number]));
+            }
+            let mut used: Vec<usize> = from.iter().copied().flatten().collect();
+            used.sort_unstable();
+            let count = used.len();
+            used.dedup();
+            assert_eq!(used.len(), count);
+            // The first of the fields in a buffer keeps it, and is there for the others to copy.
+            for (field, &name) in names.iter().enumerate() {
+                let first = names.iter().position(|&other| other == name).unwrap();
+                assert_eq!(from[field] == Some(name), first == field, "field {field} after {steps} steps");
+                assert_eq!(from[first], Some(name));
+            }
+            assert!(names.iter().enumerate().any(|(field, name)| names[..field].contains(name)));
         }
     }
 }

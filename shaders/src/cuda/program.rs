@@ -8,17 +8,16 @@ mod end;
 mod kinds;
 mod stages;
 
-use std::collections::HashMap;
-
 use abide_core::plan::Stepwise;
 use abide_core::program::{Boxes, Does, Launch, leaf};
 use abide_core::{DType, Error, Problem, Result};
 
-use self::kinds::{Kinds, triple};
-use self::stages::{Body, Entry, Grid};
+use self::kinds::triple;
+use self::stages::{Body, Entry};
 use super::constant;
 use super::pitch::pitched_values;
 use crate::boundary;
+use crate::program::{Distinct, Kinds, Slot};
 use crate::text::Text;
 
 pub use self::end::StepEnd;
@@ -65,23 +64,10 @@ pub struct KernelLaunch {
     pub carries: bool,
 }
 
-/// A buffer among a kernel's arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
-    /// The one in which a field or temporary lies before the stage.
-    Read(usize),
-    /// The one that an output goes to, by its number among the stage's.
-    Write(usize),
-}
-
 impl StageKernels {
     /// Returns the numbers of the buffers that a launch of the stage names, slot by slot.
     pub fn buffers(&self, launch: &Launch) -> Vec<Option<usize>> {
-        let buffer = |slot: &Slot| match *slot {
-            Slot::Read(name) => launch.reads[name],
-            Slot::Write(output) => launch.writes[output],
-        };
-        self.slots.iter().map(buffer).collect()
+        self.slots.iter().map(|slot| slot.buffer(launch)).collect()
     }
 }
 
@@ -89,9 +75,8 @@ impl StageKernels {
 pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKernels> {
     let boxes = Boxes::of(problem)?;
     let program = problem.program.simplified(problem.dtype);
-    let kinds = Kinds::of(problem, &program, &boxes);
-    let mut bodies: Vec<(Body, Vec<&str>)> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let kinds = Kinds::of(problem, program.stages(), &boxes);
+    let mut bodies: Distinct<'_, Body> = Distinct::default();
     let mut numbers = Vec::new();
     for (stage, own) in program.stages().iter().zip(&boxes.stages) {
         let body = match stage.does {
@@ -100,35 +85,27 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
             Does::Reduce(..) => stages::reduce(problem, &kinds, stage, own),
             Does::Scalar(scalar) => Some(stages::scalar(problem, stage, scalar)),
         };
-        let Some(body) = body else {
-            numbers.push(None);
-            continue;
-        };
-        let number = *known.entry(body.text.as_ref().to_owned()).or_insert(bodies.len());
         // Stages that do the same may read other fields.
-        numbers.push(Some((number, body.slots.clone())));
-        if number == bodies.len() {
-            bodies.push((body, Vec::new()));
-        }
-        let names = &mut bodies[number].1;
-        if !names.contains(&&*stage.name) {
-            names.push(&stage.name);
-        }
+        numbers.push(body.map(|body| {
+            let (text, slots) = (String::from(body.text.as_ref()), body.slots.clone());
+            (bodies.number(&text, body, &stage.name), slots)
+        }));
     }
+    let bodies = bodies.all;
     let end = StepEnd::of(problem);
     let slots = bodies.iter().map(|(body, _)| body.slots.len()).chain(end.iter().map(StepEnd::slots));
     let slots = slots.max().unwrap_or(0).max(1);
     let may_stop = problem.until.is_some() || problem.marks.is_some();
     let is_reduced = |body: &Body| body.entries.contains(&Entry::Reduce);
     // Leaves are joined into as many values again.
-    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.blocks());
+    let leaves = bodies.iter().filter(|(body, _)| is_reduced(body)).map(|(body, _)| 2 * body.grid.count());
     let leaves = leaves.max().unwrap_or(0);
     let mut text = head(problem, &boxes, tiles, slots);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
         text.file(REDUCE);
     }
-    kinds.write(&mut text, problem);
+    kinds::write(&mut text, &kinds, problem);
     for (number, (body, names)) in bodies.iter().enumerate() {
         text.blank();
         text.push(format!("// {}", names.join(", ")));
@@ -152,7 +129,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     let launches = |number: usize| -> Result<Vec<KernelLaunch>> {
         let body = &bodies[number].0;
         let all = body.entries.iter().map(|entry| {
-            let blocks = entry.blocks(&body.grid);
+            let blocks = entry.blocks(body);
             if blocks > i32::MAX as usize {
                 return Err(Error::limit("blocks of a launch", blocks, i32::MAX, "choose a smaller size"));
             }
@@ -196,10 +173,4 @@ fn head(problem: &Problem, boxes: &Boxes, tiles: &Stepwise, slots: usize) -> Tex
 fn sector(dtype: DType) -> isize {
     const BYTES: usize = 32;
     (BYTES / dtype.bytes()) as isize
-}
-
-impl Grid {
-    fn blocks(&self) -> usize {
-        self.blocks.iter().product()
-    }
 }

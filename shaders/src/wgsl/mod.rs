@@ -3,14 +3,15 @@
 //!
 //! `domain.wgsl` maps taps through the boundary. `stepwise_tile.wgsl` is a stage whose tile is staged in
 //! workgroup memory, `stepwise_direct.wgsl` a stage whose taps read device memory. `overlapped.wgsl` and
-//! `streaming.wgsl` are all stages of several steps. A line `//@name` in these files is where the generated
-//! part `name` goes.
+//! `streaming.wgsl` are all stages of several steps. `program*.wgsl` are the stages of programs that are not
+//! plain. A line `//@name` in these files is where the generated part `name` goes.
 
 mod fold;
 pub mod krylov;
 mod language;
 mod overlapped;
 mod pieces;
+mod program;
 mod streaming;
 
 use std::fmt::Display;
@@ -18,6 +19,7 @@ use std::fmt::Display;
 use abide_core::domain::Axes;
 use abide_core::expr::{Binary, Node, Tap};
 use abide_core::plan::{Schedule, Stepwise, staged_fields};
+use abide_core::program::Boxes;
 use abide_core::{Boundaries, Boundary, DType, Error, Plan, Problem, Program, Result, Stage};
 
 use crate::boundary;
@@ -26,6 +28,8 @@ use crate::text::{LETTERS, Text};
 use fold::folded;
 use language::Wgsl;
 use pieces::Pieces;
+
+pub use program::{PROGRESS_BYTES, Place, ProgramKernels, program_kernels, scalars};
 
 const DOMAIN: &str = include_str!("../../kernels/domain.wgsl");
 const TILE: &str = include_str!("../../kernels/stepwise_tile.wgsl");
@@ -86,7 +90,24 @@ pub fn count(dtype: DType, values: usize) -> Kernel {
     }
 }
 
-/// The buffer that a kernel expects at a binding of group 0.
+/// The use that a kernel makes of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It reads a uniform buffer.
+    Uniform,
+    /// It reads a storage buffer.
+    Read,
+    /// It reads and writes a storage buffer.
+    Write,
+}
+
+/// What a kernel expects at a binding of group 0.
+pub trait Bound {
+    /// Returns the use that the kernel makes of the buffer.
+    fn access(&self) -> Access;
+}
+
+/// The buffer that a kernel of a plain problem expects at a binding of group 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binding {
     /// The uniform buffer of [`uniforms`].
@@ -99,15 +120,25 @@ pub enum Binding {
     New(usize, usize),
 }
 
+impl Bound for Binding {
+    fn access(&self) -> Access {
+        match self {
+            Binding::Parameters | Binding::Steps => Access::Uniform,
+            Binding::Old(..) => Access::Read,
+            Binding::New(..) => Access::Write,
+        }
+    }
+}
+
 /// The kernel of one stage, or of all stages of several steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
+pub struct Kernel<B = Binding> {
     /// The stage's name, or the program's.
     pub name: String,
     /// The text of a WGSL module.
     pub text: String,
     /// The buffers at the bindings 0, 1, … of group 0.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<B>,
     /// The most cells of a field in one buffer; further cells follow in the next buffer.
     pub piece_cells: usize,
     /// Threads of a workgroup.
@@ -119,10 +150,14 @@ pub struct Kernel {
     pub workgroup_bytes: usize,
 }
 
-/// Returns the kernels of a plan for a problem, which depend on these two alone: one per stage, or one for
-/// all stages where a dispatch takes several steps.
+/// Returns the kernels of a plan for a plain problem, which depend on these two alone: one per stage, or one
+/// for all stages where a dispatch takes several steps.
 pub fn kernels(problem: &Problem, plan: &Plan) -> Result<Vec<Kernel>> {
     plan.check(problem)?;
+    if !problem.is_plain() {
+        let (what, reason) = (problem.program.name(), "it is not plain");
+        return Err(Error::invalid(what, reason, "ask for its program_kernels"));
+    }
     let stages = prepared(problem)?;
     match &plan.schedule {
         Schedule::Stepwise(stepwise) => {
@@ -154,7 +189,10 @@ pub fn shorter(problem: &Problem, plan: &Plan) -> Result<Option<Kernel>> {
 
 /// Checks that WGSL can express a problem: the number of cells and, in f64, the operators.
 pub fn check(problem: &Problem) -> Result<()> {
-    prepared(problem).map(|_| ())
+    match problem.is_plain() {
+        true => prepared(problem).map(|_| ()),
+        false => problem.check().and_then(|()| program::check(problem, &Boxes::of(problem)?)),
+    }
 }
 
 /// Returns the values of the uniform buffer: the parameters, an infinity and a NaN. WGSL cannot write the
@@ -163,18 +201,10 @@ pub fn uniforms(parameters: &[f64]) -> Vec<f64> {
     [parameters, &[f64::INFINITY, f64::NAN]].concat()
 }
 
-/// Returns the stages as they are lowered: simplified, with constant parts folded, and with no operator that
-/// WGSL lacks for the type.
+/// Returns the stages of a plain problem as they are lowered: simplified, with constant parts folded, and with
+/// no operator that WGSL lacks for the type.
 fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
     problem.check()?;
-    if !problem.is_plain() {
-        let what = "fields of several kinds, boundaries of single fields, scalars or reductions";
-        return Err(Error::unsupported(
-            "backend wgpu",
-            format!("{} has {what}, for which it has no kernels", problem.program.name()),
-            "use --backend cpu or cuda",
-        ));
-    }
     let cells = problem.shape.cells();
     if cells > MAX_CELLS {
         return Err(Error::limit(
@@ -185,21 +215,28 @@ fn prepared(problem: &Problem) -> Result<Vec<Stage>> {
         ));
     }
     let stages = folded(&problem.program, problem.dtype);
-    if problem.dtype == DType::F64 {
-        for node in stages.iter().flat_map(|stage| &stage.dag.nodes) {
-            let name = match node {
-                Node::Unary(op, _) if !op.is_exact() => op.name(),
-                Node::Binary(Binary::Pow, ..) => "pow",
-                _ => continue,
-            };
-            return Err(Error::unsupported(
-                "backend wgpu",
-                format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
-                "use --dtype f32, or --backend cuda or cpu",
-            ));
-        }
-    }
+    check_operators(problem, &stages)?;
     Ok(stages)
+}
+
+/// Checks that WGSL has all operators of a problem's stages for its type.
+fn check_operators(problem: &Problem, stages: &[Stage]) -> Result<()> {
+    if problem.dtype == DType::F32 {
+        return Ok(());
+    }
+    for node in stages.iter().flat_map(|stage| &stage.dag.nodes) {
+        let name = match node {
+            Node::Unary(op, _) if !op.is_exact() => op.name(),
+            Node::Binary(Binary::Pow, ..) => "pow",
+            _ => continue,
+        };
+        return Err(Error::unsupported(
+            "backend wgpu",
+            format!("{} uses {name} in f64, which WGSL has for f32 only", problem.program.name()),
+            "use --dtype f32, or --backend cuda or cpu",
+        ));
+    }
+    Ok(())
 }
 
 fn kernel(problem: &Problem, stage: &Stage, tiles: &Stepwise, in_tile: bool) -> Kernel {

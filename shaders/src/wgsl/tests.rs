@@ -158,9 +158,21 @@ fn every_kernel_of_planes_is_valid() {
     }
 }
 
-/// Checks that a kernel's module is valid, and that it has the bindings, threads and workgroup memory that
-/// the kernel's description claims.
+/// Checks a kernel of a plain problem, whose workgroup memory fits a device's.
 fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
+    let name = |binding: &Binding| match *binding {
+        Binding::Parameters => "parameters".to_owned(),
+        Binding::Steps => "run".to_owned(),
+        Binding::Old(field, piece) => pieces::old(field, piece),
+        Binding::New(field, piece) => pieces::new(field, piece),
+    };
+    check_module(kernel, kernel.bindings.iter().map(name).collect());
+    assert!(kernel.workgroup_bytes <= shared_bytes);
+}
+
+/// Checks that a kernel's module is valid, and that it has the bindings, of these names, the threads and the
+/// workgroup memory that the kernel's description claims.
+pub(super) fn check_module<B: Bound>(kernel: &Kernel<B>, names: Vec<String>) {
     let module = validate(&kernel.text);
     let entry = &module.entry_points[0];
     assert_eq!((entry.name.as_str(), entry.workgroup_size), (ENTRY, [kernel.threads as u32, 1, 1]));
@@ -174,18 +186,19 @@ fn check_against_module(kernel: &Kernel, shared_bytes: usize) {
             continue;
         }
         let number = global.binding.unwrap().binding as usize;
-        let name = match kernel.bindings[number] {
-            Binding::Parameters => "parameters".to_owned(),
-            Binding::Steps => "run".to_owned(),
-            Binding::Old(field, piece) => pieces::old(field, piece),
-            Binding::New(field, piece) => pieces::new(field, piece),
+        assert_eq!(global.name.as_ref(), Some(&names[number]));
+        let access = match global.space {
+            naga::AddressSpace::Uniform => Access::Uniform,
+            naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE) => {
+                Access::Write
+            }
+            _ => Access::Read,
         };
-        assert_eq!(global.name.as_ref(), Some(&name));
+        assert_eq!(access, kernel.bindings[number].access(), "{}", names[number]);
         bindings += 1;
     }
     assert_eq!(bindings, kernel.bindings.len());
     assert_eq!(workgroup_bytes as usize, kernel.workgroup_bytes);
-    assert!(kernel.workgroup_bytes <= shared_bytes);
     assert!(kernel.workgroups >= 1);
 }
 

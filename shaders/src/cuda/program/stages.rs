@@ -4,13 +4,14 @@ use std::fmt::{self, Display};
 
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Does, Indices, Reduction, around, is_empty, leaf};
+use abide_core::program::{Does, Indices, Reduction, leaf};
 use abide_core::{Problem, Stage};
 
-use super::kinds::{Kinds, boxed, triple};
-use super::{Slot, sector};
+use super::kinds::{boxed, triple};
+use super::sector;
 use crate::cuda::{Cuda, literal};
 use crate::emit::{Formula, part};
+use crate::program::{self, Grid, Kinds, Slot, Slots, Work};
 use crate::text::Text;
 
 /// What stands between the braces of a stage's struct, and how it is launched.
@@ -18,22 +19,16 @@ pub struct Body {
     pub text: Text,
     pub slots: Vec<Slot>,
     pub grid: Grid,
-    pub entries: &'static [Entry],
-}
-
-/// The tiles over a box of indices.
-pub struct Grid {
-    tile: [usize; 3],
-    first: [isize; 3],
-    pub blocks: [usize; 3],
     /// The points of a stage that computes at points alone.
-    points: usize,
+    pub points: usize,
+    pub entries: &'static [Entry],
 }
 
 /// The kernels of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     Update,
+    /// Takes all values along to other buffers.
     Carry,
     Points,
     Reduce,
@@ -64,10 +59,10 @@ impl Entry {
         }
     }
 
-    pub fn blocks(self, grid: &Grid) -> usize {
+    pub fn blocks(self, body: &Body) -> usize {
         match self {
-            Entry::Update | Entry::Carry | Entry::Reduce => grid.blocks(),
-            Entry::Points => grid.points.div_ceil(leaf(1).iter().product()),
+            Entry::Update | Entry::Carry | Entry::Reduce => body.grid.count(),
+            Entry::Points => body.points.div_ceil(leaf(1).iter().product()),
             Entry::JoinLeaves | Entry::Scalar => 1,
         }
     }
@@ -85,40 +80,19 @@ impl Entry {
     }
 }
 
-impl Grid {
-    /// Returns the tiles over a box, the first of which begins at these indices.
-    fn over(indices: &Indices, tile: [usize; 3], first: [isize; 3]) -> Grid {
-        let blocks =
-            [0, 1, 2].map(|axis| ((indices[axis].end - first[axis]).max(1) as usize).div_ceil(tile[axis]));
-        Grid { tile, first, blocks, points: 0 }
-    }
-
-    fn write(&self, text: &mut Text) {
-        text.push(format!("static {}", triple("int", "TILE", self.tile)));
-        text.push(format!("static {}", triple("Offset", "FIRST", self.first)));
-        text.push(format!("static {}", triple("unsigned", "BLOCKS", self.blocks)));
-    }
-}
-
-/// Gives slots to what a stage reads and writes.
-struct Slots<'a> {
-    stage: &'a Stage,
+/// A stage whose formula is written.
+struct Writer<'a> {
+    problem: &'a Problem,
     kinds: &'a Kinds,
-    all: Vec<Slot>,
+    stage: &'a Stage,
+    slots: Slots,
 }
 
-impl Slots<'_> {
-    fn number(&mut self, slot: Slot) -> usize {
-        self.all.iter().position(|known| *known == slot).unwrap_or_else(|| {
-            self.all.push(slot);
-            self.all.len() - 1
-        })
-    }
-
+impl Writer<'_> {
     /// Returns the text that reads a tap.
     fn tap(&mut self, tap: Tap) -> String {
         let name = usize::from(tap.field);
-        let ([z, y, x], slot) = (tap.offset, self.number(Slot::Read(name)));
+        let ([z, y, x], slot) = (tap.offset, self.slots.number(Slot::Read(name)));
         // A field may be written where it lies only if the stage taps it at the place of the value alone.
         let alone =
             || self.stage.dag.taps().all(|tap| usize::from(tap.field) != name || tap.offset == [0; 3]);
@@ -127,10 +101,35 @@ impl Slots<'_> {
     }
 
     /// Returns the formula of some of the stage's outputs.
-    fn formula(&mut self, problem: &Problem, outputs: &[usize]) -> Formula {
+    fn formula(&mut self, outputs: &[usize]) -> Formula {
         let Dag { nodes, outputs: all } = &self.stage.dag;
         let outputs: Vec<_> = outputs.iter().map(|&output| all[output]).collect();
-        part(nodes, &outputs, |_| None, &Cuda { plane: None }, problem.dtype, |tap| self.tap(tap))
+        let dtype = self.problem.dtype;
+        part(nodes, &outputs, |_| None, &Cuda { plane: None }, dtype, |tap| self.tap(tap))
+    }
+
+    /// Writes the function that stores the new values of outputs inside of their `own` boxes.
+    fn compute(&mut self, text: &mut Text, work: &Work, body: &Formula, own: &[Indices]) {
+        text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
+        text.extend(&body.statements);
+        for (&output, value) in work.outputs.iter().zip(&body.outputs) {
+            let kind = self.kinds.number(self.stage.writes[output]);
+            let (slot, indices) = (self.slots.number(Slot::Write(output)), boxed(&own[output]));
+            text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>({value});"));
+        }
+        text.push("}");
+    }
+
+    /// Writes the function that takes values along which are not in these boxes of the outputs.
+    fn keep(&mut self, text: &mut Text, work: &Work, but: &[Indices]) {
+        text.push(format!("{VIEWED} void keep(const View& u)\n{{"));
+        for &output in &work.kept {
+            let name = self.stage.writes[output];
+            let [slot, old] = [Slot::Write(output), Slot::Read(name)].map(|slot| self.slots.number(slot));
+            let (kind, indices) = (self.kinds.number(name), boxed(&but[output]));
+            text.push(format!("u.template keep<Kind{kind}, {slot}, {old}, {indices}>();"));
+        }
+        text.push("}");
     }
 }
 
@@ -144,85 +143,43 @@ pub fn update(
     own: &[Indices],
     tiles: &Stepwise,
 ) -> Option<Body> {
-    let fields = problem.program.fields().len();
-    let mut slots = Slots { stage, kinds, all: Vec::new() };
-    let computed: Vec<usize> = (0..own.len()).filter(|&output| !is_empty(&own[output])).collect();
-    let body = slots.formula(problem, &computed);
-    // Where a field's old values stay at fixed sides, they go along to its new buffer.
-    let kept: Vec<usize> = (0..own.len())
-        .filter(|&output| stage.writes[output] < fields && own[output] != kinds.held(stage.writes[output]))
-        .collect();
-    let held: Vec<Indices> = kept.iter().map(|&output| kinds.held(stage.writes[output])).collect();
-    let visited = around(own.iter().chain(&held))?;
     // Tiles begin where sectors of memory do.
-    let mut first = [0, 1, 2].map(|axis| visited[axis].start);
-    first[2] = first[2].div_euclid(sector(problem.dtype)) * sector(problem.dtype);
-    let grid = Grid::over(&visited, tiles.tile, first);
+    let fields = problem.program.fields().len();
+    let work = program::update(kinds, stage, own, fields, tiles.tile, sector(problem.dtype))?;
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let body = writer.formula(&work.outputs);
     let mut text = Text::default();
-    grid.write(&mut text);
-    boxes(&mut text, kinds, stage, own);
-    text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
-    text.extend(&body.statements);
-    let place = |slots: &mut Slots<'_>, output: usize| {
-        let name = stage.writes[output];
-        let slot = slots.number(Slot::Write(output));
-        (kinds.number(name), slot, boxed(&own[output]))
-    };
-    for (&output, value) in computed.iter().zip(&body.outputs) {
-        let (kind, slot, indices) = place(&mut slots, output);
-        text.push(format!("u.template store<Kind{kind}, {slot}, {indices}>({value});"));
-    }
-    text.push("}");
-    text.push(format!("{VIEWED} void keep(const View& u)\n{{"));
-    for output in kept {
-        let (kind, slot, indices) = place(&mut slots, output);
-        let old = slots.number(Slot::Read(stage.writes[output]));
-        text.push(format!("u.template keep<Kind{kind}, {slot}, {old}, {indices}>();"));
-    }
-    text.push("}");
-    Some(Body { text, slots: slots.all, grid, entries: &[Entry::Update] })
+    write(&mut text, &work);
+    writer.compute(&mut text, &work, &body, own);
+    writer.keep(&mut text, &work, own);
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries: &[Entry::Update] })
 }
 
-/// Returns the body of a stage at points. Its grid is that of the kernel that takes all other values along,
-/// where they go to other buffers.
+/// Returns the body of a stage at points, and of what takes all other values along where outputs go to other
+/// buffers.
 pub fn points(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
-    let mut slots = Slots { stage, kinds, all: Vec::new() };
-    let body = slots.formula(problem, &(0..own.len()).collect::<Vec<_>>());
-    let held: Vec<Indices> = stage.writes.iter().map(|&name| kinds.held(name)).collect();
-    let all = around(&held)?;
-    let mut grid = Grid::over(&all, leaf(problem.shape.dimensions()), [0; 3]);
-    grid.points = stage.points.len();
+    let work = program::points(kinds, stage, own, problem.shape.dimensions())?;
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
+    let body = writer.formula(&work.outputs);
+    let points = stage.points.len();
+    let all: Vec<String> = stage.points.iter().map(|[z, y, x]| format!("{{{z}, {y}, {x}}}")).collect();
     let mut text = Text::default();
-    grid.write(&mut text);
-    text.push(format!("static constexpr int POINTS = {};", grid.points));
-    let points: Vec<String> = stage.points.iter().map(|[z, y, x]| format!("{{{z}, {y}, {x}}}")).collect();
+    write(&mut text, &work);
+    text.push(format!("static constexpr int POINTS = {points};"));
     text.push("__device__ static __forceinline__ int point(int i, int axis)\n{");
-    text.push(format!("static const int all[POINTS][3] = {{{}}};", points.join(", ")));
+    text.push(format!("static const int all[POINTS][3] = {{{}}};", all.join(", ")));
     text.push("return all[i][axis];\n}");
-    let places: Vec<(usize, usize)> = (0..own.len())
-        .map(|output| (kinds.number(stage.writes[output]), slots.number(Slot::Write(output))))
-        .collect();
-    text.push(format!("{VIEWED} void compute(const View& u)\n{{"));
-    text.extend(&body.statements);
-    for ((value, (kind, slot)), own) in body.outputs.iter().zip(&places).zip(own) {
-        text.push(format!("u.template store<Kind{kind}, {slot}, {}>({value});", boxed(own)));
-    }
-    text.push("}");
-    text.push(format!("{VIEWED} void keep(const View& u)\n{{"));
-    for (&name, (kind, slot)) in stage.writes.iter().zip(&places) {
-        let old = slots.number(Slot::Read(name));
-        text.push(format!("u.template keep<Kind{kind}, {slot}, {old}, {}>();", boxed(&[0..0, 0..0, 0..0])));
-    }
-    text.push("}");
-    Some(Body { text, slots: slots.all, grid, entries: &[Entry::Carry, Entry::Points] })
+    writer.compute(&mut text, &work, &body, own);
+    writer.keep(&mut text, &work, &vec![[0..0, 0..0, 0..0]; own.len()]);
+    let entries = &[Entry::Carry, Entry::Points];
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, points, entries })
 }
 
 /// Returns the body of a reduction.
 pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) -> Option<Body> {
     let Does::Reduce(reduction, _, scalar) = stage.does else { return None };
-    // The tree counts its leaves from the first index of the field, whatever the region.
-    let grid = Grid::over(own.first()?, leaf(problem.shape.dimensions()), [0; 3]);
-    let mut slots = Slots { stage, kinds, all: Vec::new() };
+    let work = program::reduce(kinds, stage, own, problem.shape.dimensions())?;
+    let mut writer = Writer { problem, kinds, stage, slots: Slots::default() };
     let name = match reduction {
         Reduction::Min => "LEAST",
         Reduction::Max => "GREATEST",
@@ -231,11 +188,11 @@ pub fn reduce(problem: &Problem, kinds: &Kinds, stage: &Stage, own: &[Indices]) 
     let neutral = literal(problem.dtype, reduction.neutral::<f64>());
     let mut text = Text::default();
     text.push(format!("static constexpr int REDUCTION = {name}, SCALAR = {};", scalar));
-    grid.write(&mut text);
-    boxes(&mut text, kinds, stage, own);
+    write(&mut text, &work);
     text.push(format!("__device__ static __forceinline__ real neutral() {{ return {neutral}; }}"));
-    value(&mut text, &slots.formula(problem, &[0]));
-    Some(Body { text, slots: slots.all, grid, entries: &[Entry::Reduce, Entry::JoinLeaves] })
+    value(&mut text, &writer.formula(&work.outputs));
+    let entries = &[Entry::Reduce, Entry::JoinLeaves];
+    Some(Body { text, slots: writer.slots.0, grid: work.grid, points: 0, entries })
 }
 
 /// Returns the body of a formula of scalars.
@@ -245,8 +202,7 @@ pub fn scalar(problem: &Problem, stage: &Stage, scalar: usize) -> Body {
     let Dag { nodes, outputs } = &stage.dag;
     let language = Cuda { plane: None };
     value(&mut text, &part(nodes, outputs, |_| None, &language, problem.dtype, |_| String::new()));
-    let grid = Grid { tile: [1; 3], first: [0; 3], blocks: [1; 3], points: 0 };
-    Body { text, slots: Vec::new(), grid, entries: &[Entry::Scalar] }
+    Body { text, slots: Vec::new(), grid: Grid::single(), points: 0, entries: &[Entry::Scalar] }
 }
 
 /// Writes the function that returns a formula's only value.
@@ -256,24 +212,11 @@ fn value(text: &mut Text, body: &Formula) {
     text.push(format!("return {};\n}}", body.outputs[0]));
 }
 
-/// Writes the box that a stage computes, and the box in which it needs to ask nothing: all taps lie inside
-/// their buffers, and all outputs are computed.
-fn boxes(text: &mut Text, kinds: &Kinds, stage: &Stage, own: &[Indices]) {
-    let computed = around(own).unwrap_or([0..0, 0..0, 0..0]);
-    let mut inner = computed.clone();
-    let mut within = |limits: Indices| {
-        for (inner, limits) in inner.iter_mut().zip(limits) {
-            *inner = inner.start.max(limits.start)..inner.end.min(limits.end);
-        }
-    };
-    own.iter().filter(|own| !is_empty(own)).cloned().for_each(&mut within);
-    for tap in stage.dag.taps() {
-        let held = kinds.held(usize::from(tap.field));
-        within([0, 1, 2].map(|axis| {
-            let by = tap.offset[axis] as isize;
-            held[axis].start - by..held[axis].end - by
-        }));
-    }
-    text.push(format!("typedef {} Computed;", boxed(&computed)));
-    text.push(format!("typedef {} Inner;", boxed(&inner)));
+/// Writes the tiles of a stage and its boxes.
+fn write(text: &mut Text, Work { grid, computed, inner, .. }: &Work) {
+    text.push(format!("static {}", triple("int", "TILE", grid.tile)));
+    text.push(format!("static {}", triple("Offset", "FIRST", grid.first)));
+    text.push(format!("static {}", triple("unsigned", "BLOCKS", grid.blocks)));
+    text.push(format!("typedef {} Computed;", boxed(computed)));
+    text.push(format!("typedef {} Inner;", boxed(inner)));
 }

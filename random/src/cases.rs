@@ -9,9 +9,13 @@ use abide_core::{Array, Boundaries, Boundary, DType, Expr, Field, Problem, Resul
 
 /// A problem, its start and a number of steps.
 pub struct Case {
+    /// The name, with the domain, the type and the boundary.
     pub name: String,
+    /// The problem.
     pub problem: Problem,
+    /// The initial fields.
     pub start: Vec<Array>,
+    /// The number of steps.
     pub steps: u64,
 }
 
@@ -296,7 +300,7 @@ pub fn cases() -> Result<Vec<Case>> {
 /// Returns random programs; those that read beyond a fixed side, reduce nothing or are plain are left out.
 pub fn random(seeds: std::ops::Range<u64>) -> Vec<Case> {
     let case = |seed: u64| {
-        let (problem, start) = abide_random::programs::problem(seed).ok()?;
+        let (problem, start) = crate::programs::problem(seed).ok()?;
         let name = format!("random {seed} {} {}", problem.shape, problem.dtype);
         (!problem.is_plain()).then_some(Case { name, problem, start, steps: 5 })
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_core::{Array, DType, Problem, Result, Shape, catalogue};
+use abide::{Array, DType, Problem, Result, Shape, catalogue};
 
 use crate::deck::Deck;
 

@@ -1,0 +1,209 @@
+//! A session of a program that is not plain: a dispatch or two per stage, and many steps per submission.
+//!
+//! The buffers of fields change from step to step as [`Storage`] says. The changes repeat, so that every
+//! dispatch is bound once, when the session is opened.
+
+mod bound;
+mod memory;
+
+use std::sync::Arc;
+
+use abide_core::backend::check_fields;
+use abide_core::program::{Boxes, Storage};
+use abide_core::{Array, Error, Plan, Problem, Result};
+use abide_shaders::wgsl::{ProgramKernels, program_kernels};
+
+use self::bound::Dispatches;
+use self::memory::Memory;
+use crate::gpu::Gpu;
+use crate::pace::Pace;
+use crate::rounds;
+use crate::timing::Clock;
+use crate::transfers::{Staging, Stored};
+
+/// The most steps after which the host looks whether a condition has ended the run: dispatches that follow do
+/// nothing, but take time.
+const STEPS_AT_ONCE: u64 = 4096;
+
+/// The launches of a problem and their kernels.
+pub(crate) struct Made {
+    pub storage: Storage,
+    pub kernels: ProgramKernels,
+}
+
+impl Made {
+    /// Makes the launches and kernels of a problem for its plan, from its first step on.
+    pub fn of(problem: &Problem, plan: &Plan) -> Result<Made> {
+        plan.check(problem)?;
+        let Some(tiles) = plan.stepwise() else {
+            return Err(Error::invalid("plan", "it has no tiles", "make it with plan_stepwise"));
+        };
+        let storage = Storage::of(problem, &Boxes::of(problem)?)?;
+        let kernels = program_kernels(problem, tiles, &storage)?;
+        Ok(Made { storage, kernels })
+    }
+}
+
+/// A program that is not plain in progress on a wgpu device.
+pub(crate) struct ProgramSession {
+    gpu: Arc<Gpu>,
+    /// Its first step is the one from which the storage counts.
+    pub problem: Problem,
+    pub plan: Plan,
+    made: Made,
+    memory: Memory,
+    dispatches: Dispatches,
+    staging: Staging,
+    clock: Option<Clock>,
+    pace: Pace,
+    /// The steps done since the storage's first.
+    steps: u64,
+    /// Steps of the last advance that were not done.
+    pub undone: u64,
+    /// Whether the condition is known to have ended the run.
+    has_ended: bool,
+}
+
+impl ProgramSession {
+    /// Compiles, allocates and loads.
+    pub async fn open(
+        gpu: Arc<Gpu>,
+        problem: &Problem,
+        plan: &Plan,
+        made: Made,
+        fields: Vec<Array>,
+    ) -> Result<ProgramSession> {
+        check_fields(problem, &fields)?;
+        let memory = Memory::new(&gpu, problem, &made).await?;
+        let dispatches = Dispatches::new(&gpu, problem, &made, &memory).await?;
+        for (&buffer, field) in made.storage.first.iter().zip(&fields) {
+            memory.stored(buffer).write(&gpu, field).await?;
+        }
+        Ok(ProgramSession {
+            clock: Clock::new(&gpu).await?,
+            pace: Pace::new(plan, dispatches.of_a_step()),
+            gpu,
+            problem: problem.clone(),
+            plan: plan.clone(),
+            made,
+            memory,
+            dispatches,
+            staging: Staging::default(),
+            steps: 0,
+            undone: 0,
+            has_ended: false,
+        })
+    }
+
+    /// Returns the number of the buffer that holds a field, whose number has been checked.
+    fn buffer(&self, field: usize) -> usize {
+        self.made.storage.fields_after(self.steps)[field]
+    }
+
+    /// Returns the buffer that holds a field's current values; the field's number has been checked.
+    pub fn stored(&self, field: usize) -> Stored<'_> {
+        self.memory.stored(self.buffer(field))
+    }
+
+    /// Advances exactly `steps` steps, or as many as the condition lets it, and returns the seconds that the
+    /// device took.
+    pub async fn advance(&mut self, steps: u64) -> Result<f64> {
+        let (end, is_watched, mut seconds) = (self.steps + steps, self.problem.until.is_some(), 0.0);
+        while self.steps < end && !self.has_ended {
+            let most = if is_watched { STEPS_AT_ONCE } else { u64::MAX };
+            let (first, now) = (self.steps, most.min(end - self.steps));
+            let (storage, dispatches) = (&self.made.storage, &self.dispatches);
+            let record = |pass: &mut wgpu::ComputePass<'_>, round: u64| {
+                dispatches.record(pass, storage.place(first + round));
+            };
+            let mut pace = self.pace.clone();
+            seconds += rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, now, record).await?;
+            self.pace = pace;
+            let done = if is_watched { self.take_progress().await? } else { now };
+            self.steps += done.min(now);
+        }
+        self.undone = end - self.steps;
+        Ok(seconds)
+    }
+
+    /// Reads the steps done since this was last asked, which the device then counts anew, and whether the run
+    /// has ended.
+    async fn take_progress(&mut self) -> Result<u64> {
+        let [ended, steps] = self.memory.progress(&self.gpu, &mut self.staging).await?;
+        self.has_ended = ended != 0;
+        self.memory.set_progress(&self.gpu, [ended, 0]).await?;
+        Ok(u64::from(steps))
+    }
+
+    /// Reads a field, whose number has been checked.
+    pub async fn read(&mut self, field: usize) -> Result<Array> {
+        let stored = self.memory.stored(self.buffer(field));
+        self.staging.read(&self.gpu, stored).await
+    }
+
+    /// Reads a window of a field, whose number has been checked.
+    pub async fn read_window(&mut self, field: usize, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        let stored = self.memory.stored(self.buffer(field));
+        self.staging.read_window(&self.gpu, stored, low, high).await
+    }
+
+    /// Writes a field, whose number and values have been checked. A run that a condition has ended may go on
+    /// from there.
+    pub async fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.prepare_write(field).await?;
+        self.stored(field).write(&self.gpu, values).await
+    }
+
+    /// Writes a window of a field as [`ProgramSession::write`] does; both have been checked.
+    pub async fn write_window(
+        &mut self,
+        field: usize,
+        window: [[usize; 3]; 2],
+        values: &Array,
+    ) -> Result<()> {
+        self.prepare_write(field).await?;
+        self.stored(field).write_window(&self.gpu, window, values).await
+    }
+
+    /// Counts a field's values that are NaN or infinite; its number has been checked.
+    pub async fn non_finite(&self, field: usize) -> Result<u64> {
+        self.stored(field).non_finite(&self.gpu).await
+    }
+
+    /// Gives a field that is to be written a buffer of its own, and forgets that a condition has ended the run.
+    async fn prepare_write(&mut self, field: usize) -> Result<()> {
+        let names = self.made.storage.fields_after(self.steps);
+        if names.iter().filter(|&&name| name == names[field]).count() > 1 {
+            self.settle().await?;
+        }
+        if std::mem::take(&mut self.has_ended) {
+            self.memory.set_progress(&self.gpu, [0, 0]).await?;
+        }
+        Ok(())
+    }
+
+    /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
+    async fn settle(&mut self) -> Result<()> {
+        let mut problem = self.problem.clone();
+        problem.first_step += self.steps;
+        let made = Made::of(&problem, &self.plan)?;
+        let names = self.made.storage.fields_after(self.steps).to_vec();
+        self.memory.settle(&self.gpu, &names, &made.storage).await?;
+        self.dispatches = Dispatches::new(&self.gpu, &problem, &made, &self.memory).await?;
+        (self.problem, self.made, self.steps) = (problem, made, 0);
+        Ok(())
+    }
+
+    /// Returns the computed scalars, in the program's order.
+    pub async fn scalars(&mut self) -> Result<Vec<f64>> {
+        let all = self.memory.scalars(&self.gpu, &mut self.staging).await?;
+        let computed = all.into_iter().skip(self.problem.parameters.len());
+        Ok(computed.take(self.problem.program.scalars().len()).collect())
+    }
+
+    /// Sets a parameter, whose number has been checked.
+    pub async fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.problem.parameters[parameter] = value;
+        self.memory.set_scalar(&self.gpu, parameter, value).await
+    }
+}

@@ -1,0 +1,289 @@
+//! Programs that are not plain, on the device against the CPU's reference.
+//!
+//! WGSL lets a driver fuse operations and factor out what they share, and drivers do. So each step is held
+//! against the reference's step from the same values, within the stated bound; where none can be stated, because
+//! a comparison may fall either way or a divisor may come near 0, within `WITHOUT_BOUND`.
+
+// The deck's reader names the whole crate.
+extern crate abide_core as abide;
+
+#[path = "../../tests/cloverleaf/clover.rs"]
+mod clover;
+mod common;
+#[path = "../../examples/cloverleaf/deck.rs"]
+#[allow(dead_code)]
+mod deck;
+
+use std::sync::Arc;
+
+use abide_core::backend::window_of;
+use abide_core::program::{Centring, Definition, MAX_FIELDS, Reduction, Until};
+use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Session, Shape};
+use abide_random::cases::{Case, cases, random};
+use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
+
+use clover::clover;
+use common::{backend, distance, magnitude, read_all};
+use deck::Deck;
+
+/// Steps that take several submissions and all that repeats.
+const MANY: u64 = 40;
+
+/// The most units in the last place, at the largest magnitude of a state, by which a step differs from the
+/// reference's where its program has no stated bound. No comparison of these programs is so close that a driver
+/// decides it.
+const WITHOUT_BOUND: f64 = 16.0;
+
+fn reference(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<Vec<f64>> {
+    abide_cpu::reference::run_program(problem, fields, steps, |_, _, _| {})
+}
+
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => f64::from(f32::EPSILON),
+        DType::F64 => f64::EPSILON,
+    }
+}
+
+/// Two sessions of a problem: one goes step by step, each of which is held against the reference's step from
+/// the same values, and the other goes as far in one call.
+struct Pair {
+    name: String,
+    single: Box<dyn Session>,
+    several: Box<dyn Session>,
+    problem: Problem,
+    /// The largest difference of a step, and its bound, in units in the last place.
+    worst: [f64; 2],
+}
+
+impl Pair {
+    fn open(backend: &WgpuBackend, case: &Case) -> Result<Pair> {
+        let plan = backend.plan(&case.problem, &Options::default())?;
+        let open = || backend.open(&case.problem, &plan, case.start.clone());
+        let (name, problem) = (case.name.clone(), case.problem.clone());
+        Ok(Pair { name, single: open()?, several: open()?, problem, worst: [0.0; 2] })
+    }
+
+    fn advance(&mut self, steps: u64) -> Result<()> {
+        for _ in 0..steps {
+            let old = read_all(&mut *self.single, &self.problem);
+            self.problem.scalars = self.single.scalars()?;
+            let mut expected = old.clone();
+            let scalars = reference(&self.problem, &mut expected, 1)?;
+            self.single.advance(1)?;
+            let new = read_all(&mut *self.single, &self.problem);
+            let scale = magnitude(&old).max(magnitude(&expected)).max(0.5);
+            let bound = ulp_bound_per_step_of(&self.problem, scale);
+            let off = distance(&new, &expected, scale);
+            let at = self.problem.first_step;
+            assert!(
+                scale.is_finite() && off <= bound.min(WITHOUT_BOUND),
+                "{}: {off} of {bound} in step {at}",
+                self.name
+            );
+            self.worst = [self.worst[0].max(off), self.worst[1].max(bound)];
+            for (found, expected) in self.single.scalars()?.into_iter().zip(scalars) {
+                let limit = 1e2 * epsilon(self.problem.dtype) * (self.problem.shape.cells() as f64) * scale;
+                // The signs of zeros count too.
+                let is_zero = found == 0.0 && expected == 0.0;
+                let alike = (is_zero && found.to_bits() == expected.to_bits())
+                    || (found == expected && !is_zero)
+                    || (found - expected).abs() <= limit
+                    || (found.is_nan() && expected.is_nan());
+                assert!(alike, "{}: a scalar is {found}, not {expected}, after step {at}", self.name);
+            }
+            self.problem.first_step += 1;
+        }
+        self.several.advance(steps)?;
+        self.compare()
+    }
+
+    /// Panics where the sessions differ.
+    fn compare(&mut self) -> Result<()> {
+        let at = self.problem.first_step;
+        let [a, b] =
+            [&mut self.single, &mut self.several].map(|session| read_all(&mut **session, &self.problem));
+        for (number, (a, b)) in a.iter().zip(&b).enumerate() {
+            let field = &self.problem.program.fields()[number];
+            assert!(a.same_bits(b), "{}: field {field} after {at} steps", self.name);
+        }
+        let [a, b] = [self.single.scalars()?, self.several.scalars()?];
+        let is_same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+        assert!(a.iter().zip(&b).all(is_same), "{}: {a:?}, not {b:?} after {at} steps", self.name);
+        Ok(())
+    }
+
+    /// Replaces a field by other values, and finds all others as they were.
+    fn write(&mut self, field: usize) -> Result<()> {
+        let before = read_all(&mut *self.single, &self.problem);
+        let (old, len) = (&before[field], before[field].len());
+        let new =
+            Array::from_fn(self.problem.dtype, len, |i| 0.5 * old.get((i + 1) % len).unwrap_or(0.0) + 0.125);
+        self.single.write(field, &new)?;
+        self.several.write(field, &new)?;
+        for (number, now) in read_all(&mut *self.single, &self.problem).iter().enumerate() {
+            let expected = if number == field { &new } else { &before[number] };
+            assert!(now.same_bits(expected), "{}: field {number}, written {field}", self.name);
+        }
+        self.compare()
+    }
+}
+
+/// Runs a case, with writes and another parameter between steps, and reads windows at last.
+fn follow(backend: &WgpuBackend, case: &Case) -> Result<[f64; 2]> {
+    let mut pair = Pair::open(backend, case)?;
+    pair.compare()?;
+    pair.advance(0)?;
+    pair.advance(1)?;
+    let fields = case.start.len();
+    pair.write(fields - 1)?;
+    pair.advance(case.steps)?;
+    if !pair.problem.parameters.is_empty() {
+        pair.single.set_parameter(0, 0.0625)?;
+        pair.several.set_parameter(0, 0.0625)?;
+        pair.problem.parameters[0] = 0.0625;
+    }
+    pair.advance(MANY)?;
+    pair.write(0)?;
+    pair.write(fields / 2)?;
+    pair.advance(MANY / 2)?;
+    for (field, values) in read_all(&mut *pair.single, &pair.problem).iter().enumerate() {
+        let high = pair.problem.extents_of(field);
+        let low = high.map(|extent| extent / 2);
+        let window = pair.single.read_window(field, low, high)?;
+        let expected = window_of(high, values, low, high)?;
+        assert!(window.same_bits(&expected), "{}: a window of field {field}", pair.name);
+        assert!(pair.single.read_window(field, low, high.map(|extent| extent + 1)).is_err());
+    }
+    assert!(pair.single.write(fields, &case.start[0]).is_err() && pair.single.read(fields).is_err());
+    Ok(pair.worst)
+}
+
+#[test]
+fn programs_agree_with_the_reference() {
+    let Some(backend) = backend() else { return };
+    for case in cases().unwrap().into_iter().chain(random(0..60)) {
+        let begun = std::time::Instant::now();
+        let [off, bound] = follow(&backend, &case).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        println!("{}: {off:.1} of {bound:.1}, {:.1} s", case.name, begun.elapsed().as_secs_f64());
+    }
+}
+
+#[test]
+fn cloverleaf_agrees_with_the_reference() {
+    let Some(backend) = backend() else { return };
+    let larger = deck::BUILT_IN.replace("x_cells=10", "x_cells=101").replace("y_cells=2", "y_cells=27");
+    let trace = include_str!("../../tests/cloverleaf/trace13x7/clover.in");
+    let flows = include_str!("../../tests/cloverleaf/flows7x6x5/clover.in");
+    for (name, text, steps) in
+        [("built in", deck::BUILT_IN, 75), ("13x7", trace, 6), ("101x27", &larger, 20), ("7x6x5", flows, 24)]
+    {
+        let (problem, start) = clover(&Deck::parse(text).unwrap()).unwrap();
+        let case = Case { name: name.to_owned(), problem, start, steps };
+        let begun = std::time::Instant::now();
+        let mut pair = Pair::open(&backend, &case).unwrap();
+        println!("{name}: opened after {:.1} s", begun.elapsed().as_secs_f64());
+        pair.advance(1).unwrap();
+        pair.advance(steps - 1).unwrap();
+        println!("{name}: {:?} done after {:.1} s", pair.worst, begun.elapsed().as_secs_f64());
+    }
+}
+
+/// A condition ends a run on the device after the step in which it first holds, and nothing changes after
+/// that, however many steps are asked for.
+#[test]
+fn a_condition_ends_a_run() {
+    let Some(backend) = backend() else { return };
+    let deck = Deck::parse(include_str!("../../tests/cloverleaf/trace13x7/clover.in")).unwrap();
+    for (condition, dtype, steps) in [
+        // The third step comes to 0.22.
+        ("time >= 0.2", DType::F64, 3),
+        ("time > -1", DType::F64, 1),
+        ("time >= 0.2", DType::F32, 3),
+        ("dt != 1e300", DType::F32, 1),
+    ] {
+        let (mut problem, mut fields) = clover(&deck).unwrap();
+        problem.dtype = dtype;
+        fields.iter_mut().for_each(|field| *field = field.cast(dtype).unwrap());
+        problem.until = Some(Until::parse(condition, &problem.program).unwrap());
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        let (mut done, mut after) = (0, None);
+        for part in [2, 200, 7] {
+            session.advance(part).unwrap();
+            done += part - session.undone();
+            if session.undone() > 0 {
+                let now: Vec<Array> = (0..fields.len()).map(|field| session.read(field).unwrap()).collect();
+                let known = after.get_or_insert_with(|| now.clone());
+                assert!(known.iter().zip(&now).all(|(a, b)| a.same_bits(b)), "{condition}");
+            }
+        }
+        assert_eq!(done, steps, "{condition} {dtype}");
+        problem.until = None;
+        let scalars = reference(&problem, &mut fields, steps).unwrap();
+        for (found, expected) in session.scalars().unwrap().iter().zip(&scalars) {
+            assert!((found - expected).abs() <= 1e-5 * expected.abs(), "{condition}: {found} {expected}");
+        }
+        // What is written may go on.
+        session.write(0, &fields[0]).unwrap();
+        session.advance(1).unwrap();
+        assert_eq!(session.undone(), 0);
+    }
+}
+
+/// A scalar that is not a number ends a run, and each reduction hands it on.
+#[test]
+fn nan_ends_a_run() {
+    let Some(backend) = backend() else { return };
+    for reduction in [Reduction::Min, Reduction::Max, Reduction::Sum] {
+        let mut p = Definition::new("watched", 2);
+        p.boundary(Boundary::Mirror).field("u", Centring::CELL).scalar("found", None, "the reduction");
+        p.step()
+            .reduce("found", reduction, Centring::CELL, |s| s.field("u").here())
+            .stage("halved", |s| s.set("u", 0.5 * s.field("u").at([0, 1])));
+        let program = Arc::new(p.build().unwrap());
+        for dtype in [DType::F32, DType::F64] {
+            let mut problem = Problem::new(program.clone(), Shape::new(&[19, 70]).unwrap(), dtype).unwrap();
+            problem.until = Some(Until::parse("found == 1e30", &program).unwrap());
+            let start = vec![Array::from_fn(dtype, 19 * 70, |i| (i as f64).cos())];
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut session = backend.open(&problem, &plan, start.clone()).unwrap();
+            session.advance(3).unwrap();
+            assert_eq!(session.undone(), 0, "{reduction:?} {dtype}");
+            for place in [0, 700, 19 * 70 - 1] {
+                let broken =
+                    Array::from_fn(dtype, 19 * 70, |i| if i == place { f64::NAN } else { (i as f64).cos() });
+                session.write(0, &broken).unwrap();
+                session.advance(5).unwrap();
+                assert_eq!(session.undone(), 4, "{reduction:?} {dtype}");
+                assert!(session.scalars().unwrap()[0].is_nan());
+            }
+            session.write(0, &start[0]).unwrap();
+            session.advance(5).unwrap();
+            assert_eq!(session.undone(), 0, "{reduction:?} {dtype}");
+        }
+    }
+}
+
+/// A stage that needs more buffers than the device binds is refused, and the refusal says so.
+#[test]
+fn too_many_buffers_of_a_stage_are_refused() {
+    let Some(backend) = backend() else { return };
+    let most = backend.adapter().buffers;
+    let names: Vec<String> = (0..MAX_FIELDS).map(|number| format!("u{number}")).collect();
+    if most > names.len() {
+        return println!("skipped: {} binds {most} buffers", backend.adapter().name);
+    }
+    let mut p = Definition::new("wide", 1);
+    p.boundary(Boundary::Mirror).scalar("time", Some(0.0), "steps done");
+    for name in &names {
+        p.field(name, Centring::NODE);
+    }
+    p.step().compute("time", |s| s.param("time") + 1.0).stage("all", |s| {
+        let sum = s.sum(0..names.len(), |i| s.field(&names[i]).at([1]));
+        s.set("u0", sum);
+    });
+    let problem = Problem::new(Arc::new(p.build().unwrap()), Shape::new(&[9]).unwrap(), DType::F32).unwrap();
+    let error = backend.plan(&problem, &Options::default()).unwrap_err();
+    assert!(matches!(error, Error::Limit { .. }) && error.to_string().contains("buffers"), "{error}");
+}

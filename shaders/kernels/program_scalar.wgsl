@@ -1,0 +1,6 @@
+// A stage of one scalar.
+@compute @workgroup_size(1)
+fn main() {
+    //@ended
+    //@formula
+}

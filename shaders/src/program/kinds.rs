@@ -1,0 +1,117 @@
+//! The kinds of a problem's fields and temporaries: layouts, and how far beyond them stages read.
+
+use std::ops::Range;
+
+use abide_core::program::{Boxes, Buffer, Indices, around};
+use abide_core::{Boundaries, Boundary, Problem, Stage};
+
+/// The kinds of a problem's fields and temporaries.
+pub(crate) struct Kinds {
+    pub all: Vec<Kind>,
+    /// Of each field, and then of each temporary.
+    of: Vec<usize>,
+}
+
+/// Fields and temporaries of the same layout and boundary.
+pub(crate) struct Kind {
+    pub buffer: Buffer,
+    /// `None` for temporaries, which are stored wherever they are read.
+    boundaries: Option<Boundaries>,
+    /// The indices that stages ask for.
+    asked: Indices,
+    pub names: Vec<String>,
+}
+
+impl Kinds {
+    /// Finds the kinds of a problem, whose stages are given as they are lowered.
+    pub fn of(problem: &Problem, stages: &[Stage], boxes: &Boxes) -> Kinds {
+        let fields = problem.program.fields().len();
+        let mut kinds = Kinds { all: Vec::new(), of: Vec::new() };
+        for (number, (name, buffer)) in problem.program.names().into_iter().zip(&boxes.buffers).enumerate() {
+            let boundaries = (number < fields).then(|| problem.boundaries_of(number));
+            let is_alike = |kind: &Kind| kind.buffer == *buffer && kind.boundaries == boundaries;
+            let place = kinds.all.iter().position(is_alike).unwrap_or_else(|| {
+                let (buffer, asked) = (buffer.clone(), all(buffer));
+                kinds.all.push(Kind { buffer, boundaries, asked, names: Vec::new() });
+                kinds.all.len() - 1
+            });
+            kinds.all[place].names.push(name);
+            kinds.of.push(place);
+        }
+        for (stage, own) in stages.iter().zip(&boxes.stages) {
+            let Some(computed) = around(own) else { continue };
+            for tap in stage.dag.taps() {
+                let asked = &mut kinds.all[kinds.of[usize::from(tap.field)]].asked;
+                for (axis, asked) in asked.iter_mut().enumerate() {
+                    let by = tap.offset[axis] as isize;
+                    *asked =
+                        asked.start.min(computed[axis].start + by)..asked.end.max(computed[axis].end + by);
+                }
+            }
+        }
+        kinds
+    }
+
+    /// Returns the number of the kind of a field or temporary.
+    pub fn number(&self, name: usize) -> usize {
+        self.of[name]
+    }
+
+    /// Returns the kind of a field or temporary.
+    pub fn kind(&self, name: usize) -> &Kind {
+        &self.all[self.of[name]]
+    }
+}
+
+impl Kind {
+    /// Returns the box of all values.
+    pub fn held(&self) -> Indices {
+        all(&self.buffer)
+    }
+
+    /// Returns the distances between neighbours along each axis in memory, where a row takes `pitch` values,
+    /// and the place that the index 0 would have before the first value.
+    pub fn strides(&self, pitch: usize) -> ([isize; 3], isize) {
+        let [_, rows, _] = self.buffer.extents;
+        let strides = [rows as isize * pitch as isize, pitch as isize, 1];
+        (strides, (0..3).map(|axis| self.buffer.low[axis] * strides[axis]).sum())
+    }
+
+    /// Returns the boundary at both sides of an axis; that of a temporary is never asked.
+    pub fn sides(&self, axis: usize) -> [Boundary; 2] {
+        self.boundaries.map_or([Boundary::Fixed; 2], |boundaries| boundaries.0[axis])
+    }
+
+    /// Returns how often the boundary along an axis has to be asked for the index farthest from the values.
+    pub fn folds(&self, axis: usize) -> usize {
+        if self.boundaries.is_none() {
+            return 0;
+        }
+        let (n, sides) = (self.buffer.extents[axis] as isize, self.sides(axis));
+        let turns = |mut index: isize| {
+            let mut turns = 0;
+            while !(0..n).contains(&index) {
+                let side = sides[usize::from(index >= n)];
+                index = match side {
+                    _ if n <= 1 => 0,
+                    Boundary::Periodic if index < 0 => index + n,
+                    Boundary::Periodic => index - n,
+                    Boundary::Mirror | Boundary::MinusMirror if index < 0 => -1 - index,
+                    Boundary::Mirror | Boundary::MinusMirror => 2 * n - 1 - index,
+                    Boundary::Reflect | Boundary::MinusReflect if index < 0 => -index,
+                    Boundary::Reflect | Boundary::MinusReflect => 2 * n - 2 - index,
+                    Boundary::Fixed | Boundary::Clamp | Boundary::Constant(_) | Boundary::Scalar(_) => 0,
+                };
+                turns += 1;
+            }
+            turns
+        };
+        let Range { start, end } = self.asked[axis];
+        (start..0).chain(n..end).map(turns).max().unwrap_or(0)
+    }
+}
+
+/// Returns the box of all values of a buffer.
+fn all(buffer: &Buffer) -> Indices {
+    [0, 1, 2].map(|axis| buffer.low[axis]..buffer.low[axis] + buffer.extents[axis] as isize)
+}

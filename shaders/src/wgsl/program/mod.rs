@@ -1,0 +1,259 @@
+//! The kernels of a launch per stage, for programs that are not plain: one or two per stage, the same ones for
+//! stages that do the same.
+//!
+//! A kernel binds only the buffers that its stage uses. A buffer that is written may be bound once only, so a
+//! stage that writes a field where it lies has another kernel than one that writes it elsewhere.
+
+mod stages;
+
+use std::collections::HashMap;
+
+use abide_core::expr::Binary;
+use abide_core::plan::Stepwise;
+use abide_core::program::{Boxes, Does, Launch, Launches, Storage, Until};
+use abide_core::{DType, Error, Problem, Result};
+
+use self::stages::{Body, Ground};
+use super::{Access, Bound, Kernel, MAX_CELLS, POWER, check_operators, fold};
+use crate::boundary;
+use crate::program::{Distinct, Kinds, Slot};
+use crate::record;
+use crate::text::Text;
+use crate::wgsl::language::literal;
+
+const PROGRAM: &str = include_str!("../../../kernels/program.wgsl");
+const SINGLE: &str = include_str!("../../../kernels/program_f32.wgsl");
+const DOUBLE: &str = include_str!("../../../kernels/program_f64.wgsl");
+const UNTIL: &str = include_str!("../../../kernels/program_until.wgsl");
+
+/// The beginning of the buffer of scalars, in bytes: whether the run has ended, and the steps done, each a
+/// `u32`. The parameters and the computed scalars follow.
+pub const PROGRESS_BYTES: usize = 8;
+
+/// The most points of a stage, which stand in the kernel's text.
+const MAX_POINTS: usize = 4096;
+
+/// The buffer that a program's kernel expects at a binding of group 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The buffer of [`scalars`].
+    Scalars(Access),
+    /// The leaves of a reduction.
+    Leaves,
+    /// The buffer of one of the launch's slots, by its number.
+    Slot(usize, Access),
+}
+
+impl Bound for Place {
+    fn access(&self) -> Access {
+        match *self {
+            Place::Scalars(access) | Place::Slot(_, access) => access,
+            Place::Leaves => Access::Write,
+        }
+    }
+}
+
+/// The kernels of the launches of a [`Storage`].
+#[derive(Debug, Clone)]
+pub struct ProgramKernels {
+    /// All kernels.
+    pub kernels: Vec<Kernel<Place>>,
+    /// The values of the leaves of reductions.
+    pub leaves: usize,
+    /// The number of the kernel that ends each step where a condition may end the run.
+    pub until: Option<usize>,
+    launches: HashMap<Variant, Dispatches>,
+}
+
+/// The kernels that carry out a launch, by their numbers, and the buffers that they name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Dispatches {
+    kernels: Vec<usize>,
+    slots: Vec<Slot>,
+}
+
+/// A stage by its number, and which of its outputs are written where they lie.
+type Variant = (usize, Vec<bool>);
+
+fn variant(problem: &Problem, launch: &Launch) -> Variant {
+    let targets = &problem.program.stages()[launch.stage].writes;
+    let stays =
+        |(&target, buffer): (&usize, &Option<usize>)| buffer.is_some() && launch.reads[target] == *buffer;
+    (launch.stage, targets.iter().zip(&launch.writes).map(stays).collect())
+}
+
+impl ProgramKernels {
+    /// Returns the numbers of a launch's kernels, in order, and the number of each of its slots' buffers.
+    pub fn dispatches(&self, problem: &Problem, launch: &Launch) -> (&[usize], Vec<Option<usize>>) {
+        match self.launches.get(&variant(problem, launch)) {
+            Some(own) => (&own.kernels, own.slots.iter().map(|slot| slot.buffer(launch)).collect()),
+            None => (&[], Vec::new()),
+        }
+    }
+}
+
+/// Returns the bytes of the buffer of scalars before the first step: the progress, the parameters, the
+/// computed scalars, an infinity and a NaN, which WGSL cannot write as literals.
+pub fn scalars(problem: &Problem) -> Vec<u8> {
+    let numbers = [&problem.parameters[..], &problem.scalars, &[f64::INFINITY, f64::NAN]].concat();
+    record::bytes(problem.dtype, &[0, 0], &numbers)
+}
+
+/// Checks that WGSL can express a problem that is not plain: the sizes of buffers and, in f64, the operators.
+pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
+    let largest = boxes.buffers.iter().map(|buffer| buffer.len()).max().unwrap_or(0);
+    if largest > MAX_CELLS {
+        let change = "choose a smaller size or another backend";
+        return Err(Error::limit("values of a field on wgpu", largest, MAX_CELLS, change));
+    }
+    for stage in problem.program.stages().iter().filter(|stage| stage.points.len() > MAX_POINTS) {
+        let (what, change) = (format!("points of stage {} on wgpu", stage.name), "use another backend");
+        return Err(Error::limit(what, stage.points.len(), MAX_POINTS, change));
+    }
+    check_operators(problem, &fold::folded(&problem.program, problem.dtype))
+}
+
+/// Returns the kernels of a problem that is not plain, for the tile of its plan and all launches of a storage.
+pub fn program_kernels(problem: &Problem, tiles: &Stepwise, storage: &Storage) -> Result<ProgramKernels> {
+    let boxes = Boxes::of(problem)?;
+    check(problem, &boxes)?;
+    let stages = fold::folded(&problem.program, problem.dtype);
+    let kinds = Kinds::of(problem, &stages, &boxes);
+    let ground = Ground { problem, kinds: &kinds, tiles };
+    let mut bodies: Distinct<'_, Body> = Distinct::default();
+    let mut launches: HashMap<Variant, Dispatches> = HashMap::new();
+    for launch in storage.steps.iter().flat_map(|Launches { launches, .. }| launches) {
+        let variant = variant(problem, launch);
+        if launches.contains_key(&variant) {
+            continue;
+        }
+        let (stage, own) = (&stages[launch.stage], &boxes.stages[launch.stage]);
+        let (made, slots) = match stage.does {
+            Does::Update if !stage.points.is_empty() => ground.points(stage, own, &variant.1),
+            Does::Update => ground.update(stage, own, &variant.1),
+            Does::Reduce(reduction, _, scalar) => ground.reduce(stage, own, reduction, scalar),
+            Does::Scalar(scalar) => (vec![ground.scalar(stage, scalar)], Vec::new()),
+        };
+        let numbers = made.into_iter().map(|body| {
+            let text = String::from(body.text.as_ref());
+            bodies.number(&text, body, &stage.name)
+        });
+        let kernels = numbers.collect();
+        launches.insert(variant, Dispatches { kernels, slots });
+    }
+    let until = problem.until.map(|until| {
+        let body = end_of_step(problem, until);
+        let text = String::from(body.text.as_ref());
+        bodies.number(&text, body, "the end of a step")
+    });
+    let leaves = bodies.all.iter().map(|(body, _)| body.leaves).max().unwrap_or(0);
+    let kernels = bodies.all.into_iter().map(|(body, names)| finished(problem, body, &names)).collect();
+    Ok(ProgramKernels { kernels, leaves, until, launches })
+}
+
+/// Returns the kernel that counts a step and tests the run's condition after it.
+fn end_of_step(problem: &Problem, until: Until) -> Body {
+    let mut text = Text::default();
+    text.file(comparisons(problem.dtype));
+    text.push("fn holds(value: real) -> bool {");
+    text.push(match limit(problem.dtype, until) {
+        Some(limit) => {
+            let relation = until.relation.relation().unwrap_or("==");
+            format!("return value {relation} {};", literal(problem.dtype, limit))
+        }
+        // No value of the type is the limit.
+        None => format!("return {};", until.relation == Binary::NotEqual),
+    });
+    text.push("}");
+    let scalar = problem.program.parameters().len() + until.scalar;
+    let value = std::iter::once(format!("let value = parameters.p{scalar};")).collect();
+    let ended = std::iter::once("if parameters.ended != 0u { return; }").collect();
+    text.filled(UNTIL, &[("ended", ended), ("value", value)]);
+    Body::single(text)
+}
+
+/// Returns the number of a type that stands for the limit of a condition: every number of the type relates to
+/// it as to the limit itself. Returns `None` where the relation is equality and no number of the type is
+/// equal.
+fn limit(dtype: DType, until: Until) -> Option<f64> {
+    let near = match dtype {
+        DType::F32 => until.value as f32,
+        DType::F64 => return Some(until.value),
+    };
+    let is_above = f64::from(near) >= until.value;
+    let is_below = f64::from(near) <= until.value;
+    let up = if is_above { near } else { near.next_up() };
+    let down = if is_below { near } else { near.next_down() };
+    match until.relation {
+        Binary::GreaterEqual | Binary::Less => Some(f64::from(up)),
+        Binary::Greater | Binary::LessEqual => Some(f64::from(down)),
+        _ => (up == down).then_some(f64::from(near)),
+    }
+}
+
+/// Returns the file of comparisons that know NaN and the signs of zeros.
+fn comparisons(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => SINGLE,
+        DType::F64 => DOUBLE,
+    }
+}
+
+/// Returns the kernel of a body, which stages of these names share: what it needs, and the body behind it.
+fn finished(problem: &Problem, body: Body, names: &[&str]) -> Kernel<Place> {
+    let code = body.text.as_ref();
+    let mut bindings = Vec::new();
+    if code.contains("parameters.") {
+        bindings.push(Place::Scalars(body.scalars));
+    }
+    if body.leaves > 0 {
+        bindings.push(Place::Leaves);
+    }
+    bindings.extend(body.slots.iter().enumerate().map(|(slot, &access)| Place::Slot(slot, access)));
+    let (program, shape, dtype) = (problem.program.name(), problem.shape, problem.dtype);
+    let mut text = Text::default();
+    // Names are quoted, so that none can end the comment.
+    text.push(format!("// {program:?} on {shape} {dtype}: {names:?}"));
+    text.blank();
+    text.push(format!("alias real = {dtype};"));
+    text.blank();
+    if matches!(bindings.first(), Some(Place::Scalars(_))) {
+        let parameters = problem.program.parameters().iter().map(|parameter| &parameter.name);
+        let all = parameters.chain(problem.program.scalars().iter().map(|scalar| &scalar.name));
+        text.push("// Whether the run has ended, the steps done, the parameters and the computed scalars.");
+        text.extend(["struct Scalars {", "ended: u32,", "steps: u32,"]);
+        text.extend(all.enumerate().map(|(number, name)| format!("p{number}: real, // {name:?}")));
+        text.extend(["infinity: real,", "nan: real,", "}"]);
+    }
+    for (number, binding) in bindings.iter().enumerate() {
+        let access = if binding.access() == Access::Write { "read_write" } else { "read" };
+        let variable = match binding {
+            Place::Scalars(_) => "parameters: Scalars".to_owned(),
+            Place::Leaves => "leaves: array<real>".to_owned(),
+            Place::Slot(slot, _) => format!("values_{slot}: array<real>"),
+        };
+        text.push(format!("@group(0) @binding({number}) var<storage, {access}> {variable};"));
+    }
+    if code.contains("Ghost") {
+        text.blank();
+        boundary::wgsl(&mut text);
+        boundary::wgsl_signs(&mut text);
+        text.file(PROGRAM);
+    }
+    text.file(code);
+    if code.contains("power(") {
+        text.file(POWER);
+    }
+    Kernel {
+        name: names.join(", "),
+        text: text.into(),
+        bindings,
+        piece_cells: usize::MAX,
+        threads: body.threads,
+        workgroups: body.workgroups,
+        workgroup_bytes: body.workgroup_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests;

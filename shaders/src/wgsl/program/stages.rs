@@ -1,0 +1,470 @@
+//! The kernels of a stage: its boxes, its tiles and its formula, which is written twice: for tiles in which
+//! nothing has to be asked, and for all others.
+
+use abide_core::domain::axis_name;
+use abide_core::expr::{Dag, Tap};
+use abide_core::plan::Stepwise;
+use abide_core::program::{Indices, Reduction, is_empty, leaf};
+use abide_core::{Boundary, Problem, Stage};
+
+use super::comparisons;
+use crate::emit::{Formula, part};
+use crate::program::{self, Grid, Kind, Kinds, Slot, Slots, Work};
+use crate::text::Text;
+use crate::wgsl::language::{Wgsl, literal};
+use crate::wgsl::{Access, constant, moved};
+
+const UPDATE: &str = include_str!("../../../kernels/program_update.wgsl");
+const REDUCE: &str = include_str!("../../../kernels/program_reduce.wgsl");
+const POINTS: &str = include_str!("../../../kernels/program_points.wgsl");
+const JOIN: &str = include_str!("../../../kernels/program_join.wgsl");
+const SCALAR: &str = include_str!("../../../kernels/program_scalar.wgsl");
+
+/// A kernel without its beginning.
+pub struct Body {
+    pub text: Text,
+    /// How each slot's buffer is used.
+    pub slots: Vec<Access>,
+    /// How the scalars are used, if they are.
+    pub scalars: Access,
+    /// The values of the leaves that it uses; 0 if it uses none.
+    pub leaves: usize,
+    pub threads: usize,
+    pub workgroups: usize,
+    pub workgroup_bytes: usize,
+}
+
+impl Body {
+    /// Returns a kernel that writes values of fields and temporaries.
+    fn of_values(text: Text, slots: &[Slot], threads: usize, workgroups: usize) -> Body {
+        let access = |slot: &Slot| match slot {
+            Slot::Read(_) => Access::Read,
+            Slot::Write(_) => Access::Write,
+        };
+        Body {
+            text,
+            slots: slots.iter().map(access).collect(),
+            scalars: Access::Read,
+            leaves: 0,
+            threads,
+            workgroups,
+            workgroup_bytes: 0,
+        }
+    }
+
+    /// Returns a kernel of one thread, which writes a scalar.
+    pub fn single(text: Text) -> Body {
+        Body {
+            text,
+            slots: Vec::new(),
+            scalars: Access::Write,
+            leaves: 0,
+            threads: 1,
+            workgroups: 1,
+            workgroup_bytes: 0,
+        }
+    }
+}
+
+/// What all stages share.
+pub struct Ground<'a> {
+    pub problem: &'a Problem,
+    pub kinds: &'a Kinds,
+    pub tiles: &'a Stepwise,
+}
+
+/// A stage while its kernel is written.
+struct Writer<'a> {
+    ground: &'a Ground<'a>,
+    stage: &'a Stage,
+    /// Whether each output is written where it lies.
+    stays: &'a [bool],
+    slots: Slots,
+    /// The taps that the outputs need.
+    taps: Vec<Tap>,
+}
+
+impl Ground<'_> {
+    /// Returns the kernel of a stage of new values, none if nothing needs them, and its slots.
+    pub fn update(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+        let fields = self.problem.program.fields().len();
+        let Some(work) = program::update(self.kinds, stage, own, fields, self.tiles.tile, 1) else {
+            return (Vec::new(), Vec::new());
+        };
+        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
+        let [inside, mut edge] = writer.formulas(&work);
+        let mut edge_text = writer.ghosts();
+        edge_text.extend(&edge.statements);
+        let mut inside_text: Text = inside.statements.iter().collect();
+        for ((&output, value), edge_value) in
+            work.outputs.iter().zip(&inside.outputs).zip(edge.outputs.drain(..))
+        {
+            let place = writer.place(stage.writes[output]);
+            let slot = writer.slots.number(Slot::Write(output));
+            inside_text.push(format!("values_{slot}[{place}] = {value};"));
+            let stored = format!("values_{slot}[{place}] = {edge_value};");
+            edge_text.push(match own[output] == work.computed {
+                true => stored,
+                false => format!("if {} {{ {stored} }}", holds(&own[output])),
+            });
+        }
+        let keep = writer.keep(&work, own);
+        let threads = self.tiles.threads_per_block();
+        let mut text = self.threads(self.tiles.threads);
+        writer.begin(&mut text, &work, threads);
+        let parts = [
+            ("ended", self.ended()),
+            ("places", writer.places(&work)),
+            ("inside", if has_inner_tile(&work) { inside_text } else { Text::default() }),
+            ("edge", edge_text),
+            ("keep", keep),
+        ];
+        text.filled(UPDATE, &parts);
+        let slots = writer.slots.0;
+        (vec![Body::of_values(text, &slots, threads, work.grid.count())], slots)
+    }
+
+    /// Returns the kernels of a stage at points and their slots: first one that takes all other values along, if
+    /// any output goes to another buffer.
+    pub fn points(&self, stage: &Stage, own: &[Indices], stays: &[bool]) -> (Vec<Body>, Vec<Slot>) {
+        let Some(work) = program::points(self.kinds, stage, own, self.problem.shape.dimensions()) else {
+            return (Vec::new(), Vec::new());
+        };
+        let threads = leaf(1).iter().product();
+        let mut writer = Writer { ground: self, stage, stays, slots: Slots::default(), taps: Vec::new() };
+        let [_, body] = writer.formulas(&work);
+        let mut computing = writer.ghosts();
+        computing.extend(&body.statements);
+        for (&output, value) in work.outputs.iter().zip(&body.outputs) {
+            let (place, slot) =
+                (writer.place(stage.writes[output]), writer.slots.number(Slot::Write(output)));
+            computing.push(format!("values_{slot}[{place}] = {value};"));
+        }
+        let keep = writer.keep(&work, &vec![[0..0, 0..0, 0..0]; own.len()]);
+        let mut text = Text::default();
+        writer.begin(&mut text, &work, threads);
+        let count = stage.points.len();
+        let all: Vec<String> = stage.points.iter().map(|[z, y, x]| format!("vec3i({z}, {y}, {x})")).collect();
+        constant(&mut text, "POINTS", count);
+        text.push("fn point(i: i32) -> vec3i {");
+        text.push(format!("var all = array<vec3i, {count}>({});", all.join(", ")));
+        text.push("return all[i];\n}");
+        let parts = [("ended", self.ended()), ("places", writer.places(&work)), ("edge", computing)];
+        text.filled(POINTS, &parts);
+        let mut carrying = self.threads(leaf(self.problem.shape.dimensions()));
+        let nothing = Work { computed: [0..0, 0..0, 0..0], inner: [0..0, 0..0, 0..0], ..work.clone() };
+        writer.begin(&mut carrying, &nothing, threads);
+        let parts = [
+            ("ended", self.ended()),
+            ("places", writer.places(&work)),
+            ("inside", Text::default()),
+            ("edge", Text::default()),
+            ("keep", keep),
+        ];
+        carrying.filled(UPDATE, &parts);
+        let slots = writer.slots.0;
+        let carry = (!stays.iter().all(|&stays| stays))
+            .then(|| Body::of_values(carrying, &slots, threads, work.grid.count()));
+        let points = Body::of_values(text, &slots, threads, count.div_ceil(threads));
+        (carry.into_iter().chain([points]).collect(), slots)
+    }
+
+    /// Returns the extents of a workgroup as constants.
+    fn threads(&self, threads: [usize; 3]) -> Text {
+        let mut text = Text::default();
+        for (letter, threads) in ["Z", "Y", "X"].into_iter().zip(threads) {
+            constant(&mut text, &format!("THREADS_{letter}"), threads);
+        }
+        text
+    }
+
+    /// Returns the kernels of a reduction, and the slots of the first.
+    pub fn reduce(
+        &self,
+        stage: &Stage,
+        own: &[Indices],
+        reduction: Reduction,
+        scalar: usize,
+    ) -> (Vec<Body>, Vec<Slot>) {
+        let Some(work) = program::reduce(self.kinds, stage, own, self.problem.shape.dimensions()) else {
+            return (Vec::new(), Vec::new());
+        };
+        // A leaf has as many indices on any number of axes.
+        let threads = leaf(1).iter().product();
+        let mut writer =
+            Writer { ground: self, stage, stays: &[], slots: Slots::default(), taps: Vec::new() };
+        let [inside, edge] = writer.formulas(&work);
+        let value = |formula: &Formula| format!("value = {};", formula.outputs[0]);
+        let mut edge_text = writer.ghosts();
+        edge_text.extend(&edge.statements);
+        edge_text.push(value(&edge));
+        let mut inside_text: Text = inside.statements.iter().collect();
+        inside_text.push(value(&inside));
+        let mut text = self.joining(reduction);
+        writer.begin(&mut text, &work, threads);
+        let parts = [
+            ("ended", self.ended()),
+            ("places", writer.places(&work)),
+            ("inside", if has_inner_tile(&work) { inside_text } else { Text::default() }),
+            ("edge", edge_text),
+        ];
+        text.filled(REDUCE, &parts);
+        let leaves = 2 * work.grid.count();
+        let slots = writer.slots.0;
+        let first = Body {
+            text,
+            slots: vec![Access::Read; slots.len()],
+            scalars: Access::Read,
+            leaves,
+            threads,
+            workgroups: work.grid.count(),
+            workgroup_bytes: threads * self.problem.dtype.bytes(),
+        };
+        let mut text = self.joining(reduction);
+        constant(&mut text, "THREADS", threads);
+        blocks(&mut text, &work.grid);
+        let store = std::iter::once(format!("parameters.p{scalar} = value;")).collect();
+        text.filled(JOIN, &[("ended", self.ended()), ("store", store)]);
+        (vec![first, Body { leaves, threads, ..Body::single(text) }], slots)
+    }
+
+    /// Returns the kernel of a formula of scalars.
+    pub fn scalar(&self, stage: &Stage, scalar: usize) -> Body {
+        let Dag { nodes, outputs } = &stage.dag;
+        let dtype = self.problem.dtype;
+        let formula = part(nodes, outputs, |_| None, &language(), dtype, |_| String::new());
+        let mut computing: Text = formula.statements.iter().collect();
+        computing.push(format!("parameters.p{scalar} = {};", formula.outputs[0]));
+        let mut text = Text::default();
+        text.filled(SCALAR, &[("ended", self.ended()), ("formula", computing)]);
+        Body::single(text)
+    }
+
+    /// Returns the statement that ends kernels after the run has ended, if a condition may end it.
+    fn ended(&self) -> Text {
+        self.problem.until.iter().map(|_| "if parameters.ended != 0u { return; }").collect()
+    }
+
+    /// Returns the functions that join two values of a reduction.
+    fn joining(&self, reduction: Reduction) -> Text {
+        let dtype = self.problem.dtype;
+        let (joined, needs) = match reduction {
+            Reduction::Min => ("least(a, b)", true),
+            Reduction::Max => ("greatest(a, b)", true),
+            Reduction::Sum => ("a + b", false),
+        };
+        let mut text = Text::default();
+        if needs {
+            text.file(comparisons(dtype));
+            text.blank();
+        }
+        text.push(format!("fn join(a: real, b: real) -> real {{\nreturn {joined};\n}}"));
+        let neutral = literal(dtype, reduction.neutral::<f64>());
+        text.push(format!("fn neutral() -> real {{\nreturn {neutral};\n}}"));
+        text.blank();
+        text
+    }
+}
+
+impl Writer<'_> {
+    /// Returns the slot of the buffer in which a field or temporary lies before the stage. A buffer that the
+    /// stage writes is bound once.
+    fn old(&mut self, name: usize) -> usize {
+        let output = self.stage.writes.iter().position(|&target| target == name);
+        let stays = output.filter(|&output| self.stays.get(output) == Some(&true));
+        self.slots.number(stays.map_or(Slot::Read(name), Slot::Write))
+    }
+
+    /// Returns the formula of the outputs that have values: with taps inside their buffers, and with taps that
+    /// ask the boundary.
+    fn formulas(&mut self, work: &Work) -> [Formula; 2] {
+        let Dag { nodes, outputs } = &self.stage.dag;
+        let outputs: Vec<_> = work.outputs.iter().map(|&output| outputs[output]).collect();
+        let dtype = self.ground.problem.dtype;
+        [false, true]
+            .map(|asks| part(nodes, &outputs, |_| None, &language(), dtype, |tap| self.tap(tap, asks)))
+    }
+
+    /// Returns the text that reads a tap.
+    fn tap(&mut self, tap: Tap, asks: bool) -> String {
+        let name = usize::from(tap.field);
+        let (slot, kind) = (self.old(name), self.ground.kinds.kind(name));
+        let number = self.ground.kinds.number(name);
+        self.taps.push(tap);
+        if asks && asks_boundary(kind) {
+            let [a, b, c] = [0, 1, 2].map(|axis| ghost(axis, number, tap.offset[axis]));
+            return format!("tap_{slot}({a}, {b}, {c})");
+        }
+        let (strides, _) = strides(kind);
+        let by: isize = (0..3).map(|axis| tap.offset[axis] as isize * strides[axis]).sum();
+        format!("values_{slot}[at_{number}{}]", moved(by))
+    }
+
+    /// Returns the statements that take values along to other buffers which are not in these boxes of the outputs.
+    fn keep(&mut self, work: &Work, but: &[Indices]) -> Text {
+        let mut keep = Text::default();
+        for &output in work.kept.iter().filter(|&&output| !self.stays[output]) {
+            let name = self.stage.writes[output];
+            let (place, held) = (self.place(name), self.ground.kinds.kind(name).held());
+            let [to, from] = [Slot::Write(output), Slot::Read(name)].map(|slot| self.slots.number(slot));
+            let stored = format!("values_{to}[{place}] = values_{from}[{place}];");
+            keep.push(match is_empty(&but[output]) {
+                true => format!("if {} {{ {stored} }}", holds(&held)),
+                false => format!("if {} && !({}) {{ {stored} }}", holds(&held), holds(&but[output])),
+            });
+        }
+        keep
+    }
+
+    /// Returns the declarations of all places at which taps ask a boundary.
+    fn ghosts(&self) -> Text {
+        let mut known: Vec<String> = Vec::new();
+        let mut text = Text::default();
+        for tap in &self.taps {
+            let name = usize::from(tap.field);
+            let number = self.ground.kinds.number(name);
+            for axis in (0..3).filter(|_| asks_boundary(self.ground.kinds.kind(name))) {
+                let (own, letter) = (ghost(axis, number, tap.offset[axis]), axis_name(axis));
+                if !known.contains(&own) {
+                    let index = moved(tap.offset[axis] as isize);
+                    text.push(format!("let {own} = ghost_{letter}_{number}({letter}{index});"));
+                    known.push(own);
+                }
+            }
+        }
+        text
+    }
+
+    /// Returns the place of the index computed, in the buffer of a field or temporary.
+    fn place(&self, name: usize) -> String {
+        format!("at_{}", self.ground.kinds.number(name))
+    }
+
+    /// Returns the declarations of the places that the stage names.
+    fn places(&self, work: &Work) -> Text {
+        let tapped = self.taps.iter().map(|tap| usize::from(tap.field));
+        let written = work
+            .outputs
+            .iter()
+            .chain(&work.kept)
+            .filter_map(|&output| self.stage.writes.get(output).copied());
+        let mut numbers: Vec<usize> =
+            tapped.chain(written).map(|name| self.ground.kinds.number(name)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let line = |number: usize| {
+            let (strides, first) = strides(&self.ground.kinds.all[number]);
+            format!("let at_{number} = z * {} + y * {} + x{};", strides[0], strides[1], moved(-first))
+        };
+        numbers.into_iter().map(line).collect()
+    }
+
+    /// Writes the tiles, the boxes, and the functions by which taps ask boundaries.
+    fn begin(&self, text: &mut Text, work: &Work, threads: usize) {
+        constant(text, "THREADS", threads);
+        for (axis, letter) in ["Z", "Y", "X"].into_iter().enumerate() {
+            constant(text, &format!("TILE_{letter}"), work.grid.tile[axis]);
+            constant(text, &format!("FIRST_{letter}"), work.grid.first[axis]);
+        }
+        blocks(text, &work.grid);
+        for (name, indices) in [("is_computed", &work.computed), ("is_inner", &work.inner)] {
+            text.blank();
+            text.push(format!("fn {name}(z: i32, y: i32, x: i32) -> bool {{"));
+            text.push(format!("return {};", holds(indices)));
+            text.push("}");
+        }
+        let mut written: Vec<usize> = Vec::new();
+        let tapped = self.slots.0.iter().enumerate().filter_map(|(slot, own)| match *own {
+            Slot::Read(name) => Some((slot, name)),
+            Slot::Write(output) => self.stays[output].then_some((slot, self.stage.writes[output])),
+        });
+        for (slot, name) in tapped.filter(|(_, name)| asks_boundary(self.ground.kinds.kind(*name))) {
+            let (number, kind) = (self.ground.kinds.number(name), self.ground.kinds.kind(name));
+            if !written.contains(&number) {
+                written.push(number);
+                (0..3).for_each(|axis| self.ghost_function(text, kind, number, axis));
+            }
+            let ([z, y, _], first) = strides(kind);
+            text.blank();
+            text.push(format!("fn tap_{slot}(a: Ghost, b: Ghost, c: Ghost) -> real {{"));
+            text.push(format!(
+                "return seen(values_{slot}[a.index * {z} + b.index * {y} + c.index{}], a, b, c);",
+                moved(-first)
+            ));
+            text.push("}");
+        }
+        text.blank();
+    }
+
+    /// Writes the function that asks the boundary of a kind along an axis.
+    fn ghost_function(&self, text: &mut Text, kind: &Kind, number: usize, axis: usize) {
+        let (sides, letter) = (kind.sides(axis), axis_name(axis));
+        let [low, high] = sides.map(|side| side.constant());
+        let problem = self.ground.problem;
+        let values = sides.map(|side| match side {
+            Boundary::Scalar(name) => match problem.program.number_of_scalar(name.as_str()) {
+                Ok(number) => format!("parameters.p{number}"),
+                Err(_) => literal(problem.dtype, f64::NAN),
+            },
+            side => literal(problem.dtype, side.value()),
+        });
+        text.blank();
+        text.push(format!("fn ghost_{letter}_{number}(i: i32) -> Ghost {{"));
+        text.push(format!(
+            "return ghost(i, {}, {}, {low}, {high}, {}, {});",
+            kind.buffer.extents[axis],
+            kind.folds(axis),
+            values[0],
+            values[1]
+        ));
+        text.push("}");
+    }
+}
+
+fn language() -> Wgsl {
+    Wgsl { index: [0, 1, 2].map(|axis| axis_name(axis).to_owned()) }
+}
+
+/// Returns the distances between neighbours in a buffer whose rows follow each other, and the place that the
+/// index 0 would have before the first value.
+fn strides(kind: &Kind) -> ([isize; 3], isize) {
+    kind.strides(kind.buffer.extents[2])
+}
+
+/// Returns whether any stage reads beyond the values of a kind.
+fn asks_boundary(kind: &Kind) -> bool {
+    (0..3).any(|axis| kind.folds(axis) > 0)
+}
+
+/// Returns whether there is room for a tile where nothing has to be asked.
+fn has_inner_tile(work: &Work) -> bool {
+    (0..3).all(|axis| work.inner[axis].len() >= work.grid.tile[axis])
+}
+
+/// Returns the name of the place at a distance along an axis from the index computed, for a kind.
+fn ghost(axis: usize, kind: usize, offset: i32) -> String {
+    let side = match offset {
+        0 => "",
+        1.. => "_p",
+        _ => "_m",
+    };
+    let distance = if offset == 0 { String::new() } else { offset.unsigned_abs().to_string() };
+    format!("{}_{kind}{side}{distance}", axis_name(axis))
+}
+
+/// Returns the condition that an index lies in a box.
+fn holds(indices: &Indices) -> String {
+    let side = |axis: usize| {
+        let (letter, range) = (axis_name(axis), &indices[axis]);
+        format!("{letter} >= {} && {letter} < {}", range.start, range.end)
+    };
+    [0, 1, 2].map(side).join(" && ")
+}
+
+/// Writes the numbers of tiles.
+fn blocks(text: &mut Text, grid: &Grid) {
+    for (axis, letter) in ["Z", "Y", "X"].into_iter().enumerate() {
+        constant(text, &format!("BLOCKS_{letter}"), grid.blocks[axis]);
+    }
+    text.push("const BLOCKS: i32 = BLOCKS_Z * BLOCKS_Y * BLOCKS_X;");
+}
