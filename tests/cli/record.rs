@@ -155,7 +155,7 @@ fn marks_change_no_bit() {
     let place = Place::new();
     let line = format!("{CLOVER} --steps 1000");
     let ends = |rest: &str| {
-        let words = ["time", ">=", "1.2"].join(" ");
+        let words = ["time", ">=", "1.3"].join(" ");
         let mut command = place.command(&format!("{line} {rest} --json"));
         let output = command.args(["--until", &words]).output().unwrap();
         assert!(output.status.success(), "{}", super::words(&output));
@@ -171,7 +171,7 @@ fn marks_change_no_bit() {
     assert_eq!(table.steps.last().copied(), plain["steps"].as_u64());
     assert_eq!(table.rows.last().unwrap()[0], plain["scalars"]["time"].as_f64().unwrap());
     let notes = marked["notes"].to_string();
-    assert!(notes.contains("time >= 1.2 after step"), "{notes}");
+    assert!(notes.contains("time >= 1.3 after step"), "{notes}");
 }
 
 #[cfg(unix)]
