@@ -1,6 +1,11 @@
 //! Programs of several kinds of fields: all threads against the definition.
 
-use abide_core::{Array, Backend, Options, Problem, Session};
+use std::sync::Arc;
+
+use abide_core::backend::{window_of, write_rows};
+use abide_core::catalogue::cloverleaf;
+use abide_core::program::{Marks, Probe, Record, Until};
+use abide_core::{Array, Backend, DType, Options, Problem, Session, Shape};
 use abide_cpu::{CpuBackend, reference};
 use abide_random::programs;
 
@@ -49,4 +54,122 @@ fn random_programs_have_the_bits_of_the_definition() {
         ran += 1;
     }
     assert!(ran > 200, "{ran} ran, {refused} were refused");
+}
+
+fn clover() -> (Problem, Vec<Array>) {
+    let shape = Shape::new(&[9, 7]).unwrap();
+    let problem = Problem::new(Arc::new(cloverleaf().unwrap()), shape, DType::F64).unwrap();
+    let program = problem.program.clone();
+    let field = |field| program.start(field).fill(&problem.shape_of(field).unwrap(), DType::F64).unwrap();
+    let fields = (0..program.fields().len()).map(field).collect();
+    (problem, fields)
+}
+
+/// All threads record what the definition's session records, which is what it reads after each step.
+#[test]
+fn rows_are_the_values_after_each_step() {
+    let (mut problem, fields) = clover();
+    let program = problem.program.clone();
+    let probes = [("density0", [8, 6]), ("xvel0", [9, 7]), ("vol_flux_y", [9, 0])];
+    let probes = probes.map(|(field, index)| Probe::new(&program, field, &index).unwrap());
+    problem.first_step = 3;
+    problem.record = Some(Record::new(&program, 2, probes.to_vec()));
+    let record = problem.record.clone().unwrap();
+    for backend in
+        [CpuBackend::reference(), CpuBackend::with_threads(1).unwrap(), CpuBackend::with_threads(3).unwrap()]
+    {
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        let now = |session: &mut dyn Session| -> Vec<u64> {
+            let scalars = session.scalars().unwrap();
+            let mut row: Vec<f64> = record.scalars.iter().map(|&number| scalars[number]).collect();
+            for probe in &probes {
+                row.extend(
+                    session.read(probe.field).unwrap().get(probe.position(problem.extents_of(probe.field))),
+                );
+            }
+            bits(&row)
+        };
+        let mut expected = vec![(3, now(&mut *session))];
+        for step in 4..=11 {
+            session.advance(1).unwrap();
+            if step % 2 == 0 {
+                expected.push((step, now(&mut *session)));
+            }
+        }
+        let rows = session.take_rows().unwrap();
+        let found: Vec<_> = rows.iter().map(|(step, row)| (step, bits(row))).collect();
+        assert_eq!(found, expected);
+        let mut whole = backend.open(&problem, &plan, fields.clone()).unwrap();
+        whole.advance(8).unwrap();
+        assert_eq!(whole.take_rows().unwrap(), rows);
+        assert!(whole.take_rows().unwrap().is_empty());
+    }
+}
+
+/// A run halts after each step at which the time has reached the next multiple, and ends by its condition.
+#[test]
+fn marks_halt_a_run() {
+    let (mut problem, fields) = clover();
+    let program = problem.program.clone();
+    problem.marks = Some(Marks::new(&program, "time", 0.25).unwrap());
+    problem.until = Some(Until::parse("time >= 1.1", &program).unwrap());
+    let time = program.scalar("time").unwrap();
+    for backend in [CpuBackend::reference(), CpuBackend::with_threads(2).unwrap()] {
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        let (mut left, mut marks, mut times) = (1000, Vec::new(), vec![0.0]);
+        loop {
+            session.advance(left).unwrap();
+            left = session.undone();
+            if !session.is_at_mark() {
+                break;
+            }
+            marks.push(session.scalars().unwrap()[time]);
+        }
+        let end = session.scalars().unwrap()[time];
+        let mut single = backend
+            .open(&Problem { marks: None, until: None, ..problem.clone() }, &plan, fields.clone())
+            .unwrap();
+        while *times.last().unwrap() < 1.1 {
+            single.advance(1).unwrap();
+            times.push(single.scalars().unwrap()[time]);
+        }
+        let reached = |time: f64| (time / 0.25).floor();
+        let expected: Vec<f64> =
+            times.windows(2).filter(|pair| reached(pair[0]) < reached(pair[1])).map(|pair| pair[1]).collect();
+        assert_eq!(marks, expected);
+        assert_eq!((end, left), (*times.last().unwrap(), 1000 - (times.len() as u64 - 1)));
+        session.advance(5).unwrap();
+        assert_eq!((session.undone(), session.is_at_mark()), (5, false));
+    }
+}
+
+/// Windows are written into the field alone, also where another name shares its buffer: density0 and density1
+/// do after a step.
+#[test]
+fn windows_of_all_kinds_of_fields_are_written() {
+    let (problem, fields) = clover();
+    for backend in [CpuBackend::reference(), CpuBackend::with_threads(2).unwrap()] {
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+        for field in 0..fields.len() {
+            session.advance(1).unwrap();
+            let mut expected = read(&mut *session, &problem);
+            let high = problem.extents_of(field);
+            let low = high.map(|n| n / 2);
+            let count = (0..3).map(|axis| high[axis] - low[axis]).product();
+            let values = Array::from_fn(DType::F64, count, |i| 1.0 + i as f64 / 64.0);
+            if let (Array::F64(to), Array::F64(from)) = (&mut expected[field], &values) {
+                write_rows(high, to, low, high, from);
+            }
+            session.write_window(field, low, high, &values).unwrap();
+            let found = read(&mut *session, &problem);
+            assert!(found.iter().zip(&expected).all(|(a, b)| a.same_bits(b)), "field {field}");
+            let window = session.read_window(field, low, high).unwrap();
+            assert!(window.same_bits(&window_of(high, &expected[field], low, high).unwrap()));
+            assert!(session.write_window(field, low, high.map(|n| n + 1), &values).is_err());
+            assert_eq!(session.non_finite(field).unwrap(), expected[field].non_finite() as u64);
+        }
+    }
 }

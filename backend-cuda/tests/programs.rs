@@ -10,8 +10,8 @@ mod common;
 #[allow(dead_code)]
 mod deck;
 
-use abide_core::backend::window_of;
-use abide_core::program::Until;
+use abide_core::backend::{window_of, write_rows};
+use abide_core::program::{Marks, Probe, Record, Until};
 use abide_core::{Array, Backend, Options, Problem, Result, Session};
 use abide_cuda::CudaBackend;
 use abide_random::cases::{Case, cases, random};
@@ -74,6 +74,24 @@ impl Pair {
     }
 }
 
+/// Replaces a window of a field, and finds all else as it was.
+fn write_window(pair: &mut Pair, field: usize) -> Result<()> {
+    let high = pair.problem.extents_of(field);
+    let low = high.map(|extent| extent / 3);
+    let count = (0..3).map(|axis| high[axis] - low[axis]).product();
+    let values = Array::from_fn(pair.problem.dtype, count, |i| (i % 13) as f64 / 16.0);
+    match (&mut pair.fields[field], &values) {
+        (Array::F32(to), Array::F32(from)) => write_rows(high, to, low, high, from),
+        (Array::F64(to), Array::F64(from)) => write_rows(high, to, low, high, from),
+        _ => unreachable!("both are of the run's type"),
+    }
+    pair.session.write_window(field, low, high, &values)?;
+    assert!(pair.session.write_window(field, low, high.map(|extent| extent + 1), &values).is_err());
+    let found = pair.session.non_finite(field)?;
+    assert_eq!(found, pair.fields[field].non_finite() as u64, "{}: field {field}", pair.name);
+    pair.compare()
+}
+
 fn follow(backend: &CudaBackend, case: Case) -> Result<()> {
     let mut pair = Pair::open(backend, &case.name, case.problem, case.start)?;
     pair.compare()?;
@@ -90,6 +108,10 @@ fn follow(backend: &CudaBackend, case: Case) -> Result<()> {
     pair.write(0)?;
     pair.write(fields / 2)?;
     pair.advance(MANY / 2)?;
+    for field in 0..fields {
+        write_window(&mut pair, field)?;
+        pair.advance(1)?;
+    }
     for field in 0..fields {
         let high = pair.problem.extents_of(field);
         let low = high.map(|extent| extent / 2);
@@ -154,5 +176,44 @@ fn a_condition_ends_a_run() {
         for (number, expected) in fields.iter().enumerate() {
             assert!(session.read(number).unwrap().same_bits(expected), "{condition}: field {number}");
         }
+    }
+}
+
+/// The device records what the reference's session records, within a recording and outside, with rows that
+/// come in parts; marks halt it at the same steps.
+#[test]
+fn rows_and_marks_are_the_references() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    let (mut problem, fields) = clover(&Deck::parse(deck::BUILT_IN).unwrap()).unwrap();
+    let program = problem.program.clone();
+    let probes = [("density0", [1, 9]), ("xvel0", [2, 10]), ("vol_flux_x", [0, 10])];
+    let probes = probes.map(|(field, index)| Probe::new(&program, field, &index).unwrap()).to_vec();
+    for (every, by) in [(1, None), (7, None), (3, Some(0.4))] {
+        problem.record = Some(Record::new(&program, every, probes.clone()));
+        problem.marks = by.map(|by| Marks::new(&program, "time", by).unwrap());
+        let reference = abide_cpu::CpuBackend::reference();
+        let ends = [&reference as &dyn Backend, &backend].map(|backend| {
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut session = backend.open(&problem, &plan, fields.clone()).unwrap();
+            let (mut rows, mut halts) = (Vec::new(), Vec::new());
+            for part in [2, 150, 0, 40] {
+                let mut left = part;
+                loop {
+                    session.advance(left).unwrap();
+                    halts.extend(session.is_at_mark().then(|| session.scalars().unwrap()));
+                    left = session.undone();
+                    if left == 0 {
+                        break;
+                    }
+                    assert!(session.is_at_mark());
+                }
+                let new = session.take_rows().unwrap();
+                rows.extend(new.iter().map(|(step, row)| (step, row.to_vec())));
+            }
+            (rows, halts)
+        });
+        assert!(ends[0] == ends[1], "every {every} by {by:?}");
+        assert_eq!(ends[0].0.len() as u64, 1 + 192 / every);
+        assert_eq!(ends[0].1.is_empty(), by.is_none());
     }
 }

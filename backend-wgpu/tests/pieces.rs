@@ -72,6 +72,14 @@ fn windows_lie_across_pieces() {
     let other = values(&problem, 5);
     session.write(0, &other[0]).unwrap();
     assert!(session.read(0).unwrap().same_bits(&other[0]));
+    let (low, high) = ([1, 2, 3], [6, 10, 12]);
+    let Array::F64(mut expected) = other[0].clone() else { unreachable!("the run is f64") };
+    let values: Vec<f64> = (0..5 * 8 * 9).map(|i| if i % 7 == 0 { f64::NAN } else { i as f64 }).collect();
+    abide_core::backend::write_rows(problem.shape.padded(), &mut expected, low, high, &values);
+    session.write_window(0, low, high, &Array::F64(values)).unwrap();
+    let expected = Array::F64(expected);
+    assert!(session.read(0).unwrap().same_bits(&expected));
+    assert_eq!(session.non_finite(0).unwrap(), expected.non_finite() as u64);
 }
 
 /// Only a launch per stage splits fields: the plan says so, and several steps per launch that are asked for

@@ -361,15 +361,17 @@ pub fn drive(
     let whole = |steps: u64| (steps / depth).max(1) * depth;
     let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
     // The steps done at the last mark, and the steps between it and the mark before.
-    let (mut marked, mut between) = (0u64, None);
+    let (mut marked, mut between) = (0u64, None::<u64>);
     while done < steps {
         let mut now = whole(epoch).min(steps - done);
         if let Some(every) = pace.every.filter(|&every| every > 0) {
             now = now.min(every - done % every);
         }
-        // A device may have work queued for all steps that it is asked for; ask for little beyond a mark.
+        // A device may have work queued for all steps that it is asked for; ask for little beyond the next mark,
+        // and for more where it is farther than the last.
         if let Some(between) = between {
-            now = now.min(between + between / 8 + 1);
+            let since = done - marked;
+            now = now.min((between + between / 8 + 1).saturating_sub(since).max(since));
         }
         let wall = Instant::now();
         seconds += session.advance(now)?;

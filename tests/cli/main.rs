@@ -7,6 +7,7 @@ mod endings;
 mod files;
 mod memory;
 mod others;
+mod record;
 mod run;
 mod solve;
 mod targets;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide::backend::window_of;
+use abide::backend::{window_of, write_rows};
 use abide::{Array, Boundary, DType, Error, Options, Result, Shape, Simulation, catalogue};
 
 use crate::subject::{Subject, describe, each, entry, field, fields, problem};
@@ -132,6 +132,103 @@ pub fn windows_are_parts_of_the_whole(subject: &Subject) -> Result<()> {
     Ok(())
 }
 
+/// A window's values take the place of those in it and of no others, for the next step too.
+pub fn windows_are_written_alone(subject: &Subject) -> Result<()> {
+    for (name, extents) in [("1d3pt", &[97][..]), ("gray-scott", &[31, 43]), ("3d7pt", &[7, 11, 13])] {
+        for dtype in subject.dtypes() {
+            let boundary = if name == "3d7pt" { Boundary::Fixed } else { Boundary::Periodic };
+            let problem = entry(name, extents, dtype, boundary)?;
+            let (start, end) = (fields(&problem, 8)?, problem.shape.padded());
+            let last = start.len() - 1;
+            let boxes = [
+                ([0; 3], end),
+                (end.map(|n| n / 3), end.map(|n| (2 * n).div_ceil(3))),
+                (end.map(|n| n - 1), end),
+                ([0, end[1] / 2, 0], [end[0], end[1] / 2 + 1, end[2]]),
+                ([0, 0, end[2] / 2], [end[0], end[1], end[2] / 2 + 1]),
+            ];
+            each(&subject.variants(&problem), |options| {
+                let plan = subject.opened.backend.plan(&problem, options)?;
+                let mut session = subject.opened.backend.open(&problem, &plan, start.clone())?;
+                for (number, (low, high)) in boxes.into_iter().enumerate() {
+                    session.advance(number as u64 % 3)?;
+                    let mut expected = session.read(last)?;
+                    let count = (0..3).map(|axis| high[axis] - low[axis]).product();
+                    let values = Array::from_fn(dtype, count, |i| (i % 17) as f64 / 32.0);
+                    match (&mut expected, &values) {
+                        (Array::F32(to), Array::F32(from)) => write_rows(end, to, low, high, from),
+                        (Array::F64(to), Array::F64(from)) => write_rows(end, to, low, high, from),
+                        _ => unreachable!("both are of the run's type"),
+                    }
+                    session.write_window(last, low, high, &values)?;
+                    let what = || format!("{} {options:?} {low:?} {high:?}", describe(&problem));
+                    assert!(session.read(last)?.same_bits(&expected), "{}", what());
+                    assert!(session.read_window(last, low, high)?.same_bits(&values), "{}", what());
+                    subject.check_step(&problem, options, session.as_mut())?;
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The device counts as the host does, at any place of a field, and numbers close to the largest are finite.
+pub fn what_is_not_finite_is_counted_where_it_lies(subject: &Subject) -> Result<()> {
+    for (name, extents) in [("1d3pt", &[70001][..]), ("gray-scott", &[131, 257]), ("3d7pt", &[7, 11, 13])] {
+        for dtype in subject.dtypes() {
+            let problem = entry(name, extents, dtype, Boundary::Fixed)?;
+            let plan = subject.opened.backend.plan(&problem, &Options::default())?;
+            let mut session = subject.opened.backend.open(&problem, &plan, fields(&problem, 4)?)?;
+            let cells = problem.shape.cells();
+            let largest = if dtype == DType::F32 { f64::from(f32::MAX) } else { f64::MAX };
+            let strange = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, largest, -largest, 0.0, -f64::NAN];
+            for sparse in [1, 3, 1009, cells] {
+                let value = |i: usize| if i % sparse == sparse - 1 { strange[i / sparse % 7] } else { 0.5 };
+                let values = Array::from_fn(dtype, cells, value);
+                let last = problem.program.fields().len() - 1;
+                session.write(last, &values)?;
+                let found = session.non_finite(last)?;
+                assert_eq!(found, values.non_finite() as u64, "{} {sparse}", describe(&problem));
+            }
+            assert!(session.non_finite(problem.program.fields().len()).is_err());
+        }
+    }
+    Ok(())
+}
+
+/// A record does not change the plan or the bits, and each row has the values that a run of as many steps
+/// ends with.
+pub fn probes_are_the_values_of_each_step(subject: &Subject) -> Result<()> {
+    for (name, extents) in [("1d3pt", &[97][..]), ("gray-scott", &[31, 43]), ("3d7pt", &[7, 11, 13])] {
+        for dtype in subject.dtypes() {
+            let build = || Simulation::builder(name).size(extents).dtype(dtype).on(&subject.opened);
+            let middle: Vec<usize> = extents.iter().map(|n| n / 2).collect();
+            let corner: Vec<usize> = extents.iter().map(|n| n - 1).collect();
+            let mut run = build().first_step(4).record(3).probe("u", &middle).probe("u", &corner).build()?;
+            assert!(run.plan() == build().build()?.plan(), "{name} {dtype}");
+            run.advance(8)?;
+            let rows = run.records()?;
+            assert_eq!(rows.iter().map(|(step, _)| step).collect::<Vec<_>>(), [4, 6, 9, 12]);
+            let mut other = build().first_step(4).build()?;
+            for (step, row) in rows.iter() {
+                other.advance(step - other.step())?;
+                let u = other.field("u")?.to_f64();
+                let shape = Shape::new(extents)?;
+                for (index, value) in [&middle, &corner].into_iter().zip(row) {
+                    let mut padded = [0; 3];
+                    padded[3 - extents.len()..].copy_from_slice(index);
+                    assert_eq!(u[shape.index(padded)].to_bits(), value.to_bits(), "{name} {dtype} {step}");
+                }
+            }
+            assert!(run.records()?.is_empty());
+            run.advance(100)?;
+            assert_eq!(run.records()?.len(), 33);
+        }
+    }
+    Ok(())
+}
+
 pub fn parameters_and_fields_can_change_between_steps(subject: &Subject) -> Result<()> {
     for dtype in subject.dtypes() {
         let problem = entry("gray-scott", &[37, 53], dtype, Boundary::Periodic)?;
@@ -198,10 +295,15 @@ pub fn bad_requests_are_refused(subject: &Subject) -> Result<()> {
     }
     assert!(session.write(0, &short[0]).is_err());
     assert!(session.write(0, &wrong_type[0]).is_err());
+    let one = [[0, 2, 3], [1, 3, 4]];
+    assert!(session.write_window(0, one[0], one[1], &Array::F32(vec![0.0; 2])).is_err());
+    assert!(session.write_window(0, one[0], one[1], &Array::F64(vec![0.0])).is_err());
+    assert!(session.write_window(1, one[0], one[1], &Array::F32(vec![0.0])).is_err());
     for (low, high) in
         [([0, 0, 0], [1, 10, 11]), ([0, 5, 5], [1, 5, 6]), ([1, 0, 0], [2, 9, 11]), ([0, 9, 3], [1, 8, 4])]
     {
         assert!(session.read_window(0, low, high).is_err(), "{low:?} {high:?}");
+        assert!(session.write_window(0, low, high, &good[0]).is_err(), "{low:?} {high:?}");
     }
     // After all these mistakes the session still works.
     session.advance(2)?;

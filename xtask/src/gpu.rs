@@ -15,7 +15,7 @@ use crate::setup::clear;
 const LIMIT: u64 = 56 << 20;
 
 /// Tests of the CUDA backend that need no device: they compile kernels, or run them on the CPU.
-const WITHOUT_DEVICE: [&str; 4] = ["emulated", "krylov_emulated", "krylov_text", "text"];
+const WITHOUT_DEVICE: [&str; 5] = ["count_emulated", "emulated", "krylov_emulated", "krylov_text", "text"];
 
 /// The script that drives the folder on the other machine.
 const SCRIPT: &str = include_str!("run.sh");

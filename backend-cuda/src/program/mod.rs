@@ -128,11 +128,14 @@ impl ProgramSession {
     /// Takes the rows that the device has recorded, and returns how far the run has come.
     fn drain(&mut self) -> Result<Progress> {
         let progress = self.memory.progress()?;
-        if let Some(recorder) = &mut self.recorder {
-            let values = self.memory.rows(recorder.values_of(progress.rows))?;
-            recorder.add(&values)?;
-            self.memory.set_progress(Progress { rows: 0, ..progress })?;
+        let Some(recorder) = &mut self.recorder else { return Ok(progress) };
+        if progress.rows == 0 {
+            recorder.add(&[])?;
+            return Ok(progress);
         }
+        let values = self.memory.rows(recorder.values_of(progress.rows))?;
+        recorder.add(&values)?;
+        self.memory.set_progress(Progress { rows: 0, ..progress })?;
         Ok(progress)
     }
 
