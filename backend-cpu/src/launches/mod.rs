@@ -10,7 +10,8 @@ use std::time::Instant;
 use abide_core::backend::{check_field, check_window};
 use abide_core::expr::Dag;
 use abide_core::plan::Cpu;
-use abide_core::program::{Boxes, Buffer, Does, Reduction, Storage, leaf};
+use abide_core::program::{Boxes, Buffer, Does, Reduction, Storage};
+use abide_core::reduction::leaf;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use rayon::ThreadPool;
 

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
-use abide_core::solver::reduce;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
     SolverError, Status, vectors_of,
@@ -259,7 +259,7 @@ impl KrylovSession {
             self.plan.rows,
             b,
             x,
-            |b| reduce::dot(b, b),
+            |b| reduction::dot(b, b),
             parameters,
             observe,
         )?;

@@ -6,10 +6,9 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Configuration, Krylov, Space, Vector, plan_krylov_configuration};
-use abide_core::solver::{
-    Matrix, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status, reduce,
-};
+use abide_core::solver::{Matrix, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status};
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
 use abide_shaders::cuda::{self, KrylovArrays, KrylovNumbers};
@@ -145,7 +144,7 @@ impl Case {
                 outcome.true_residual, report.threshold
             ));
         }
-        let norm = |x: &[f64]| reduce::dot(x, x).sqrt();
+        let norm = |x: &[f64]| reduction::dot(x, x).sqrt();
         let difference: Vec<f64> = outcome.x.iter().zip(&expected).map(|(a, b)| a - b).collect();
         if norm(&difference) > 2e3 * parameters.relative * norm(&expected) {
             return Err(format!(
@@ -282,7 +281,7 @@ impl End {
         operator.apply(&outcome.x, &mut product);
         let rest: Vec<f64> = self.right.to_f64().iter().zip(&product).map(|(b, ax)| b - ax).collect();
         let (norm, told) =
-            (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
+            (reduction::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
         if outcome.status != Status::Running
             || outcome.history.len() != iterations
             || (norm - told).abs() > 1e-9 * told
@@ -375,8 +374,8 @@ impl Program {
             rights.extend_from_slice(right.as_bytes());
             rights.resize(rights.len().next_multiple_of(vector), 0xff);
             let norm = match right {
-                Array::F32(b) => f64::from(reduce::dot(b, b)).sqrt(),
-                Array::F64(b) => reduce::dot(b, b).sqrt(),
+                Array::F32(b) => f64::from(reduction::dot(b, b)).sqrt(),
+                Array::F64(b) => reduction::dot(b, b).sqrt(),
             };
             thresholds.push((parameters.relative * norm).max(parameters.absolute));
             last = Some(image);

@@ -2,7 +2,7 @@
 //! each step of a cycle.
 
 use super::centring::Centring;
-use super::reduction::{Reduction, Region};
+use super::region::Region;
 use super::stage::{Does, Stage, single, update};
 use super::start::Start;
 use super::stencil::{Names, Parameter, Scope};
@@ -10,6 +10,7 @@ use super::{FieldKind, MAX_FIELDS, Program, Scalar};
 use crate::domain::{Boundary, BoundaryText, Sides};
 use crate::error::{Error, Result};
 use crate::expr::{Expr, Node, Tap};
+use crate::reduction::Reduction;
 
 /// Defines a program, part by part; [`Definition::build`] checks all of it.
 ///

@@ -10,7 +10,8 @@ mod stages;
 use std::collections::HashMap;
 
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, Until, leaf};
+use abide_core::program::{Boxes, Does, Launch, Until};
+use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Result};
 
 use self::kinds::{Kinds, triple};
