@@ -131,24 +131,35 @@ pub const LEAF: usize = 256;
 /// slice are left out.
 ///
 /// This is the part of a dot product that a threaded engine hands out.
-#[inline(always)]
+#[inline]
 pub fn leaf_dot<T: Real>(a: &[T], b: &[T]) -> T {
+    // So many values stay in registers while they are joined; their eighths wait for those of other rows.
+    const ROW: usize = 64;
     let len = a.len().min(b.len()).min(LEAF);
     let mut eighths = [Reduction::Sum.neutral(); LEAF / 8];
-    let (eights_a, rest_a) = a[..len].as_chunks::<8>();
-    let (eights_b, rest_b) = b[..len].as_chunks::<8>();
-    for (sum, (a, b)) in eighths.iter_mut().zip(eights_a.iter().zip(eights_b)) {
-        let pair = |i: usize| a[i] * b[i] + a[i + 1] * b[i + 1];
-        *sum = (pair(0) + pair(2)) + (pair(4) + pair(6));
+    let (rows_a, rest_a) = a[..len].as_chunks::<ROW>();
+    let (rows_b, rest_b) = b[..len].as_chunks::<ROW>();
+    let (places, rest) = eighths.split_at_mut(rows_a.len() * ROW / 8);
+    let join = |products: [T; ROW]| halved::<T, ROW, 32>(products);
+    let join = |products: [T; ROW]| halved::<T, 16, 8>(halved::<T, 32, 16>(join(products)));
+    for (place, (a, b)) in places.as_chunks_mut::<8>().0.iter_mut().zip(rows_a.iter().zip(rows_b)) {
+        *place = join(std::array::from_fn(|i| a[i] * b[i]));
     }
-    if !rest_a.is_empty() {
-        let mut rest = [Reduction::Sum.neutral(); 8];
-        for (product, (&a, &b)) in rest.iter_mut().zip(rest_a.iter().zip(rest_b)) {
+    if let (Some(place), false) = (rest.first_chunk_mut::<8>(), rest_a.is_empty()) {
+        let mut products = [Reduction::Sum.neutral(); ROW];
+        for (product, (&a, &b)) in products.iter_mut().zip(rest_a.iter().zip(rest_b)) {
             *product = a * b;
         }
-        eighths[eights_a.len()] = join_all(Reduction::Sum, &mut rest);
+        *place = join(products);
     }
-    join_all(Reduction::Sum, &mut eighths)
+    let eight = halved::<T, 16, 8>(halved::<T, 32, 16>(eighths));
+    halved::<T, 2, 1>(halved::<T, 4, 2>(halved::<T, 8, 4>(eight)))[0]
+}
+
+/// Joins values 2i and 2i + 1: half as many.
+#[inline(always)]
+fn halved<T: Real, const N: usize, const HALF: usize>(values: [T; N]) -> [T; HALF] {
+    std::array::from_fn(|i| values[2 * i] + values[2 * i + 1])
 }
 
 /// Returns the dot product of `a` and `b`; values beyond the shorter slice are left out.

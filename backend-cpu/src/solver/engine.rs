@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use abide_core::reduction::{LEAF, Sums, leaf_dot};
 use abide_core::solver::Engine;
 use abide_core::{Real, Result, memory};
-use multiversion::multiversion;
 use rayon::ThreadPool;
 
 use crate::threads;
@@ -98,9 +97,7 @@ fn pieces<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
     );
 }
 
-/// Sums a piece of all pairs, leaf by leaf, so that values that pairs share are read once; compiled for each
-/// instruction set.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+/// Sums a piece of all pairs, leaf by leaf, so that values that pairs share are read once.
 fn piece<T: Real, const K: usize>(pairs: [(&[T], &[T]); K]) -> [T; K] {
     let mut all: [Sums<T>; K] = std::array::from_fn(|_| Sums::new());
     let len = pairs.first().map_or(0, |(a, _)| a.len());
