@@ -84,6 +84,8 @@ impl KrylovSession {
         let loaded = image.shares.len()
             + image.offsets.len()
             + image.searches.len()
+            + image.nodes.len()
+            + image.chains.len()
             + image.columns.len()
             + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
@@ -94,6 +96,8 @@ impl KrylovSession {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
             searches: room.load(&image.searches)?,
+            nodes: room.load(&image.nodes)?,
+            chains: room.load(&image.chains)?,
             spread: room.load(&image.spread)?,
             columns: room.load(&image.columns)?,
             values: room.load(&image.values)?,

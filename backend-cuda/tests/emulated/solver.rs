@@ -404,6 +404,8 @@ impl Program {
             shares: image.shares,
             offsets: image.offsets,
             searches: image.searches,
+            nodes: image.nodes,
+            chains: image.chains,
             spread: image.spread,
             columns: image.columns,
             values,

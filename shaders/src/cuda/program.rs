@@ -17,7 +17,7 @@ use abide_core::{DType, Error, Problem, Result};
 use self::kinds::{Kinds, triple};
 use self::stages::{Body, Grid};
 use super::pitch::pitched_values;
-use super::{constant, literal};
+use super::{TREE, constant, literal};
 use crate::boundary;
 use crate::text::Text;
 
@@ -118,6 +118,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     let mut text = head(problem, &boxes, tiles, slots);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
+        text.file(TREE);
         text.file(REDUCE);
     }
     kinds.write(&mut text, dtype);
