@@ -234,3 +234,106 @@ impl Sums {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reduction::{Reduction, join_all};
+
+    fn share(first: usize, rows: usize) -> Share {
+        Share { first, rows, entries: 0, cached: 0, cached_entries: 0, base: 0, spread_entries: 0 }
+    }
+
+    /// Sums as the kernels do, lane by lane: runs, nodes, windows.
+    fn sum(sums: &Sums, values: &[f64], shares: &[Share], space: Space) -> f64 {
+        let of = |values: &[f64]| join_all(Reduction::Sum, &mut values.to_vec());
+        let of_a_run = sums.run * SLICE;
+        let mut told = vec![None; sums.slots];
+        for (block, share) in shares.iter().enumerate() {
+            let own = &values[share.first..share.first + share.rows];
+            let runs: Vec<f64> = own.chunks(of_a_run).map(|run| of(run)).collect();
+            let before = share.first / of_a_run;
+            let first = before / sums.each;
+            for pass in 0..sums.passes {
+                let place = |lane: usize| match sums.passes {
+                    1 => first + (lane + SLICE - first % SLICE) % SLICE,
+                    _ => (first / SLICE + pass) * SLICE + lane,
+                };
+                let part = |lane: usize| {
+                    let run = |n: usize| (place(lane) * sums.each + n).checked_sub(before);
+                    let run = |n: usize| run(n).and_then(|run| runs.get(run)).copied().unwrap_or(-0.0);
+                    of(&(0..sums.each).map(run).collect::<Vec<f64>>())
+                };
+                let mut parts: Vec<f64> = (0..SLICE).map(part).collect();
+                if space == Space::Block {
+                    return of(&parts);
+                }
+                let nodes = &sums.nodes[(block * sums.passes + pass) * SLICE..][..SLICE];
+                for up in 0..5 {
+                    let old = parts.clone();
+                    for lane in (0..SLICE).filter(|&lane| up < nodes[lane] % LEVELS) {
+                        parts[lane] = old[lane] + old[lane ^ 1 << up];
+                    }
+                }
+                for (node, part) in nodes.iter().zip(parts).filter(|(node, _)| **node / LEVELS != NOWHERE) {
+                    assert_eq!(told[(node / LEVELS) as usize].replace(part), None, "a slot has two nodes");
+                }
+            }
+        }
+        let chain = |place: usize| {
+            let (first, links) = (sums.chains[place] & NOWHERE, sums.chains[place] >> 24);
+            let node = |link: u32| told[first as usize + link as usize * sums.step].unwrap();
+            (1..links).fold(if links > 0 { node(0) } else { -0.0 }, |sum, link| sum + node(link))
+        };
+        let windows = sums.groups * SLICE * sums.windows;
+        of(&(0..windows).map(|window| chain(sums.place(window))).collect::<Vec<f64>>())
+    }
+
+    #[test]
+    fn every_layout_sums_by_the_tree() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        let (mut most_passes, mut most_groups, mut most_links) = (0, 0, 0);
+        for turn in 0..600 {
+            let unit = SLICE << rng.usize(0..5);
+            let blocks = if turn % 3 == 0 { rng.usize(1..5) } else { rng.usize(1..140) };
+            let rows = rng.usize(1..60_000).max(blocks);
+            let units = rows.div_ceil(unit);
+            // Some shares are alike, some have no rows.
+            let mut firsts: Vec<usize> = if turn % 2 == 0 {
+                (0..blocks).map(|block| (units * block / blocks * unit).min(rows)).collect()
+            } else {
+                (0..blocks).map(|_| (rng.usize(0..=units) * unit).min(rows)).collect()
+            };
+            firsts.sort_unstable();
+            firsts[0] = 0;
+            let space = match turn % 5 {
+                0 => Space::Block,
+                1 => Space::Cluster,
+                _ => Space::Grid,
+            };
+            if space == Space::Block {
+                firsts.truncate(1);
+            }
+            if space != Space::Block && !is_room(windows(rows, &firsts, unit)) {
+                continue;
+            }
+            let unit = if space == Space::Block { rows.next_power_of_two().max(SLICE) } else { unit };
+            let ends = firsts.iter().skip(1).copied().chain([rows]);
+            let shares: Vec<Share> =
+                firsts.iter().zip(ends).map(|(&first, end)| share(first, end - first)).collect();
+            let sums = Sums::new(rows, &shares, unit, space, rng.usize(4..=32));
+            let values: Vec<f64> = (0..rows).map(|_| rng.f64() - 0.4).collect();
+            let expected = join_all(Reduction::Sum, &mut values.clone());
+            let got = sum(&sums, &values, &shares, space);
+            assert_eq!(
+                got.to_bits(),
+                expected.to_bits(),
+                "turn {turn}: {rows} rows, unit {unit}, {firsts:?}"
+            );
+            most_passes = most_passes.max(sums.passes);
+            most_groups = most_groups.max(sums.groups);
+            most_links = most_links.max(sums.links);
+        }
+        assert!(most_passes > 1 && most_groups > 1 && most_links > 3);
+    }
+}
