@@ -9,7 +9,8 @@ mod deck;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use abide::{Array, Backend, DType, Options, Problem, Shape};
+use abide::backend::Choice;
+use abide::{Array, Backend, DType, Options, Problem, Shape, Simulation};
 use abide_cpu::CpuBackend;
 use clover::clover;
 use deck::Deck;
@@ -235,5 +236,69 @@ fn the_start_of_the_catalogue_flows() {
         assert!(before.iter().zip(&after).any(|(a, b)| (a - b).abs() > 0.1), "{name}");
         let [old, new]: [f64; 2] = [before.iter().sum(), after.iter().sum()];
         assert!((old - new).abs() < 0.01 * old, "{name}: {old} {new}");
+    }
+}
+
+/// A run from a checkpoint goes on with the step of the cycle that is next, and with all scalars.
+#[test]
+fn a_checkpoint_splits_a_run_without_a_trace() {
+    let deck = Deck::parse(include_str!("trace13x7/clover.in")).unwrap();
+    let (problem, fields) = clover(&deck).unwrap();
+    let begin = || {
+        let mut run = Simulation::builder(problem.program.clone())
+            .size(problem.shape.extents())
+            .dtype(DType::F64)
+            .backend(Choice::CPU)
+            .scalar("dt", deck.initial_timestep);
+        for (parameter, &value) in problem.program.parameters().iter().zip(&problem.parameters) {
+            run = run.param(&parameter.name, value);
+        }
+        for (name, values) in problem.program.fields().iter().zip(&fields) {
+            run = run.input(name, values.clone());
+        }
+        run.build().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("after-37.npz");
+    let mut whole = begin();
+    whole.advance(100).unwrap();
+    let mut first = begin();
+    first.advance(37).unwrap();
+    first.checkpoint(&place).unwrap();
+    let mut second =
+        Simulation::builder(problem.program.clone()).resume(&place).backend(Choice::CPU).build().unwrap();
+    assert_eq!(second.step(), 37);
+    second.advance(63).unwrap();
+    for name in problem.program.fields() {
+        assert!(second.field(name).unwrap().same_bits(&whole.field(name).unwrap()), "{name}");
+    }
+    let bits = |run: &mut Simulation| -> Vec<(String, u64)> {
+        run.scalars().unwrap().into_iter().map(|(name, value)| (name, value.to_bits())).collect()
+    };
+    assert_eq!(bits(&mut second), bits(&mut whole));
+}
+
+/// The deck `clover_bm_short` has the published kinetic energy after 87 steps, and so has that of 3840×3840
+/// cells.
+#[test]
+#[ignore = "takes minutes: cargo xtask test --full"]
+fn the_benchmarks_have_the_published_energies() {
+    for (cells, expected) in [(960, 1.193_168_987_563_07), (3840, 0.307_475_452_287_895)] {
+        let deck = format!(
+            "*clover\nstate 1 density=0.2 energy=1.0\n\
+             state 2 density=1.0 energy=2.5 geometry=rectangle xmin=0.0 xmax=5.0 ymin=0.0 ymax=2.0\n\
+             x_cells={cells}\ny_cells={cells}\nxmin=0.0\nymin=0.0\nxmax=10.0\nymax=10.0\n\
+             initial_timestep=0.04\ntimestep_rise=1.5\nmax_timestep=0.04\nend_time=15.5\nend_step=87\n*endclover\n"
+        );
+        let deck = Deck::parse(&deck).unwrap();
+        let (problem, fields) = clover(&deck).unwrap();
+        let backend = CpuBackend::new();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, fields).unwrap();
+        session.advance(deck.end_step).unwrap();
+        let names = problem.program.fields().iter().enumerate();
+        let fields = names.map(|(field, name)| (name.clone(), session.read(field).unwrap())).collect();
+        let kinetic = summary(&deck, &fields)[4];
+        assert!((kinetic - expected).abs() <= 1e-12 * expected, "{cells}: {kinetic}");
     }
 }

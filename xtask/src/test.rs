@@ -16,7 +16,8 @@ use crate::summary::{Counts, Step, summary};
 /// The options of `cargo xtask test`, for what is run beside the steps that every change must pass.
 #[derive(Args)]
 pub struct Test {
-    /// Fuzz each target for a minute and try hostile circumstances for ten: some half an hour more
+    /// Run the tests that take minutes, fuzz each target for a minute and try hostile circumstances for ten: some
+    /// half an hour more
     #[arg(long)]
     full: bool,
 }
@@ -67,6 +68,12 @@ pub fn run(test: &Test) -> Result<bool> {
 
     steps.run("page in a browser", |_| crate::web::check());
     if test.full {
+        // Compiled as released: the decks are of millions of cells.
+        steps.run("tests that take minutes", |counts| {
+            let tests =
+                ["test", "--release", "--package", "abide", "--test", "cloverleaf", "--", "--ignored"];
+            Ok(counted(&mut cargo(&tests), counts)? && counts.passed > 0)
+        });
         steps.run("fuzzing", |_| Fuzz::all(1.0).run());
         steps.run("chaos, for long", |_| Chaos::all(Duration::from_secs(600)).run());
     }
