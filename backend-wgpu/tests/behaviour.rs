@@ -11,7 +11,7 @@ use abide_core::{
     Array, Boundary, CachePolicy, DType, Error, Execution, LinearStencil, Options, Parameter, Plan, Problem,
     Program, Scope, Session, Shape, Stencil, catalogue,
 };
-use abide_wgpu::{WgpuBackend, adapters, device_descriptor, ulp_bound_per_step, wgpu};
+use abide_wgpu::{WgpuBackend, WgpuSession, adapters, device_descriptor, ulp_bound_per_step, wgpu};
 use common::{backend, check, check_plan, distance, magnitude, problem, read_all, values};
 
 type Define = fn(&Scope<'_>);
@@ -530,4 +530,19 @@ fn what_the_device_cannot_do_is_refused_in_words() {
     let plan = backend.plan(&small, &Options::default()).unwrap();
     assert!(backend.open(&other, &plan, values(&other, 1)).is_err());
     assert!(backend.open(&small, &plan, Vec::new()).is_err());
+}
+
+/// What a session's methods await can be handed to another thread.
+#[test]
+fn futures_can_be_sent() {
+    fn sent<T: Send>(_: T) {}
+    fn all(session: &mut WgpuSession, values: &Array) {
+        sent(session.advance_async(1));
+        sent(session.read_async(0));
+        sent(session.read_window_async(0, [0; 3], [1; 3]));
+        sent(session.write_async(0, values));
+        sent(session.scalars_async());
+        sent(session.set_parameter_async(0, 0.0));
+    }
+    let _: fn(&mut WgpuSession, &Array) = all;
 }

@@ -1,8 +1,8 @@
 //! Programs that are not plain, on the device against the CPU's reference.
 //!
-//! WGSL lets a driver fuse operations and factor out what they share, and drivers do. So each step is held
-//! against the reference's step from the same values, within the stated bound; where none can be stated, because
-//! a comparison may fall either way or a divisor may come near 0, within `WITHOUT_BOUND`.
+//! WGSL lets a driver fuse operations, and drivers do. So each step is held against the reference's step from
+//! the same values, within the stated bound; where none can be stated, because a comparison may fall either way
+//! or a divisor may come near 0, within `WITHOUT_BOUND`.
 
 // The deck's reader names the whole crate.
 extern crate abide_core as abide;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use abide::backend::Choice;
 use abide::{Array, Backend, DType, Options, Problem, Shape, Simulation};
 use abide_cpu::CpuBackend;
+use abide_wgpu::WgpuBackend;
 use clover::clover;
 use deck::Deck;
 
@@ -212,6 +213,45 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
         let (name, expected) = line.split_once(',').unwrap();
         let values = session.read(problem.program.field(name).unwrap()).unwrap();
         assert_eq!(hash(&values), expected, "{name}");
+    }
+}
+
+/// What a driver of wgpu makes of the operations is its own matter, but the energies are those published: in
+/// f64 to 1e-12, in f32 to 2e-5 of each, as 75 steps of 24 bits leave them.
+#[test]
+fn launches_on_wgpu_have_the_published_energies() {
+    let backend = match WgpuBackend::new() {
+        Ok(backend) => backend,
+        Err(reason) => {
+            println!("skipped: wgpu: {reason}");
+            let required = std::env::var("ABIDE_REQUIRE").unwrap_or_default();
+            return assert!(!required.contains("wgpu"), "ABIDE_REQUIRE={required}, but {reason}");
+        }
+    };
+    for (text, steps, kinetic) in [
+        (deck::BUILT_IN, 75, 1.822_803_673_102_58),
+        (include_str!("builtin10x2x2/clover.in"), 75, 3.645_607_371_912_57),
+        (include_str!("cuboid20x16x12/clover.in"), 20, 6.166_470_815_770_972),
+    ] {
+        let deck = Deck::parse(text).unwrap();
+        let (problem, start) = clover(&deck).unwrap();
+        for (dtype, within) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
+            if dtype == DType::F64 && !backend.adapter().f64 {
+                println!("skipped: {} has no f64", backend.adapter().name);
+                continue;
+            }
+            let problem = Problem { dtype, ..problem.clone() };
+            let fields = start.iter().map(|field| field.cast(dtype).unwrap()).collect();
+            let plan = backend.plan(&problem, &Options::default()).unwrap();
+            let mut session = backend.open(&problem, &plan, fields).unwrap();
+            session.advance(1).unwrap();
+            session.advance(steps - 1).unwrap();
+            let names = problem.program.fields().iter().cloned().enumerate();
+            let fields = names.map(|(number, name)| (name, session.read(number).unwrap())).collect();
+            let found = summary(&deck, &fields)[4];
+            println!("{} {dtype}: {:e}", problem.shape, (found - kinetic) / kinetic);
+            assert!((found - kinetic).abs() <= within * kinetic, "{} {dtype}: {found}", problem.shape);
+        }
     }
 }
 

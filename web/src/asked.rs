@@ -77,8 +77,17 @@ impl Asked {
     }
 
     /// Returns the problem, with the model's own boundary and parameters, in f32: WebGPU has no other type.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for a program whose fields stand on other points than cells, which the page does
+    /// not draw, and those of the catalogue and of [`Problem::new`].
     pub fn problem(&self) -> Result<Problem> {
         let program = catalogue::find(&self.model)?.program(2)?;
+        if !program.is_plain() {
+            let reason = format!("the fields of {} stand on cells, faces and nodes", program.name());
+            return Err(Error::unsupported("the page", reason, "run it by the command `abide run`"));
+        }
         Problem::new(program.into(), Shape::new(&self.size)?, DType::F32)
     }
 }
@@ -113,6 +122,10 @@ mod tests {
         }
         let three = Asked::parse("?model=3d7pt").unwrap();
         assert!(three.problem().is_err());
+        assert!(matches!(
+            Asked::parse("?model=cloverleaf").unwrap().problem(),
+            Err(Error::Unsupported { .. })
+        ));
         assert!(Asked::parse("?model=unheard-of").unwrap().problem().is_err());
     }
 }
