@@ -130,7 +130,7 @@ impl Simulation {
         let watched = self
             .problem
             .marks
-            .filter(|marks| !self.problem.until.is_some_and(|until| until.scalar == marks.scalar));
+            .filter(|marks| self.problem.until.is_none_or(|until| until.scalar != marks.scalar));
         if let Some(marks) = watched {
             let scalar = &self.problem.program.scalars()[marks.scalar].name;
             if report.scalars.get(scalar).is_some_and(|value| value.is_nan()) {
