@@ -5,6 +5,7 @@ mod common;
 use std::sync::Arc;
 
 use abide_core::plan::{Options, plan};
+use abide_core::program::{Marks, Probe, Record, Until};
 use abide_core::{DType, DeviceSpec, Problem, Shape, catalogue};
 use abide_cuda::{Nvrtc, report, target};
 
@@ -31,5 +32,26 @@ fn cloverleaf_does_not_spill() {
             }
             assert!(compiled.len() < problem.program.stages().len(), "{} kernels", compiled.len());
         }
+    }
+}
+
+/// The end of a step compiles with all that it can be asked for, in both types, and does not spill.
+#[test]
+fn the_end_of_a_step_compiles() {
+    let Some(nvrtc) = present("nvrtc", Nvrtc::open()) else { return };
+    let names = if nvrtc.version().0 >= 13 { &["a100"][..] } else { &["v100", "h200"] };
+    for (name, dtype) in names.iter().zip([DType::F32, DType::F64]) {
+        let device = DeviceSpec::preset(name).unwrap();
+        let (program, shape) = (catalogue::cloverleaf().unwrap(), Shape::new(&[30, 40]).unwrap());
+        let mut problem = Problem::new(Arc::new(program), shape, dtype).unwrap();
+        let program = problem.program.clone();
+        let probes = (0..100).map(|i| Probe::new(&program, "xvel0", &[i % 31, i % 41]).unwrap()).collect();
+        problem.record = Some(Record::new(&program, 3, probes));
+        problem.marks = Some(Marks::new(&program, "time", 0.1).unwrap());
+        problem.until = Some(Until::parse("dt < 1e-9", &program).unwrap());
+        let plan = plan(&problem, &device, &Options::default()).unwrap();
+        let compiled = report(&problem, &plan, &target(&device)).unwrap();
+        assert!(compiled.iter().any(|kernel| kernel.kernel.contains("end_of_step")), "{compiled:?}");
+        assert!(compiled.iter().all(|kernel| kernel.spill_bytes == 0), "{compiled:?}");
     }
 }

@@ -195,7 +195,7 @@ impl<'a> Program<'a> {
                 abide_cpu::reference::run_program(&problem, &mut expected, 1, known).map_err(said)?;
             problem.first_step += 1;
             let Some(record) =
-                problem.record.as_ref().filter(|record| problem.first_step % record.every == 0)
+                problem.record.as_ref().filter(|record| problem.first_step.is_multiple_of(record.every))
             else {
                 continue;
             };
