@@ -200,15 +200,6 @@ impl App {
         if state.run.is_none() {
             return;
         }
-        if state.curves.open && state.scalars().next().is_some() {
-            Panel::bottom("scalars").resizable(true).default_size(150.0).size_range(96.0..=420.0).show(
-                ui,
-                |ui| {
-                    ui.add_space(4.0);
-                    panels::scalars::show(ui, state);
-                },
-            );
-        }
         Panel::right("pages").default_size(340.0).size_range(280.0..=520.0).show(ui, |ui| {
             ui.add_space(6.0);
             ui.horizontal(|ui| {
@@ -222,6 +213,15 @@ impl App {
                 ui.add_space(12.0);
             });
         });
+        if state.curves.open && state.scalars().next().is_some() {
+            Panel::bottom("scalars").resizable(true).default_size(150.0).size_range(96.0..=420.0).show(
+                ui,
+                |ui| {
+                    ui.add_space(4.0);
+                    panels::scalars::show(ui, state);
+                },
+            );
+        }
         let frame = Frame::central_panel(ui.style()).inner_margin(Margin::same(12));
         CentralPanel::default().frame(frame).show(ui, |ui| self.canvas = domain::show(ui, state, self.drawn));
     }

@@ -2,7 +2,7 @@
 
 use abide::program::Scalar;
 use egui::{Checkbox, Color32, Grid, RichText, ScrollArea, Ui};
-use egui_plot::{Line, PlotPoints};
+use egui_plot::{AxisHints, Line, PlotPoints};
 
 use crate::app::state::State;
 use crate::field::exact;
@@ -51,9 +51,8 @@ fn words(ui: &mut Ui, state: &mut State, scalars: &[(usize, Scalar)]) {
     });
     if scalars.iter().any(|(_, scalar)| scalar.name == TIME) {
         ui.horizontal(|ui| {
-            ui.label(RichText::new("over").weak());
-            ui.radio_value(&mut state.curves.over_time, false, "steps");
-            ui.radio_value(&mut state.curves.over_time, true, TIME);
+            ui.radio_value(&mut state.curves.over_time, false, "over steps");
+            ui.radio_value(&mut state.curves.over_time, true, "over time");
         });
     }
 }
@@ -66,7 +65,7 @@ fn curves(ui: &mut Ui, state: &State, scalars: &[(usize, Scalar)]) {
     let colours: Vec<Color32> = (0..scalars.len()).map(|place| plot::colour(ui, place)).collect();
     plot::still(ui, "scalars")
         .height(ui.available_height())
-        .y_axis_min_width(44.0)
+        .custom_y_axes(vec![AxisHints::new_y().label_spacing(10.0..=20.0).min_thickness(44.0)])
         .x_axis_label(if time.is_some() { TIME } else { "step" })
         .show(ui, |drawn| {
             for ((number, scalar), colour) in scalars.iter().zip(colours) {
@@ -78,9 +77,10 @@ fn curves(ui: &mut Ui, state: &State, scalars: &[(usize, Scalar)]) {
                     .map(|(step, row)| [time.map_or(step as f64, |time| at(row, time)), at(row, *number)])
                     .filter(|point| point[0].is_finite())
                     .collect();
-                for (number, part) in plot::parts(&points).enumerate() {
-                    let id = format!("{} {number}", scalar.name);
-                    drawn.line(Line::new(id, PlotPoints::from(part.to_vec())).color(colour).width(1.8));
+                for part in plot::parts(&points) {
+                    let id = (&scalar.name, part[0][0].to_bits());
+                    let curve = Line::new(&scalar.name, PlotPoints::from(part.to_vec())).id(id);
+                    drawn.line(curve.color(colour).width(1.8));
                 }
             }
         });

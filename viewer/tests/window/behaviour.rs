@@ -245,7 +245,7 @@ fn fields_on_cells_faces_and_nodes() {
         let state = harness.state_mut().state_mut();
         assert_eq!(state.frame.as_ref().unwrap().images[0].plane, [rows, columns], "{name}");
         let last = [0, rows - 1, columns - 1];
-        (state.hand.tool, state.hand.value, state.pointed) = (Tool::Point, 3.0, Some(last));
+        (state.hand.tool, state.hand.value) = (Tool::Point, 3.0);
         state.paint(0, vec![last]);
         until(&mut harness, "the point", |app| {
             app.state().frame.as_ref().is_some_and(|f| f.images[0].values.last() == Some(&3.0))

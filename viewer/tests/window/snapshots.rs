@@ -132,7 +132,7 @@ fn computed_scalars_are_curves_below_the_field() {
     same(&mut harness, "scene-scalars");
     let state = harness.state_mut().state_mut();
     (state.show.field, state.curves.over_time) = (7, true);
-    state.curves.hidden = vec!["dt_stable".to_owned()];
+    state.curves.hidden.push("dt_stable".to_owned());
     until(&mut harness, "the velocity", |app| {
         app.state().frame.as_ref().is_some_and(|frame| frame.view.field == 7)
     });
