@@ -73,6 +73,16 @@ impl Model {
         }
     }
 
+    /// Returns whether the values of a field stand at the centres of cells, so that their extents are the
+    /// domain's. `true` where the model has no such field or number of axes, which the builder refuses.
+    pub fn is_on_cells(&self, field: &str, dimensions: usize) -> bool {
+        let program = self.program(dimensions);
+        let elsewhere = |program: Arc<Program>| {
+            program.field(field).is_ok_and(|field| !program.kinds()[field].centring.is_cell())
+        };
+        !program.is_ok_and(elsewhere)
+    }
+
     /// Returns the size used where none is given and no input implies one: two axes where the model can have
     /// them.
     pub fn default_size(&self) -> Result<Shape> {
@@ -436,7 +446,7 @@ impl Builder {
         for (name, initial) in &mut self.initial {
             let own = match initial {
                 Initial::Start(_) => None,
-                Initial::Values(values) => std::mem::replace(&mut values.shape, Ok(None))?,
+                Initial::Values(values) => values.shape.clone()?,
                 Initial::File(path) => match io::announced(path)? {
                     Some(announced) => Some(announced.shape),
                     // A file that can be read only once is read now.
@@ -447,7 +457,8 @@ impl Builder {
                     }
                 },
             };
-            let Some(own) = own else { continue };
+            // What stands on faces and nodes is held against its field's extents when the fields are filled.
+            let Some(own) = own.filter(|own| model.is_on_cells(name, own.dimensions())) else { continue };
             if let Some(other) = given.or(implied).filter(|other| *other != own) {
                 return Err(Error::invalid(
                     format!("input of field {name}"),
@@ -580,7 +591,16 @@ fn fill(
         fields.push(match own {
             None => problem.program.start(number).fill(&shape, problem.dtype)?,
             Some(Initial::Start(start)) => start.fill(&shape, problem.dtype)?,
-            Some(Initial::Values(Values { values, .. })) => typed(problem, name, values, notes)?,
+            Some(Initial::Values(Values { values, shape: own })) => {
+                if let Some(own) = own?.filter(|own| *own != shape) {
+                    return Err(Error::invalid(
+                        format!("input of field {name}"),
+                        format!("its size is {own}, the field's is {shape}"),
+                        "give inputs of the field's size",
+                    ));
+                }
+                typed(problem, name, values, notes)?
+            }
             Some(Initial::File(path)) => {
                 let loaded = io::read_for(&path, problem.dtype)?;
                 if loaded.shape != shape {

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use abide::domain::BoundaryText;
 use abide::solve::Precision;
-use abide::{Boundaries, CachePolicy, Choice, DType, Depth, Execution, Result, Shape};
+use abide::{CachePolicy, Choice, DType, Depth, Execution, Result, Shape};
 use clap::Parser;
 
 use crate::app::{Opening, Sitting};
@@ -18,6 +19,7 @@ Examples:
   abide view --scene coral
   abide view gray-scott --size 1024x1024 --param feed=0.037 --param kill=0.06
   abide view wave --size 96x96x96 --backend cpu
+  abide view cloverleaf --size 480x480
   abide view run.npz
   abide view photo.jpg
   abide view --solve A.mtx --preconditioner jacobi
@@ -44,7 +46,7 @@ pub struct Arguments {
     #[arg(long)]
     dtype: Option<DType>,
 
-    /// As in periodic, or y=periodic,x=fixed
+    /// As in periodic, y=periodic,x=fixed, or u:x-=mirror for one field
     #[arg(long)]
     boundary: Option<String>,
 
@@ -184,7 +186,7 @@ impl Arguments {
         }
         if let Some(boundary) = self.boundary {
             // Refused here, before there is a window that could refuse it.
-            Boundaries::parse(&boundary, abide::Boundary::Fixed)?;
+            boundary.parse::<BoundaryText>()?;
             setup.boundary = boundary;
         }
         for (name, value) in &self.parameters {
@@ -222,6 +224,15 @@ mod tests {
         assert_eq!(setup.parameters, [("courant".to_owned(), 0.3)]);
         assert_eq!(setup.inputs, [("u".to_owned(), Source::Named("point".to_owned()))]);
         assert_eq!(setup.backend, Choice::CPU);
+    }
+
+    #[test]
+    fn cloverleaf_opens_by_its_name() {
+        let line = "abide cloverleaf --size 20x30 --boundary xvel0:x-=-reflect";
+        let (setup, _) = Arguments::parse_from(line.split(' ')).opening().setup.unwrap();
+        let problem = setup.builder().and_then(abide::Builder::problem).unwrap();
+        let field = problem.program.field("xvel0").unwrap();
+        assert_eq!(problem.extents_of(field), [1, 21, 31]);
     }
 
     #[test]

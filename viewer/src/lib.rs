@@ -12,6 +12,7 @@ pub mod drawing;
 pub mod engine;
 pub mod field;
 pub mod panels;
+mod plot;
 pub mod scenes;
 pub mod setup;
 pub mod solve;

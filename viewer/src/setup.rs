@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use abide::catalogue;
+use abide::domain::BoundaryText;
 use abide::io::{self, checkpoint::Head};
 use abide::{
-    Boundaries, Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape,
-    Simulation,
+    Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape, Simulation,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct Setup {
     /// The type of all fields.
     #[serde(with = "text")]
     pub dtype: DType,
-    /// As in `periodic` or `y=periodic,x=fixed`; empty for the model's own.
+    /// As in `periodic`, `y=periodic,x=fixed` or `u:x-=mirror`; empty for the model's own.
     pub boundary: String,
     /// The parameters that are not the model's defaults.
     pub parameters: Vec<(String, f64)>,
@@ -90,7 +90,7 @@ impl Setup {
         Setup {
             size: head.shape.to_string(),
             dtype: head.dtype,
-            boundary: boundary_argument(&head.boundaries, axes),
+            boundary: boundary_argument(head, axes),
             parameters: head.parameters.clone(),
             ..Setup::model(&head.program)
         }
@@ -118,29 +118,24 @@ impl Setup {
         if let Some(path) = &self.resume {
             return Ok(io::checkpoint::read_head(path)?.shape);
         }
-        for (_, source) in &self.inputs {
+        let model = abide::Model::Entry(catalogue::find(&self.model)?);
+        for (field, source) in &self.inputs {
             if let Source::File(path) = source {
-                return match io::announced(path)? {
-                    Some(announced) => Ok(announced.shape),
-                    None => Ok(io::read(path)?.shape),
+                let shape = match io::announced(path)? {
+                    Some(announced) => announced.shape,
+                    None => io::read(path)?.shape,
                 };
+                if model.is_on_cells(field, shape.dimensions()) {
+                    return Ok(shape);
+                }
             }
         }
-        abide::Model::Entry(catalogue::find(&self.model)?).default_size()
+        model.default_size()
     }
 
-    /// Returns the program for the extents; an error for one whose fields stand on other points than cells,
-    /// which the viewer does not draw.
+    /// Returns the program for the extents.
     pub fn program(&self) -> Result<Program> {
-        let program = catalogue::find(&self.model)?.program(self.shape()?.dimensions())?;
-        match program.is_plain() {
-            true => Ok(program),
-            false => Err(Error::unsupported(
-                "the viewer",
-                format!("the fields of {} stand on cells, faces and nodes", program.name()),
-                "run it by `abide run`, with --output or --frames",
-            )),
-        }
+        catalogue::find(&self.model)?.program(self.shape()?.dimensions())
     }
 
     /// Describes the simulation, ready to be started.
@@ -155,7 +150,7 @@ impl Setup {
             .cache(self.cache)
             .depth(self.depth.trim().parse::<Depth>()?);
         if !self.boundary.trim().is_empty() {
-            builder = builder.boundaries(Boundaries::parse(self.boundary.trim(), program.boundary())?);
+            builder = builder.boundary_text(self.boundary.trim().parse::<BoundaryText>()?);
         }
         for (name, value) in &self.parameters {
             builder = builder.param(name, *value);
@@ -221,14 +216,25 @@ impl Setup {
     }
 }
 
-/// Formats boundaries as [`Boundaries::parse`] reads them.
-fn boundary_argument(boundaries: &Boundaries, axes: usize) -> String {
+/// Formats the boundaries of a checkpoint as [`BoundaryText`] reads them; those of single fields only where
+/// they are not the program's own.
+fn boundary_argument(head: &Head, axes: usize) -> String {
     let sides = (3 - axes..3).flat_map(|axis| {
         let name = abide::domain::axis_name(axis);
-        let [low, high] = boundaries.0[axis];
+        let [low, high] = head.boundaries.0[axis];
         [format!("{name}-={low}"), format!("{name}+={high}")]
     });
-    sides.collect::<Vec<_>>().join(",")
+    // A program that is not known is refused when it is started.
+    let program = catalogue::find(&head.program).and_then(|entry| entry.program(axes)).ok();
+    let own = |field: usize| program.as_ref().and_then(|program| program.kinds().get(field));
+    let fields = head.fields.iter().zip(&head.sides).enumerate();
+    let of_fields = fields
+        .filter(|(field, (_, sides))| own(*field).is_none_or(|own| own.sides != **sides))
+        .flat_map(|(_, (name, sides))| {
+            let sides = sides.to_string();
+            sides.split_terminator(',').map(|side| format!("{name}:{side}")).collect::<Vec<_>>()
+        });
+    sides.chain(of_fields).collect::<Vec<_>>().join(",")
 }
 
 /// Quotes a word for a shell.
@@ -255,11 +261,7 @@ pub fn named(argument: &str) -> Result<Setup> {
             setup.inputs = vec![("u".to_owned(), Source::File(path.to_owned()))];
             Ok(setup)
         }
-        "" => {
-            let setup = Setup::model(catalogue::find(argument)?.name);
-            setup.program()?;
-            Ok(setup)
-        }
+        "" => Ok(Setup::model(catalogue::find(argument)?.name)),
         _ => Err(Error::file(
             path,
             "the viewer opens no such file",
@@ -290,10 +292,51 @@ mod text {
 mod tests {
     use super::*;
 
+    fn small_cloverleaf() -> Setup {
+        Setup { size: "6x9".to_owned(), backend: Choice::CPU, ..named("cloverleaf").unwrap() }
+    }
+
     #[test]
-    fn programs_on_faces_and_nodes_are_refused() {
-        let error = named("cloverleaf").unwrap_err().to_string();
-        assert!(error.contains("cells, faces and nodes") && error.contains("abide run"), "{error}");
+    fn a_program_on_faces_and_nodes_goes_on_from_its_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.npz");
+        // The boundary of one field is not the program's.
+        let setup = Setup { boundary: "xvel0:y-=reflect,xvel0:y+=-reflect".to_owned(), ..small_cloverleaf() };
+        let mut simulation = setup.builder().unwrap().build().unwrap();
+        simulation.advance(3).unwrap();
+        simulation.checkpoint(&path).unwrap();
+        let resumed = Setup::of_checkpoint(&path).unwrap();
+        assert!(resumed.boundary.contains("xvel0:y+=-reflect") && !resumed.boundary.contains("yvel0"));
+        let mut other = resumed.builder().unwrap().backend(Choice::CPU).build().unwrap();
+        assert_eq!(other.step(), 3);
+        simulation.advance(2).unwrap();
+        other.advance(2).unwrap();
+        assert_eq!(other.scalars().unwrap(), simulation.scalars().unwrap());
+        assert_eq!(other.field("xvel0").unwrap(), simulation.field("xvel0").unwrap());
+    }
+
+    #[test]
+    fn files_of_fields_on_faces_and_nodes_are_no_size_of_the_domain() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.npy");
+        let mut setup = small_cloverleaf();
+        let write = |extents: &[usize]| {
+            let shape = Shape::new(extents).unwrap();
+            let values = abide::Array::F32(vec![0.25; shape.cells()]);
+            io::write(&path, &shape, &[("u", &values)], 0, None).unwrap().commit().unwrap();
+        };
+        write(&[6, 10]);
+        setup.inputs = vec![("vol_flux_x".to_owned(), Source::File(path.clone()))];
+        let mut simulation = setup.builder().unwrap().build().unwrap();
+        assert_eq!(simulation.field("vol_flux_x").unwrap(), abide::Array::F32(vec![0.25; 60]));
+        assert_eq!(Setup { size: String::new(), ..setup.clone() }.shape().unwrap().to_string(), "512x512");
+        // As many values, in another shape.
+        write(&[10, 6]);
+        let error = setup.builder().unwrap().build().err().unwrap().to_string();
+        assert!(error.contains("its size is 10x6, the field's is 6x10"), "{error}");
+        write(&[6, 9]);
+        setup.inputs[0].0 = "density0".to_owned();
+        assert_eq!(Setup { size: String::new(), ..setup }.shape().unwrap().to_string(), "6x9");
     }
 
     #[test]

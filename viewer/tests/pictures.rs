@@ -18,13 +18,14 @@ fn the_gallerys_pictures() {
     for scene in scenes::all().into_iter().filter(|scene| is_wanted(scene.name)) {
         let mut simulation = scene.setup.builder().unwrap().backend(Choice::CPU).build().unwrap();
         simulation.advance(scene.pictured).unwrap();
-        let shape = simulation.problem().shape.padded();
+        let shown = simulation.problem().program.shown();
+        let shape = simulation.problem().extents_of(shown);
         // The largest part of the plane with the picture's proportions, as wide as the plane.
         let (height, width) = (shape[1], shape[2]);
         let rows = (width * PICTURE[1] / PICTURE[0]).min(height);
         let low = [(height - rows) / 2, 0];
         let view = View {
-            field: simulation.problem().program.shown(),
+            field: shown,
             cut: Cut::Slice { axis: 0, index: shape[0] / 2 },
             window: Some([low, [low[0] + rows, width]]),
             pixels: [usize::MAX; 2],

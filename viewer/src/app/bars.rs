@@ -4,7 +4,8 @@ use egui::{Align, Button, DragValue, Layout, RichText, Ui};
 
 use super::state::State;
 use crate::engine::{Order, Speed, Tempo};
-use crate::field::number;
+use crate::field::{exact, number};
+use crate::panels::scalars::TIME;
 
 /// Shows the run's controls.
 pub fn controls(ui: &mut Ui, state: &mut State) {
@@ -55,9 +56,14 @@ pub fn controls(ui: &mut Ui, state: &mut State) {
     });
 }
 
-/// Formats the simulated time: by the model's own time step where it has one, else in steps.
+/// Formats the simulated time: the scalar that counts it, or by the model's own time step where it has one, else
+/// in steps.
 fn time(state: &State) -> String {
     let step = state.status.step;
+    let counted = state.scalars().find(|(_, scalar)| scalar.name == TIME);
+    if let Some(time) = counted.and_then(|(number, _)| state.status.scalars.newest(number)) {
+        return format!("t = {}", number(time));
+    }
     let own = state.problem().and_then(|problem| {
         let names = problem.program.parameters().iter().position(|p| p.name == "dt")?;
         problem.parameters.get(names).copied()
@@ -102,7 +108,7 @@ pub fn status(ui: &mut Ui, state: &State) {
         };
         ui.label(RichText::new(text).monospace());
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let boundary = problem.boundaries.describe(axes);
+            let boundary = problem.boundaries_of(state.show.field).describe(axes);
             let what = format!("{} {} {}, {boundary}", run.setup.model, problem.shape, problem.dtype);
             ui.label(RichText::new(format!("{what}, on {}", run.backend)).weak()).on_hover_text(format!(
                 "{}\n{}",
@@ -115,13 +121,4 @@ pub fn status(ui: &mut Ui, state: &State) {
             }
         });
     });
-}
-
-/// Formats a value with all the digits of an f32.
-fn exact(value: f64) -> String {
-    if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
-        format!("{value:.6e}")
-    } else {
-        format!("{value:.7}")
-    }
 }

@@ -28,10 +28,11 @@ pub fn show(ui: &mut Ui, state: &mut State, drawn: bool) -> Option<Id> {
     let mut canvas = None;
     if is_line {
         let scale = state.scale();
+        let on_nodes = state.centring().is_some_and(|centring| centring.is_on_nodes(2));
         state.show.pixels = pixels(ui, field);
         ui.scope_builder(UiBuilder::new().max_rect(field), |ui| {
             if let Some(image) = frame.images.first() {
-                line(ui, image, &state.look, scale);
+                line(ui, image, &state.look, scale, on_nodes);
             }
         });
     } else {

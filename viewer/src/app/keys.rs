@@ -30,6 +30,7 @@ pub const HELP: &[(&str, &str)] = &[
     ("I", "values between cells"),
     ("M B O", "move, brush, point source"),
     ("[ ]", "the brush's radius"),
+    ("S", "the curves of the computed scalars"),
     ("P", "a picture of what is shown"),
     ("V", "begin or end a recording"),
     ("T", "light or dark"),
@@ -99,6 +100,9 @@ pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
     if plain(Key::CloseBracket) {
         state.hand.radius = (state.hand.radius * 1.25 + 0.5).min(4096.0);
     }
+    if plain(Key::S) {
+        state.curves.open = !state.curves.open;
+    }
     if plain(Key::P) {
         state.keep_picture();
     }
@@ -116,9 +120,8 @@ fn escape(state: &mut State) {
 }
 
 fn view(state: &mut State, plain: &dyn Fn(Key) -> bool) {
-    let Some(problem) = state.problem() else { return };
-    let (fields, extents, axes) =
-        (problem.program.fields().len(), problem.shape.padded(), problem.shape.dimensions());
+    let (Some(problem), Some(extents)) = (state.problem(), state.extents()) else { return };
+    let (fields, axes) = (problem.program.fields().len(), problem.shape.dimensions());
     if plain(Key::N) {
         state.show.field = (state.show.field + 1) % fields;
     }

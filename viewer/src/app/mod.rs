@@ -213,6 +213,15 @@ impl App {
                 ui.add_space(12.0);
             });
         });
+        if state.curves.open && state.scalars().next().is_some() {
+            Panel::bottom("scalars").resizable(true).default_size(150.0).size_range(96.0..=420.0).show(
+                ui,
+                |ui| {
+                    ui.add_space(4.0);
+                    panels::scalars::show(ui, state);
+                },
+            );
+        }
         let frame = Frame::central_panel(ui.style()).inner_margin(Margin::same(12));
         CentralPanel::default().frame(frame).show(ui, |ui| self.canvas = domain::show(ui, state, self.drawn));
     }

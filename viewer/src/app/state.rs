@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide::Problem;
+use abide::program::{Centring, Scalar};
 use serde::{Deserialize, Serialize};
 
 use super::notices::Notices;
@@ -13,6 +14,7 @@ use crate::engine::{
 };
 use crate::field::look::{Look, Scale};
 use crate::field::sight::Sight;
+use crate::panels::scalars::TIME;
 use crate::setup::Setup;
 
 /// The screen that fills the window.
@@ -119,6 +121,17 @@ pub struct Versus {
     pub comparison: Option<Comparison>,
 }
 
+/// The curves of the computed scalars.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves {
+    /// Whether they are shown where there are any.
+    pub open: bool,
+    /// The names of the scalars that have no curve.
+    pub hidden: Vec<String>,
+    /// Whether they are drawn over the simulated time, where a scalar counts it, and not over the steps.
+    pub over_time: bool,
+}
+
 /// The part of the field that is in sight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Show {
@@ -156,6 +169,8 @@ pub struct State {
     pub look: Look,
     /// The part of the field in sight.
     pub show: Show,
+    /// The curves of the computed scalars.
+    pub curves: Curves,
     /// The brush.
     pub hand: Hand,
     /// The speed of the run.
@@ -200,6 +215,7 @@ impl Default for State {
                 pixels: [512; 2],
                 window: None,
             },
+            curves: Curves { open: true, hidden: vec![TIME.to_owned()], over_time: false },
             hand: Hand { tool: Tool::Move, value: 1.0, radius: 8.0, at: [0; 3], file: String::new() },
             speed: Speed::Fastest,
             folder: Folder { folder: String::new(), every: 50, numbered: false, command: String::new() },
@@ -249,6 +265,22 @@ impl State {
         self.run.as_ref().map(|run| &run.problem)
     }
 
+    /// Returns the extents of the field shown, along the three padded axes.
+    pub fn extents(&self) -> Option<[usize; 3]> {
+        self.problem().map(|problem| problem.extents_of(self.show.field))
+    }
+
+    /// Returns where the values of the field shown stand.
+    pub fn centring(&self) -> Option<Centring> {
+        self.problem()?.program.kinds().get(self.show.field).map(|kind| kind.centring)
+    }
+
+    /// Returns the scalars that stages compute, with their numbers; extents of the domain are none.
+    pub fn scalars(&self) -> impl Iterator<Item = (usize, &Scalar)> {
+        let all = self.problem().map_or(&[][..], |problem| problem.program.scalars());
+        all.iter().enumerate().filter(|(_, scalar)| scalar.extent.is_none())
+    }
+
     /// Returns the present scale of the colours.
     pub fn scale(&self) -> Scale {
         self.look.scale(self.frame.as_ref().and_then(|frame| frame.extremes))
@@ -287,6 +319,7 @@ impl State {
             self.hand.at = self.show.at;
             self.hand.radius = (extents[1].min(extents[2]) as f64 / 40.0).round().clamp(1.0, 64.0);
             self.versus.comparison = None;
+            self.curves.hidden = vec![TIME.to_owned()];
         }
         self.versus.variants[0] = Variant::of(&started.setup);
         self.draft = started.setup.clone();
@@ -327,8 +360,8 @@ impl State {
 
     /// Orders frames of the part in sight, where that part has changed.
     pub fn look_there(&mut self) {
-        let Some(run) = &self.run else { return };
-        let cut = self.cut().within(run.problem.shape.padded());
+        let Some(extents) = self.extents() else { return };
+        let cut = self.cut().within(extents);
         let view = View {
             field: self.show.field,
             cut,

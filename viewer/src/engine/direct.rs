@@ -15,21 +15,22 @@ use super::Opener;
 pub struct OnDevice {
     /// The values, slowest axis first. Later steps overwrite them, by whole passes.
     pub buffer: wgpu::Buffer,
-    /// The domain's extents along the three axes.
+    /// The field's extents along the three axes.
     pub extents: [usize; 3],
     /// Words of 32 bits of a value: 1 in f32, 2 in f64.
     pub words: u32,
 }
 
 impl OnDevice {
-    /// Finds a field of a simulation that runs on the window's device; `None` where a shader cannot count its
-    /// words.
+    /// Finds a field of a simulation that runs on the window's device; `None` where its values lie in no one
+    /// buffer, or a shader cannot count its words.
     pub fn of(simulation: &Simulation, name: &str) -> Option<OnDevice> {
         let problem = simulation.problem();
+        let extents = problem.extents_of(problem.program.field(name).ok()?);
         let words = (problem.dtype.bytes() / 4) as u32;
-        u32::try_from(problem.shape.cells() * words as usize).ok()?;
+        u32::try_from(extents.iter().product::<usize>() * words as usize).ok()?;
         let buffer = simulation.device_buffer(name)?;
-        Some(OnDevice { buffer, extents: problem.shape.padded(), words })
+        Some(OnDevice { buffer, extents, words })
     }
 }
 

@@ -25,7 +25,7 @@ pub enum Keep {
         /// The colours.
         look: Look,
     },
-    /// The field shown as `.npy`, all fields as `.vti`.
+    /// The field shown as `.npy`, all fields of its extents as `.vti`.
     Field(PathBuf),
     /// All that is needed to go on.
     Checkpoint(PathBuf),
@@ -66,13 +66,17 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
             Ok((Some(path.clone()), None))
         }
         Keep::Field(path) => {
-            let names = simulation.problem().program.fields().to_vec();
-            let shown = names.get(view.field).cloned().into_iter().collect();
-            let wanted = if Format::of(path)? == Format::Vti { names } else { shown };
+            let problem = simulation.problem();
+            let (shape, extents) = (problem.shape_of(view.field)?, problem.extents_of(view.field));
+            let all = Format::of(path)? == Format::Vti;
+            let is_wanted =
+                |field: usize| field == view.field || (all && problem.extents_of(field) == extents);
+            let names = problem.program.fields().iter().enumerate();
+            let wanted: Vec<String> =
+                names.filter(|(field, _)| is_wanted(*field)).map(|(_, name)| name.clone()).collect();
             let values: Vec<Array> =
                 wanted.iter().map(|name| simulation.field(name)).collect::<Result<_>>()?;
             let fields: Vec<(&str, &Array)> = wanted.iter().map(String::as_str).zip(&values).collect();
-            let shape = simulation.problem().shape;
             io::write(path, &shape, &fields, simulation.step(), None)?.commit()?;
             Ok((Some(path.clone()), None))
         }
@@ -180,7 +184,8 @@ impl Recorder {
             return Err(Error::invalid("steps between frames", "they are 0", "give 1 or more"));
         }
         // All frames show one cut of one field, even when the window turns to another.
-        let view = View { cut: view.cut.within(simulation.problem().shape.padded()), ..view.clone() };
+        let cut = view.cut.within(simulation.problem().extents_of(view.field));
+        let view = View { cut, ..view.clone() };
         let mut recorder = Recorder { recording, view, look: None, movie: None, frames: 0 };
         recorder.add(simulation)?;
         Ok(recorder)

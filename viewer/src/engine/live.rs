@@ -51,6 +51,7 @@ struct Rescue {
     rest: Duration,
     step: u64,
     fields: Vec<(String, Array)>,
+    scalars: Vec<(String, f64)>,
 }
 
 /// Opens a setup; returns also whether the opener opened its backend.
@@ -92,9 +93,42 @@ impl Live {
             problem: simulation.problem().clone(),
             plan: Arc::new(simulation.plan().clone()),
             backend: simulation.backend(),
-            notes: simulation.notes().iter().chain(&simulation.plan().notes).cloned().collect(),
+            notes: simulation
+                .notes()
+                .iter()
+                .chain(&simulation.plan().notes)
+                .cloned()
+                .chain(self.detour())
+                .collect(),
             step: simulation.step(),
         }
+    }
+
+    /// Returns a note of the fields that the window's device does not draw by itself, although it holds them.
+    fn detour(&self) -> Option<String> {
+        let problem = self.simulation.problem();
+        let names = problem.program.fields().iter().enumerate();
+        let read: Vec<&str> = names
+            .filter(|(field, _)| self.on_device(*field).is_none())
+            .map(|(_, name)| name.as_str())
+            .collect();
+        (self.shared && problem.shape.dimensions() > 1 && !read.is_empty()).then(|| {
+            format!("to be drawn, {} passes through the host: it lies in no one buffer", read.join(", "))
+        })
+    }
+
+    /// Reads the computed scalars, in the program's order. One that has no value before the first step is NaN
+    /// there.
+    pub fn scalars(&mut self) -> Result<Vec<f64>> {
+        let values = self.simulation.scalars()?;
+        let begun = self.simulation.step() > 0;
+        let known = self.simulation.problem().program.scalars().iter();
+        let known = known.map(|scalar| begun || scalar.initial.is_some() || scalar.extent.is_some());
+        Ok(values
+            .into_iter()
+            .zip(known)
+            .map(|((_, value), known)| if known { value } else { f64::NAN })
+            .collect())
     }
 
     /// Copies the state from time to time where the device can be lost.
@@ -107,8 +141,13 @@ impl Live {
         let names = self.simulation.problem().program.fields().to_vec();
         let fields = names.into_iter().map(|name| self.simulation.field(&name).map(|values| (name, values)));
         let fields = fields.collect::<Result<_>>()?;
+        let program = self.simulation.problem().program.clone();
+        let values = self.simulation.scalars()?.into_iter().zip(program.scalars());
+        // A stage makes the others before another uses them.
+        let scalars = values.filter(|(_, scalar)| scalar.initial.is_some()).map(|(value, _)| value).collect();
         let rest = begun.elapsed().div_f64(RESCUE_SHARE).max(RESCUE_INTERVAL);
-        self.rescue = Some(Rescue { taken: Instant::now(), rest, step: self.simulation.step(), fields });
+        let step = self.simulation.step();
+        self.rescue = Some(Rescue { taken: Instant::now(), rest, step, fields, scalars });
         Ok(())
     }
 
@@ -144,6 +183,9 @@ impl Live {
             builder = builder.first_step(rescue.step);
             for (name, values) in rescue.fields {
                 builder = builder.input(&name, values);
+            }
+            for (name, value) in rescue.scalars {
+                builder = builder.scalar(&name, value);
             }
         }
         Ok(Live { simulation: builder.build()?, setup, touched, shared: false, rescue: None })

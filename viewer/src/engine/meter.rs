@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use abide::backend::RunReport;
 
+use super::History;
+
 /// The part of the past that the rate is measured over, in seconds of the device.
 const RECENT: f64 = 0.5;
 /// Time between points of the history.
@@ -37,6 +39,8 @@ pub struct Status {
     pub recent: Option<RunReport>,
     /// Seconds since the start, and GCells/s then.
     pub history: Vec<[f64; 2]>,
+    /// The computed scalars, from the start of the run on.
+    pub scalars: History,
     /// Frames written to a recording in progress.
     pub recorded: Option<u64>,
 }

@@ -6,6 +6,7 @@
 
 mod compare;
 mod direct;
+mod history;
 mod keep;
 mod latest;
 mod live;
@@ -26,6 +27,7 @@ use thread_priority::{ThreadPriority, ThreadPriorityValue, set_current_thread_pr
 
 pub use compare::{Comparison, Variant};
 pub use direct::{OnDevice, sharing};
+pub use history::History;
 pub use keep::{Keep, Recording};
 pub use latest::Latest;
 pub use live::Started;

@@ -4,7 +4,7 @@ use abide::{Array, Error, Real, Result, Simulation};
 
 use super::OnDevice;
 
-/// The part of a domain that is shown; axes are the three padded ones, slowest first.
+/// The part of a field that is shown; axes are the three padded ones, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// One slice across an axis. Domains of one or two axes have one slice, across axis 0 at index 0.
@@ -100,7 +100,7 @@ pub struct Frame {
 }
 
 impl Cut {
-    /// Returns the cut nearest to this one in a domain of these extents.
+    /// Returns the cut nearest to this one in a field of these extents.
     pub fn within(self, extents: [usize; 3]) -> Cut {
         let last = |axis: usize| extents[axis].saturating_sub(1);
         match self {
@@ -148,7 +148,7 @@ pub fn glance(simulation: &mut Simulation, run: u64, view: &View, seen: &Seen) -
 
 fn look(simulation: &mut Simulation, run: u64, view: &View, seen: Option<&Seen>) -> Result<Frame> {
     let problem = simulation.problem();
-    let extents = problem.shape.padded();
+    let extents = problem.extents_of(view.field);
     let names = problem.program.fields();
     let name =
         names.get(view.field).ok_or_else(|| Error::unknown("field", view.field.to_string(), names))?.clone();
@@ -358,6 +358,38 @@ mod tests {
             shown(&mut cube, View { cut: Cut::Three([9, 9, 9]), probe: Some([1, 2, 3]), ..View::default() });
         assert_eq!(three.images.iter().map(|i| i.size).collect::<Vec<_>>(), [[3, 4], [2, 4], [2, 3]]);
         assert_eq!(three.probe, Some(([1, 2, 3], 23.0)));
+    }
+
+    #[test]
+    fn fields_on_faces_and_nodes_are_shown_by_their_own_extents() {
+        let counting = |name: &str, extents: &[usize]| {
+            let values = (0..extents.iter().product()).map(|i| i as f64).collect::<Vec<_>>();
+            let mut simulation =
+                Simulation::builder("cloverleaf-3d").size(&[2, 3, 4]).dtype(DType::F64).backend(Choice::CPU);
+            simulation = simulation.input(name, values);
+            simulation.build().unwrap()
+        };
+        for (name, [depth, height, width]) in [
+            ("density0", [2, 3, 4]),
+            ("yvel0", [3, 4, 5]),
+            ("vol_flux_x", [2, 3, 5]),
+            ("vol_flux_z", [3, 3, 4]),
+        ] {
+            let mut simulation = counting(name, &[depth, height, width]);
+            let field = simulation.problem().program.field(name).unwrap();
+            let at = [depth - 1, height - 1, width - 1];
+            let last = (depth * height * width - 1) as f32;
+            let cut = Cut::Three([9, 9, 9]);
+            let frame = shown(&mut simulation, View { field, cut, probe: Some(at), ..View::default() });
+            assert_eq!(frame.view.cut, Cut::Three(at), "{name}");
+            let sizes: Vec<[usize; 2]> = frame.images.iter().map(|image| image.size).collect();
+            assert_eq!(sizes, [[height, width], [depth, width], [depth, height]], "{name}");
+            assert!(frame.images.iter().all(|image| image.values.last() == Some(&last)), "{name}");
+            assert_eq!(frame.probe, Some((at, f64::from(last))), "{name}");
+            let cut = Cut::Maximum { axis: 0 };
+            let frame = shown(&mut simulation, View { field, cut, ..View::default() });
+            assert_eq!(frame.images[0].values[0], ((depth - 1) * height * width) as f32, "{name}");
+        }
     }
 
     #[test]

@@ -23,12 +23,13 @@ pub struct Touch {
 
 /// Applies strokes in order; each field is read and written once.
 pub fn apply(simulation: &mut Simulation, touches: &[Touch]) -> Result<()> {
-    let (names, shape) = (simulation.problem().program.fields().to_vec(), simulation.problem().shape);
+    let names = simulation.problem().program.fields().to_vec();
     for (number, name) in names.iter().enumerate() {
         let own: Vec<&Touch> = touches.iter().filter(|touch| touch.field == number).collect();
         if own.is_empty() {
             continue;
         }
+        let shape = simulation.problem().shape_of(number)?;
         let mut values = simulation.field(name)?;
         for touch in own {
             match &mut values {
@@ -66,23 +67,23 @@ impl Touch {
     }
 }
 
-/// Fills a field from a file: unchanged where the file has the domain's extents, else stretched over the last
+/// Fills a field from a file: unchanged where the file has the field's extents, else stretched over the last
 /// two axes.
 pub fn load(simulation: &mut Simulation, field: &str, path: &Path) -> Result<()> {
     let problem = simulation.problem();
-    let (shape, dtype) = (problem.shape, problem.dtype);
+    let (shape, dtype) = (problem.shape_of(problem.program.field(field)?)?, problem.dtype);
     let loaded = io::read(path)?;
     let values = if loaded.shape == shape { loaded.values } else { stretched(path, &loaded, &shape)? };
     simulation.write(field, &values.cast(dtype)?)
 }
 
-/// Interpolates bilinearly between the cells of a picture; every plane of a three-dimensional domain gets the
+/// Interpolates bilinearly between the cells of a picture; every plane of a three-dimensional field gets the
 /// same values.
 fn stretched(path: &Path, picture: &io::Loaded, shape: &Shape) -> Result<Array> {
     let [depth, height, width] = picture.shape.padded();
     if depth > 1 {
-        let message = format!("it is a box of {}, the domain is {shape}", picture.shape);
-        return Err(Error::file(path, message, "give a picture, or a box of the domain's extents"));
+        let message = format!("it is a box of {}, the field is {shape}", picture.shape);
+        return Err(Error::file(path, message, "give a picture, or a box of the field's extents"));
     }
     let [_, rows, columns] = shape.padded();
     // Pixel centres are mapped onto cell centres.
@@ -139,6 +140,29 @@ mod tests {
         let touch = |centre, value| Touch { field: 0, axis: 0, centres: vec![centre], radius: 40.0, value };
         apply(&mut simulation, &[touch([0, 0, 0], 1.0), touch([0, 7, 0], 2.0)]).unwrap();
         assert_eq!(simulation.field("u").unwrap().to_f64(), [1.0]);
+    }
+
+    #[test]
+    fn the_last_nodes_and_faces_can_be_painted_and_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.npy");
+        let shape = Shape::new(&[3, 5]).unwrap();
+        let values = Array::F64((0..15).map(f64::from).collect());
+        io::write(&path, &shape, &[("f", &values)], 0, None).unwrap().commit().unwrap();
+        let mut simulation = Simulation::builder("cloverleaf")
+            .size(&[3, 4])
+            .dtype(DType::F64)
+            .backend(Choice::CPU)
+            .build()
+            .unwrap();
+        load(&mut simulation, "vol_flux_x", &path).unwrap();
+        assert_eq!(simulation.field("vol_flux_x").unwrap(), values);
+        let field = simulation.problem().program.field("xvel0").unwrap();
+        let touch = Touch { field, axis: 0, centres: vec![[0, 3, 4]], radius: 0.0, value: 7.0 };
+        apply(&mut simulation, &[touch]).unwrap();
+        let values = simulation.field("xvel0").unwrap().to_f64();
+        assert_eq!((values.len(), values[19]), (20, 7.0));
+        assert_eq!(values.iter().filter(|value| **value == 7.0).count(), 1);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::live::Live;
 use super::meter::{Meter, Status, Tempo};
 use super::orders::{Answer, Order, Speed};
 use super::sampling::Seen;
-use super::{Frame, Latest, Opener, Touch, View, compare, sampling, touch};
+use super::{Frame, History, Latest, Opener, Touch, View, compare, sampling, touch};
 
 /// The length of an epoch, and the least time between frames.
 const EPOCH: Duration = Duration::from_nanos(1_000_000_000 / 60);
@@ -63,6 +63,7 @@ pub struct Worker {
     /// Steps of the next epoch.
     batch: u64,
     meter: Meter,
+    scalars: History,
     recorder: Option<Recorder>,
     /// Whether anything that a frame shows has changed.
     stale: bool,
@@ -103,6 +104,7 @@ impl Worker {
             speed: Speed::Fastest,
             batch: 1,
             meter: Meter::new(),
+            scalars: History::default(),
             recorder: None,
             stale: false,
             shown: None,
@@ -237,6 +239,7 @@ impl Worker {
     fn begin(&mut self, live: Live, run: bool) {
         self.runs += 1;
         self.outlet.answer(Answer::Started(Box::new(live.started(self.runs))));
+        self.scalars = History::new(live.simulation.problem().program.scalars().len());
         self.live = Some(live);
         self.meter = Meter::new();
         self.batch = 1;
@@ -244,7 +247,19 @@ impl Worker {
         self.shown = None;
         self.cost = Duration::ZERO;
         self.looked = None;
+        if let Err(error) = self.note_scalars() {
+            self.outlet.failed("reading the scalars", error);
+        }
         self.set_running(run, None);
+    }
+
+    /// Notes the computed scalars after the present step, where there are any.
+    fn note_scalars(&mut self) -> Result<()> {
+        let Some(live) = &mut self.live else { return Ok(()) };
+        if !live.simulation.problem().program.scalars().is_empty() {
+            self.scalars.add(live.simulation.step(), &live.scalars()?);
+        }
+        Ok(())
     }
 
     fn reset(&mut self) {
@@ -293,6 +308,10 @@ impl Worker {
         let fitting = (steps as f64 * EPOCH.as_secs_f64() / seconds.max(1e-6)) as u64;
         self.batch = fitting.clamp(1, self.batch.max(steps).saturating_mul(8));
         self.stale = true;
+        if let Err(error) = self.note_scalars() {
+            return self.halt("reading the scalars", error);
+        }
+        let Some(live) = &mut self.live else { return };
         if let Some(recorder) = &mut self.recorder
             && live.simulation.step().is_multiple_of(recorder.recording.every)
             && let Err(error) = recorder.add(&mut live.simulation)
@@ -374,6 +393,7 @@ impl Worker {
             step: self.live.as_ref().map_or(0, |live| live.simulation.step()),
             recent: self.live.as_ref().filter(|_| steps > 0).map(report),
             history: self.meter.history(),
+            scalars: self.scalars.clone(),
             recorded: self.recorder.as_ref().map(|recorder| recorder.frames),
         });
         (self.outlet.wake)();

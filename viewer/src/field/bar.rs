@@ -94,6 +94,15 @@ fn write(painter: &egui::Painter, ui: &Ui, at: egui::Pos2, text: &str, font: &Fo
     painter.text(at, Align2::LEFT_CENTER, text, font.clone(), ui.visuals().text_color());
 }
 
+/// Formats a value with all the digits of an f32.
+pub fn exact(value: f64) -> String {
+    if value != 0.0 && !(1e-4..1e7).contains(&value.abs()) {
+        format!("{value:.6e}")
+    } else {
+        format!("{value:.7}")
+    }
+}
+
 /// Formats a number in at most about eight characters.
 pub fn number(value: f64) -> String {
     let size = value.abs();

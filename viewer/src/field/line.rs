@@ -1,16 +1,18 @@
-//! A domain of one axis, as a curve.
+//! A field of one axis, as a curve.
 
 use egui::Ui;
 use egui_plot::{Line, Plot, PlotPoints};
 
 use super::look::{Look, MARK, Scale};
 use crate::engine::Image;
+use crate::plot::parts;
 
-/// Shows the values over the cells; cells that are not finite are marked along the bottom.
-pub fn line(ui: &mut Ui, image: &Image, look: &Look, scale: Scale) {
-    let x = |i: usize| (image.low[1] + i * image.factor[1]) as f64 + 0.5 * image.factor[1] as f64;
+/// Shows the values over the cells, or over the nodes; values that are not finite are marked along the bottom.
+pub fn line(ui: &mut Ui, image: &Image, look: &Look, scale: Scale, on_nodes: bool) {
+    // A cell's value stands in its middle, a node's on the node.
+    let within = (image.factor[1] as f64 - f64::from(u8::from(on_nodes))) / 2.0;
+    let x = |i: usize| (image.low[1] + i * image.factor[1]) as f64 + within;
     let values = image.values.iter().map(|&v| f64::from(v));
-    // Curves break where a value is not finite.
     let points: Vec<[f64; 2]> = values.clone().enumerate().map(|(i, v)| [x(i), v]).collect();
     let marks: Vec<[f64; 2]> =
         values.enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| [x(i), scale.low]).collect();
@@ -19,11 +21,9 @@ pub fn line(ui: &mut Ui, image: &Image, look: &Look, scale: Scale) {
         .include_y(scale.low)
         .include_y(scale.high)
         .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.4))
-        .x_axis_label("cell")
+        .x_axis_label(if on_nodes { "node" } else { "cell" })
         .show(ui, |plot| {
-            for (number, part) in
-                points.split(|p| !p[1].is_finite()).filter(|part| !part.is_empty()).enumerate()
-            {
+            for (number, part) in parts(&points).enumerate() {
                 let curve = Line::new(format!("values {number}"), PlotPoints::from(part.to_vec()));
                 plot.line(curve.color(egui::Color32::from_rgb(r, g, b)).width(1.5));
             }

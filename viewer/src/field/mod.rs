@@ -10,6 +10,6 @@ pub mod look;
 pub mod sight;
 mod triangle;
 
-pub use bar::{bar, number};
+pub use bar::{bar, exact, number};
 pub use canvas::{Canvas, Gesture, zoom as canvas_zoom};
 pub use line::line;

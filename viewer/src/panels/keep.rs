@@ -16,6 +16,11 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     ui.label(RichText::new(format!("Files are named like {}.", state.file(".png").display())).small().weak());
     ui.separator();
     heading(ui, "What there is now");
+    let alike = state.problem().is_none_or(|problem| {
+        let mut extents = (0..problem.program.fields().len()).map(|field| problem.extents_of(field));
+        let first = extents.next();
+        extents.all(|others| Some(others) == first)
+    });
     ui.horizontal_wrapped(|ui| {
         if ui.button("Picture").on_hover_text("What is shown as .png, one pixel per cell (P)").clicked() {
             state.keep_picture();
@@ -24,7 +29,8 @@ pub fn show(ui: &mut Ui, state: &mut State) {
             let path = state.file(".npy");
             state.keep(Keep::Field(path));
         }
-        if ui.button("Fields .vti").on_hover_text("All fields, exactly, for ParaView").clicked() {
+        let about = if alike { "All fields" } else { "All fields of the extents of the one shown" };
+        if ui.button("Fields .vti").on_hover_text(format!("{about}, exactly, for ParaView")).clicked() {
             let path = state.file(".vti");
             state.keep(Keep::Field(path));
         }
@@ -33,6 +39,10 @@ pub fn show(ui: &mut Ui, state: &mut State) {
             state.keep(Keep::Checkpoint(path));
         }
     });
+    if !alike && let Some(centring) = state.centring() {
+        let about = format!("A .vti holds fields of one kind: those on {centring}, as the field shown.");
+        ui.label(RichText::new(about).small().weak());
+    }
     ui.separator();
     heading(ui, "As it goes");
     ui.horizontal(|ui| {

@@ -1,10 +1,11 @@
-//! The pages beside the field.
+//! The pages beside the field, and the panel below it.
 
 pub mod compare;
 pub mod keep;
 pub mod model;
 pub mod plan;
 pub mod roofline;
+pub mod scalars;
 pub mod throughput;
 pub mod touch;
 pub mod view;

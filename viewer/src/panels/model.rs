@@ -67,7 +67,7 @@ fn range(parameter: &Parameter) -> std::ops::RangeInclusive<f64> {
 }
 
 fn setup(ui: &mut Ui, draft: &mut Setup) {
-    let names: Vec<&'static str> = catalogue::plain().map(|entry| entry.name).collect();
+    let names: Vec<&'static str> = catalogue::entries().map(|entry| entry.name).collect();
     let mut name = names.iter().copied().find(|name| *name == draft.model).unwrap_or("heat");
     if choose(ui, "Model", &mut name, &names, str::to_owned) {
         *draft = Setup {
@@ -121,7 +121,9 @@ fn boundary(ui: &mut Ui, draft: &mut Setup) {
     ui.horizontal(|ui| {
         let line =
             TextEdit::singleline(&mut draft.boundary).hint_text("the model's own").desired_width(116.0);
-        ui.add(line).labelled_by(label.id).on_hover_text("As in periodic, or y=periodic,x=fixed");
+        ui.add(line)
+            .labelled_by(label.id)
+            .on_hover_text("As in periodic, y=periodic,x=fixed, or u:x-=mirror for one field");
         ui.name_inputs("Usual boundaries", |ui| {
             egui::ComboBox::from_id_salt("boundaries").width(38.0).selected_text("").show_ui(ui, |ui| {
                 let kinds = Boundary::each(0.0).map(|kind| kind.to_string());

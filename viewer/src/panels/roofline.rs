@@ -2,7 +2,9 @@
 
 use abide::Plan;
 use egui::{Color32, RichText, Ui};
-use egui_plot::{AxisHints, Line, Plot, PlotPoints, Points};
+use egui_plot::{AxisHints, Line, PlotPoints, Points};
+
+use crate::plot;
 
 /// Decades shown along the axis of operations per byte.
 const INTENSITY: (f64, f64) = (-2.0, 3.0);
@@ -27,18 +29,12 @@ pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
     let ridge = (traffic.flops_per_second / plan.device.memory_bandwidth).log10();
     let dark = ui.visuals().dark_mode;
     let roof_colour = if dark { Color32::from_gray(190) } else { Color32::from_gray(70) };
-    let own = if dark { Color32::from_rgb(253, 190, 80) } else { Color32::from_rgb(190, 84, 0) };
+    let own = plot::colour(ui, 1);
     let line = [INTENSITY.0, ridge.clamp(INTENSITY.0, INTENSITY.1), INTENSITY.1].map(|x| [x, roof(x)]);
     let x = intensity.log10();
     let done = rate.filter(|rate| *rate > 0.0).map(|rate| (rate * traffic.flops).log10());
-    Plot::new("roofline")
+    plot::still(ui, "roofline")
         .height(150.0)
-        .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.5))
-        .grid_spacing(12.0..=36.0)
-        .allow_drag(false)
-        .allow_zoom(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
         .include_y(done.map_or(roof(x) - 1.0, |y| y - 0.5))
         .custom_x_axes(vec![
             AxisHints::new_x()
@@ -47,7 +43,6 @@ pub fn show(ui: &mut Ui, plan: &Plan, rate: Option<f64>) {
                 .formatter(|mark, _| power(mark.value)),
         ])
         .y_axis_label("Gop/s")
-        .y_axis_min_width(34.0)
         .x_grid_spacer(decades)
         .y_grid_spacer(decades)
         .y_axis_formatter(|mark, _| power(mark.value))

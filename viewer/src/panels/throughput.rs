@@ -2,10 +2,11 @@
 
 use abide::backend::RunReport;
 use egui::{RichText, Ui};
-use egui_plot::{AxisHints, Line, Plot, PlotPoints};
+use egui_plot::{AxisHints, Line, PlotPoints};
 
 use super::{compare, heading, plan, roofline, rows};
 use crate::app::state::State;
+use crate::plot;
 
 /// Shows the page.
 pub fn show(ui: &mut Ui, state: &mut State) {
@@ -32,25 +33,18 @@ pub fn show(ui: &mut Ui, state: &mut State) {
 
 /// Draws the GCells/s over time.
 fn history(ui: &mut Ui, history: &[[f64; 2]]) {
-    let (r, g, b) = if ui.visuals().dark_mode { (94, 201, 190) } else { (14, 116, 110) };
-    Plot::new("history")
+    let colour = plot::colour(ui, 0);
+    plot::still(ui, "history")
         .height(110.0)
         .include_y(0.0)
         .include_x(0.0)
-        .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.5))
-        .grid_spacing(12.0..=36.0)
-        .allow_drag(false)
-        .allow_zoom(false)
-        .allow_scroll(false)
-        .allow_boxed_zoom(false)
-        .y_axis_min_width(34.0)
         .y_axis_label("GCells/s")
         .custom_x_axes(vec![
             AxisHints::new_x().label_spacing(18.0..=34.0).formatter(|mark, _| format!("{} s", mark.value)),
         ])
         .show(ui, |plot| {
             let line = Line::new("GCells/s", PlotPoints::from(history.to_vec()));
-            plot.line(line.color(egui::Color32::from_rgb(r, g, b)).width(1.8));
+            plot.line(line.color(colour).width(1.8));
         });
 }
 

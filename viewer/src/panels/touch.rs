@@ -11,9 +11,8 @@ use crate::engine::Order;
 
 /// Shows the page.
 pub fn show(ui: &mut Ui, state: &mut State) {
-    let Some(problem) = state.problem() else { return };
-    let (names, extents, axes) =
-        (problem.program.fields().to_vec(), problem.shape.padded(), problem.shape.dimensions());
+    let (Some(problem), Some(extents)) = (state.problem(), state.extents()) else { return };
+    let (names, axes) = (problem.program.fields().to_vec(), problem.shape.dimensions());
     let name = names.get(state.show.field).cloned().unwrap_or_default();
     heading(ui, "Dragging on the field");
     ui.horizontal(|ui| {

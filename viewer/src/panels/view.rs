@@ -22,16 +22,26 @@ pub fn show(ui: &mut Ui, state: &mut State) {
         ui.label(RichText::new("wheel or pinch zooms, dragging moves").small().weak());
     });
     shown(ui, state);
+    if state.scalars().next().is_some() {
+        ui.separator();
+        ui.checkbox(&mut state.curves.open, "curves of the computed scalars").on_hover_text("S");
+    }
 }
 
 fn field(ui: &mut Ui, state: &mut State) {
-    let Some(problem) = state.problem() else { return };
-    let (names, extents, axes) =
-        (problem.program.fields().to_vec(), problem.shape.padded(), problem.shape.dimensions());
+    let (Some(problem), Some(extents)) = (state.problem(), state.extents()) else { return };
+    let (names, axes) = (problem.program.fields().to_vec(), problem.shape.dimensions());
+    let kind = (!problem.is_plain()).then(|| state.centring()).flatten();
     let before = (state.show.slicing, state.show.axis);
     rows(ui, "field", |ui| {
         let all: Vec<usize> = (0..names.len()).collect();
         choose(ui, "Field", &mut state.show.field, &all, |number| names[number].clone());
+        if let Some(centring) = kind {
+            let extents = extents[3 - axes..].iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+            ui.label("Stands on");
+            ui.label(format!("{centring}, {extents}"));
+            ui.end_row();
+        }
         if axes < 3 {
             return;
         }

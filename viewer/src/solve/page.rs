@@ -9,6 +9,7 @@ use egui_plot::{HLine, Line, Plot, PlotPoints};
 
 use super::{News, Pattern, Question, Solving};
 use crate::panels::{heading, rows};
+use crate::plot;
 
 /// The methods, by their names; the first stands for the method that suits the matrix.
 const METHODS: [&str; 8] =
@@ -113,8 +114,7 @@ impl Page {
             .map(|i| [i as f64, self.residuals[i].log10()])
             .filter(|point| point[1].is_finite())
             .collect();
-        let dark = ui.visuals().dark_mode;
-        let (r, g, b) = if dark { (94, 201, 190) } else { (14, 116, 110) };
+        let colour = plot::colour(ui, 0);
         let first = self.residuals.first().copied().filter(|r| *r > 0.0);
         Plot::new("residuals")
             .grid_color(ui.visuals().weak_text_color().gamma_multiply(0.4))
@@ -126,11 +126,7 @@ impl Page {
             .include_x(0.0)
             .include_x(10.0)
             .show(ui, |plot| {
-                plot.line(
-                    Line::new("residual", PlotPoints::from(points))
-                        .color(egui::Color32::from_rgb(r, g, b))
-                        .width(1.8),
-                );
+                plot.line(Line::new("residual", PlotPoints::from(points)).color(colour).width(1.8));
                 if let Some(first) = first {
                     let goal = (first * self.draft.tolerance).log10();
                     let colour = egui::Color32::from_rgb(206, 150, 40);

@@ -2,7 +2,7 @@
 
 use abide_viewer::app::Opening;
 use abide_viewer::app::state::{Screen, Slicing, Tab, Tool};
-use abide_viewer::engine::{Speed, Tempo};
+use abide_viewer::engine::{Order, Speed, Tempo};
 use abide_viewer::field::look::{ColourMap, Span};
 use abide_viewer::solve::Question;
 use egui::Key;
@@ -226,6 +226,92 @@ fn files_are_kept_and_can_be_opened_again() {
     assert_eq!(abide::Simulation::resume(file(".npz")).unwrap().step(), 0);
     let movie = gif::DecodeOptions::new().read_info(std::fs::File::open(file(".gif")).unwrap()).unwrap();
     assert_eq!((movie.width(), movie.height()), (30, 20));
+}
+
+/// Every field of a program on cells, faces and nodes is shown, painted and written by its own extents.
+#[test]
+fn fields_on_cells_faces_and_nodes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut harness = paused(setup("cloverleaf", "12x17"));
+    harness.state_mut().state_mut().folder.folder = folder.path().display().to_string();
+    harness.state_mut().state_mut().tab = Tab::Keep;
+    let names = harness.state().state().problem().unwrap().program.fields().to_vec();
+    for (number, name) in names.iter().enumerate() {
+        until(&mut harness, name, |app| {
+            app.state().frame.as_ref().is_some_and(|frame| frame.view.field == number)
+        });
+        let rows = 12 + usize::from(name.contains("vel") || name.ends_with("_y"));
+        let columns = 17 + usize::from(name.contains("vel") || name.ends_with("_x"));
+        let state = harness.state_mut().state_mut();
+        assert_eq!(state.frame.as_ref().unwrap().images[0].plane, [rows, columns], "{name}");
+        let last = [0, rows - 1, columns - 1];
+        (state.hand.tool, state.hand.value) = (Tool::Point, 3.0);
+        state.paint(0, vec![last]);
+        until(&mut harness, "the point", |app| {
+            app.state().frame.as_ref().is_some_and(|f| f.images[0].values.last() == Some(&3.0))
+        });
+        harness.state_mut().state_mut().hand.tool = Tool::Move;
+        for button in ["Field .npy", "Fields .vti"] {
+            press(&mut harness, button);
+        }
+        let path = folder.path().join("cloverleaf-00000000.npy");
+        let begun = std::time::Instant::now();
+        while !path.with_extension("vti").exists() || !path.exists() {
+            assert!(begun.elapsed().as_secs() < 60, "waited for the files of {name}");
+            harness.step();
+        }
+        let shape = abide::io::read(&path).unwrap().shape.to_string();
+        assert_eq!(shape, format!("{rows}x{columns}"), "{name}");
+        let text = String::from_utf8_lossy(&std::fs::read(path.with_extension("vti")).unwrap()).into_owned();
+        for (other, of_other) in names.iter().enumerate() {
+            let problem = harness.state().state().problem().unwrap();
+            let alike = problem.extents_of(other) == problem.extents_of(number);
+            assert_eq!(text.contains(&format!("Name=\"{of_other}\"")), alike, "{name} and {of_other}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(path.with_extension("vti")).unwrap();
+        harness.key_press(Key::N);
+    }
+    assert!(!harness.state().state().notices.has_errors());
+}
+
+#[test]
+fn curves_follow_the_run_from_its_start_and_begin_again_with_it() {
+    let mut harness = paused(setup("cloverleaf", "16x16"));
+    let steps = |app: &abide_viewer::app::App| -> Vec<u64> {
+        app.state().status.scalars.rows().map(|(step, _)| step).collect()
+    };
+    until(&mut harness, "the start", |app| steps(app) == [0]);
+    harness.run_steps(2);
+    assert!(harness.query_by_label_contains("none yet").is_some(), "no step has made dt_stable");
+    let orders = [Order::Speed(Speed::PerFrame(3)), Order::Advance(7)];
+    harness.state_mut().state_mut().orders.extend(orders);
+    until_at(&mut harness, 7);
+    assert_eq!(steps(harness.state()), [0, 3, 6, 7]);
+    let mut same = harness.state().state().draft.builder().unwrap().build().unwrap();
+    same.advance(7).unwrap();
+    let expected: Vec<f64> = same.scalars().unwrap().into_iter().map(|(_, value)| value).collect();
+    let newest = harness.state().state().status.scalars.rows().last().unwrap().1.to_vec();
+    assert_eq!(newest, expected);
+    // Names choose the curves, and a key the panel.
+    assert_eq!(harness.state().state().curves.hidden, ["time"]);
+    press(&mut harness, "dt_stable");
+    press(&mut harness, "time");
+    assert_eq!(harness.state().state().curves.hidden, ["dt_stable"]);
+    harness.key_press(Key::S);
+    harness.run_steps(2);
+    assert!(harness.query_by_label("dt_stable").is_none());
+    harness.key_press(Key::S);
+    harness.key_press(Key::R);
+    until(&mut harness, "the start", |app| steps(app) == [0]);
+    // A program without scalars has no such panel.
+    harness.state_mut().state_mut().draft.model = "heat".to_owned();
+    harness.state_mut().state_mut().draft.parameters.clear();
+    harness.run_steps(2);
+    press(&mut harness, "Restart");
+    until(&mut harness, "heat", |app| app.state().run.as_ref().is_some_and(|run| run.setup.model == "heat"));
+    harness.run_steps(2);
+    assert!(harness.query_by_label("dt_stable").is_none() && steps(harness.state()).is_empty());
 }
 
 #[test]

@@ -6,22 +6,26 @@ use std::time::{Duration, Instant};
 
 use abide::backend::{Backend, Kind, Opened, Session};
 use abide::{Array, Choice, DeviceSpec, Error, Options, Plan, Problem, Result};
-use abide_viewer::app::Opening;
+use abide_viewer::app::{App, Opening};
 use abide_viewer::engine::{Engine, Order, Tempo, View};
 use abide_viewer::field::look::Look;
+use abide_viewer::setup::Setup;
+use egui_kittest::Harness;
 use egui_kittest::kittest::Queryable;
 
 use crate::rig::{open, paused, running_as_drawn, setup, until, until_at, until_shown};
 
 #[test]
 fn no_room_and_little_room() {
-    let mut harness = paused(setup("gray-scott", "40x40x40"));
-    harness.state_mut().state_mut().toggle();
-    for size in [[0.0, 0.0], [1.0, 1.0], [40.0, 900.0], [900.0, 40.0], [320.0, 240.0], [1280.0, 800.0]] {
-        harness.set_size(egui::Vec2::from(size));
-        harness.run_steps(3);
+    for (model, size) in [("gray-scott", "40x40x40"), ("cloverleaf", "40x40")] {
+        let mut harness = paused(setup(model, size));
+        harness.state_mut().state_mut().toggle();
+        for size in [[0.0, 0.0], [1.0, 1.0], [40.0, 900.0], [900.0, 40.0], [320.0, 240.0], [1280.0, 800.0]] {
+            harness.set_size(egui::Vec2::from(size));
+            harness.run_steps(3);
+        }
+        until(&mut harness, "it runs on", |app| app.state().status.step > 2);
     }
-    until(&mut harness, "it runs on", |app| app.state().status.step > 2);
 }
 
 #[test]
@@ -121,6 +125,9 @@ impl Session for Losing {
         self.use_up("writing")?;
         self.session.write_window(field, low, high, values)
     }
+    fn scalars(&mut self) -> Result<Vec<f64>> {
+        self.session.scalars()
+    }
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.session.set_parameter(parameter, value)
     }
@@ -128,7 +135,29 @@ impl Session for Losing {
 
 #[test]
 fn a_lost_device_is_told_and_the_cpu_goes_on() {
-    let left = Arc::new(AtomicU64::new(40));
+    loses_its_device(setup("life", "32x32"), 40);
+}
+
+/// The computed scalars go on too: the first of the curves behind the loss is that of the copy.
+#[test]
+fn a_lost_device_takes_no_scalars_with_it() {
+    let harness = loses_its_device(setup("cloverleaf", "32x32"), 60);
+    let state = harness.state().state();
+    let (step, values) = state.status.scalars.rows().next().unwrap();
+    assert_eq!(step, state.run.as_ref().unwrap().step);
+    let mut same = setup("cloverleaf", "32x32").builder().unwrap().build().unwrap();
+    same.advance(step).unwrap();
+    let expected = ["dt", "time"].map(|name| same.scalar(name).unwrap());
+    assert_eq!(values[..2], expected);
+    let (step, values) = state.status.scalars.rows().last().unwrap();
+    same.advance(step - same.step()).unwrap();
+    let expected = ["dt", "time"].map(|name| same.scalar(name).unwrap());
+    assert_eq!(values[..2], expected, "after step {step}");
+}
+
+/// Runs a setup on a device that is lost after so many calls, until the CPU has gone on.
+fn loses_its_device(mut setup: Setup, calls: u64) -> Harness<'static, App> {
+    let left = Arc::new(AtomicU64::new(calls));
     let own = left.clone();
     let opener: abide_viewer::engine::Opener = Box::new(move |choice| {
         (choice == Choice::WGPU).then(|| {
@@ -136,7 +165,6 @@ fn a_lost_device_is_told_and_the_cpu_goes_on() {
             Opened::new(Kind::Gpu, Fragile { cpu, left: own.clone() })
         })
     });
-    let mut setup = setup("life", "32x32");
     setup.backend = Choice::WGPU;
     let opening = Opening { setup: Some((setup, Look::default())), ..Opening::default() };
     let mut harness = open(opening, [1000.0, 700.0], 1.0, opener);
@@ -146,6 +174,7 @@ fn a_lost_device_is_told_and_the_cpu_goes_on() {
     until_shown(&mut harness, "the device is lost");
     until_shown(&mut harness, "going on on the CPU from step");
     until(&mut harness, "steps on the CPU", |app| app.state().status.step > went_back + 10);
+    harness
 }
 
 /// The window answers while a large domain runs. A frame of it, with a press of a button, never waits for the

@@ -6,7 +6,7 @@
 
 use abide_viewer::app::Opening;
 use abide_viewer::app::state::{Slicing, State, Tab, Tool};
-use abide_viewer::engine::{Comparison, Order};
+use abide_viewer::engine::{Comparison, History, Order, Speed};
 use abide_viewer::field::look::{ColourMap, Look, Span};
 use abide_viewer::panels;
 use abide_viewer::scenes;
@@ -120,6 +120,26 @@ fn a_box_in_three_slices_and_by_its_maximum() {
     same(&mut harness, "box-maximum");
 }
 
+/// A step an epoch, so that the curves have a value of every step.
+#[test]
+fn computed_scalars_are_curves_below_the_field() {
+    let mut harness = paused(setup("cloverleaf", "60x80"));
+    let state = harness.state_mut().state_mut();
+    state.tab = Tab::View;
+    state.look = Look { map: ColourMap::Magma, ..Look::default() };
+    state.orders.extend([Order::Speed(Speed::PerFrame(1)), Order::Advance(90)]);
+    until_at(&mut harness, 90);
+    same(&mut harness, "scene-scalars");
+    let state = harness.state_mut().state_mut();
+    (state.show.field, state.curves.over_time) = (7, true);
+    state.curves.hidden.push("dt_stable".to_owned());
+    until(&mut harness, "the velocity", |app| {
+        app.state().frame.as_ref().is_some_and(|frame| frame.view.field == 7)
+    });
+    harness.run_steps(3);
+    same(&mut harness, "scene-scalars-time");
+}
+
 #[test]
 fn a_line_is_a_curve() {
     let mut harness = paused(setup("wave", "400"));
@@ -222,6 +242,7 @@ fn made_up() -> State {
         step: 1000,
         recent: Some(report),
         history: (0..80).map(|i| [f64::from(i) * 0.1, 100.0 + 8.0 * (f64::from(i) * 0.4).sin()]).collect(),
+        scalars: History::default(),
         recorded: None,
     };
     state.run = Some(Started {
