@@ -106,7 +106,7 @@ pub(super) fn check(problem: &Problem, boxes: &Boxes) -> Result<()> {
         let change = "choose a smaller size or another backend";
         return Err(Error::limit("values of a field on wgpu", largest, MAX_CELLS, change));
     }
-    for stage in problem.program.stages().iter().filter(|stage| stage.points.len() > MAX_POINTS) {
+    if let Some(stage) = problem.program.stages().iter().find(|stage| stage.points.len() > MAX_POINTS) {
         let (what, change) = (format!("points of stage {} on wgpu", stage.name), "use another backend");
         return Err(Error::limit(what, stage.points.len(), MAX_POINTS, change));
     }

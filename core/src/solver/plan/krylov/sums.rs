@@ -80,7 +80,7 @@ impl Windows {
         cuts.dedup();
         // Two that are inside one window are inside one that is twice as large, too.
         let fits = |size: usize| {
-            let inside = |cut: &usize| cut % size != 0;
+            let inside = |cut: &usize| !cut.is_multiple_of(size);
             let mut within = cuts.iter().filter(|cut| inside(cut)).map(|cut| cut / size);
             let mut before = None;
             within.all(|window| before.replace(window) != Some(window))
@@ -251,7 +251,7 @@ mod tests {
         let mut told = vec![None; sums.slots];
         for (block, share) in shares.iter().enumerate() {
             let own = &values[share.first..share.first + share.rows];
-            let runs: Vec<f64> = own.chunks(of_a_run).map(|run| of(run)).collect();
+            let runs: Vec<f64> = own.chunks(of_a_run).map(&of).collect();
             let before = share.first / of_a_run;
             let first = before / sums.each;
             for pass in 0..sums.passes {
