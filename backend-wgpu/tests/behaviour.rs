@@ -514,7 +514,7 @@ fn what_the_device_cannot_do_is_refused_in_words() {
     if backend.adapter().buffers < 120 {
         let error = refusal(&many, &Options::default());
         assert!(
-            matches!(error, Error::Limit { .. }) && error.to_string().contains("fields that many reads"),
+            matches!(error, Error::Limit { .. }) && error.to_string().contains("buffers that many reads"),
             "{error}"
         );
     } else {

@@ -217,7 +217,7 @@ fn launches_on_the_cpu_have_the_bits_of_the_reference_in_three_dimensions() {
 }
 
 /// What a driver of wgpu makes of the operations is its own matter, but the energies are those published: in
-/// f64 to 1e-12, in f32 to 2e-5 of each, as 75 steps of 24 bits leave them.
+/// f64 to 1e-12, in f32 to 5e-6 of each, five times what is observed.
 #[test]
 fn launches_on_wgpu_have_the_published_energies() {
     let backend = match WgpuBackend::new() {
@@ -235,7 +235,7 @@ fn launches_on_wgpu_have_the_published_energies() {
     ] {
         let deck = Deck::parse(text).unwrap();
         let (problem, start) = clover(&deck).unwrap();
-        for (dtype, within) in [(DType::F64, 1e-12), (DType::F32, 2e-5)] {
+        for (dtype, within) in [(DType::F64, 1e-12), (DType::F32, 5e-6)] {
             if dtype == DType::F64 && !backend.adapter().f64 {
                 println!("skipped: {} has no f64", backend.adapter().name);
                 continue;
