@@ -146,6 +146,7 @@ impl Domain {
     /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that the run goes on from.
     pub fn describe(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Described> {
         let entry = self.entry(inputs, resumed)?;
+        let model = abide::Model::Entry(entry);
         let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
         let mut implied = self.size.or(resumed.map(|head| head.shape));
         for input in inputs {
@@ -162,7 +163,10 @@ impl Domain {
                             (file.shape, Initial::Loaded(file))
                         }
                     };
-                    let size = *implied.get_or_insert(shape);
+                    // What stands on faces and nodes is held against its field's extents by the builder.
+                    let named = input.field.as_deref();
+                    let on_cells = named.is_none_or(|field| model.is_on_cells(field, shape.dimensions()));
+                    let size = if on_cells { *implied.get_or_insert(shape) } else { shape };
                     if shape != size {
                         let message = format!("its size is {shape}, the domain's is {size}");
                         return Err(Error::file(
@@ -176,7 +180,6 @@ impl Domain {
             };
             loaded.push((input.field.as_deref(), initial));
         }
-        let model = abide::Model::Entry(entry);
         let shape = implied.map_or_else(|| model.default_size(), Ok)?;
         let program = entry.program(shape.dimensions())?;
         let dtype = self.dtype;

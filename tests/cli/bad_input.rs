@@ -76,6 +76,10 @@ fn sizes() {
         ("run 2ds25pt --size 5x64 --boundary periodic", &["extent of axis y", "at least the radius, 6"]),
         ("run 2ds25pt --size 64x5 --boundary mirror", &["extent of axis x", "at least the radius, 6"]),
         ("run 2d5pt --size 7x5 --input x.npy", &["x.npy", "its size is 6x5, the domain's is 7x5"]),
+        (
+            "run cloverleaf --size 5x6 --input vol_flux_x=x.npy",
+            &["x.npy", "its size is 6x5, the field's is 5x7"],
+        ),
         ("run 3d7pt --input x.npy", &["axes of 3d7pt", "2 asked"]),
     ] {
         place.fails(&format!("{line} {rest}"), reasons);

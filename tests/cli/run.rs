@@ -62,6 +62,17 @@ fn the_size_is_the_inputs_and_zero_steps_give_it_back() {
 }
 
 #[test]
+fn an_input_on_faces_has_the_extents_of_its_field() {
+    let place = Place::new();
+    place.write("f.npy", &[3, 6], &Array::F64(noise(18, 5)));
+    place.write("x.npy", &[3, 5], &Array::F64(noise(15, 6)));
+    let line = "run cloverleaf --dtype f64 --steps 0 --input vol_flux_x=f.npy --input density0=x.npy \
+                --output vol_flux_x=y.npy --backend cpu";
+    place.works(line);
+    assert_eq!(place.read("y.npy"), place.read("f.npy"));
+}
+
+#[test]
 fn several_fields_by_name() {
     let place = Place::new();
     let (u, v) = (noise(77, 3), noise(77, 4));
