@@ -225,7 +225,7 @@ fn defects_are_found() {
         // block.
         (
             "single-cluster",
-            "else merged(team, entries, offsets, x, y);\n        __syncthreads();",
+            "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
             "else merged(team, entries, offsets, x, y);",
         ),
         // A piece of a spread row needs the block's part of the vector, and the parts that its warps have
