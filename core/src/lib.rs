@@ -21,7 +21,6 @@ pub mod memory;
 pub mod plan;
 pub mod program;
 pub mod real;
-pub mod reduction;
 pub mod solver;
 pub mod sparse;
 

@@ -17,20 +17,17 @@ fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn deduct(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    let first = group.x * task.product_share;
-    let end = min(task.rows, first + task.product_share);
-    for (var at = 0u; first + at < end; at += ROWS) {
-        let base = first + at;
-        clear();
+    var square: real;
+    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             let value = r[row] - product;
             r[row] = value;
-            terms[0] = value * value;
+            square += value * value;
         }
-        enter(at, ROWS, first + at + ROWS >= end, thread, 1u);
     }
+    parts[thread] = square;
     leave(group.x, thread, 1u);
 }
 

@@ -2,12 +2,11 @@
 
 use super::Scalar;
 use super::definition::{Definition, Value};
-use super::region::Region;
+use super::reduction::{Reduction, Region};
 use super::stage::{Does, Stage, single, update};
 use super::stencil::Scope;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
-use crate::reduction::Reduction;
 
 /// One step of a program's cycle while it is defined; its stages follow in order.
 pub struct Step<'d> {

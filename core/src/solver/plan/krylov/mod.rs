@@ -15,7 +15,6 @@ mod place;
 mod product;
 mod shares;
 mod spread;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -32,7 +31,6 @@ use crate::solver::{
 
 pub use pack::{Columns, Packed, pack};
 pub use product::configurations;
-pub use sums::Sums;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
 /// Rows of a slice, and lanes of a warp.
@@ -150,21 +148,21 @@ pub struct Configuration {
 /// The offset in bytes at which each part of a block's shared memory begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Regions {
-    /// Sums of runs; later of groups of windows.
+    /// Sums of warps.
     pub scratch: usize,
-    /// Sums over all rows.
+    /// Sums of all warps.
     pub totals: usize,
     /// Numbers derived from the sums.
     pub derived: usize,
     /// Whether a wait has been given up.
     pub lost: usize,
-    /// Nodes of the cluster's blocks.
+    /// Sums of the cluster's blocks.
     pub gathered: usize,
     /// GMRES's least-squares problem.
     pub triangle: usize,
-    /// Sums of runs of many dot products.
+    /// Sums of warps of many dot products.
     pub parts: usize,
-    /// Nodes of the cluster's blocks of many dot products.
+    /// Sums of the cluster's blocks of many dot products.
     pub projected: usize,
     /// The whole exchanged vector.
     pub replica: usize,
@@ -214,8 +212,6 @@ pub struct Krylov {
     pub spread: Option<usize>,
     /// The rows that are spread, ascending.
     pub spread_rows: Vec<usize>,
-    /// How rows are joined to sums.
-    pub sums: Sums,
     /// Buffers of the exchanged vector, used by turns: 2 if the next vector is published before all blocks
     /// have met again.
     pub turns: usize,
