@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use abide_core::program::{Boxes, Buffer, Indices, around};
-use abide_core::{Boundaries, Boundary, Problem, Stage};
+use abide_core::{Boundaries, Boundary, DType, Problem, Stage};
 
 /// The kinds of a problem's fields and temporaries.
 pub(crate) struct Kinds {
@@ -80,6 +80,24 @@ impl Kind {
     /// Returns the boundary at both sides of an axis; that of a temporary is never asked.
     pub fn sides(&self, axis: usize) -> [Boundary; 2] {
         self.boundaries.map_or([Boundary::Fixed; 2], |boundaries| boundaries.0[axis])
+    }
+
+    /// Returns the text of the value that ghost cells hold at both sides of an axis, where they hold one: the
+    /// `scalar` of a number, or a `literal`.
+    pub fn values(
+        &self,
+        axis: usize,
+        problem: &Problem,
+        scalar: fn(usize) -> String,
+        literal: fn(DType, f64) -> String,
+    ) -> [String; 2] {
+        self.sides(axis).map(|side| match side {
+            Boundary::Scalar(name) => match problem.program.number_of_scalar(name.as_str()) {
+                Ok(number) => scalar(number),
+                Err(_) => literal(problem.dtype, f64::NAN),
+            },
+            side => literal(problem.dtype, side.value()),
+        })
     }
 
     /// Returns how often the boundary along an axis has to be asked for the index farthest from the values.

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
+use abide_core::Problem;
 use abide_core::domain::axis_name;
 use abide_core::program::Indices;
-use abide_core::{Boundary, Problem};
 
 use crate::cuda::literal;
 use crate::cuda::pitch::buffer_pitch;
@@ -34,13 +34,7 @@ pub fn write(text: &mut Text, kinds: &Kinds, problem: &Problem) {
 fn ghost(kind: &Kind, axis: usize, problem: &Problem) -> String {
     let (sides, extent) = (kind.sides(axis), kind.buffer.extents[axis]);
     let [low, high] = sides.map(|side| side.constant());
-    let values = sides.map(|side| match side {
-        Boundary::Scalar(name) => match problem.program.number_of_scalar(name.as_str()) {
-            Ok(number) => format!("__ldg(scalars + {number})"),
-            Err(_) => literal(problem.dtype, f64::NAN),
-        },
-        side => literal(problem.dtype, side.value()),
-    });
+    let values = kind.values(axis, problem, |number| format!("__ldg(scalars + {number})"), literal);
     let letter = axis_name(axis);
     format!(
         "__device__ static __forceinline__ Ghost ghost_{letter}(const real* scalars, Offset i) {{ return \

@@ -5,7 +5,7 @@ use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
 use abide_core::program::{Indices, Reduction, is_empty, leaf};
-use abide_core::{Boundary, Problem, Stage};
+use abide_core::{Problem, Stage};
 
 use super::comparisons;
 use crate::emit::{Formula, part};
@@ -400,14 +400,8 @@ impl Writer<'_> {
     fn ghost_function(&self, text: &mut Text, kind: &Kind, number: usize, axis: usize) {
         let (sides, letter) = (kind.sides(axis), axis_name(axis));
         let [low, high] = sides.map(|side| side.constant());
-        let problem = self.ground.problem;
-        let values = sides.map(|side| match side {
-            Boundary::Scalar(name) => match problem.program.number_of_scalar(name.as_str()) {
-                Ok(number) => format!("parameters.p{number}"),
-                Err(_) => literal(problem.dtype, f64::NAN),
-            },
-            side => literal(problem.dtype, side.value()),
-        });
+        let values =
+            kind.values(axis, self.ground.problem, |number| format!("parameters.p{number}"), literal);
         text.blank();
         text.push(format!("fn ghost_{letter}_{number}(i: i32) -> Ghost {{"));
         text.push(format!(
