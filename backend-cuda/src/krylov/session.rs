@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
-use abide_core::solver::reduce;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
     SolverError, Status, vectors_of,
@@ -84,6 +84,8 @@ impl KrylovSession {
         let loaded = image.shares.len()
             + image.offsets.len()
             + image.searches.len()
+            + image.nodes.len()
+            + image.chains.len()
             + image.columns.len()
             + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
@@ -94,6 +96,8 @@ impl KrylovSession {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
             searches: room.load(&image.searches)?,
+            nodes: room.load(&image.nodes)?,
+            chains: room.load(&image.chains)?,
             spread: room.load(&image.spread)?,
             columns: room.load(&image.columns)?,
             values: room.load(&image.values)?,
@@ -259,7 +263,7 @@ impl KrylovSession {
             self.plan.rows,
             b,
             x,
-            |b| reduce::dot(b, b),
+            |b| reduction::dot(b, b),
             parameters,
             observe,
         )?;

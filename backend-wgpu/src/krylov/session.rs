@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use abide_core::reduction;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, reduce, vectors_of,
+    SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::state::State;
@@ -204,7 +205,7 @@ impl KrylovSession {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         let (method, rows) = (self.plan.method.profile(), self.plan.rows);
-        let run = match Run::open(method, rows, b, x, |b| reduce::dot(b, b), parameters, observe)? {
+        let run = match Run::open(method, rows, b, x, |b| reduction::dot(b, b), parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -4,13 +4,14 @@ use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAM
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, arguments, constant, literal};
+use super::{COMMON, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
+const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
 const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
 const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
@@ -123,6 +124,16 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("UNROLL", unroll),
         ("SIZE", size),
         ("DEGREE", degree),
+        ("RUN", layout.sums.run),
+        ("RUNS", layout.sums.runs),
+        ("EACH", layout.sums.each),
+        ("PASSES", layout.sums.passes),
+        ("WINDOWS", layout.sums.windows),
+        ("GROUPS", layout.sums.groups),
+        ("LINKS", layout.sums.links),
+        ("SLOTS", layout.sums.slots),
+        ("STEP", layout.sums.step),
+        ("GROUP", layout.group()),
         ("SPREAD", layout.spread_rows.len()),
         ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),
         ("EVICT_FIRST", usize::from(layout.evict_first)),
@@ -153,7 +164,9 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         text.file(COMMON);
         stencil.file(STENCIL);
     }
+    text.file(TREE);
     text.file(TEAM);
+    text.file(COURSE);
     text.file(SPREAD);
     text.filled(PRODUCT, &[("stencil", stencil)]);
     for part in [PRECONDITION].iter().chain(method).chain(&[KERNEL]) {

@@ -1,7 +1,7 @@
 //! GMRES's basis and least-squares problem: how long a cycle may be, how much room it takes, and what it
 //! moves.
 
-use super::{Krylov, Space};
+use super::{Krylov, Space, Sums};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Method};
@@ -10,8 +10,12 @@ use crate::solver::{Matrix, Method};
 /// every device has.
 const MOST: usize = 1024;
 
-/// Dot products whose sums of warps are in shared memory at once.
-const GROUP: usize = 32;
+/// Dot products whose sums of runs are in shared memory at once: at most and at least, a multiple of those
+/// that one pass over the rows sums.
+const GROUP: [usize; 2] = [32, 4];
+
+/// Sums of runs of those dot products, where they are not the least.
+const PARTS: usize = 1024;
 
 /// Sums of other reductions, of which two may be under way. The sums of the basis come after them.
 const OTHERS: usize = 2 * super::place::REDUCED;
@@ -52,26 +56,40 @@ pub struct Needs {
     /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread
     /// tells the others.
     pub triangle: usize,
-    /// Sums of warps.
+    /// Sums of runs.
     pub parts: usize,
-    /// Sums of the cluster's blocks, of two reductions.
+    /// Nodes of the cluster's blocks, of two reductions.
     pub projected: usize,
 }
 
 impl Needs {
-    /// Counts the values for cycles of `restart` iterations on blocks of `warps` warps; `cluster` is the
-    /// number of the cluster's blocks, or 0.
-    pub fn new(restart: usize, warps: usize, cluster: usize) -> Needs {
-        Needs { triangle: 6 * restart + 7, parts: GROUP * warps, projected: 2 * (restart + 1) * cluster }
+    /// Counts the values for cycles of `restart` iterations.
+    pub fn new(restart: usize, sums: &Sums, space: Space) -> Needs {
+        let slots = if space == Space::Cluster { sums.slots } else { 0 };
+        Needs {
+            triangle: 6 * restart + 7,
+            parts: group(sums) * sums.runs,
+            projected: 2 * (restart + 1) * slots,
+        }
     }
 }
 
+/// Returns how many dot products have their sums of runs in shared memory at once.
+fn group(sums: &Sums) -> usize {
+    (PARTS / sums.runs / GROUP[1] * GROUP[1]).clamp(GROUP[1], GROUP[0])
+}
+
 impl Krylov {
-    /// Returns the number of values in device memory for the sums of blocks that pass between them.
+    /// Returns how many of GMRES's dot products have their sums of runs in shared memory at once.
+    pub fn group(&self) -> usize {
+        group(&self.sums)
+    }
+
+    /// Returns the number of values in device memory for the nodes of sums that pass between blocks.
     pub fn partials(&self) -> usize {
         let projected =
             if self.restart > 0 && self.space == Space::Grid { 2 * (self.restart + 1) } else { 0 };
-        (OTHERS + projected) * self.blocks
+        (OTHERS + projected) * self.sums.slots
     }
 
     /// Returns the number of vectors in device memory beside those of [`vectors`](Krylov::vectors): GMRES's

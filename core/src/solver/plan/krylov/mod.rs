@@ -15,6 +15,7 @@ mod place;
 mod product;
 mod shares;
 mod spread;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -31,6 +32,7 @@ use crate::solver::{
 
 pub use pack::{Columns, Packed, pack};
 pub use product::configurations;
+pub use sums::Sums;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
 /// Rows of a slice, and lanes of a warp.
@@ -148,21 +150,21 @@ pub struct Configuration {
 /// The offset in bytes at which each part of a block's shared memory begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Regions {
-    /// Sums of warps.
+    /// Sums of runs; later of groups of windows.
     pub scratch: usize,
-    /// Sums of all warps.
+    /// Sums over all rows.
     pub totals: usize,
     /// Numbers derived from the sums.
     pub derived: usize,
     /// Whether a wait has been given up.
     pub lost: usize,
-    /// Sums of the cluster's blocks.
+    /// Nodes of the cluster's blocks.
     pub gathered: usize,
     /// GMRES's least-squares problem.
     pub triangle: usize,
-    /// Sums of warps of many dot products.
+    /// Sums of runs of many dot products.
     pub parts: usize,
-    /// Sums of the cluster's blocks of many dot products.
+    /// Nodes of the cluster's blocks of many dot products.
     pub projected: usize,
     /// The whole exchanged vector.
     pub replica: usize,
@@ -212,6 +214,8 @@ pub struct Krylov {
     pub spread: Option<usize>,
     /// The rows that are spread, ascending.
     pub spread_rows: Vec<usize>,
+    /// How rows are joined to sums.
+    pub sums: Sums,
     /// Buffers of the exchanged vector, used by turns: 2 if the next vector is published before all blocks
     /// have met again.
     pub turns: usize,

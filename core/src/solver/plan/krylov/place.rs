@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied,
-    basis, entry_bytes, estimate, vectors,
+    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNROLLED_ROWS, Vector,
+    applied, basis, entry_bytes, estimate, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ pub fn place(
     cut: Cut<'_>,
 ) -> Result<Krylov> {
     let Configuration { space, blocks, threads, registers, .. } = *configuration;
-    let Cut { mut shares, width, column_bytes, parts } = cut;
+    let Cut { mut shares, unit, width, column_bytes, parts } = cut;
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = configuration.division {
         Division::Sliced { width }
@@ -58,14 +58,15 @@ pub fn place(
         configuration.division
     };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
-    let rows_per_thread = most_rows.div_ceil(threads);
+    let warps = threads / SLICE;
+    let sums = Sums::new(matrix.rows(), &shares, unit, space, warps);
+    let rows_per_thread = most_rows.div_ceil(sums.run * SLICE).div_ceil(warps) * sums.run;
     let turns = match (options.method, applied) {
         (Method::PipelinedCg(_), _) | (_, Preconditioning::Chebyshev { .. }) => 2,
         _ => 1,
     };
     let mut room = Room { used: 0, limit: device.shared_bytes_for(1) };
     let mut regions = Regions::default();
-    let warps = threads / 32;
     let fit = |at: Option<usize>| {
         at.ok_or_else(|| {
             let change = "take more blocks, or another product";
@@ -77,19 +78,19 @@ pub fn place(
             )
         })
     };
-    regions.scratch = fit(room.take(REDUCED * warps * real))?;
+    regions.scratch = fit(room.take(REDUCED * sums.runs * real))?;
     regions.totals = fit(room.take(REDUCED * real))?;
     regions.derived = fit(room.take(DERIVED * 8))?;
     regions.lost = fit(room.take(4))?;
     if space == Space::Cluster {
-        regions.gathered = fit(room.take(2 * REDUCED * blocks * real))?;
+        regions.gathered = fit(room.take(2 * REDUCED * sums.slots * real))?;
     }
     if space != Space::Grid {
         regions.replica = fit(room.take(turns * matrix.rows() * real))?;
     }
     let restart = basis::restart(options.method, matrix.rows());
     if restart > 0 {
-        let needs = basis::Needs::new(restart, warps, if space == Space::Cluster { blocks } else { 0 });
+        let needs = basis::Needs::new(restart, &sums, space);
         regions.triangle = fit(room.take(needs.triangle * real))?;
         regions.parts = fit(room.take(needs.parts * real))?;
         regions.projected = fit(room.take(needs.projected * real))?;
@@ -165,6 +166,7 @@ pub fn place(
         shares,
         spread: configuration.spread,
         spread_rows,
+        sums,
         turns,
         restart,
         offsets_kept,
