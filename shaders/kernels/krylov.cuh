@@ -17,6 +17,7 @@
 
 constexpr int WARPS = THREADS / WARP;
 constexpr unsigned LEVELS = 8;                       // a node's level and slot in one number
+constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body has side by side
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
 constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
@@ -141,13 +142,18 @@ struct Team {
     template <class F>
     __device__ __forceinline__ void rows(const F& f) const
     {
-        runs([&](int turn, unsigned run) {
-            #pragma unroll
-            for (int n = 0; n < RUN; ++n) {
-                const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
-                if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i);
-            }
-        });
+        runs([&](int turn, unsigned run) { rows_of(turn, run, f); });
+    }
+
+    // Calls f(k, i) for each of the thread's rows in a run.
+    template <class F>
+    __device__ __forceinline__ void rows_of(int turn, unsigned run, const F& f) const
+    {
+        #pragma unroll AT_ONCE
+        for (int n = 0; n < RUN; ++n) {
+            const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
+            if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i);
+        }
     }
 
     // Returns whether the thread owns a row of the block.
@@ -161,7 +167,15 @@ struct Team {
     template <int K, class F>
     __device__ __forceinline__ void leave_terms(real* to, const F& f) const
     {
+        leave_terms<K>(to, f, [](int, unsigned) {});
+    }
+
+    // Joins them likewise; make(k, i) is called for all of the thread's rows in a run before their terms.
+    template <int K, class F, class G>
+    __device__ __forceinline__ void leave_terms(real* to, const F& f, const G& make) const
+    {
         runs([&](int turn, unsigned run) {
+            rows_of(turn, run, make);
             const real sum = join_rows<SUM, RUN, K>([&](int n, real (&terms)[K]) {
                 const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
                 #pragma unroll

@@ -249,10 +249,8 @@ __device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], 
 {
     if constexpr (ROW_BY_ROW && SPREAD == 0) {
         const Exchanged<V> x(team);
-        team.sum(v, derived, [&](int k, unsigned i, real (&terms)[K]) {
-            y.set(k, i, row_of(team, x, i));
-            f(k, i, terms);
-        }, derive);
+        team.leave_terms<K>(team.scratch(), f, [&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
+        team.join(v, derived, derive);
     } else {
         product<V>(team, y);
         team.sum(v, derived, f, derive);
