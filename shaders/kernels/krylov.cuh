@@ -110,11 +110,9 @@ struct Team {
     unsigned barriers;                               // GRID: barriers passed in this launch
     unsigned turn;                                   // of the exchanged vector
     unsigned sums;                                   // reductions done
-    unsigned node;                                   // where the lane's node is told (of a single pass)
 
     __device__ __forceinline__ Team(const Arguments& arguments)
-        : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0),
-          node(SPACE == BLOCK ? 0 : node_of(0)) {}
+        : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
 
     // In shared memory: [REDUCED][RUNS], [REDUCED], [DERIVED], and of a cluster [2][REDUCED][SLOTS].
     __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }
@@ -271,17 +269,18 @@ struct Team {
         else __syncthreads();
     }
 
-    // Returns where the lane's node of a pass is told: its level above the lane's own rows, and its slot.
+    // Loads where the lane's node of a pass is told: its level above the lane's own rows, and its slot. Loaded
+    // before the block meets, it is there when it is wanted.
     __device__ __forceinline__ unsigned node_of(int pass) const
     {
-        return a.nodes[(blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP];
+        return __ldg(a.nodes + (blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP);
     }
 
     // One warp: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
-    // other, and shares a node with the lanes beside it; tell(k, slot, sum) is called for each node, by one
+    // other, and shares a node with the lanes beside it (`node` of the first pass); tell(k, slot, sum) is called for each node, by one
     // of its lanes; of the one block's only node, by all of them.
     template <int K, class F>
-    __device__ __forceinline__ void join_runs(const real* from, const F& tell) const
+    __device__ __forceinline__ void join_runs(const real* from, unsigned node, const F& tell) const
     {
         const unsigned lane = threadIdx.x % WARP, count = (own.rows + RUN * WARP - 1) / (RUN * WARP);
         // Of all rows, the runs before the block's, and the first lane's worth of runs that has any of them.
@@ -291,7 +290,7 @@ struct Team {
             // Blocks of the tree stay together: in several passes, a pass begins with the first lane.
             const unsigned place = PASSES > 1 ? (first / WARP + pass) * WARP + lane : first + (lane - first) % WARP;
             const unsigned begin = place * EACH - before;
-            const unsigned told = PASSES > 1 ? node_of(pass) : node, level = told % LEVELS, slot = told / LEVELS;
+            const unsigned told = pass == 0 ? node : node_of(pass), level = told % LEVELS, slot = told / LEVELS;
             real sums[K];
             #pragma unroll
             for (int k = 0; k < K; ++k) {
@@ -374,19 +373,20 @@ struct Team {
         static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
         const unsigned warp = threadIdx.x / WARP;
         const unsigned half = (sums++ & 1) * REDUCED;
+        const unsigned node = SPACE != BLOCK && warp == 0 ? node_of(0) : 0;
         __syncthreads();
         if (warp == 0) {
             if constexpr (SPACE == BLOCK) {
                 real all[K];
-                join_runs<K>(scratch(), [&](int k, unsigned, real sum) { all[k] = sum; });
+                join_runs<K>(scratch(), node, [&](int k, unsigned, real sum) { all[k] = sum; });
                 tell(all, derived, derive);
             } else if constexpr (SPACE == CLUSTER) {
-                join_runs<K>(scratch(), [&](int k, unsigned slot, real sum) {
+                join_runs<K>(scratch(), node, [&](int k, unsigned slot, real sum) {
                     #pragma unroll
                     for (int rank = 0; rank < BLOCKS; ++rank) store_remote(gathered() + (half + k) * SLOTS + slot, unsigned(rank), sum);
                 });
             } else {
-                join_runs<K>(scratch(), [&](int k, unsigned slot, real sum) { a.partials[(half + k) * SLOTS + slot] = sum; });
+                join_runs<K>(scratch(), node, [&](int k, unsigned slot, real sum) { a.partials[(half + k) * SLOTS + slot] = sum; });
                 __syncwarp();
             }
         }

@@ -1,14 +1,14 @@
 // The stopping tests, as the reference has them: every thread runs them on the same numbers.
 struct Course {
     const Arguments& a;
-    double least, value;
+    double least;
     real stretch, before;
     unsigned length, since;
-    int status, quantity;
+    int status;
 
     __device__ __forceinline__ Course(const Arguments& arguments)
-        : a(arguments), least(a.state->least), value(0), stretch(real(a.state->stretch)), before(real(a.state->before)),
-          length(a.state->length), since(a.state->since), status(a.state->status), quantity(OF_RESIDUAL) {}
+        : a(arguments), least(a.state->least), stretch(real(a.state->stretch)), before(real(a.state->before)),
+          length(a.state->length), since(a.state->since), status(a.state->status) {}
 
     // Returns whether this is the one thread that writes for all threads that work on the system.
     static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
@@ -18,8 +18,9 @@ struct Course {
     __device__ __forceinline__ void ends(int how, int what, double with)
     {
         status = how;
-        quantity = what;
-        value = with;
+        if (!tells()) return;
+        a.state->quantity = what;
+        a.state->value = with;
     }
 
     // Records the residual of the current iterate; returns whether it is small enough.
@@ -104,13 +105,11 @@ struct Course {
         if (!tells()) return;
         State& s = *a.state;
         s.least = least;
-        s.value = value;
         s.true_square = true_square;
         s.stretch = stretch;
         s.before = before;
         s.length = length;
         s.since = since;
-        s.quantity = quantity;
         s.status = status;
         for (int n = 0; n < SCALARS; ++n) s.scalars[n] = scalars[n];
     }

@@ -31,7 +31,7 @@ struct Basis {
     template <class VW>
     __device__ __forceinline__ void project(Team& team, const VW& w, unsigned count, unsigned pass, real* products) const
     {
-        const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+        const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, node = SPACE == BLOCK ? 0 : team.node_of(0);
         real* const parts = shared_at<real>(PARTS_AT);               // [GROUP][RUNS]
         // [2][PROJECTED][SLOTS], after the part that other reductions use.
         real* const nodes = (SPACE == GRID ? team.a.partials + 2 * REDUCED * SLOTS : shared_at<real>(PROJECTED_AT)) + pass * PROJECTED * SLOTS;
@@ -44,7 +44,7 @@ struct Basis {
             __syncthreads();
             #pragma unroll 1
             for (unsigned k = begin + warp; k < end; k += WARPS) {
-                team.join_runs<1>(parts + (k - begin) * RUNS, [&](int, unsigned slot, real sum) {
+                team.join_runs<1>(parts + (k - begin) * RUNS, node, [&](int, unsigned slot, real sum) {
                     if constexpr (SPACE == CLUSTER) {
                         #pragma unroll
                         for (int rank = 0; rank < BLOCKS; ++rank) store_remote(nodes + k * SLOTS + slot, unsigned(rank), sum);

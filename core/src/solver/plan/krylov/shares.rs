@@ -116,7 +116,7 @@ fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
 
 /// What the heaviest share may have more for the sake of a larger unit, of which fewer make a sum: a part of
 /// this many.
-const SLACK: usize = 64;
+const SLACK: usize = 60;
 
 /// Returns the largest unit that costs hardly any balance, and the first row of each share, and the end of the
 /// last. First rows are multiples of the unit, and of `size`.
