@@ -219,13 +219,16 @@ fn defects_are_found() {
         // One buffer is not enough where a vector is published before all have met again.
         ("pipelined-cluster", "if constexpr (TURNS > 1) turn ^= 1;", ""),
         ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
+        // A lane's node ends where its share does; a chain of nodes is joined whole.
+        ("cg-sliced", "if (SPACE == BLOCK || up < level)", "if (true)"),
+        ("single-grid", "if (link < links)", "if (link < 1)"),
         // One set of sums is not enough either.
         ("pipelined-grid", "const unsigned half = (sums++ & 1) * REDUCED;", "const unsigned half = 0;"),
         // Results of a product that several threads have made are seen by others after a barrier of the
         // block.
         (
             "single-cluster",
-            "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
+            "else merged(team, entries, offsets, x, y);\n        __syncthreads();",
             "else merged(team, entries, offsets, x, y);",
         ),
         // A piece of a spread row needs the block's part of the vector, and the parts that its warps have
