@@ -7,16 +7,17 @@
 // blocks hold with the same bits, so that all go the same way.
 //
 // Sums are those of the tree (tree.cuh) over all rows. A run is a block of the tree, and so is a unit, whose
-// multiples all shares begin at. The blocks of the tree that a share has whole are its nodes. They are the
-// blocks' parts of a sum: all blocks read all nodes, and join them in the one order that there is. To that
-// end rows are cut into windows, blocks of the tree of which no two shares begin inside the same. The nodes
-// of a window are a chain: one of the smallest, then the one beside it, then the one beside both, and so on.
+// multiples all shares begin at. In a block or a cluster, all blocks get the sums of all runs. On the grid the
+// blocks of the tree that a share has whole are its nodes: a block's part of a sum. All blocks read all nodes,
+// and join them in the one order that there is. To that end rows are cut into windows, blocks of the tree of
+// which no two shares begin inside the same. The nodes of a window are a chain: one of the smallest, then the
+// one beside it, then the one beside both, and so on.
 //
 // `State`, `Share` and `Arguments` stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
 constexpr int WARPS = THREADS / WARP;
-constexpr unsigned LEVELS = 8;                       // a node's level and slot in one number
+constexpr unsigned JOINS = 32;                       // a node's joins and slot in one number
 constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body has side by side
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
@@ -114,12 +115,14 @@ struct Team {
     __device__ __forceinline__ Team(const Arguments& arguments)
         : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
 
-    // In shared memory: [REDUCED][RUNS], [REDUCED], [DERIVED], and of a cluster [2][REDUCED][SLOTS].
-    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }
+    // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
+    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
     __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }
     __device__ __forceinline__ double* derived() const { return shared_at<double>(DERIVED_AT); }
-    __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }
     __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
+
+    // The first of the numbers of the sums of this reduction, among those of two by turns.
+    __device__ __forceinline__ unsigned turn_of_sums() const { return (sums & 1) * REDUCED; }
 
     // Calls f(turn, run) for each of the warp's runs of rows.
     template <class F>
@@ -161,7 +164,7 @@ struct Team {
     }
 
     // Joins the terms of K sums over each run; f(k, i, terms) gives those of a row. The runs' sums are then in
-    // `to`, [K][RUNS], once the block has met.
+    // `to`, [K][RUNS], once the block has met, or the cluster.
     template <int K, class F>
     __device__ __forceinline__ void leave_terms(real* to, const F& f) const
     {
@@ -180,9 +183,50 @@ struct Team {
                 for (int k = 0; k < K; ++k) terms[k] = nothing();
                 if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i, terms);
             });
-            const unsigned lane = threadIdx.x % WARP;
-            if (lane % RUN == 0 && lane / RUN < K) to[lane / RUN * RUNS + run] = sum;
+            leave_run<K>(to, run, sum);
         });
+    }
+
+    // One warp: puts the K sums of a run, which lanes k * RUN have, where those who join them find them.
+    template <int K>
+    __device__ __forceinline__ void leave_run(real* to, unsigned run, real sum) const
+    {
+        const unsigned lane = threadIdx.x % WARP;
+        if constexpr (SPACE == CLUSTER) {
+            // A lane stores one of the sums into one of the blocks.
+            real* const place = to + place_of_run(own.first / (RUN * WARP) + run);
+            #pragma unroll
+            for (int first = 0; first < K * BLOCKS; first += WARP) {
+                const unsigned k = (first + lane) / BLOCKS, rank = (first + lane) % BLOCKS;
+                const real value = K == 1 ? sum : __shfl_sync(0xffffffffu, sum, k * RUN);
+                if (k < K) store_remote(place + k * RUNS, rank, value);
+            }
+        } else if (lane % RUN == 0 && lane / RUN < K) to[lane / RUN * RUNS + (SPACE == BLOCK ? place_of_run(run) : run)] = sum;
+    }
+
+    // Where the sum of a run stands among those of all runs: lanes that read theirs side by side find them
+    // side by side.
+    static __device__ __forceinline__ unsigned place_of_run(unsigned run) { return run % EACH * JOINING + run / EACH; }
+
+    // One warp, BLOCK or CLUSTER: joins the sums of all runs, [K][RUNS]. All lanes end with the sums.
+    template <int K>
+    __device__ __forceinline__ void join_all_runs(const real* from, real (&sums)[K]) const
+    {
+        constexpr unsigned ALL = (REPLICA_ROWS + RUN * WARP - 1) / (RUN * WARP);
+        const unsigned lane = threadIdx.x % JOINING;
+        #pragma unroll
+        for (int k = 0; k < K; ++k) {
+            real parts[EACH];
+            #pragma unroll
+            for (int n = 0; n < EACH; ++n) parts[n] = lane * EACH + n < ALL ? from[k * RUNS + n * JOINING + lane] : nothing();
+            join_all<SUM, EACH, 1>(parts);
+            sums[k] = parts[0];
+        }
+        #pragma unroll
+        for (int step = 1; step < JOINING; step *= 2) {
+            #pragma unroll
+            for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
+        }
     }
 
     // Binds a vector to its home; loads it from there where a launch continues with the data that the last
@@ -269,18 +313,18 @@ struct Team {
         else __syncthreads();
     }
 
-    // Loads where the lane's node of a pass is told: its level above the lane's own rows, and its slot. Loaded
-    // before the block meets, it is there when it is wanted.
+    // Loads which lanes the lane joins in a pass, and the slot of its node. Loaded before the block meets, it
+    // is there when it is wanted.
     __device__ __forceinline__ unsigned node_of(int pass) const
     {
         return __ldg(a.nodes + (blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP);
     }
 
-    // One warp: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
-    // other, and shares a node with the lanes beside it (`node` of the first pass); tell(k, slot, sum) is called for each node, by one
-    // of its lanes; of the one block's only node, by all of them.
-    template <int K, class F>
-    __device__ __forceinline__ void join_runs(const real* from, unsigned node, const F& tell) const
+    // One warp, GRID: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
+    // other, and shares a node (`node` of the first pass) with the lanes beside it. One of them puts it at its
+    // slot in `to`, [K][SLOTS].
+    template <int K>
+    __device__ __forceinline__ void join_runs(const real* from, unsigned node, real* to) const
     {
         const unsigned lane = threadIdx.x % WARP, count = (own.rows + RUN * WARP - 1) / (RUN * WARP);
         // Of all rows, the runs before the block's, and the first lane's worth of runs that has any of them.
@@ -290,7 +334,7 @@ struct Team {
             // Blocks of the tree stay together: in several passes, a pass begins with the first lane.
             const unsigned place = PASSES > 1 ? (first / WARP + pass) * WARP + lane : first + (lane - first) % WARP;
             const unsigned begin = place * EACH - before;
-            const unsigned told = pass == 0 ? node : node_of(pass), level = told % LEVELS, slot = told / LEVELS;
+            const unsigned told = pass == 0 ? node : node_of(pass), joins = told % JOINS, slot = told / JOINS;
             real sums[K];
             #pragma unroll
             for (int k = 0; k < K; ++k) {
@@ -301,23 +345,23 @@ struct Team {
                 sums[k] = parts[0];
             }
             #pragma unroll
-            for (int up = 0; up < 5; ++up) {
+            for (int step = 1; step < JOINING; step *= 2) {
                 #pragma unroll
                 for (int k = 0; k < K; ++k) {
-                    const real other = __shfl_xor_sync(0xffffffffu, sums[k], 1 << up);
-                    if (SPACE == BLOCK || up < level) sums[k] += other;
+                    const real other = __shfl_xor_sync(0xffffffffu, sums[k], step);
+                    if (joins & step) sums[k] += other;
                 }
             }
             #pragma unroll
             for (int k = 0; k < K; ++k)
-                if (SPACE == BLOCK || slot < SLOTS) tell(k, slot, sums[k]);
+                if (slot < SLOTS) to[k * SLOTS + slot] = sums[k];
         }
     }
 
-    // One warp: joins the nodes of the 32 * WINDOWS windows of a group, of which a lane has WINDOWS beside
-    // each other. [K][SLOTS] nodes lie in `from`. All lanes end with the group's sums.
+    // One warp, GRID: joins the nodes of the windows of a group, of which a lane has WINDOWS beside each other.
+    // [K][SLOTS] nodes lie in `from`. The first WINDOW_LANES lanes end with the group's sums.
     template <int K>
-    __device__ __forceinline__ void join_windows(unsigned group, const unsigned (&chains)[WINDOWS], const real* from, real (&sums)[K]) const
+    __device__ __forceinline__ void join_windows(const unsigned (&chains)[WINDOWS], const real* from, real (&sums)[K]) const
     {
         #pragma unroll
         for (int k = 0; k < K; ++k) {
@@ -329,13 +373,13 @@ struct Team {
                 parts[n] = nothing();
                 #pragma unroll
                 for (int link = 0; link < LINKS; ++link)
-                    if (link < links) parts[n] += SPACE == GRID ? __ldcg(chain + link * STEP) : chain[link * STEP];
+                    if (link < links) parts[n] += __ldcg(chain + link * STEP);
             }
             join_all<SUM, WINDOWS, 1>(parts);
             sums[k] = parts[0];
         }
         #pragma unroll
-        for (int step = 1; step < WARP; step *= 2) {
+        for (int step = 1; step < WINDOW_LANES; step *= 2) {
             #pragma unroll
             for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
         }
@@ -371,69 +415,72 @@ struct Team {
     __device__ __forceinline__ void join(real (&v)[K], double (&derived)[D], const G& derive)
     {
         static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
-        const unsigned warp = threadIdx.x / WARP;
-        const unsigned half = (sums++ & 1) * REDUCED;
-        const unsigned node = SPACE != BLOCK && warp == 0 ? node_of(0) : 0;
-        __syncthreads();
-        if (warp == 0) {
-            if constexpr (SPACE == BLOCK) {
+        if constexpr (SPACE == GRID) join_grid<K>(derived, derive);
+        else {
+            const real* const runs = scratch();
+            if constexpr (SPACE == CLUSTER) cluster_barrier();
+            else __syncthreads();
+            if (threadIdx.x < WARP) {
                 real all[K];
-                join_runs<K>(scratch(), node, [&](int k, unsigned, real sum) { all[k] = sum; });
+                join_all_runs<K>(runs, all);
                 tell(all, derived, derive);
-            } else if constexpr (SPACE == CLUSTER) {
-                join_runs<K>(scratch(), node, [&](int k, unsigned slot, real sum) {
-                    #pragma unroll
-                    for (int rank = 0; rank < BLOCKS; ++rank) store_remote(gathered() + (half + k) * SLOTS + slot, unsigned(rank), sum);
-                });
-            } else {
-                join_runs<K>(scratch(), node, [&](int k, unsigned slot, real sum) { a.partials[(half + k) * SLOTS + slot] = sum; });
-                __syncwarp();
             }
         }
-        if constexpr (SPACE == CLUSTER) cluster_barrier();
-        if constexpr (SPACE == GRID) arrive();
-        if constexpr (SPACE != BLOCK) {
-            const real* const nodes = (SPACE == GRID ? a.partials : gathered()) + half * SLOTS;
-            unsigned chains[WINDOWS];
-            if constexpr (GROUPS == 1) {
-                if (warp == 0) {
-                    real all[K];
-                    chains_of(0, chains);
-                    if (SPACE == GRID && threadIdx.x == 0) await();
-                    __syncwarp();
-                    join_windows<K>(0, chains, nodes, all);
-                    tell(all, derived, derive);
-                }
-            } else {
-                // Several warps load the nodes; their sums take the places of the runs'.
-                if (warp < GROUPS) chains_of(warp, chains);
-                if constexpr (SPACE == GRID) await_together();
-                #pragma unroll 1
-                for (unsigned group = warp; group < GROUPS; group += WARPS) {
-                    real all[K];
-                    if (group > warp) chains_of(group, chains);
-                    join_windows<K>(group, chains, nodes, all);
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k)
-                        if (threadIdx.x % WARP == 0) scratch()[k * RUNS + group] = all[k];
-                }
-                __syncthreads();
-                if (warp == 0) {
-                    real all[K];
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k) all[k] = threadIdx.x < GROUPS ? scratch()[k * RUNS + threadIdx.x] : nothing();
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k) all[k] = join_warp<SUM>(all[k]);
-                    tell(all, derived, derive);
-                }
-            }
-        }
+        ++sums;
         __syncthreads();
         if constexpr (SPACE == GRID) end_if_lost();
         #pragma unroll
         for (int k = 0; k < K; ++k) v[k] = totals()[k];
         #pragma unroll
         for (int d = 0; d < D; ++d) derived[d] = this->derived()[d];
+    }
+
+    // GRID: joins the runs' sums in `scratch` to sums over all rows, and tells the block.
+    template <int K, int D, class G>
+    __device__ __forceinline__ void join_grid(double (&derived)[D], const G& derive)
+    {
+        const unsigned warp = threadIdx.x / WARP;
+        real* const nodes = a.partials + turn_of_sums() * SLOTS;
+        const unsigned node = warp == 0 ? node_of(0) : 0;
+        __syncthreads();
+        if (warp == 0) {
+            join_runs<K>(scratch(), node, nodes);
+            __syncwarp();
+        }
+        arrive();
+        unsigned chains[WINDOWS];
+        if constexpr (GROUPS == 1) {
+            if (warp == 0) {
+                real all[K];
+                chains_of(0, chains);
+                if (threadIdx.x == 0) await();
+                __syncwarp();
+                join_windows<K>(chains, nodes, all);
+                tell(all, derived, derive);
+            }
+        } else {
+            // Several warps load the nodes; their sums take the places of the runs'.
+            if (warp < GROUPS) chains_of(warp, chains);
+            await_together();
+            #pragma unroll 1
+            for (unsigned group = warp; group < GROUPS; group += WARPS) {
+                real all[K];
+                if (group > warp) chains_of(group, chains);
+                join_windows<K>(chains, nodes, all);
+                #pragma unroll
+                for (int k = 0; k < K; ++k)
+                    if (threadIdx.x % WARP == 0) scratch()[k * RUNS + group] = all[k];
+            }
+            __syncthreads();
+            if (warp == 0) {
+                real all[K];
+                #pragma unroll
+                for (int k = 0; k < K; ++k) all[k] = threadIdx.x < GROUPS ? scratch()[k * RUNS + threadIdx.x] : nothing();
+                #pragma unroll
+                for (int k = 0; k < K; ++k) all[k] = join_warp<SUM>(all[k]);
+                tell(all, derived, derive);
+            }
+        }
     }
 
     // One warp: leaves the sums, and the numbers that f derives from them, to the block.

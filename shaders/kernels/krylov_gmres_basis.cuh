@@ -4,7 +4,7 @@
 constexpr int SUMMED = 4;                            // dot products that one pass over the rows sums
 // Vectors that one pass over the rows takes: enough loads in flight where few threads have others.
 constexpr int TOGETHER = ROWS > 4 || (THREADS > 512 && sizeof(real) == 8) ? 4 : 8;
-constexpr int PROJECTED = RESTART + 1;               // the most dot products of one reduction
+constexpr int PROJECTED = (RESTART / SUMMED + 1) * SUMMED;   // room for the most dot products of one reduction
 
 struct Basis {
     real* home;                                      // of the block's first row
@@ -31,44 +31,65 @@ struct Basis {
     template <class VW>
     __device__ __forceinline__ void project(Team& team, const VW& w, unsigned count, unsigned pass, real* products) const
     {
-        const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, node = SPACE == BLOCK ? 0 : team.node_of(0);
-        real* const parts = shared_at<real>(PARTS_AT);               // [GROUP][RUNS]
-        // [2][PROJECTED][SLOTS], after the part that other reductions use.
-        real* const nodes = (SPACE == GRID ? team.a.partials + 2 * REDUCED * SLOTS : shared_at<real>(PROJECTED_AT)) + pass * PROJECTED * SLOTS;
-        #pragma unroll 1
-        for (unsigned begin = 0; begin <= count; begin += GROUP) {
-            const unsigned end = begin + GROUP <= count ? begin + GROUP : count + 1;
-            if (begin > 0) __syncthreads();                          // the parts before are read
+        const unsigned warp = threadIdx.x / WARP;
+        if constexpr (SPACE == CLUSTER) {
+            real* const runs = shared_at<real>(PROJECTED_AT) + pass * PROJECTED * RUNS;     // [2][PROJECTED][RUNS]
             #pragma unroll 1
-            for (unsigned first = begin; first < end; first += SUMMED) leave_parts(team, w, first, count, parts + (first - begin) * RUNS);
-            __syncthreads();
-            #pragma unroll 1
-            for (unsigned k = begin + warp; k < end; k += WARPS) {
-                team.join_runs<1>(parts + (k - begin) * RUNS, node, [&](int, unsigned slot, real sum) {
-                    if constexpr (SPACE == CLUSTER) {
-                        #pragma unroll
-                        for (int rank = 0; rank < BLOCKS; ++rank) store_remote(nodes + k * SLOTS + slot, unsigned(rank), sum);
-                    } else if constexpr (SPACE == GRID) nodes[k * SLOTS + slot] = sum;
-                    else products[k] = sum;
-                });
-            }
-        }
-        team.meet();
-        if constexpr (SPACE != BLOCK) {
+            for (unsigned first = 0; first <= count; first += SUMMED) leave_parts(team, w, first, count, runs + first * RUNS);
+            team.meet();
             #pragma unroll 1
             for (unsigned k = warp; k <= count; k += WARPS) {
-                real groups = nothing(), sum[1];
-                #pragma unroll 1
-                for (unsigned group = 0; group < GROUPS; ++group) {
-                    unsigned chains[WINDOWS];
-                    team.chains_of(group, chains);
-                    team.join_windows<1>(group, chains, nodes + k * SLOTS, sum);
-                    if (lane == group) groups = sum[0];
-                }
-                const real all = GROUPS > 1 ? join_warp<SUM>(groups) : sum[0];
-                if (lane == 0) products[k] = all;
+                real sum[1];
+                team.join_all_runs<1>(runs + k * RUNS, sum);
+                if (threadIdx.x % WARP == 0) products[k] = sum[0];
             }
-            __syncthreads();
+        } else {
+            // [2][PROJECTED][SLOTS], after the part that other reductions use.
+            real* const nodes = team.a.partials + (2 * REDUCED + pass * PROJECTED) * SLOTS;
+            real* const parts = shared_at<real>(PARTS_AT);           // [GROUP][RUNS]
+            const unsigned node = SPACE == GRID ? team.node_of(0) : 0;
+            #pragma unroll 1
+            for (unsigned begin = 0; begin <= count; begin += GROUP) {
+                const unsigned end = begin + GROUP <= count ? begin + GROUP : count + 1;
+                if (begin > 0) __syncthreads();                      // the parts before are read
+                #pragma unroll 1
+                for (unsigned first = begin; first < end; first += SUMMED) leave_parts(team, w, first, count, parts + (first - begin) * RUNS);
+                __syncthreads();
+                #pragma unroll 1
+                for (unsigned k = begin + warp; k < end; k += WARPS) {
+                    if constexpr (SPACE == GRID) team.join_runs<1>(parts + (k - begin) * RUNS, node, nodes + k * SLOTS);
+                    else {
+                        real sum[1];
+                        team.join_all_runs<1>(parts + (k - begin) * RUNS, sum);
+                        if (threadIdx.x % WARP == 0) products[k] = sum[0];
+                    }
+                }
+            }
+            if constexpr (SPACE == GRID) {
+                team.meet();
+                gather(team, nodes, count, products);
+            }
+        }
+        __syncthreads();
+    }
+
+    // GRID: joins the nodes of each product's sum.
+    __device__ __forceinline__ void gather(const Team& team, const real* nodes, unsigned count, real* products) const
+    {
+        const unsigned lane = threadIdx.x % WARP;
+        #pragma unroll 1
+        for (unsigned k = threadIdx.x / WARP; k <= count; k += WARPS) {
+            real groups = nothing(), sum[1];
+            #pragma unroll 1
+            for (unsigned group = 0; group < GROUPS; ++group) {
+                unsigned chains[WINDOWS];
+                team.chains_of(group, chains);
+                team.join_windows<1>(chains, nodes + k * SLOTS, sum);
+                if (GROUPS > 1) sum[0] = __shfl_sync(0xffffffffu, sum[0], 0);
+                if (lane == group) groups = sum[0];
+            }
+            const real all = GROUPS > 1 ? join_warp<SUM>(groups) : sum[0];
+            if (lane == 0) products[k] = all;
         }
     }
 

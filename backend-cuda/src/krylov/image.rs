@@ -23,6 +23,8 @@ pub struct Image {
     pub nodes: Vec<u8>,
     /// Where windows have their chains of nodes.
     pub chains: Vec<u8>,
+    /// Nodes of sums. Those that nobody tells change no sum.
+    pub partials: Vec<u8>,
     /// The rows that are spread.
     pub spread: Vec<u8>,
     /// Columns.
@@ -90,6 +92,7 @@ impl Image {
             searches: Vec::new(),
             nodes: layout.sums.nodes.iter().flat_map(|node| node.to_ne_bytes()).collect(),
             chains: layout.sums.chains.iter().flat_map(|chain| chain.to_ne_bytes()).collect(),
+            partials: Array::from_fn(matrix.dtype(), layout.partials(), |_| -0.0).as_bytes().to_vec(),
             spread: Vec::new(),
             columns: Vec::new(),
             values: Vec::new(),

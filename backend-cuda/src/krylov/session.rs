@@ -78,7 +78,7 @@ impl KrylovSession {
         let room = Room { context, stream: &stream };
         let homes = layout.vectors.len() * vector;
         let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
-        let (partials, triangle) = (layout.partials() * real, layout.triangle() * real);
+        let triangle = layout.triangle() * real;
         let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
         let loaded = image.shares.len()
@@ -86,11 +86,12 @@ impl KrylovSession {
             + image.searches.len()
             + image.nodes.len()
             + image.chains.len()
+            + image.partials.len()
             + image.columns.len()
             + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
         room.check(
-            loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector,
+            loaded + image.inverse.len() + homes + exchanged + pieces + basis + triangle + vector,
         )?;
         let mut buffers = KrylovArrays {
             shares: room.load(&image.shares)?,
@@ -106,7 +107,7 @@ impl KrylovSession {
             b: room.zeros(vector)?,
             homes: room.zeros(homes)?,
             exchanged: room.zeros(exchanged)?,
-            partials: room.zeros(partials)?,
+            partials: room.load(&image.partials)?,
             pieces: room.zeros(pieces)?,
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,

@@ -441,7 +441,7 @@ impl Program {
             factors: image.factors,
             homes,
             exchanged: fresh(exchanged, real),
-            partials: fresh(layout.partials(), real),
+            partials: image.partials,
             pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
             basis: fresh(layout.basis() * self.stride, real),
             triangle: fresh(layout.triangle(), real),

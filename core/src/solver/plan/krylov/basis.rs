@@ -56,22 +56,26 @@ pub struct Needs {
     /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread
     /// tells the others.
     pub triangle: usize,
-    /// Sums of runs.
+    /// Sums of a block's runs, of some dot products at a time.
     pub parts: usize,
-    /// Nodes of the cluster's blocks, of two reductions.
+    /// Sums of all runs of a cluster, of all dot products of two reductions.
     pub projected: usize,
 }
 
 impl Needs {
     /// Counts the values for cycles of `restart` iterations.
     pub fn new(restart: usize, sums: &Sums, space: Space) -> Needs {
-        let slots = if space == Space::Cluster { sums.slots } else { 0 };
-        Needs {
-            triangle: 6 * restart + 7,
-            parts: group(sums) * sums.runs,
-            projected: 2 * (restart + 1) * slots,
-        }
+        let (parts, projected) = match space {
+            Space::Cluster => (0, 2 * products(restart) * sums.runs),
+            Space::Block | Space::Grid => (group(sums) * sums.runs, 0),
+        };
+        Needs { triangle: 6 * restart + 7, parts, projected }
     }
+}
+
+/// Returns how many dot products of one reduction there is room for: whole passes over the rows.
+fn products(restart: usize) -> usize {
+    (restart + 1).next_multiple_of(GROUP[1])
 }
 
 /// Returns how many dot products have their sums of runs in shared memory at once.
@@ -87,8 +91,7 @@ impl Krylov {
 
     /// Returns the number of values in device memory for the nodes of sums that pass between blocks.
     pub fn partials(&self) -> usize {
-        let projected =
-            if self.restart > 0 && self.space == Space::Grid { 2 * (self.restart + 1) } else { 0 };
+        let projected = if self.restart > 0 { 2 * products(self.restart) } else { 0 };
         (OTHERS + projected) * self.sums.slots
     }
 

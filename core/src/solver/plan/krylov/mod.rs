@@ -150,7 +150,7 @@ pub struct Configuration {
 /// The offset in bytes at which each part of a block's shared memory begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Regions {
-    /// Sums of runs; later of groups of windows.
+    /// Sums of runs: of the block's own on the grid, where those of groups of windows follow them; else of all.
     pub scratch: usize,
     /// Sums over all rows.
     pub totals: usize,
@@ -158,13 +158,11 @@ pub struct Regions {
     pub derived: usize,
     /// Whether a wait has been given up.
     pub lost: usize,
-    /// Nodes of the cluster's blocks.
-    pub gathered: usize,
     /// GMRES's least-squares problem.
     pub triangle: usize,
     /// Sums of runs of many dot products.
     pub parts: usize,
-    /// Nodes of the cluster's blocks of many dot products.
+    /// Sums of all runs of a cluster, of many dot products.
     pub projected: usize,
     /// The whole exchanged vector.
     pub replica: usize,

@@ -78,13 +78,12 @@ pub fn place(
             )
         })
     };
-    regions.scratch = fit(room.take(REDUCED * sums.runs * real))?;
+    // Blocks of a cluster write the sums of two reductions by turns.
+    let sets = if space == Space::Cluster { 2 } else { 1 };
+    regions.scratch = fit(room.take(sets * REDUCED * sums.runs * real))?;
     regions.totals = fit(room.take(REDUCED * real))?;
     regions.derived = fit(room.take(DERIVED * 8))?;
     regions.lost = fit(room.take(4))?;
-    if space == Space::Cluster {
-        regions.gathered = fit(room.take(2 * REDUCED * sums.slots * real))?;
-    }
     if space != Space::Grid {
         regions.replica = fit(room.take(turns * matrix.rows() * real))?;
     }

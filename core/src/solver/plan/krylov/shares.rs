@@ -134,7 +134,7 @@ fn cut_in_units(
     let of_unit = |unit: usize| cut(rows, configuration.blocks, size * (unit / gcd(size, unit)), &work);
     let mut unit = SLICE;
     let mut firsts = of_unit(unit);
-    while !sums::is_room(sums::windows(rows, &firsts, unit)) {
+    while configuration.space == Space::Grid && !sums::is_room(sums::windows(rows, &firsts, unit)) {
         unit *= 2;
         firsts = of_unit(unit);
     }

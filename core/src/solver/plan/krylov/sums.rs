@@ -1,13 +1,15 @@
 //! How blocks sum over all rows by the tree of [`reduction`](crate::reduction), whoever owns which rows.
 //!
 //! Every share begins at a multiple of a *unit* of rows, a power of two, so that units are blocks of the tree.
-//! The blocks of the tree that a share has whole, each as large as can be, are its *nodes*: what it adds to a
-//! sum. Rows are cut into *windows*, blocks of the tree as large as can be, of which no two shares begin
-//! inside the same. Where a share begins inside a window, the window's nodes are a *chain*: the share's first
-//! node, then the one beside it, then the one beside both, and so on.
+//! Within a block a warp joins *runs* of a few times 32 rows, which are blocks of the tree, too. In a block or
+//! a cluster every block then has the sums of all runs in its shared memory, and one warp of it joins them.
 //!
-//! Within a block a warp joins *runs* of a few times 32 rows; one warp then joins runs to nodes, a few
-//! neighbouring runs a lane, and tells them at their *slots*. After the barrier windows are joined likewise.
+//! On the grid these would be too many. The blocks of the tree that a share has whole, each as large as can
+//! be, are its *nodes*: what it adds to a sum. Rows are cut into *windows*, blocks of the tree as large as can
+//! be, of which no two shares begin inside the same. Where a share begins inside a window, the window's nodes
+//! are a *chain*: the share's first node, then the one beside it, then the one beside both, and so on. One warp
+//! joins runs to nodes, a few neighbouring runs a lane, and tells them at their *slots*. After the barrier
+//! windows are joined likewise.
 
 use serde::Serialize;
 
@@ -28,38 +30,47 @@ const OF_A_WINDOW: usize = 2 * SLICE;
 /// The most rows of 32 that a warp joins at a time.
 const RUN: usize = 8;
 
+/// The sums of runs that a lane joins before lanes join theirs, because a load takes a lane less time than a
+/// shuffle.
+const EACH: usize = 8;
+
 /// The slot of lanes that tell no node.
 const NOWHERE: u32 = (1 << 24) - 1;
 
-/// Values of a node's level, which stands below its slot in one number.
-const LEVELS: u32 = 8;
+/// Values of what stands below a node's slot in one number: a bit for each time that lanes are joined.
+const JOINS: u32 = 32;
 
 /// How rows are joined to sums.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Sums {
     /// Rows of 32 that a warp joins at a time.
     pub run: usize,
-    /// The most runs of a block, or groups of windows.
+    /// Places of a sum's runs in a block's shared memory: of the block's own runs on the grid, else of all.
     pub runs: usize,
     /// Neighbouring runs that a lane joins.
     pub each: usize,
-    /// Times that a warp joins 32 lanes' runs, until it has all of the block's.
+    /// Lanes that join them, a power of two.
+    pub lanes: usize,
+    /// Grid: times that a warp joins 32 lanes' runs, until it has all of the block's.
     pub passes: usize,
-    /// Windows of a lane.
+    /// Grid: windows of a lane.
     pub windows: usize,
-    /// Warps' worth of lanes with windows.
+    /// Grid: lanes with windows in a warp, a power of two.
+    pub window_lanes: usize,
+    /// Grid: warps' worth of lanes with windows.
     pub groups: usize,
-    /// The most nodes of a window.
+    /// Grid: the most nodes of a window.
     pub links: usize,
-    /// Slots of one sum.
+    /// Grid: slots of one sum.
     pub slots: usize,
-    /// Slots from one node of a chain to the next.
+    /// Grid: slots from one node of a chain to the next.
     pub step: usize,
-    /// For each block, pass and lane: how many levels above the lane's runs its node is, and where it is told.
+    /// Grid: for each block, pass and lane, the times that it joins what a lane beside it has, a bit for each,
+    /// and above them where its node is told.
     #[serde(skip)]
     pub nodes: Vec<u32>,
-    /// For each window, in the order in which lanes load: the slot of its first node, and above 24 bits how
-    /// many nodes it has.
+    /// Grid: for each window, in the order in which lanes load, the slot of its first node, and above 24 bits
+    /// how many nodes it has.
     #[serde(skip)]
     pub chains: Vec<u32>,
 }
@@ -124,51 +135,54 @@ impl Sums {
     /// Lays out the sums over `rows` rows of shares that begin at multiples of `unit` rows, for blocks of
     /// `warps` warps.
     pub fn new(rows: usize, shares: &[Share], unit: usize, space: Space, warps: usize) -> Sums {
-        let firsts: Vec<usize> = shares.iter().map(|share| share.first).collect();
-        let windows = Windows::new(rows, &firsts, unit);
         let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
         // As many rows a run as cost no thread a row more.
         let turns = |run: usize| most_rows.div_ceil(run * SLICE).div_ceil(warps) * run;
         let fits = |run: &usize| run * SLICE <= unit && turns(*run) == turns(1);
         let run = [RUN, RUN / 2, RUN / 4].into_iter().find(fits).unwrap_or(1);
+        if space == Space::Grid {
+            Sums::of_grid(rows, shares, unit, run)
+        } else {
+            let all = rows.div_ceil(run * SLICE).max(1);
+            let each = all.min(EACH).max(all.div_ceil(SLICE)).next_power_of_two();
+            let lanes = all.div_ceil(each).next_power_of_two();
+            Sums { run, runs: each * lanes, each, lanes, ..Sums::default() }
+        }
+    }
+
+    /// Lays out the sums of the blocks of a grid.
+    fn of_grid(rows: usize, shares: &[Share], unit: usize, run: usize) -> Sums {
+        let firsts: Vec<usize> = shares.iter().map(|share| share.first).collect();
+        let windows = Windows::new(rows, &firsts, unit);
+        let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
         // A share ends inside what a lane joins at a unit or not at all, so a lane has one node.
-        let most_of_a_lane =
-            if space == Space::Block { rows.next_power_of_two() } else { windows.rows.min(2 * unit) };
+        let most_of_a_lane = windows.rows.min(2 * unit);
         let mut of_a_lane = run * SLICE;
-        let lanes = |of_a_lane: usize| {
+        let groups = |of_a_group: usize| {
             let spans = shares.iter().filter(|share| share.rows > 0);
-            spans.map(|s| (s.first + s.rows).div_ceil(of_a_lane) - s.first / of_a_lane).max().unwrap_or(1)
+            spans.map(|s| (s.first + s.rows).div_ceil(of_a_group) - s.first / of_a_group).max().unwrap_or(1)
         };
-        while lanes(of_a_lane) > SLICE && of_a_lane < most_of_a_lane {
+        while groups(of_a_lane) > SLICE && of_a_lane < most_of_a_lane {
             of_a_lane *= 2;
         }
-        let passes = if lanes(of_a_lane) <= SLICE {
-            1
-        } else {
-            let groups =
-                |s: &Share| (s.first + s.rows).div_ceil(of_a_lane * SLICE) - s.first / (of_a_lane * SLICE);
-            shares.iter().map(groups).max().unwrap_or(1)
-        };
-        let mut sums = Sums {
-            run,
-            runs: most_rows.div_ceil(run * SLICE),
-            each: of_a_lane / (run * SLICE),
-            passes,
-            windows: 1,
-            groups: 1,
-            links: 1,
-            ..Sums::default()
-        };
-        if space != Space::Block {
-            sums.chain(&windows, space);
-            sums.tell(rows, shares, &windows, of_a_lane);
-        }
+        let passes = if groups(of_a_lane) <= SLICE { 1 } else { groups(of_a_lane * SLICE) };
+        let runs = most_rows.div_ceil(run * SLICE);
+        let mut sums =
+            Sums { run, runs, each: of_a_lane / (run * SLICE), lanes: 1, passes, ..Sums::default() };
+        sums.chain(&windows);
+        sums.tell(rows, shares, &windows, of_a_lane);
         sums.runs = sums.runs.max(sums.groups).max(1);
         sums
     }
 
+    /// Returns where the sum of a run stands among those of all runs: lanes that read theirs side by side find
+    /// them side by side.
+    pub fn place_of_run(&self, run: usize) -> usize {
+        run % self.each * self.lanes + run / self.each
+    }
+
     /// Lays out the windows' chains.
-    fn chain(&mut self, windows: &Windows, space: Space) {
+    fn chain(&mut self, windows: &Windows) {
         let count = windows.cuts.len();
         self.links = (0..count).map(|window| windows.links(window)).max().unwrap_or(1);
         // One warp loads them all, where that is not too much for it.
@@ -177,18 +191,15 @@ impl Sums {
         let of_all = count.div_ceil(SLICE * SLICE).next_power_of_two();
         self.windows = if fits { of_one_warp } else { of_all };
         self.groups = count.div_ceil(SLICE * self.windows);
+        self.window_lanes = count.div_ceil(self.windows).min(SLICE).next_power_of_two();
         let places = self.groups * SLICE * self.windows;
         self.chains = vec![0; places];
-        let mut told = 0;
         for window in 0..count {
-            let (place, links) = (self.place(window), windows.links(window));
-            // Nodes of a grid lie so that a warp's lanes load neighbours; a cluster's have no gaps.
-            let first = if space == Space::Grid { place } else { told };
-            self.chains[place] = first as u32 | (links as u32) << 24;
-            told += links;
+            // Nodes lie so that a warp's lanes load neighbours.
+            let place = self.place(window);
+            self.chains[place] = place as u32 | (windows.links(window) as u32) << 24;
         }
-        (self.slots, self.step) =
-            if space == Space::Grid { (places * self.links, places) } else { (told, 1) };
+        (self.slots, self.step) = (places * self.links, places);
     }
 
     /// Returns where a window's chain stands in `chains`.
@@ -199,27 +210,32 @@ impl Sums {
 
     /// Lays out the blocks' nodes.
     fn tell(&mut self, rows: usize, shares: &[Share], windows: &Windows, of_a_lane: usize) {
-        self.nodes = vec![NOWHERE * LEVELS; shares.len() * self.passes * SLICE];
+        self.nodes = vec![NOWHERE * JOINS; shares.len() * self.passes * SLICE];
         let all = rows.next_multiple_of(windows.rows);
         for (block, share) in shares.iter().enumerate().filter(|(_, share)| share.rows > 0) {
-            // What is missing behind the last row is neutral.
+            // What is missing behind the last row is neutral: it is the last share's, and nobody tells it.
             let end = share.first + share.rows;
             let own = share.first..if end == rows { all } else { end };
             let first = own.start / of_a_lane;
             let mut told = None;
             for lane in first..end.div_ceil(of_a_lane) {
                 // The lane's own rows, and then blocks of the tree around them.
-                let (mut at, mut size, mut level) = (lane * of_a_lane, of_a_lane, 0);
+                let (mut at, mut size, mut joins) = (lane * of_a_lane, of_a_lane, 0);
                 if !(own.contains(&at) && at + size <= own.end) {
                     size /= 2;
                     at = at.max(own.start);
                 } else {
-                    loop {
+                    for up in 0.. {
                         let around = at / (2 * size) * (2 * size);
                         if size == windows.rows || around < own.start || around + 2 * size > own.end {
                             break;
                         }
-                        (at, size, level) = (around, 2 * size, level + 1);
+                        // Lanes behind the last row may have the rows of others.
+                        if around < at || at + size < end {
+                            joins |= 1 << up;
+                            self.lanes = self.lanes.max(2 << up);
+                        }
+                        (at, size) = (around, 2 * size);
                     }
                 }
                 let slot = if told.replace(at) == Some(at) {
@@ -229,7 +245,7 @@ impl Sums {
                     chain + (windows.link(at, size) * self.step) as u32
                 };
                 let pass = if self.passes > 1 { lane / SLICE - first / SLICE } else { 0 };
-                self.nodes[(block * self.passes + pass) * SLICE + lane % SLICE] = slot * LEVELS + level;
+                self.nodes[(block * self.passes + pass) * SLICE + lane % SLICE] = slot * JOINS + joins;
             }
         }
     }
@@ -248,6 +264,20 @@ mod tests {
     fn sum(sums: &Sums, values: &[f64], shares: &[Share], space: Space) -> f64 {
         let of = |values: &[f64]| join_all(Reduction::Sum, &mut values.to_vec());
         let of_a_run = sums.run * SLICE;
+        if space != Space::Grid {
+            let mut places = vec![-0.0; sums.runs];
+            for share in shares {
+                let own = &values[share.first..share.first + share.rows];
+                for (run, own) in own.chunks(of_a_run).enumerate() {
+                    places[sums.place_of_run(share.first / of_a_run + run)] = of(own);
+                }
+            }
+            let part = |lane: usize| {
+                of(&(0..sums.each).map(|n| places[n * sums.lanes + lane]).collect::<Vec<f64>>())
+            };
+            return of(&(0..sums.lanes).map(part).collect::<Vec<f64>>());
+        }
+        // Nobody tells what is missing behind the last row.
         let mut told = vec![None; sums.slots];
         for (block, share) in shares.iter().enumerate() {
             let own = &values[share.first..share.first + share.rows];
@@ -265,28 +295,28 @@ mod tests {
                     of(&(0..sums.each).map(run).collect::<Vec<f64>>())
                 };
                 let mut parts: Vec<f64> = (0..SLICE).map(part).collect();
-                if space == Space::Block {
-                    return of(&parts);
-                }
                 let nodes = &sums.nodes[(block * sums.passes + pass) * SLICE..][..SLICE];
-                for up in 0..5 {
+                for up in 0..sums.lanes.ilog2() {
                     let old = parts.clone();
-                    for lane in (0..SLICE).filter(|&lane| up < nodes[lane] % LEVELS) {
+                    for lane in (0..SLICE).filter(|&lane| nodes[lane] >> up & 1 == 1) {
                         parts[lane] = old[lane] + old[lane ^ 1 << up];
                     }
                 }
-                for (node, part) in nodes.iter().zip(parts).filter(|(node, _)| **node / LEVELS != NOWHERE) {
-                    assert_eq!(told[(node / LEVELS) as usize].replace(part), None, "a slot has two nodes");
+                for (node, part) in nodes.iter().zip(parts).filter(|(node, _)| **node / JOINS != NOWHERE) {
+                    assert_eq!(told[(node / JOINS) as usize].replace(part), None, "a slot has two nodes");
                 }
             }
         }
         let chain = |place: usize| {
             let (first, links) = (sums.chains[place] & NOWHERE, sums.chains[place] >> 24);
-            let node = |link: u32| told[first as usize + link as usize * sums.step].unwrap();
-            (1..links).fold(if links > 0 { node(0) } else { -0.0 }, |sum, link| sum + node(link))
+            let node = |link: u32| told[first as usize + link as usize * sums.step].unwrap_or(-0.0);
+            (0..links).fold(-0.0, |sum, link| sum + node(link))
         };
-        let windows = sums.groups * SLICE * sums.windows;
-        of(&(0..windows).map(|window| chain(sums.place(window))).collect::<Vec<f64>>())
+        let group = |group: usize| {
+            let windows = group * SLICE * sums.windows..(group * SLICE + sums.window_lanes) * sums.windows;
+            of(&windows.map(|window| chain(sums.place(window))).collect::<Vec<f64>>())
+        };
+        of(&(0..sums.groups).map(group).collect::<Vec<f64>>())
     }
 
     #[test]
