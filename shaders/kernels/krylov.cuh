@@ -177,13 +177,16 @@ struct Team {
     {
         runs([&](int turn, unsigned run) {
             rows_of(turn, run, make);
-            const real sum = join_rows<SUM, RUN, K>([&](int n, real (&terms)[K]) {
+            // All terms come first, so that the loads of all rows are under way together.
+            real terms[RUN][K];
+            #pragma unroll
+            for (int n = 0; n < RUN; ++n) {
                 const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
                 #pragma unroll
-                for (int k = 0; k < K; ++k) terms[k] = nothing();
-                if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i, terms);
-            });
-            leave_run<K>(to, run, sum);
+                for (int k = 0; k < K; ++k) terms[n][k] = nothing();
+                if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i, terms[n]);
+            }
+            leave_run<K>(to, run, join_rows<SUM>(terms));
         });
     }
 
@@ -315,7 +318,7 @@ struct Team {
 
     // Loads which lanes the lane joins in a pass, and the slot of its node. Loaded before the block meets, it
     // is there when it is wanted.
-    __device__ __forceinline__ unsigned node_of(int pass) const
+    static __device__ __forceinline__ unsigned node_of(const Arguments& a, int pass)
     {
         return __ldg(a.nodes + (blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP);
     }
@@ -324,17 +327,17 @@ struct Team {
     // other, and shares a node (`node` of the first pass) with the lanes beside it. One of them puts it at its
     // slot in `to`, [K][SLOTS].
     template <int K>
-    __device__ __forceinline__ void join_runs(const real* from, unsigned node, real* to) const
+    static __device__ __forceinline__ void join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
     {
-        const unsigned lane = threadIdx.x % WARP, count = (own.rows + RUN * WARP - 1) / (RUN * WARP);
+        const unsigned lane = threadIdx.x % WARP, count = (rows + RUN * WARP - 1) / (RUN * WARP);
         // Of all rows, the runs before the block's, and the first lane's worth of runs that has any of them.
-        const unsigned before = own.first / (RUN * WARP), first = before / EACH;
+        const unsigned before = first_row / (RUN * WARP), first = before / EACH;
         #pragma unroll 1
         for (int pass = 0; pass < PASSES; ++pass) {
             // Blocks of the tree stay together: in several passes, a pass begins with the first lane.
             const unsigned place = PASSES > 1 ? (first / WARP + pass) * WARP + lane : first + (lane - first) % WARP;
             const unsigned begin = place * EACH - before;
-            const unsigned told = pass == 0 ? node : node_of(pass), joins = told % JOINS, slot = told / JOINS;
+            const unsigned told = pass == 0 ? node : node_of(a, pass), joins = told % JOINS, slot = told / JOINS;
             real sums[K];
             #pragma unroll
             for (int k = 0; k < K; ++k) {
@@ -356,6 +359,12 @@ struct Team {
             for (int k = 0; k < K; ++k)
                 if (slot < SLOTS) to[k * SLOTS + slot] = sums[k];
         }
+    }
+
+    // Joins the runs of one sum likewise: a call, where the loops around it need the registers.
+    static __device__ __noinline__ void call_join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
+    {
+        join_runs<1>(a, first_row, rows, from, node, to);
     }
 
     // One warp, GRID: joins the nodes of the windows of a group, of which a lane has WINDOWS beside each other.
@@ -441,10 +450,10 @@ struct Team {
     {
         const unsigned warp = threadIdx.x / WARP;
         real* const nodes = a.partials + turn_of_sums() * SLOTS;
-        const unsigned node = warp == 0 ? node_of(0) : 0;
+        const unsigned node = warp == 0 ? node_of(a, 0) : 0;
         __syncthreads();
         if (warp == 0) {
-            join_runs<K>(scratch(), node, nodes);
+            join_runs<K>(a, own.first, own.rows, scratch(), node, nodes);
             __syncwarp();
         }
         arrive();

@@ -2,8 +2,6 @@
 // writes its own rows alone, so no thread waits for another's.
 
 constexpr int SUMMED = 4;                            // dot products that one pass over the rows sums
-// Vectors that one pass over the rows takes: enough loads in flight where few threads have others.
-constexpr int TOGETHER = ROWS > 4 || (THREADS > 512 && sizeof(real) == 8) ? 4 : 8;
 constexpr int PROJECTED = (RESTART / SUMMED + 1) * SUMMED;   // room for the most dot products of one reduction
 
 struct Basis {
@@ -47,7 +45,7 @@ struct Basis {
             // [2][PROJECTED][SLOTS], after the part that other reductions use.
             real* const nodes = team.a.partials + (2 * REDUCED + pass * PROJECTED) * SLOTS;
             real* const parts = shared_at<real>(PARTS_AT);           // [GROUP][RUNS]
-            const unsigned node = SPACE == GRID ? team.node_of(0) : 0;
+            const unsigned node = SPACE == GRID ? Team::node_of(team.a, 0) : 0;
             #pragma unroll 1
             for (unsigned begin = 0; begin <= count; begin += GROUP) {
                 const unsigned end = begin + GROUP <= count ? begin + GROUP : count + 1;
@@ -57,7 +55,7 @@ struct Basis {
                 __syncthreads();
                 #pragma unroll 1
                 for (unsigned k = begin + warp; k < end; k += WARPS) {
-                    if constexpr (SPACE == GRID) team.join_runs<1>(parts + (k - begin) * RUNS, node, nodes + k * SLOTS);
+                    if constexpr (SPACE == GRID) Team::call_join_runs(team.a, team.own.first, team.own.rows, parts + (k - begin) * RUNS, node, nodes + k * SLOTS);
                     else {
                         real sum[1];
                         team.join_all_runs<1>(parts + (k - begin) * RUNS, sum);

@@ -46,44 +46,36 @@ __device__ __forceinline__ real join_warp(real value)
     return value;
 }
 
-// Joins neighbouring blocks of `STEP` lanes of two rows at once: the lower block ends with the first row's
+// Joins neighbouring blocks of `step` lanes of two rows at once: the lower block ends with the first row's
 // value, the upper one with the second's.
-template <int BY, int STEP>
-__device__ __forceinline__ real fold(real first, real second)
+template <int BY>
+__device__ __forceinline__ real fold(real first, real second, int step)
 {
-    const bool upper = threadIdx.x & STEP;
-    return join<BY>(upper ? second : first, __shfl_xor_sync(0xffffffffu, upper ? first : second, STEP));
+    const bool upper = threadIdx.x & step;
+    return join<BY>(upper ? second : first, __shfl_xor_sync(0xffffffffu, upper ? first : second, step));
 }
 
-// Joins neighbouring blocks of fewer than `ROWS` lanes, in K reductions at once, over `ROWS` rows of a warp's
-// width each; row(n, v) gives the lane's values of row n. Lane l ends with its blocks of row l % `ROWS`.
-template <int BY, int ROWS, int K, class F>
-__device__ __forceinline__ void fold_rows(const F& row, int first, real (&v)[K])
-{
-    if constexpr (ROWS == 1) row(first, v);
-    else {
-        real other[K];
-        fold_rows<BY, ROWS / 2>(row, first, v);
-        fold_rows<BY, ROWS / 2>(row, first + ROWS / 2, other);
-        #pragma unroll
-        for (int k = 0; k < K; ++k) v[k] = fold<BY, ROWS / 2>(v[k], other[k]);
-    }
-}
-
-// Joins the rows to one value for each of K reductions, in order of the index: lanes, then rows. Lane
-// k * `ROWS` ends with the value of reduction k.
-template <int BY, int ROWS, int K, class F>
-__device__ __forceinline__ real join_rows(const F& row)
+// Joins `ROWS` rows of a warp's width each to one value for each of K reductions, in order of the index:
+// lanes, then rows. `v` are the lane's values. Lane k * `ROWS` ends with the value of reduction k.
+template <int BY, int ROWS, int K>
+__device__ __forceinline__ real join_rows(real (&v)[ROWS][K])
 {
     static_assert(K <= 4 && ROWS <= 8, "a warp has no more lanes");
-    real v[K];
-    fold_rows<BY, ROWS>(row, 0, v);
+    // Blocks of fewer than `ROWS` lanes: lane l ends with its blocks of row l % `ROWS`.
+    #pragma unroll
+    for (int step = 1; step < ROWS; step *= 2) {
+        #pragma unroll
+        for (int n = 0; n < ROWS; n += 2 * step) {
+            #pragma unroll
+            for (int k = 0; k < K; ++k) v[n][k] = fold<BY>(v[n][k], v[n + step][k], step);
+        }
+    }
     real all;
-    if constexpr (K == 1) all = join_warp<BY, ROWS>(v[0]);
-    else if constexpr (K == 2) all = join_warp<BY, 2 * ROWS>(fold<BY, ROWS>(v[0], v[1]));
+    if constexpr (K == 1) all = join_warp<BY, ROWS>(v[0][0]);
+    else if constexpr (K == 2) all = join_warp<BY, 2 * ROWS>(fold<BY>(v[0][0], v[0][1], ROWS));
     else {
-        const real low = fold<BY, ROWS>(v[0], v[1]), high = fold<BY, ROWS>(v[2], v[K - 1]);
-        all = join_warp<BY, 4 * ROWS>(fold<BY, 2 * ROWS>(low, high));
+        const real low = fold<BY>(v[0][0], v[0][1], ROWS), high = fold<BY>(v[0][2], v[0][K - 1], ROWS);
+        all = join_warp<BY, 4 * ROWS>(fold<BY>(low, high, 2 * ROWS));
     }
     return join_warp<BY, 1, ROWS>(all);
 }

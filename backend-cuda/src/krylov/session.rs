@@ -90,9 +90,7 @@ impl KrylovSession {
             + image.columns.len()
             + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
-        room.check(
-            loaded + image.inverse.len() + homes + exchanged + pieces + basis + triangle + vector,
-        )?;
+        room.check(loaded + image.inverse.len() + homes + exchanged + pieces + basis + triangle + vector)?;
         let mut buffers = KrylovArrays {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,

@@ -46,6 +46,7 @@ const WORDS: &rig::Words = &[
         r#"asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");"#,
         "*remote = value;",
     ),
+    ("static __device__ __noinline__ void", "static __device__ void"),
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
 

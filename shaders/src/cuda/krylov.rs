@@ -136,6 +136,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("SLOTS", layout.sums.slots),
         ("STEP", layout.sums.step),
         ("GROUP", layout.group()),
+        ("TOGETHER", layout.together(matrix.dtype().bytes())),
         ("SPREAD", layout.spread_rows.len()),
         ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),
         ("EVICT_FIRST", usize::from(layout.evict_first)),

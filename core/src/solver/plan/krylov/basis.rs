@@ -15,13 +15,10 @@ const MOST: usize = 1024;
 const GROUP: [usize; 2] = [32, 4];
 
 /// Sums of runs of those dot products, where they are not the least.
-const PARTS: usize = 1024;
+const PARTS: usize = 2048;
 
 /// Sums of other reductions, of which two may be under way. The sums of the basis come after them.
 const OTHERS: usize = 2 * super::place::REDUCED;
-
-/// Vectors that one pass over the rows takes.
-const TOGETHER: f64 = 8.0;
 
 /// Times that an iteration reads the basis: it projects twice and subtracts twice.
 const READS: f64 = 4.0;
@@ -113,8 +110,18 @@ impl Krylov {
         if self.restart > 0 { READS * (self.restart as f64 + 1.0) / 2.0 + 1.0 } else { 0.0 }
     }
 
-    /// Returns the passes over a block's rows that an iteration makes for the basis, on average.
-    pub(super) fn passes(&self) -> f64 {
-        if self.restart > 0 { READS * ((self.restart as f64 + 1.0) / 2.0 / TOGETHER).ceil() } else { 0.0 }
+    /// Returns how many vectors of the basis one pass over the rows adds up, where a value has `real` bytes:
+    /// enough loads in flight where a thread has few rows, and no more than its registers hold.
+    pub fn together(&self, real: usize) -> usize {
+        let has_many = self.is_unrolled() && self.rows_per_thread > 4;
+        if has_many || (self.threads > 512 && real == 8) { GROUP[1] } else { 2 * GROUP[1] }
+    }
+
+    /// Returns the passes over a block's rows that an iteration makes for the basis, on average: half of them
+    /// project, half subtract.
+    pub(super) fn passes(&self, real: usize) -> f64 {
+        let mean = (self.restart as f64 + 1.0) / 2.0;
+        let of = |at_once: usize| READS / 2.0 * (mean / at_once as f64).ceil();
+        if self.restart > 0 { of(GROUP[1]) + of(self.together(real)) } else { 0.0 }
     }
 }

@@ -115,7 +115,8 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
     let turns = (most_rows / krylov.threads as f64).ceil();
-    let orthogonal = krylov.passes() * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
+    let orthogonal =
+        krylov.passes(matrix.dtype().bytes()) * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
     let product = chains(krylov, entries, cached >= entries) + spread_chains(krylov);
     let latency = (products * product + orthogonal) / clock;
     let (barrier, reduction) = match krylov.space {

@@ -143,6 +143,8 @@ pub struct Configuration {
     pub division: Division,
     /// The most vectors in registers.
     pub registers: usize,
+    /// The most rows of 32 that a warp sums at a time.
+    pub run: usize,
     /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
 }
@@ -232,16 +234,18 @@ pub struct Krylov {
     pub seconds: f64,
     /// The most vectors in registers that were asked for.
     pub registers: usize,
+    /// The most rows of 32 that a warp was allowed to sum at a time.
+    pub run: usize,
 }
 
 impl Krylov {
     /// Returns the free choices from which this layout was made.
     pub fn configuration(&self) -> Configuration {
-        let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
+        let Krylov { space, blocks, threads, division, registers, run, spread, .. } = *self;
         // The width follows from the matrix again.
         let division =
             if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Configuration { space, blocks, threads, division, registers, spread }
+        Configuration { space, blocks, threads, division, registers, run, spread }
     }
 
     /// Returns whether loops over a thread's rows are unrolled, as rows in registers demand.

@@ -4,7 +4,7 @@ use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
     Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNROLLED_ROWS, Vector,
-    applied, basis, entry_bytes, estimate, vectors,
+    applied, basis, entry_bytes, estimate, sums, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ pub fn place(
     configuration: &Configuration,
     cut: Cut<'_>,
 ) -> Result<Krylov> {
-    let Configuration { space, blocks, threads, registers, .. } = *configuration;
+    let Configuration { space, blocks, threads, registers, run, .. } = *configuration;
     let Cut { mut shares, unit, width, column_bytes, parts } = cut;
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = configuration.division {
@@ -59,7 +59,9 @@ pub fn place(
     };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
     let warps = threads / SLICE;
-    let sums = Sums::new(matrix.rows(), &shares, unit, space, warps);
+    let together = vectors::sums(options.method, applied);
+    let most = run.min(sums::most_of_a_run(device.registers_for(threads), real, together));
+    let sums = Sums::new(matrix.rows(), &shares, unit, space, [warps, most]);
     let rows_per_thread = most_rows.div_ceil(sums.run * SLICE).div_ceil(warps) * sums.run;
     let turns = match (options.method, applied) {
         (Method::PipelinedCg(_), _) | (_, Preconditioning::Chebyshev { .. }) => 2,
@@ -174,6 +176,7 @@ pub fn place(
         barriers: vectors::barriers(options.method, applied),
         seconds: 0.0,
         registers,
+        run,
     };
     krylov.seconds = estimate::seconds(matrix, device, options, &krylov);
     Ok(krylov)

@@ -52,7 +52,15 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
                 |(division, wanted)| {
                     let threads =
                         wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
-                    Configuration { space, blocks, threads, division, registers: usize::MAX, spread }
+                    Configuration {
+                        space,
+                        blocks,
+                        threads,
+                        division,
+                        registers: usize::MAX,
+                        run: usize::MAX,
+                        spread,
+                    }
                 },
             ));
         };

@@ -27,8 +27,8 @@ const LOADS: usize = 16;
 /// The most units of a window: so many does a warp join at a time, two a lane.
 const OF_A_WINDOW: usize = 2 * SLICE;
 
-/// The most rows of 32 that a warp joins at a time.
-const RUN: usize = 8;
+/// The part of its rows, one of so many, that a warp may have more for the sake of longer runs.
+const LONGER: usize = 8;
 
 /// The sums of runs that a lane joins before lanes join theirs, because a load takes a lane less time than a
 /// shuffle.
@@ -126,6 +126,13 @@ pub fn windows(rows: usize, firsts: &[usize], unit: usize) -> usize {
     Windows::new(rows, firsts, unit).cuts.len()
 }
 
+/// Returns the most rows of 32 that a warp sums at a time, in `together` sums at once, where a thread has so
+/// many registers: the terms of all rows are in them.
+pub fn most_of_a_run(registers: usize, real: usize, together: usize) -> usize {
+    let terms = if registers <= 64 && real == 8 { 4 } else { 8 };
+    terms.min(8 / together)
+}
+
 /// Checks whether there is room for so many windows.
 pub fn is_room(windows: usize) -> bool {
     windows <= WINDOWS
@@ -133,20 +140,24 @@ pub fn is_room(windows: usize) -> bool {
 
 impl Sums {
     /// Lays out the sums over `rows` rows of shares that begin at multiples of `unit` rows, for blocks of
-    /// `warps` warps.
-    pub fn new(rows: usize, shares: &[Share], unit: usize, space: Space, warps: usize) -> Sums {
+    /// `warps` warps that sum at most `most` rows of 32 at a time.
+    pub fn new(rows: usize, shares: &[Share], unit: usize, space: Space, [warps, most]: [usize; 2]) -> Sums {
         let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
-        // As many rows a run as cost no thread a row more.
+        // As many rows a run as cost no warp many rows more.
         let turns = |run: usize| most_rows.div_ceil(run * SLICE).div_ceil(warps) * run;
-        let fits = |run: &usize| run * SLICE <= unit && turns(*run) == turns(1);
-        let run = [RUN, RUN / 2, RUN / 4].into_iter().find(fits).unwrap_or(1);
+        let longest = turns(1) + turns(1) / LONGER;
+        let fits = |run: &usize| *run <= most && run * SLICE <= unit && turns(*run) <= longest;
+        let run = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
         if space == Space::Grid {
             Sums::of_grid(rows, shares, unit, run)
         } else {
             let all = rows.div_ceil(run * SLICE).max(1);
             let each = all.min(EACH).max(all.div_ceil(SLICE)).next_power_of_two();
             let lanes = all.div_ceil(each).next_power_of_two();
-            Sums { run, runs: each * lanes, each, lanes, ..Sums::default() }
+            // One of each of the grid's, because the kernels have arrays of them.
+            let grid =
+                Sums { passes: 1, windows: 1, window_lanes: 1, groups: 1, links: 1, ..Sums::default() };
+            Sums { run, runs: each * lanes, each, lanes, ..grid }
         }
     }
 
@@ -351,7 +362,7 @@ mod tests {
             let ends = firsts.iter().skip(1).copied().chain([rows]);
             let shares: Vec<Share> =
                 firsts.iter().zip(ends).map(|(&first, end)| share(first, end - first)).collect();
-            let sums = Sums::new(rows, &shares, unit, space, rng.usize(4..=32));
+            let sums = Sums::new(rows, &shares, unit, space, [rng.usize(4..=32), rng.usize(1..=8)]);
             let values: Vec<f64> = (0..rows).map(|_| rng.f64() - 0.4).collect();
             let expected = join_all(Reduction::Sum, &mut values.clone());
             let got = sum(&sums, &values, &shares, space);
