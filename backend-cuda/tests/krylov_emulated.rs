@@ -231,7 +231,7 @@ fn defects_are_found() {
         ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
         // A lane's node ends where its share does; a chain of nodes is joined whole.
         ("cg-sliced", "if (joins & step)", "if (true)"),
-        ("single-grid", "if (link < links)", "if (link < 1)"),
+        ("single-grid", "link < int(chains[n] >> 24) ? __ldcg", "link < 1 ? __ldcg"),
         // One set of sums is not enough either.
         ("pipelined-grid", "return (sums & 1) * REDUCED;", "return 0;"),
         ("pipelined-cluster", "return (sums & 1) * REDUCED;", "return 0;"),

@@ -374,15 +374,19 @@ struct Team {
     {
         #pragma unroll
         for (int k = 0; k < K; ++k) {
-            real parts[WINDOWS];
+            // All are loaded before any are added, so that no load waits for another.
+            real nodes[WINDOWS][LINKS], parts[WINDOWS];
             #pragma unroll
             for (int n = 0; n < WINDOWS; ++n) {
                 const real* const chain = from + k * SLOTS + (chains[n] & 0xffffff);
-                const int links = int(chains[n] >> 24);
+                #pragma unroll
+                for (int link = 0; link < LINKS; ++link) nodes[n][link] = link < int(chains[n] >> 24) ? __ldcg(chain + link * STEP) : nothing();
+            }
+            #pragma unroll
+            for (int n = 0; n < WINDOWS; ++n) {
                 parts[n] = nothing();
                 #pragma unroll
-                for (int link = 0; link < LINKS; ++link)
-                    if (link < links) parts[n] += __ldcg(chain + link * STEP);
+                for (int link = 0; link < LINKS; ++link) parts[n] += nodes[n][link];
             }
             join_all<SUM, WINDOWS, 1>(parts);
             sums[k] = parts[0];

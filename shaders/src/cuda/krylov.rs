@@ -1,6 +1,6 @@
 //! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
-use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
+use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, UNDER_WAY, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
@@ -106,7 +106,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     };
     names("PRECONDITIONER", preconditioner);
     // Loads in flight: all of a short row, some of a long one.
-    let unroll = if width > 0 { width.min(9) } else { 4 };
+    let unroll = if width > 0 { width.min(UNDER_WAY) } else { 4 };
     let regions = &layout.regions;
     for (name, value) in [
         ("BLOCKS", layout.blocks),

@@ -50,6 +50,9 @@ const LONG: f64 = 16.0;
 /// The most rows of a thread that keeps some of its vectors in registers, because its loops are unrolled.
 const UNROLLED_ROWS: usize = 16;
 
+/// The most entries of a slice's row that a thread has under way at once.
+pub const UNDER_WAY: usize = 9;
+
 /// The blocks that work on a system, and so how they wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNROLLED_ROWS, Vector,
-    applied, basis, entry_bytes, estimate, sums, vectors,
+    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNDER_WAY, UNROLLED_ROWS,
+    Vector, applied, basis, entry_bytes, estimate, sums, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -12,6 +12,11 @@ use crate::solver::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 
 /// Registers of a thread that the loops themselves need; what is left may hold vectors.
 const REGISTERS_OF_LOOPS: usize = 48;
+
+/// Registers that the loops of a product by slices need besides those of the entries under way. Without them
+/// fewer loads are under way, which costs more than a vector in registers saves (measured on an H200: rows of
+/// 7 and 27 entries).
+const REGISTERS_OF_SLICES: usize = 23;
 
 /// The most sums of one reduction.
 pub(super) const REDUCED: usize = 4;
@@ -126,7 +131,7 @@ pub fn place(
     if let (true, Some(parts)) = (matrix_first, stored) {
         keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);
     }
-    let mut words = register_words(device, threads, rows_per_thread);
+    let mut words = register_words(device, [threads, rows_per_thread, real], division);
     let mut vectors: Vec<(Vector, Home)> = Vec::new();
     for vector in vectors::of(options.method, applied) {
         let taken = vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
@@ -183,11 +188,23 @@ pub fn place(
 }
 
 /// Returns the 32-bit registers of a thread that may hold vectors.
-fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -> usize {
+fn register_words(
+    device: &DeviceSpec,
+    [threads, rows_per_thread, real]: [usize; 3],
+    division: Division,
+) -> usize {
     if rows_per_thread > UNROLLED_ROWS {
         return 0;
     }
-    device.registers_for(threads).saturating_sub(REGISTERS_OF_LOOPS)
+    let of_loops = match division {
+        Division::Sliced { width: Some(width) } => {
+            // A value, what is gathered, and a column.
+            let of_an_entry = 2 * real.div_ceil(4) + 1;
+            REGISTERS_OF_LOOPS.max(REGISTERS_OF_SLICES + of_an_entry * width.min(UNDER_WAY))
+        }
+        _ => REGISTERS_OF_LOOPS,
+    };
+    device.registers_for(threads).saturating_sub(of_loops)
 }
 
 /// Keeps the entries of the first rows of every share, of as many rows as there is room for.
