@@ -215,17 +215,31 @@ fn defects_are_found() {
             "while (load_acquire(a.arrived) < barriers * unsigned(BLOCKS)) {",
             "while (load_acquire(a.arrived) < 1) {",
         ),
-        ("cg-split", "if (threadIdx.x == 0) await();", ""),
+        ("cg-split", "if (threadIdx.x == 0) await();\n        __syncthreads();", "__syncthreads();"),
+        (
+            "cg-sliced",
+            "if (threadIdx.x == 0) await();\n                __syncwarp();\n                join_windows",
+            "join_windows",
+        ),
+        (
+            "single-cluster",
+            "if constexpr (SPACE == CLUSTER) cluster_barrier();\n            else __syncthreads();",
+            "__syncthreads();",
+        ),
         // One buffer is not enough where a vector is published before all have met again.
         ("pipelined-cluster", "if constexpr (TURNS > 1) turn ^= 1;", ""),
         ("single-polynomial", "if constexpr (TURNS > 1) turn ^= 1;", ""),
+        // A lane's node ends where its share does; a chain of nodes is joined whole.
+        ("cg-sliced", "if (joins & step)", "if (true)"),
+        ("single-grid", "link < int(chains[n] >> 24) ? __ldcg", "link < 1 ? __ldcg"),
         // One set of sums is not enough either.
-        ("pipelined-grid", "const unsigned half = (sums++ & 1) * REDUCED;", "const unsigned half = 0;"),
+        ("pipelined-grid", "return (sums & 1) * REDUCED;", "return 0;"),
+        ("pipelined-cluster", "return (sums & 1) * REDUCED;", "return 0;"),
         // Results of a product that several threads have made are seen by others after a barrier of the
         // block.
         (
             "single-cluster",
-            "else merged(team, entries, offsets, x, y);\n            __syncthreads();",
+            "else merged(team, entries, offsets, x, y);\n        __syncthreads();",
             "else merged(team, entries, offsets, x, y);",
         ),
         // A piece of a spread row needs the block's part of the vector, and the parts that its warps have
@@ -249,8 +263,8 @@ fn defects_are_found() {
         // Projections of all blocks, and those of the pass before; parts of more sums than are held at once.
         (
             "gmres-grid",
-            "team.meet();\n        if constexpr (SPACE != BLOCK)",
-            "__syncthreads();\n        if constexpr (SPACE != BLOCK)",
+            "team.meet();\n                gather(team, nodes, count, products);",
+            "__syncthreads();\n                gather(team, nodes, count, products);",
         ),
         ("gmres-short", "basis.project(team, w, j + 1, 1,", "basis.project(team, w, j + 1, 0,"),
         ("gmres-long", "if (begin > 0) __syncthreads();", ""),

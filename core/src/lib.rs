@@ -21,6 +21,7 @@ pub mod memory;
 pub mod plan;
 pub mod program;
 pub mod real;
+pub mod reduction;
 pub mod solver;
 pub mod sparse;
 

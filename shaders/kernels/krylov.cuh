@@ -2,14 +2,23 @@
 // how blocks wait for each other, sum and exchange a vector. docs/solvers.md has every wait and why it is
 // safe.
 //
-// A block owns consecutive rows; for elementwise work, a thread owns rows that are THREADS apart. Every
-// decision is taken from sums that all threads of all blocks hold with the same bits, so that all go the same
-// way.
+// A block owns consecutive rows; for elementwise work, a warp owns runs of RUN times 32 consecutive rows,
+// WARPS runs apart, and a lane one of each 32. Every decision is taken from sums that all threads of all
+// blocks hold with the same bits, so that all go the same way.
+//
+// Sums are those of the tree (tree.cuh) over all rows. A run is a block of the tree, and so is a unit, whose
+// multiples all shares begin at. In a block or a cluster, all blocks get the sums of all runs. On the grid the
+// blocks of the tree that a share has whole are its nodes: a block's part of a sum. All blocks read all nodes,
+// and join them in the one order that there is. To that end rows are cut into windows, blocks of the tree of
+// which no two shares begin inside the same. The nodes of a window are a chain: one of the smallest, then the
+// one beside it, then the one beside both, and so on.
 //
 // `State`, `Share` and `Arguments` stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/cuda/arguments.rs, from which the host's are made, too.
 
-constexpr int WARPS = THREADS / 32;
+constexpr int WARPS = THREADS / WARP;
+constexpr unsigned JOINS = 32;                       // a node's joins and slot in one number
+constexpr int AT_ONCE = UNROLLED ? RUN : 1;          // rows that a loop's body has side by side
 constexpr int REDUCED = 4;                           // the most sums of one reduction
 constexpr int DERIVED = 4;                           // the most numbers derived from them
 constexpr long long PATIENCE = 1ll << 35;            // the most clocks of a wait: some 20 s
@@ -61,35 +70,6 @@ __device__ __forceinline__ T load_stream(const T* p)
     else return __ldcg(p);
 }
 
-// Sums K values over a warp. K is folded with the first steps: lane l ends with the sum of value l / (32 /
-// P), where P is the power of two not below K.
-template <int K>
-__device__ __forceinline__ real warp_sum(const real (&v)[K])
-{
-    const bool upper = threadIdx.x & 16, odd = threadIdx.x & 8;
-    real sum;
-    int step;
-    if constexpr (K == 1) {
-        sum = v[0];
-        step = 16;
-    } else if constexpr (K == 2) {
-        sum = upper ? v[1] : v[0];
-        sum += __shfl_xor_sync(0xffffffffu, upper ? v[0] : v[1], 16);
-        step = 8;
-    } else {
-        const real last = K == 4 ? v[K - 1] : real(0);
-        real low = upper ? v[2] : v[0], high = upper ? last : v[1];
-        low += __shfl_xor_sync(0xffffffffu, upper ? v[0] : v[2], 16);
-        high += __shfl_xor_sync(0xffffffffu, upper ? v[1] : last, 16);
-        sum = odd ? high : low;
-        sum += __shfl_xor_sync(0xffffffffu, odd ? low : high, 8);
-        step = 4;
-    }
-    #pragma unroll
-    for (; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    return sum;
-}
-
 // A vector of the method: the block's rows of it, in registers, in shared memory or at home in device memory.
 // Row i of the block is the thread's row k.
 template <int V>
@@ -135,26 +115,120 @@ struct Team {
     __device__ __forceinline__ Team(const Arguments& arguments)
         : a(arguments), own(arguments.shares[BATCHED ? 0 : blockIdx.x]), barriers(0), turn(0), sums(0) {}
 
-    // In shared memory: [REDUCED][WARPS], [REDUCED], [DERIVED], and of a cluster [2][REDUCED][BLOCKS].
-    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT); }
+    // In shared memory: [REDUCED][RUNS], in a cluster of two reductions by turns; [REDUCED]; [DERIVED].
+    __device__ __forceinline__ real* scratch() const { return shared_at<real>(SCRATCH_AT) + (SPACE == CLUSTER ? turn_of_sums() * RUNS : 0); }
     __device__ __forceinline__ real* totals() const { return shared_at<real>(TOTALS_AT); }
     __device__ __forceinline__ double* derived() const { return shared_at<double>(DERIVED_AT); }
-    __device__ __forceinline__ real* gathered() const { return shared_at<real>(GATHERED_AT); }
     __device__ __forceinline__ unsigned* lost() const { return shared_at<unsigned>(LOST_AT); }
+
+    // The first of the numbers of the sums of this reduction, among those of two by turns.
+    __device__ __forceinline__ unsigned turn_of_sums() const { return (sums & 1) * REDUCED; }
+
+    // Calls f(turn, run) for each of the warp's runs of rows.
+    template <class F>
+    __device__ __forceinline__ void runs(const F& f) const
+    {
+        const unsigned warp = threadIdx.x / WARP, count = (own.rows + RUN * WARP - 1) / (RUN * WARP);
+        if constexpr (UNROLLED) {
+            #pragma unroll
+            for (int turn = 0; turn < ROWS / RUN; ++turn)
+                if (turn * WARPS + warp < count) f(turn, turn * WARPS + warp);
+        } else {
+            #pragma unroll 1
+            for (unsigned run = warp; run < count; run += WARPS) f(0, run);
+        }
+    }
 
     // Calls f(k, i) for each of the thread's rows: its k-th, the block's i-th.
     template <class F>
     __device__ __forceinline__ void rows(const F& f) const
     {
-        if constexpr (UNROLLED) {
+        runs([&](int turn, unsigned run) { rows_of(turn, run, f); });
+    }
+
+    // Calls f(k, i) for each of the thread's rows in a run.
+    template <class F>
+    __device__ __forceinline__ void rows_of(int turn, unsigned run, const F& f) const
+    {
+        #pragma unroll AT_ONCE
+        for (int n = 0; n < RUN; ++n) {
+            const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
+            if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i);
+        }
+    }
+
+    // Returns whether the thread owns a row of the block.
+    __device__ __forceinline__ bool owns(unsigned i) const
+    {
+        return i / (RUN * WARP) % WARPS == threadIdx.x / WARP && i % WARP == threadIdx.x % WARP;
+    }
+
+    // Joins the terms of K sums over each run; f(k, i, terms) gives those of a row. The runs' sums are then in
+    // `to`, [K][RUNS], once the block has met, or the cluster.
+    template <int K, class F>
+    __device__ __forceinline__ void leave_terms(real* to, const F& f) const
+    {
+        leave_terms<K>(to, f, [](int, unsigned) {});
+    }
+
+    // Joins them likewise; make(k, i) is called for all of the thread's rows in a run before their terms.
+    template <int K, class F, class G>
+    __device__ __forceinline__ void leave_terms(real* to, const F& f, const G& make) const
+    {
+        runs([&](int turn, unsigned run) {
+            rows_of(turn, run, make);
+            // All terms come first, so that the loads of all rows are under way together.
+            real terms[RUN][K];
             #pragma unroll
-            for (int k = 0; k < ROWS; ++k) {
-                const unsigned i = k * THREADS + threadIdx.x;
-                if (i < own.rows) f(k, i);
+            for (int n = 0; n < RUN; ++n) {
+                const unsigned i = (run * RUN + n) * WARP + threadIdx.x % WARP;
+                #pragma unroll
+                for (int k = 0; k < K; ++k) terms[n][k] = nothing();
+                if (i < own.rows) f(UNROLLED ? turn * RUN + n : 0, i, terms[n]);
             }
-        } else {
-            #pragma unroll 1
-            for (unsigned i = threadIdx.x; i < own.rows; i += THREADS) f(0, i);
+            leave_run<K>(to, run, join_rows<SUM>(terms));
+        });
+    }
+
+    // One warp: puts the K sums of a run, which lanes k * RUN have, where those who join them find them.
+    template <int K>
+    __device__ __forceinline__ void leave_run(real* to, unsigned run, real sum) const
+    {
+        const unsigned lane = threadIdx.x % WARP;
+        if constexpr (SPACE == CLUSTER) {
+            // A lane stores one of the sums into one of the blocks.
+            real* const place = to + place_of_run(own.first / (RUN * WARP) + run);
+            #pragma unroll
+            for (int first = 0; first < K * BLOCKS; first += WARP) {
+                const unsigned k = (first + lane) / BLOCKS, rank = (first + lane) % BLOCKS;
+                const real value = K == 1 ? sum : __shfl_sync(0xffffffffu, sum, k * RUN);
+                if (k < K) store_remote(place + k * RUNS, rank, value);
+            }
+        } else if (lane % RUN == 0 && lane / RUN < K) to[lane / RUN * RUNS + (SPACE == BLOCK ? place_of_run(run) : run)] = sum;
+    }
+
+    // Where the sum of a run stands among those of all runs: lanes that read theirs side by side find them
+    // side by side.
+    static __device__ __forceinline__ unsigned place_of_run(unsigned run) { return run % EACH * JOINING + run / EACH; }
+
+    // One warp, BLOCK or CLUSTER: joins the sums of all runs, [K][RUNS]. All lanes end with the sums.
+    template <int K>
+    __device__ __forceinline__ void join_all_runs(const real* from, real (&sums)[K]) const
+    {
+        constexpr unsigned ALL = (REPLICA_ROWS + RUN * WARP - 1) / (RUN * WARP);
+        const unsigned lane = threadIdx.x % JOINING;
+        #pragma unroll
+        for (int k = 0; k < K; ++k) {
+            real parts[EACH];
+            #pragma unroll
+            for (int n = 0; n < EACH; ++n) parts[n] = lane * EACH + n < ALL ? from[k * RUNS + n * JOINING + lane] : nothing();
+            join_all<SUM, EACH, 1>(parts);
+            sums[k] = parts[0];
+        }
+        #pragma unroll
+        for (int step = 1; step < JOINING; step *= 2) {
+            #pragma unroll
+            for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
         }
     }
 
@@ -223,91 +297,203 @@ struct Team {
         if (*lost() != 0) asm volatile("exit;");
     }
 
+    // All threads: wait until all blocks have arrived.
+    __device__ __forceinline__ void await_together() const
+    {
+        if (threadIdx.x == 0) await();
+        __syncthreads();
+        end_if_lost();
+    }
+
     // Waits for all blocks; all of them then see what each wrote before.
     __device__ __forceinline__ void meet()
     {
         if constexpr (SPACE == GRID) {
             __syncthreads();
             arrive();
-            if (threadIdx.x == 0) await();
-            __syncthreads();
-            end_if_lost();
+            await_together();
         } else if constexpr (SPACE == CLUSTER) cluster_barrier();
         else __syncthreads();
     }
 
-    // Sums v over all threads of all blocks, in a fixed tree: lanes, warps, blocks. Also a barrier.
-    template <int K>
-    __device__ __forceinline__ void sum(real (&v)[K])
+    // Loads which lanes the lane joins in a pass, and the slot of its node. Loaded before the block meets, it
+    // is there when it is wanted.
+    static __device__ __forceinline__ unsigned node_of(const Arguments& a, int pass)
     {
-        double nothing[1];
-        sum(v, nothing, [](const real (&)[K], double (&)[1]) {});
+        return __ldg(a.nodes + (blockIdx.x * PASSES + pass) * WARP + threadIdx.x % WARP);
     }
 
-    // Sums likewise, and derives from the sums what f computes. One warp of each block computes it for all,
-    // because quotients and roots in double precision are dear.
-    template <int K, int D, class F>
-    __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f)
+    // One warp, GRID: joins the sums of runs, [K][RUNS], to the block's nodes. A lane has EACH runs beside each
+    // other, and shares a node (`node` of the first pass) with the lanes beside it. One of them puts it at its
+    // slot in `to`, [K][SLOTS].
+    template <int K>
+    static __device__ __forceinline__ void join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
     {
-        static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
-        constexpr int HELD = K == 1 ? 32 : K == 2 ? 16 : 8;          // lanes that hold one sum after warp_sum
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const unsigned half = (sums++ & 1) * REDUCED;
-        // Warps without rows have nothing to add.
-        const int active = own.rows < THREADS ? (own.rows + 31) / 32 : WARPS;
-        if (warp < active) {
-            const real part = warp_sum<K>(v);
-            if (lane % HELD == 0 && lane / HELD < K) scratch()[lane / HELD * WARPS + warp] = part;
-        }
-        __syncthreads();
-        if (warp == 0) {
-            real parts[K];
+        const unsigned lane = threadIdx.x % WARP, count = (rows + RUN * WARP - 1) / (RUN * WARP);
+        // Of all rows, the runs before the block's, and the first lane's worth of runs that has any of them.
+        const unsigned before = first_row / (RUN * WARP), first = before / EACH;
+        #pragma unroll 1
+        for (int pass = 0; pass < PASSES; ++pass) {
+            // Blocks of the tree stay together: in several passes, a pass begins with the first lane.
+            const unsigned place = PASSES > 1 ? (first / WARP + pass) * WARP + lane : first + (lane - first) % WARP;
+            const unsigned begin = place * EACH - before;
+            const unsigned told = pass == 0 ? node : node_of(a, pass), joins = told % JOINS, slot = told / JOINS;
+            real sums[K];
             #pragma unroll
-            for (int k = 0; k < K; ++k) parts[k] = lane < active ? scratch()[k * WARPS + lane] : real(0);
-            const real part = warp_sum<K>(parts);
-            if constexpr (SPACE == GRID) {
-                if (lane % HELD == 0 && lane / HELD < K) a.partials[(half + lane / HELD) * BLOCKS + blockIdx.x] = part;
-                __syncwarp();
-            } else {
+            for (int k = 0; k < K; ++k) {
+                real parts[EACH];
                 #pragma unroll
-                for (int k = 0; k < K; ++k) parts[k] = __shfl_sync(0xffffffffu, part, k * HELD);
-                if constexpr (SPACE == CLUSTER) {
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k)
-                        if (lane < BLOCKS) store_remote(gathered() + (half + k) * BLOCKS + blockIdx.x, unsigned(lane), parts[k]);
-                } else tell(parts, derived, f);
+                for (int n = 0; n < EACH; ++n) parts[n] = begin + n < count ? from[k * RUNS + begin + n] : nothing();
+                join_all<SUM, EACH, 1>(parts);
+                sums[k] = parts[0];
             }
-        }
-        if constexpr (SPACE == CLUSTER) cluster_barrier();
-        if constexpr (SPACE == GRID) arrive();
-        if (SPACE != BLOCK && warp == 0) {
-            real parts[K];
-            if constexpr (SPACE == CLUSTER) {
+            #pragma unroll
+            for (int step = 1; step < JOINING; step *= 2) {
                 #pragma unroll
-                for (int k = 0; k < K; ++k) parts[k] = lane < BLOCKS ? gathered()[(half + k) * BLOCKS + lane] : real(0);
-            } else {
-                if (lane == 0) await();
-                __syncwarp();
-                #pragma unroll
-                for (int k = 0; k < K; ++k) parts[k] = real(0);
-                #pragma unroll
-                for (int from = 0; from < BLOCKS; from += 32) {
-                    #pragma unroll
-                    for (int k = 0; k < K; ++k)
-                        if (from + lane < BLOCKS) parts[k] += __ldcg(a.partials + (half + k) * BLOCKS + from + lane);
+                for (int k = 0; k < K; ++k) {
+                    const real other = __shfl_xor_sync(0xffffffffu, sums[k], step);
+                    if (joins & step) sums[k] += other;
                 }
             }
-            const real part = warp_sum<K>(parts);
             #pragma unroll
-            for (int k = 0; k < K; ++k) parts[k] = __shfl_sync(0xffffffffu, part, k * HELD);
-            tell(parts, derived, f);
+            for (int k = 0; k < K; ++k)
+                if (slot < SLOTS) to[k * SLOTS + slot] = sums[k];
         }
+    }
+
+    // Joins the runs of one sum likewise: a call, where the loops around it need the registers.
+    static __device__ __noinline__ void call_join_runs(const Arguments& a, unsigned first_row, unsigned rows, const real* from, unsigned node, real* to)
+    {
+        join_runs<1>(a, first_row, rows, from, node, to);
+    }
+
+    // One warp, GRID: joins the nodes of the windows of a group, of which a lane has WINDOWS beside each other.
+    // [K][SLOTS] nodes lie in `from`. The first WINDOW_LANES lanes end with the group's sums.
+    template <int K>
+    __device__ __forceinline__ void join_windows(const unsigned (&chains)[WINDOWS], const real* from, real (&sums)[K]) const
+    {
+        #pragma unroll
+        for (int k = 0; k < K; ++k) {
+            // All are loaded before any are added, so that no load waits for another.
+            real nodes[WINDOWS][LINKS], parts[WINDOWS];
+            #pragma unroll
+            for (int n = 0; n < WINDOWS; ++n) {
+                const real* const chain = from + k * SLOTS + (chains[n] & 0xffffff);
+                #pragma unroll
+                for (int link = 0; link < LINKS; ++link) nodes[n][link] = link < int(chains[n] >> 24) ? __ldcg(chain + link * STEP) : nothing();
+            }
+            #pragma unroll
+            for (int n = 0; n < WINDOWS; ++n) {
+                parts[n] = nothing();
+                #pragma unroll
+                for (int link = 0; link < LINKS; ++link) parts[n] += nodes[n][link];
+            }
+            join_all<SUM, WINDOWS, 1>(parts);
+            sums[k] = parts[0];
+        }
+        #pragma unroll
+        for (int step = 1; step < WINDOW_LANES; step *= 2) {
+            #pragma unroll
+            for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
+        }
+    }
+
+    // Loads where the chains of a group's windows begin, and how long they are.
+    __device__ __forceinline__ void chains_of(unsigned group, unsigned (&chains)[WINDOWS]) const
+    {
+        #pragma unroll
+        for (int n = 0; n < WINDOWS; ++n) chains[n] = __ldg(a.chains + (group * WINDOWS + n) * WARP + threadIdx.x % WARP);
+    }
+
+    // Sums the terms that f(k, i, terms) gives for a row over all rows, in the order of the tree, with the same
+    // bits in all blocks. Also a barrier of all blocks.
+    template <int K, class F>
+    __device__ __forceinline__ void sum(real (&v)[K], const F& f)
+    {
+        double none[1];
+        sum(v, none, f, [](const real (&)[K], double (&)[1]) {});
+    }
+
+    // Sums likewise, and derives from the sums what `derive` computes.
+    template <int K, int D, class F, class G>
+    __device__ __forceinline__ void sum(real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+    {
+        leave_terms<K>(scratch(), f);
+        join(v, derived, derive);
+    }
+
+    // Joins the runs' sums in `scratch` to sums over all rows. One warp of each block computes for all what is
+    // derived from them, because quotients and roots in double precision are dear.
+    template <int K, int D, class G>
+    __device__ __forceinline__ void join(real (&v)[K], double (&derived)[D], const G& derive)
+    {
+        static_assert(K <= REDUCED && D <= DERIVED, "there is no more room");
+        if constexpr (SPACE == GRID) join_grid<K>(derived, derive);
+        else {
+            const real* const runs = scratch();
+            if constexpr (SPACE == CLUSTER) cluster_barrier();
+            else __syncthreads();
+            if (threadIdx.x < WARP) {
+                real all[K];
+                join_all_runs<K>(runs, all);
+                tell(all, derived, derive);
+            }
+        }
+        ++sums;
         __syncthreads();
         if constexpr (SPACE == GRID) end_if_lost();
         #pragma unroll
         for (int k = 0; k < K; ++k) v[k] = totals()[k];
         #pragma unroll
         for (int d = 0; d < D; ++d) derived[d] = this->derived()[d];
+    }
+
+    // GRID: joins the runs' sums in `scratch` to sums over all rows, and tells the block.
+    template <int K, int D, class G>
+    __device__ __forceinline__ void join_grid(double (&derived)[D], const G& derive)
+    {
+        const unsigned warp = threadIdx.x / WARP;
+        real* const nodes = a.partials + turn_of_sums() * SLOTS;
+        const unsigned node = warp == 0 ? node_of(a, 0) : 0;
+        __syncthreads();
+        if (warp == 0) {
+            join_runs<K>(a, own.first, own.rows, scratch(), node, nodes);
+            __syncwarp();
+        }
+        arrive();
+        unsigned chains[WINDOWS];
+        if constexpr (GROUPS == 1) {
+            if (warp == 0) {
+                real all[K];
+                chains_of(0, chains);
+                if (threadIdx.x == 0) await();
+                __syncwarp();
+                join_windows<K>(chains, nodes, all);
+                tell(all, derived, derive);
+            }
+        } else {
+            // Several warps load the nodes; their sums take the places of the runs'.
+            if (warp < GROUPS) chains_of(warp, chains);
+            await_together();
+            #pragma unroll 1
+            for (unsigned group = warp; group < GROUPS; group += WARPS) {
+                real all[K];
+                if (group > warp) chains_of(group, chains);
+                join_windows<K>(chains, nodes, all);
+                #pragma unroll
+                for (int k = 0; k < K; ++k)
+                    if (threadIdx.x % WARP == 0) scratch()[k * RUNS + group] = all[k];
+            }
+            __syncthreads();
+            if (warp == 0) {
+                real all[K];
+                #pragma unroll
+                for (int k = 0; k < K; ++k) all[k] = threadIdx.x < GROUPS ? scratch()[k * RUNS + threadIdx.x] : nothing();
+                #pragma unroll
+                for (int k = 0; k < K; ++k) all[k] = join_warp<SUM>(all[k]);
+                tell(all, derived, derive);
+            }
+        }
     }
 
     // One warp: leaves the sums, and the numbers that f derives from them, to the block.
@@ -321,125 +507,4 @@ struct Team {
         #pragma unroll
         for (int d = 0; d < D; ++d) derived()[d] = made[d];
     }
-};
-
-// The stopping tests, as the reference has them: every thread runs them on the same numbers.
-struct Course {
-    const Arguments& a;
-    double least, value;
-    real stretch, before;
-    unsigned length, since;
-    int status, quantity;
-
-    __device__ __forceinline__ Course(const Arguments& arguments)
-        : a(arguments), least(a.state->least), value(0), stretch(real(a.state->stretch)), before(real(a.state->before)),
-          length(a.state->length), since(a.state->since), status(a.state->status), quantity(OF_RESIDUAL) {}
-
-    // Returns whether this is the one thread that writes for all threads that work on the system.
-    static __device__ __forceinline__ bool tells() { return (BATCHED || blockIdx.x == 0) && threadIdx.x == 0; }
-
-    __device__ __forceinline__ bool goes_on() const { return status == RUNNING && length < a.until; }
-
-    __device__ __forceinline__ void ends(int how, int what, double with)
-    {
-        status = how;
-        quantity = what;
-        value = with;
-    }
-
-    // Records the residual of the current iterate; returns whether it is small enough.
-    __device__ __forceinline__ bool converged(double residual)
-    {
-        const unsigned iteration = length++;
-        if (tells()) a.history[iteration] = residual;
-        if (!is_finite(residual)) ends(NOT_FINITE, OF_RESIDUAL, residual);
-        else if (residual <= a.threshold) ends(CONVERGED, OF_RESIDUAL, residual);
-        else {
-            const bool over = stagnates(iteration, residual);
-            if (iteration >= a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
-            else if (over) ends(STAGNATION, OF_RESIDUAL, residual);
-        }
-        return status == CONVERGED;
-    }
-
-    // Notes that an iteration has taken alpha rho off the square of the error's A-norm.
-    __device__ __forceinline__ void gained(real energy) { stretch += energy; }
-
-    // Returns whether there was no progress for too long.
-    __device__ __forceinline__ bool stagnates(unsigned iteration, double residual)
-    {
-        if constexpr (BY_ENERGY) {
-            if (iteration - since < a.patience) return false;
-            const real whole = before + stretch;
-            // A sum that overflows or underflows says nothing.
-            const bool over = is_finite(whole) && stretch < real(LEAST_SHARE) * whole;
-            since = iteration;
-            stretch = real(0);
-            before = whole;
-            return over;
-        } else {
-            if (residual < least) {
-                least = residual;
-                since = iteration;
-            }
-            return a.patience != ~0u && iteration - since >= a.patience;
-        }
-    }
-
-    // Lowers the last entry of the history to the true residual, which can meet the threshold before the
-    // recurred one does.
-    __device__ __forceinline__ void lower(double residual) const
-    {
-        if (tells() && residual < a.history[length - 1]) a.history[length - 1] = residual;
-    }
-
-    // Returns whether the true residual, given by its square, belies a recurred residual that is small
-    // enough. The run then goes on from a new start at x, if an iteration is left and the last start was of
-    // use.
-    __device__ __forceinline__ bool lost(double true_square)
-    {
-        const double residual = sqrt(true_square);
-        if (status != CONVERGED || !(residual > a.near) || !is_finite(residual)) return false;
-        if (tells()) a.history[length - 1] = residual;
-        if (length > a.most) ends(ITERATIONS, OF_RESIDUAL, residual);
-        else if (residual > 0.5 * least) ends(STAGNATION, OF_TRUE_RESIDUAL, residual);
-        else status = RUNNING;
-        least = residual;
-        return status == RUNNING;
-    }
-
-    // Returns whether a quantity is positive; the run ends where it is not.
-    __device__ __forceinline__ bool positive(int what, real with)
-    {
-        if (!is_finite(with)) ends(NOT_FINITE, what, with);
-        else if (!(with > real(0))) ends(NOT_POSITIVE, what, with);
-        return status == RUNNING;
-    }
-
-    // Returns whether a quantity is finite and not 0; the run ends where it is not.
-    __device__ __forceinline__ bool nonzero(int what, real with)
-    {
-        if (!is_finite(with)) ends(NOT_FINITE, what, with);
-        else if (with == real(0)) ends(VANISHED, what, with);
-        return status == RUNNING;
-    }
-
-    __device__ __forceinline__ void leave(const double (&scalars)[SCALARS], double true_square) const
-    {
-        if (!tells()) return;
-        State& s = *a.state;
-        s.least = least;
-        s.value = value;
-        s.true_square = true_square;
-        s.stretch = stretch;
-        s.before = before;
-        s.length = length;
-        s.since = since;
-        s.quantity = quantity;
-        s.status = status;
-        for (int n = 0; n < SCALARS; ++n) s.scalars[n] = scalars[n];
-    }
-
-    template <class T>
-    static __device__ __forceinline__ bool is_finite(T x) { return x - x == T(0); }
 };

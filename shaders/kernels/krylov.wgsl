@@ -6,47 +6,59 @@
 // `State`, `Task` and `Call`, and the buffers, stand before this text. They are made of the tables in
 // shaders/src/state.rs and shaders/src/wgsl/krylov, from which the host's are made, too.
 
-// The numbers that threads add up, sum after sum.
-var<workgroup> parts: array<real, SUMS * THREADS>;
+// A workgroup that sums has consecutive rows, `task.share` or `task.product_share` of them, a power of two: a
+// block of the tree (tree.wgsl).
 
-// Sums each of the first `count` parts over all threads: sixteen times sixteen, always in the same order.
-// Thread k leaves sum k in the first place of its parts; other threads that want it must wait.
-fn fold(thread: u32, count: u32) {
-    let k = thread / 16u;
-    var sum: real;
-    workgroupBarrier();
-    if k < count {
-        for (var j = thread % 16u; j < THREADS; j += 16u) { sum += parts[k * THREADS + j]; }
+// The terms of the thread's row in each sum.
+var<private> terms: array<real, SUMS>;
+
+fn clear() {
+    for (var k = 0u; k < SUMS; k++) { terms[k] = NOTHING; }
+}
+
+// Enters the terms of `width` rows, which stand `at` rows behind the workgroup's first, one per thread. Joins
+// each leaf once it is whole, and the last one as it is.
+fn enter(at: u32, width: u32, is_last: bool, thread: u32, count: u32) {
+    let before = at % THREADS;
+    let filled = before + width;
+    if thread < width {
+        for (var k = 0u; k < count; k++) { parts[k * THREADS + before + thread] = terms[k]; }
     }
-    workgroupBarrier();
-    if k < count { parts[k * THREADS + thread % 16u] = sum; }
-    workgroupBarrier();
-    if thread < count {
-        var all = parts[thread * THREADS];
-        for (var j = 1u; j < 16u; j++) { all += parts[thread * THREADS + j]; }
-        parts[thread * THREADS] = all;
+    if filled < THREADS && !is_last { return; }
+    if thread >= filled {
+        for (var k = 0u; k < count; k++) { parts[k * THREADS + thread] = NOTHING; }
     }
+    let leaf = fold(thread, count);
+    if thread < count { keep(leaf); }
 }
 
 // Leaves the workgroup's share of `count` sums to the phase that adds them up.
 fn leave(group: u32, thread: u32, count: u32) {
-    fold(thread, count);
-    if thread < count { partials[thread * MOST_GROUPS + group] = parts[thread * THREADS]; }
+    if thread < count { partials[thread * MOST_GROUPS + group] = kept(); }
+}
+
+var<workgroup> totals: array<real, SUMS>;
+
+// Returns the sum of the thread's four of the shares that `groups` workgroups left of sum k.
+fn four_shares(thread: u32, k: u32, groups: u32) -> real {
+    var four = array<real, 4>(NOTHING, NOTHING, NOTHING, NOTHING);
+    for (var n = 0u; n < MOST_GROUPS / THREADS; n++) {
+        let group = thread * (MOST_GROUPS / THREADS) + n;
+        if group < groups { four[n] = partials[k * MOST_GROUPS + group]; }
+    }
+    return join(join(four[0], four[1]), join(four[2], four[3]));
 }
 
 // Adds up the shares that `groups` workgroups left; the sums are then `total(0)`, `total(1)` and so on.
 fn gather(thread: u32, count: u32, groups: u32) {
-    for (var k = 0u; k < count; k++) {
-        var sum: real;
-        for (var group = thread; group < groups; group += THREADS) { sum += partials[k * MOST_GROUPS + group]; }
-        parts[k * THREADS + thread] = sum;
-    }
-    fold(thread, count);
+    for (var k = 0u; k < count; k++) { parts[k * THREADS + thread] = four_shares(thread, k, groups); }
+    let sum = fold(thread, count);
+    if thread < count { totals[thread] = sum; }
     workgroupBarrier();
 }
 
 fn total(k: u32) -> real {
-    return parts[k * THREADS];
+    return totals[k];
 }
 
 // The phase of one workgroup after a solution was found: computes the square of its true residual.

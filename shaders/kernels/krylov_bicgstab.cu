@@ -34,15 +34,14 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     real rho = real(course.a.state->scalars[0]);
     if (!resumed) {
         true_residual(team, x, v, r);
-        real sums[1] = {real(0)};
-        team.rows([&](int k, unsigned i) {
+        real sums[1];
+        double norm[1];
+        team.sum(sums, norm, [&](int k, unsigned i, real (&terms)[1]) {
             const real value = r.get(k, i);
             shadow.set(k, i, value);
             p.set(k, i, value);
-            sums[0] += value * value;
-        });
-        double norm[1];
-        team.sum(sums, norm, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+            terms[0] = value * value;
+        }, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         rho = sums[0];
         course.converged(norm[0]);
     }
@@ -51,26 +50,25 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (!POINTWISE) m.apply(team, p, p_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_p(k, i)); });
         exchange(team);
-        product<-1>(team, v);
-        real shadow_v[1] = {real(0)};
-        team.rows([&](int k, unsigned i) { shadow_v[0] += shadow.get(k, i) * v.get(k, i); });
+        real shadow_v[1];
         double quotient[1];
-        team.sum(shadow_v, quotient, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; });
+        product_and_sum<-1>(team, v, shadow_v, quotient, [&](int k, unsigned i, real (&terms)[1]) {
+            terms[0] = shadow.get(k, i) * v.get(k, i);
+        }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rho / s[0]; });
         if (!course.nonzero(OF_SHADOW_PRODUCT, shadow_v[0])) break;
         const real alpha = real(quotient[0]);
         team.rows([&](int k, unsigned i) { r.set(k, i, r.get(k, i) - alpha * v.get(k, i)); });
         if constexpr (!POINTWISE) m.apply(team, r, s_hat);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled_s(k, i)); });
         exchange(team);
-        product<-1>(team, t);
-        real half[3] = {real(0), real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
-            half[0] += t.get(k, i) * r.get(k, i);
-            half[1] += t.get(k, i) * t.get(k, i);
-            half[2] += r.get(k, i) * r.get(k, i);
-        });
+        real half[3];
         double made[2];
-        team.sum(half, made, [](const real (&s)[3], double (&to)[2]) {
+        product_and_sum<-1>(team, t, half, made, [&](int k, unsigned i, real (&terms)[3]) {
+            const real image = t.get(k, i), value = r.get(k, i);
+            terms[0] = image * value;
+            terms[1] = image * image;
+            terms[2] = value * value;
+        }, [](const real (&s)[3], double (&to)[2]) {
             to[0] = sqrt(double(s[2]));
             to[1] = s[0] / s[1];
         });
@@ -82,15 +80,14 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         }
         if (!course.nonzero(OF_SQUARE, half[1])) break;
         const real omega = real(made[1]);
-        real sums[2] = {real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
+        real sums[2];
+        team.sum(sums, made, [&](int k, unsigned i, real (&terms)[2]) {
             x.set(k, i, x.get(k, i) + (alpha * scaled_p(k, i) + omega * scaled_s(k, i)));
             const real value = r.get(k, i) - omega * t.get(k, i);
             r.set(k, i, value);
-            sums[0] += shadow.get(k, i) * value;
-            sums[1] += value * value;
-        });
-        team.sum(sums, made, [&](const real (&s)[2], double (&to)[2]) {
+            terms[0] = shadow.get(k, i) * value;
+            terms[1] = value * value;
+        }, [&](const real (&s)[2], double (&to)[2]) {
             to[0] = sqrt(double(s[1]));
             to[1] = s[0] / rho * (alpha / omega);
         });

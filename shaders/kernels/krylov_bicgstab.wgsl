@@ -24,16 +24,19 @@ fn begin_test(@builtin(local_invocation_index) thread: u32) {
 @compute @workgroup_size(THREADS)
 fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var sum: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             v[row] = product;
-            sum += shadow[row] * product;
+            terms[0] = shadow[row] * product;
         }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 1u);
     }
-    parts[thread] = sum;
     leave(group.x, thread, 1u);
 }
 
@@ -57,23 +60,22 @@ fn half(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 @compute @workgroup_size(THREADS)
 fn stabilise(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var ts: real;
-    var tt: real;
-    var ss: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             let s = residual_at(row);
             t[row] = product;
-            ts += product * s;
-            tt += product * product;
-            ss += s * s;
+            terms[0] = product * s;
+            terms[1] = product * product;
+            terms[2] = s * s;
         }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 3u);
     }
-    parts[thread] = ts;
-    parts[THREADS + thread] = tt;
-    parts[2u * THREADS + thread] = ss;
     leave(group.x, thread, 3u);
 }
 
@@ -92,22 +94,24 @@ fn second(@builtin(local_invocation_index) thread: u32) {
 fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
     let is_half = state.flag != 0u;
-    var next: real;
-    var rr: real;
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        if is_half {
-            x[i] += state.alpha * p_hat[i];
-        } else {
-            let s = r[i];
-            let value = s - state.omega * t[i];
-            x[i] += state.alpha * p_hat[i] + state.omega * preconditioned(i, s);
-            r[i] = value;
-            next += shadow[i] * value;
-            rr += value * value;
+    let first = group.x * task.share;
+    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+        let i = first + at + thread;
+        clear();
+        if i < task.rows {
+            if is_half {
+                x[i] += state.alpha * p_hat[i];
+            } else {
+                let s = r[i];
+                let value = s - state.omega * t[i];
+                x[i] += state.alpha * p_hat[i] + state.omega * preconditioned(i, s);
+                r[i] = value;
+                terms[0] = shadow[i] * value;
+                terms[1] = value * value;
+            }
         }
+        enter(at, THREADS, false, thread, 2u);
     }
-    parts[thread] = next;
-    parts[THREADS + thread] = rr;
     leave(group.x, thread, 2u);
 }
 

@@ -1,6 +1,9 @@
 // Conjugate gradients (Hestenes and Stiefel 1952): two reductions and one exchange, three barriers, per
 // iteration.
 
+// Without a preconditioner (r, z) is (r, r), and one sum is enough.
+constexpr int SQUARES = PRECONDITIONER == NONE ? 1 : 2;
+
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
     const bool resumed = course.length > 0;
@@ -19,18 +22,17 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     if (!resumed) {
         true_residual(team, x, q, r);
         if constexpr (!POINTWISE) m.apply(team, r, z);
-        real sums[2] = {real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
+        real sums[SQUARES];
+        double norm[1];
+        team.sum(sums, norm, [&](int k, unsigned i, real (&terms)[SQUARES]) {
             const real value = r.get(k, i);
             real scaled;
             if constexpr (POINTWISE) scaled = m.pointwise(k, i, value);
             else scaled = z.get(k, i);
             p.set(k, i, scaled);
-            sums[0] += value * scaled;
-            sums[1] += value * value;
-        });
-        double norm[1];
-        team.sum(sums, norm, [](const real (&s)[2], double (&to)[1]) { to[0] = sqrt(double(s[1])); });
+            terms[SQUARES - 1] = value * value;
+            if constexpr (SQUARES > 1) terms[0] = value * scaled;
+        }, [](const real (&s)[SQUARES], double (&to)[1]) { to[0] = sqrt(double(s[SQUARES - 1])); });
         rz = sums[0];
         course.converged(norm[0]);
     }
@@ -38,35 +40,39 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if (!course.positive(OF_RHO, rz)) break;
         team.rows([&](int k, unsigned i) { team.publish(i, p.get(k, i)); });
         exchange(team);
-        product<P>(team, q);
-        real pq[1] = {real(0)};
-        team.rows([&](int k, unsigned i) { pq[0] += p.get(k, i) * q.get(k, i); });
+        real pq[1];
         double quotient[1];
-        team.sum(pq, quotient, [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; });
+        product_and_sum<P>(team, q, pq, quotient, [&](int k, unsigned i, real (&terms)[1]) {
+            terms[0] = p.get(k, i) * q.get(k, i);
+        }, [&](const real (&s)[1], double (&to)[1]) { to[0] = rz / s[0]; });
         if (!course.positive(OF_CURVATURE, pq[0])) break;
         const real alpha = real(quotient[0]);
-        real sums[2] = {real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
+        const auto advance = [&](int k, unsigned i) {
             const real value = r.get(k, i) - alpha * q.get(k, i);
             x.set(k, i, x.get(k, i) + alpha * p.get(k, i));
             r.set(k, i, value);
-            if constexpr (POINTWISE) {
-                sums[0] += value * m.pointwise(k, i, value);
-                sums[1] += value * value;
-            }
-        });
-        if constexpr (!POINTWISE) {
-            m.apply(team, r, z);
-            team.rows([&](int k, unsigned i) {
-                sums[0] += r.get(k, i) * z.get(k, i);
-                sums[1] += r.get(k, i) * r.get(k, i);
-            });
-        }
-        double made[2];
-        team.sum(sums, made, [&](const real (&s)[2], double (&to)[2]) {
-            to[0] = sqrt(double(s[1]));
+            return value;
+        };
+        const auto derive = [&](const real (&s)[SQUARES], double (&to)[2]) {
+            to[0] = sqrt(double(s[SQUARES - 1]));
             to[1] = s[0] / rz;
-        });
+        };
+        real sums[SQUARES];
+        double made[2];
+        if constexpr (POINTWISE) {
+            team.sum(sums, made, [&](int k, unsigned i, real (&terms)[SQUARES]) {
+                const real value = advance(k, i);
+                terms[SQUARES - 1] = value * value;
+                if constexpr (SQUARES > 1) terms[0] = value * m.pointwise(k, i, value);
+            }, derive);
+        } else {
+            team.rows([&](int k, unsigned i) { advance(k, i); });
+            m.apply(team, r, z);
+            team.sum(sums, made, [&](int k, unsigned i, real (&terms)[SQUARES]) {
+                terms[0] = r.get(k, i) * z.get(k, i);
+                terms[1] = r.get(k, i) * r.get(k, i);
+            }, derive);
+        }
         course.gained(alpha * rz);
         course.converged(made[0]);
         const real beta = real(made[1]);

@@ -14,16 +14,19 @@ fn direction(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
 @compute @workgroup_size(THREADS)
 fn curvature(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var sum: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             q[row] = product;
-            sum += gathered[row] * product;
+            terms[0] = gathered[row] * product;
         }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 1u);
     }
-    parts[thread] = sum;
     leave(group.x, thread, 1u);
 }
 
@@ -39,37 +42,39 @@ fn step_length(@builtin(local_invocation_index) thread: u32) {
 fn step(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
     let alpha = state.alpha;
-    var rz: real;
-    var rr: real;
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        let value = r[i] - alpha * q[i];
-        x[i] += alpha * p[i];
-        r[i] = value;
-        if POINTWISE {
-            rz += value * preconditioned(i, value);
-            rr += value * value;
+    let first = group.x * task.share;
+    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+        let i = first + at + thread;
+        clear();
+        if i < task.rows {
+            let value = r[i] - alpha * q[i];
+            x[i] += alpha * p[i];
+            r[i] = value;
+            if POINTWISE {
+                terms[0] = value * preconditioned(i, value);
+                terms[1] = value * value;
+            }
         }
+        if POINTWISE { enter(at, THREADS, false, thread, 2u); }
     }
-    if POINTWISE {
-        parts[thread] = rz;
-        parts[THREADS + thread] = rr;
-        leave(group.x, thread, 2u);
-    }
+    if POINTWISE { leave(group.x, thread, 2u); }
 }
 
 // (r, z) and (r, r).
 @compute @workgroup_size(THREADS)
 fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var rz: real;
-    var rr: real;
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        let value = r[i];
-        rz += value * preconditioned(i, value);
-        rr += value * value;
+    let first = group.x * task.share;
+    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+        let i = first + at + thread;
+        clear();
+        if i < task.rows {
+            let value = r[i];
+            terms[0] = value * preconditioned(i, value);
+            terms[1] = value * value;
+        }
+        enter(at, THREADS, false, thread, 2u);
     }
-    parts[thread] = rz;
-    parts[THREADS + thread] = rr;
     leave(group.x, thread, 2u);
 }
 

@@ -1,6 +1,9 @@
 // Pipelined conjugate gradients with residual replacement (Ghysels and Vanroose 2014): the exchange and the
 // reduction share their barrier, one per iteration.
 
+// Without a preconditioner (r, u) is (r, r): the first two of these sums are enough.
+constexpr int PRODUCTS = PRECONDITIONER == NONE ? 2 : 3;
+
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
     const bool resumed = course.length > 0;
@@ -53,21 +56,21 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     // Publishes m = M^-1 w beside the sums.
     const auto reduce = [&]() {
         if constexpr (!POINTWISE) m.apply(team, w, mw);
-        real sums[3] = {real(0), real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
+        real sums[PRODUCTS];
+        team.leave_terms<PRODUCTS>(team.scratch(), [&](int k, unsigned i, real (&terms)[PRODUCTS]) {
             if constexpr (POINTWISE) team.publish(i, m.pointwise(k, i, w.get(k, i)));
             else team.publish(i, mw.get(k, i));
-            const real value = scaled_r(k, i);
-            sums[0] += r.get(k, i) * value;
-            sums[1] += w.get(k, i) * value;
-            sums[2] += r.get(k, i) * r.get(k, i);
+            const real value = scaled_r(k, i), rest = r.get(k, i);
+            terms[0] = rest * value;
+            terms[1] = w.get(k, i) * value;
+            if constexpr (PRODUCTS > 2) terms[2] = rest * rest;
         });
         if constexpr (SPREAD > 0) leave_pieces(team);
         double made[4];
-        team.sum(sums, made, [&](const real (&s)[3], double (&to)[4]) {
+        team.join(sums, made, [&](const real (&s)[PRODUCTS], double (&to)[4]) {
             const real quotient = fresh ? real(0) : s[0] / last_gamma;
             const real rest = s[1] - quotient * s[0] / last_alpha;
-            to[0] = sqrt(double(s[2]));
+            to[0] = sqrt(double(s[PRODUCTS > 2 ? 2 : 0]));
             to[1] = quotient;
             to[2] = rest;
             to[3] = s[0] / rest;
@@ -112,9 +115,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             // The failure may be rounding: compute the product afresh and check it, then start anew.
             team.rows([&](int k, unsigned i) { p.set(k, i, scaled_r(k, i) + before * p.get(k, i)); });
             multiply([&](int k, unsigned i) { return p.get(k, i); }, n);
-            real sums[1] = {real(0)};
-            team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * n.get(k, i); });
-            team.sum(sums);
+            real sums[1];
+            team.sum(sums, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * n.get(k, i); });
             if (!course.positive(OF_CURVATURE, sums[0])) break;
             renew();
             fresh = true;

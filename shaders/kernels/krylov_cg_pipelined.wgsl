@@ -8,19 +8,19 @@
 @compute @workgroup_size(THREADS)
 fn squares(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var ru: real;
-    var wu: real;
-    var rr: real;
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        let value = r[i];
-        let u = preconditioned(i, value);
-        ru += value * u;
-        wu += w[i] * u;
-        rr += value * value;
+    let first = group.x * task.share;
+    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+        let i = first + at + thread;
+        clear();
+        if i < task.rows {
+            let value = r[i];
+            let u = preconditioned(i, value);
+            terms[0] = value * u;
+            terms[1] = w[i] * u;
+            terms[2] = value * value;
+        }
+        enter(at, THREADS, false, thread, 3u);
     }
-    parts[thread] = ru;
-    parts[THREADS + thread] = wu;
-    parts[2u * THREADS + thread] = rr;
     leave(group.x, thread, 3u);
 }
 

@@ -1,6 +1,9 @@
 // Conjugate gradients with one reduction (Chronopoulos and Gear 1989): one exchange and one reduction, two
 // barriers, per iteration.
 
+// Without a preconditioner (r, u) is (r, r): the first two of these sums are enough.
+constexpr int PRODUCTS = PRECONDITIONER == NONE ? 2 : 3;
+
 __device__ __forceinline__ void solve(Team& team, Course& course)
 {
     const bool resumed = course.length > 0;
@@ -29,18 +32,16 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         if constexpr (!POINTWISE) m.apply(team, r, u);
         team.rows([&](int k, unsigned i) { team.publish(i, scaled(k, i)); });
         exchange(team);
-        product<-1>(team, w);
-        real sums[3] = {real(0), real(0), real(0)};
-        team.rows([&](int k, unsigned i) {
-            const real value = scaled(k, i);
-            sums[0] += r.get(k, i) * value;
-            sums[1] += w.get(k, i) * value;
-            sums[2] += r.get(k, i) * r.get(k, i);
-        });
+        real sums[PRODUCTS];
         double made[4];
-        team.sum(sums, made, [&](const real (&s)[3], double (&to)[4]) {
+        product_and_sum<-1>(team, w, sums, made, [&](int k, unsigned i, real (&terms)[PRODUCTS]) {
+            const real value = scaled(k, i), rest = r.get(k, i);
+            terms[0] = rest * value;
+            terms[1] = w.get(k, i) * value;
+            if constexpr (PRODUCTS > 2) terms[2] = rest * rest;
+        }, [&](const real (&s)[PRODUCTS], double (&to)[4]) {
             const real quotient = s[0] / gamma, product = quotient * s[0] / real(alpha);
-            to[0] = sqrt(double(s[2]));
+            to[0] = sqrt(double(s[PRODUCTS > 2 ? 2 : 0]));
             to[1] = quotient;
             to[2] = product;
             to[3] = s[0] / (s[1] - product);
@@ -80,9 +81,8 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
             });
             exchange(team);
             product<P>(team, s);
-            real sums[1] = {real(0)};
-            team.rows([&](int k, unsigned i) { sums[0] += p.get(k, i) * s.get(k, i); });
-            team.sum(sums);
+            real sums[1];
+            team.sum(sums, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = p.get(k, i) * s.get(k, i); });
             if (!course.positive(OF_CURVATURE, sums[0])) break;
             beta = 0;
             alpha = gamma / delta;

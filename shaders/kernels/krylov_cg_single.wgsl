@@ -20,24 +20,23 @@ fn step(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 @compute @workgroup_size(THREADS)
 fn products(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var rz: real;
-    var wz: real;
-    var rr: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             let z = gathered[row];
             let value = residual_at(row);
             w[row] = product;
-            rz += value * z;
-            wz += product * z;
-            rr += value * value;
+            terms[0] = value * z;
+            terms[1] = product * z;
+            terms[2] = value * value;
         }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 3u);
     }
-    parts[thread] = rz;
-    parts[THREADS + thread] = wz;
-    parts[2u * THREADS + thread] = rr;
     leave(group.x, thread, 3u);
 }
 

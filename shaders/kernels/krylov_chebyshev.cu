@@ -18,10 +18,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const double centre = course.a.centre, half = course.a.half;
     double rho = course.a.state->scalars[0], old = course.a.state->scalars[1], fresh = course.a.state->scalars[2];
     const auto test = [&]() {
-        real sums[1] = {real(0)};
-        team.rows([&](int k, unsigned i) { sums[0] += r.get(k, i) * r.get(k, i); });
+        real sums[1];
         double norm[1];
-        team.sum(sums, norm, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+        const auto square = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = r.get(k, i) * r.get(k, i); };
+        team.sum(sums, norm, square, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         course.converged(norm[0]);
     };
     if (!resumed) {

@@ -17,17 +17,20 @@ fn advance(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn deduct(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var square: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
         if thread < ROWS && row < task.rows {
             let value = r[row] - product;
             r[row] = value;
-            square += value * value;
+            terms[0] = value * value;
         }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 1u);
     }
-    parts[thread] = square;
     leave(group.x, thread, 1u);
 }
 

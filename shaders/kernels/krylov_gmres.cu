@@ -20,10 +20,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
         else return z.get(k, i);
     };
     const auto norm_of_w = [&](double& square) {
-        real sums[1] = {real(0)};
+        real sums[1];
         double root[1];
-        team.rows([&](int k, unsigned i) { sums[0] += w.get(k, i) * w.get(k, i); });
-        team.sum(sums, root, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+        const auto terms_of = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = w.get(k, i) * w.get(k, i); };
+        team.sum(sums, root, terms_of, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         square = sums[0];
         return real(root[0]);
     };

@@ -19,15 +19,15 @@ fn normalise(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
 @compute @workgroup_size(THREADS)
 fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
+    let first = group.x * task.share;
     for (var k = 0u; k <= state.flag; k++) {
-        var sum: real;
-        for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-            sum += basis[k * task.rows + i] * w[i];
+        for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+            let i = first + at + thread;
+            clear();
+            if i < task.rows { terms[0] = basis[k * task.rows + i] * w[i]; }
+            enter(at, THREADS, false, thread, 1u);
         }
-        parts[thread] = sum;
-        fold(thread, 1u);
-        if thread == 0u { partials[k * MOST_GROUPS + group.x] = total(0u); }
-        workgroupBarrier();
+        if thread == 0u { partials[k * MOST_GROUPS + group.x] = kept(); }
     }
 }
 
@@ -35,14 +35,18 @@ fn project(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn subtract(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var square: real;
-    for (var i = group.x * THREADS + thread; i < task.rows; i += task.groups * THREADS) {
-        var value = w[i];
-        for (var k = 0u; k <= state.flag; k++) { value -= coefficients[projection(k)] * basis[k * task.rows + i]; }
-        w[i] = value;
-        square += value * value;
+    let first = group.x * task.share;
+    for (var at = 0u; at < task.share && first + at < task.rows; at += THREADS) {
+        let i = first + at + thread;
+        clear();
+        if i < task.rows {
+            var value = w[i];
+            for (var k = 0u; k <= state.flag; k++) { value -= coefficients[projection(k)] * basis[k * task.rows + i]; }
+            w[i] = value;
+            terms[0] = value * value;
+        }
+        enter(at, THREADS, false, thread, 1u);
     }
-    parts[thread] = square;
     leave(group.x, thread, 1u);
 }
 

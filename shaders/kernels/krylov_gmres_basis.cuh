@@ -1,10 +1,8 @@
 // The basis of a cycle of GMRES, in device memory: RESTART vectors, and room for one more. A thread reads and
 // writes its own rows alone, so no thread waits for another's.
 
-constexpr int GROUP = 32;                            // dot products, by warps, in shared memory at once
-// Vectors that one pass over the rows takes: enough loads in flight where few threads have others.
-constexpr int TOGETHER = ROWS > 4 || (THREADS > 512 && sizeof(real) == 8) ? 4 : 8;
-constexpr int PROJECTED = RESTART + 1;               // the most dot products of one reduction
+constexpr int SUMMED = 4;                            // dot products that one pass over the rows sums
+constexpr int PROJECTED = (RESTART / SUMMED + 1) * SUMMED;   // room for the most dot products of one reduction
 
 struct Basis {
     real* home;                                      // of the block's first row
@@ -26,76 +24,83 @@ struct Basis {
         });
     }
 
-    // Computes products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction in a fixed
-    // tree, with one barrier, however many. The sums of passes 0 and 1 have places of their own.
+    // Computes products[k] = (v_k, w) for k < count, and products[count] = (w, w): one reduction, with one
+    // barrier, however many. The sums of passes 0 and 1 have places of their own.
     template <class VW>
     __device__ __forceinline__ void project(Team& team, const VW& w, unsigned count, unsigned pass, real* products) const
     {
-        const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        // Warps without rows have nothing to add.
-        const unsigned active = team.own.rows < THREADS ? (team.own.rows + 31) / 32 : WARPS;
-        real* const parts = shared_at<real>(PARTS_AT);               // [GROUP][WARPS]
-        // [2][PROJECTED][BLOCKS], after the part that other reductions use.
-        real* const sums = SPACE == GRID ? team.a.partials + 2 * REDUCED * BLOCKS : shared_at<real>(PROJECTED_AT);
-        #pragma unroll 1
-        for (unsigned begin = 0; begin <= count; begin += GROUP) {
-            const unsigned end = begin + GROUP <= count ? begin + GROUP : count + 1;
-            if (begin > 0) __syncthreads();                          // the parts before are read
-            if (warp < active) {
-                #pragma unroll 1
-                for (unsigned first = begin; first < end; first += TOGETHER) leave_parts(team, w, first, count, parts + (first - begin) * WARPS);
+        const unsigned warp = threadIdx.x / WARP;
+        if constexpr (SPACE == CLUSTER) {
+            real* const runs = shared_at<real>(PROJECTED_AT) + pass * PROJECTED * RUNS;     // [2][PROJECTED][RUNS]
+            #pragma unroll 1
+            for (unsigned first = 0; first <= count; first += SUMMED) leave_parts(team, w, first, count, runs + first * RUNS);
+            team.meet();
+            #pragma unroll 1
+            for (unsigned k = warp; k <= count; k += WARPS) {
+                real sum[1];
+                team.join_all_runs<1>(runs + k * RUNS, sum);
+                if (threadIdx.x % WARP == 0) products[k] = sum[0];
             }
-            __syncthreads();
-            for (unsigned k = begin + warp; k < end; k += WARPS) {
-                const real part[1] = {lane < active ? parts[(k - begin) * WARPS + lane] : real(0)};
-                const real sum = warp_sum<1>(part);
-                real* const place = sums + ((pass * PROJECTED + k) * BLOCKS + blockIdx.x);
-                if constexpr (SPACE == CLUSTER) {
-                    if (lane < BLOCKS) store_remote(place, lane, sum);
-                } else if (lane == 0) {
-                    if constexpr (SPACE == GRID) *place = sum;
-                    else products[k] = sum;
+        } else {
+            // [2][PROJECTED][SLOTS], after the part that other reductions use.
+            real* const nodes = team.a.partials + (2 * REDUCED + pass * PROJECTED) * SLOTS;
+            real* const parts = shared_at<real>(PARTS_AT);           // [GROUP][RUNS]
+            const unsigned node = SPACE == GRID ? Team::node_of(team.a, 0) : 0;
+            #pragma unroll 1
+            for (unsigned begin = 0; begin <= count; begin += GROUP) {
+                const unsigned end = begin + GROUP <= count ? begin + GROUP : count + 1;
+                if (begin > 0) __syncthreads();                      // the parts before are read
+                #pragma unroll 1
+                for (unsigned first = begin; first < end; first += SUMMED) leave_parts(team, w, first, count, parts + (first - begin) * RUNS);
+                __syncthreads();
+                #pragma unroll 1
+                for (unsigned k = begin + warp; k < end; k += WARPS) {
+                    if constexpr (SPACE == GRID) Team::call_join_runs(team.a, team.own.first, team.own.rows, parts + (k - begin) * RUNS, node, nodes + k * SLOTS);
+                    else {
+                        real sum[1];
+                        team.join_all_runs<1>(parts + (k - begin) * RUNS, sum);
+                        if (threadIdx.x % WARP == 0) products[k] = sum[0];
+                    }
                 }
+            }
+            if constexpr (SPACE == GRID) {
+                team.meet();
+                gather(team, nodes, count, products);
             }
         }
-        team.meet();
-        if constexpr (SPACE != BLOCK) {
-            for (unsigned k = warp; k <= count; k += WARPS) {
-                const real* const from = sums + (pass * PROJECTED + k) * BLOCKS;
-                real part[1] = {real(0)};
-                #pragma unroll
-                for (int block = 0; block < BLOCKS; block += 32) {
-                    if (block + lane >= BLOCKS) continue;
-                    if constexpr (SPACE == GRID) part[0] += __ldcg(from + block + lane);
-                    else part[0] += from[block + lane];
-                }
-                const real sum = warp_sum<1>(part);
-                if (lane == 0) products[k] = sum;
+        __syncthreads();
+    }
+
+    // GRID: joins the nodes of each product's sum.
+    __device__ __forceinline__ void gather(const Team& team, const real* nodes, unsigned count, real* products) const
+    {
+        const unsigned lane = threadIdx.x % WARP;
+        #pragma unroll 1
+        for (unsigned k = threadIdx.x / WARP; k <= count; k += WARPS) {
+            real groups = nothing(), sum[1];
+            #pragma unroll 1
+            for (unsigned group = 0; group < GROUPS; ++group) {
+                unsigned chains[WINDOWS];
+                team.chains_of(group, chains);
+                team.join_windows<1>(chains, nodes + k * SLOTS, sum);
+                if (GROUPS > 1) sum[0] = __shfl_sync(0xffffffffu, sum[0], 0);
+                if (lane == group) groups = sum[0];
             }
-            __syncthreads();
+            const real all = GROUPS > 1 ? join_warp<SUM>(groups) : sum[0];
+            if (lane == 0) products[k] = all;
         }
     }
 
-    // Sums the warp's parts of TOGETHER dot products from `first` on. Products beyond the basis are (w, w),
-    // of which at most one is wanted.
+    // Leaves the terms of SUMMED dot products from `first` on, joined over runs. Products beyond the basis are
+    // (w, w), of which at most one is wanted.
     template <class VW>
     __device__ __forceinline__ void leave_parts(const Team& team, const VW& w, unsigned first, unsigned count, real* parts) const
     {
-        real sums[TOGETHER];
-        #pragma unroll
-        for (int n = 0; n < TOGETHER; ++n) sums[n] = real(0);
-        team.rows([&](int row, unsigned i) {
-            const real value = w.get(row, i);
+        team.leave_terms<SUMMED>(parts, [&](int k, unsigned i, real (&terms)[SUMMED]) {
+            const real value = w.get(k, i);
             #pragma unroll
-            for (int n = 0; n < TOGETHER; ++n) sums[n] += (first + n < count ? at(first + n)[i] : value) * value;
+            for (int n = 0; n < SUMMED; ++n) terms[n] = (first + n < count ? at(first + n)[i] : value) * value;
         });
-        #pragma unroll
-        for (int n = 0; n < TOGETHER; n += 4) {
-            const real four[4] = {sums[n], sums[n + 1], sums[n + 2], sums[n + 3]};
-            const real part = warp_sum<4>(four);
-            const int lane = threadIdx.x % 32;
-            if (lane % 8 == 0) parts[(n + lane / 8) * WARPS + threadIdx.x / 32] = part;
-        }
     }
 
     // Adds to w SIGN times the sum of c_k v_k, k < count in order.

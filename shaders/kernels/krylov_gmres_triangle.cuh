@@ -50,13 +50,13 @@ struct Triangle {
     __device__ __forceinline__ void end(unsigned j) const
     {
         const unsigned lane = threadIdx.x % 32;
-        real squares[1] = {real(0)};
+        real squares = real(0);
         for (unsigned k = lane; k <= j; k += 32) {
             const real again = products()[k];
             column()[k] += again;
-            squares[0] += again * again;
+            squares += again * again;
         }
-        const real taken = warp_sum<1>(squares), square = products()[j + 1];
+        const real taken = join_warp<SUM>(squares), square = products()[j + 1];
         __syncwarp();                                // the column is whole
         if (lane != 0) return;
         const bool exact = taken <= real(0.5) * square;

@@ -33,16 +33,13 @@ fn collected(thread: u32, again: bool) {
     if thread == 0u { vectors = select(0u, course.flag + 1u, course.status == RUNNING); }
     let count = workgroupUniformLoad(&vectors);
     for (var k = 0u; k < count; k++) {
-        var sum: real;
-        for (var group = thread; group < task.groups; group += THREADS) { sum += partials[k * MOST_GROUPS + group]; }
-        parts[thread] = sum;
-        fold(thread, 1u);
+        parts[thread] = four_shares(thread, k, task.groups);
+        let sum = fold(thread, 1u);
         if thread == 0u {
             let entry = column(count - 1u) + k;
-            triangle[projection(k)] = total(0u);
-            triangle[entry] = select(ZERO, triangle[entry], again) + total(0u);
+            triangle[projection(k)] = sum;
+            triangle[entry] = select(ZERO, triangle[entry], again) + sum;
         }
-        workgroupBarrier();
     }
 }
 

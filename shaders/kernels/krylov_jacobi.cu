@@ -16,10 +16,10 @@ __device__ __forceinline__ void solve(Team& team, Course& course)
     const real weight = real(course.a.weight);
     const auto test = [&]() {
         true_residual(team, x, q, r);
-        real sums[1] = {real(0)};
-        team.rows([&](int k, unsigned i) { sums[0] += r.get(k, i) * r.get(k, i); });
+        real sums[1];
         double norm[1];
-        team.sum(sums, norm, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
+        const auto square = [&](int k, unsigned i, real (&terms)[1]) { terms[0] = r.get(k, i) * r.get(k, i); };
+        team.sum(sums, norm, square, [](const real (&s)[1], double (&to)[1]) { to[0] = sqrt(double(s[0])); });
         course.converged(norm[0]);
     };
     if (!resumed) test();

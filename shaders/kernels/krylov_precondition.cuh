@@ -114,8 +114,7 @@ __device__ __forceinline__ double checked(Team& team, const Course& course, cons
 {
     if (course.status != CONVERGED) return 0.0;
     true_residual(team, x, y, y);
-    real square[1] = {real(0)};
-    team.rows([&](int k, unsigned i) { square[0] += y.get(k, i) * y.get(k, i); });
-    team.sum(square);
+    real square[1];
+    team.sum(square, [&](int k, unsigned i, real (&terms)[1]) { terms[0] = y.get(k, i) * y.get(k, i); });
     return square[0];
 }

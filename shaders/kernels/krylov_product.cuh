@@ -89,7 +89,7 @@ struct Exchanged {
 template <bool KEPT, class X>
 __device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets& offsets, const X& x, unsigned i)
 {
-    real sum = real(0);
+    real sum = nothing();                            // so that the first product is plain
     if constexpr (WIDTH > 0) {
         const unsigned e = i / 32 * (32 * WIDTH) + i % 32;
         #pragma unroll UNROLL
@@ -106,7 +106,7 @@ __device__ __forceinline__ real sliced_row(const Entries& entries, const Offsets
 template <bool KEPT, class X>
 __device__ __forceinline__ real split_row(const Entries& entries, const X& x, unsigned e, unsigned end)
 {
-    real sum = real(0);
+    real sum = nothing();
     #pragma unroll UNROLL
     for (; e < end; e += LANES) sum = fma(entries.value<KEPT>(e), x[entries.column<KEPT>(e)], sum);
     return sum;
@@ -209,28 +209,50 @@ __device__ __forceinline__ void merged(const Team& team, const Entries& entries,
 
 //@stencil
 
+// Whether a thread makes its own rows of the product, one after the other.
+constexpr bool ROW_BY_ROW = PRODUCT == STENCIL || PRODUCT == SLICED;
+
+// Returns a row of A x; ROW_BY_ROW.
+template <class X>
+__device__ __forceinline__ real row_of(const Team& team, const X& x, unsigned i)
+{
+    if constexpr (PRODUCT == STENCIL) return stencil_row(x, team.own.first + i);
+    else {
+        const Entries entries(team);
+        const Offsets offsets(team);
+        return i < team.own.cached ? sliced_row<true>(entries, offsets, x, i) : sliced_row<false>(entries, offsets, x, i);
+    }
+}
+
 // Computes y = A x, where x is what was published last: vector V of the method, or -1 for another.
 template <int V, class Y>
 __device__ __forceinline__ void product(Team& team, Y& y)
 {
     if constexpr (SPREAD > 0) add_pieces(team);
     const Exchanged<V> x(team);
-    if constexpr (PRODUCT == STENCIL) {
-        team.rows([&](int k, unsigned i) { y.set(k, i, stencil_row(x, team.own.first + i)); });
-    } else {
+    if constexpr (ROW_BY_ROW) team.rows([&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
+    else {
         const Entries entries(team);
         const Offsets offsets(team);
-        if constexpr (PRODUCT == SLICED) {
-            team.rows([&](int k, unsigned i) {
-                y.set(k, i, i < team.own.cached ? sliced_row<true>(entries, offsets, x, i) : sliced_row<false>(entries, offsets, x, i));
-            });
-        } else {
-            if constexpr (PRODUCT == SPLIT) split(team, entries, offsets, x, y);
-            else merged(team, entries, offsets, x, y);
-            __syncthreads();
-        }
+        if constexpr (PRODUCT == SPLIT) split(team, entries, offsets, x, y);
+        else merged(team, entries, offsets, x, y);
+        __syncthreads();
     }
     if constexpr (SPREAD > 0) put_pieces(team, y);
     // No thread may change values that others of the block still read from its own vector.
     if constexpr (Exchanged<V>::NEAR) __syncthreads();
+}
+
+// Computes y = A x likewise, and sums the terms that f(k, i, terms) gives for a row once its y is there.
+template <int V, class Y, int K, int D, class F, class G>
+__device__ __forceinline__ void product_and_sum(Team& team, Y& y, real (&v)[K], double (&derived)[D], const F& f, const G& derive)
+{
+    if constexpr (ROW_BY_ROW && SPREAD == 0) {
+        const Exchanged<V> x(team);
+        team.leave_terms<K>(team.scratch(), f, [&](int k, unsigned i) { y.set(k, i, row_of(team, x, i)); });
+        team.join(v, derived, derive);
+    } else {
+        product<V>(team, y);
+        team.sum(v, derived, f, derive);
+    }
 }

@@ -34,10 +34,19 @@ fn product(base: u32, thread: u32) -> real {
             for (var entry = offsets[long] + thread; entry < end; entry += THREADS) {
                 part = fma(values[entry], gathered[columns[entry]], part);
             }
-            parts[thread] = part;
-            fold(thread, 1u);
+            // `parts` may hold the terms of rows before these.
+            lanes[thread] = part;
             workgroupBarrier();
-            if base + thread == long { sum = total(0u); }
+            if thread < 16u {
+                part = lanes[16u * thread];
+                for (var other = 1u; other < 16u; other++) { part += lanes[16u * thread + other]; }
+                sixteenths[thread] = part;
+            }
+            workgroupBarrier();
+            if base + thread == long {
+                sum = sixteenths[0];
+                for (var other = 1u; other < 16u; other++) { sum += sixteenths[other]; }
+            }
             workgroupBarrier();
         }
     }

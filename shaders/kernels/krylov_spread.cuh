@@ -32,18 +32,17 @@ __device__ __forceinline__ void leave_pieces(const Team& team)
     for (int n = warp; n < SPREAD * PARTS; n += WARPS) {
         const int row = n / PARTS;
         const unsigned end = offsets[row + 1];
-        real sum[1] = {real(0)};
+        real sum = real(0);
         #pragma unroll UNROLL
         for (unsigned e = offsets[row] + n % PARTS * 32 + lane; e < end; e += PARTS * 32)
-            sum[0] = fma(load_stream(values + e), x[load_stream(columns + e)], sum[0]);
-        const real part = warp_sum<1>(sum);
+            sum = fma(load_stream(values + e), x[load_stream(columns + e)], sum);
+        const real part = join_warp<SUM>(sum);
         if (lane == 0) (PARTS > 1 ? parts + n : pieces(team) + row * BLOCKS + blockIdx.x)[0] = part;
     }
     if constexpr (PARTS > 1) {
         __syncthreads();                             // the parts of each piece
         if (warp < SPREAD) {
-            const real own[1] = {lane < PARTS ? parts[warp * PARTS + lane] : real(0)};
-            const real piece = warp_sum<1>(own);
+            const real piece = join_warp<SUM>(lane < PARTS ? parts[warp * PARTS + lane] : real(0));
             if (lane == 0) pieces(team)[warp * BLOCKS + blockIdx.x] = piece;
         }
     }
@@ -56,11 +55,11 @@ __device__ __forceinline__ void add_pieces(const Team& team)
     #pragma unroll 1
     for (unsigned n = warp; n < team.own.spread_rows; n += WARPS) {
         const real* const row = pieces(team) + (team.own.spread_first + n) * BLOCKS;
-        real sum[1] = {real(0)};
+        real sum = real(0);
         #pragma unroll
         for (int from = 0; from < BLOCKS; from += 32)
-            if (from + lane < BLOCKS) sum[0] += __ldcg(row + from + lane);
-        const real total = warp_sum<1>(sum);
+            if (from + lane < BLOCKS) sum += __ldcg(row + from + lane);
+        const real total = join_warp<SUM>(sum);
         if (lane == 0) shared_at<real>(PIECES_AT)[n] = total;
     }
 }
@@ -74,7 +73,7 @@ __device__ __forceinline__ void put_pieces(const Team& team, Y& y)
     #pragma unroll 1
     for (unsigned n = 0; n < team.own.spread_rows; ++n) {
         const unsigned row = team.a.spread[team.own.spread_first + n] - team.own.first;
-        if (row % THREADS != threadIdx.x) continue;
+        if (!team.owns(row)) continue;
         team.rows([&](int k, unsigned i) {
             if (i == row) y.set(k, i, shared_at<real>(PIECES_AT)[n]);
         });

@@ -14,13 +14,16 @@ fn suspect(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
 @compute @workgroup_size(THREADS)
 fn afresh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     if state.status != call.when { return; }
-    var sum: real;
-    for (var base = group.x * ROWS; base < task.rows; base += task.product_groups * ROWS) {
+    let first = group.x * task.product_share;
+    let end = min(task.rows, first + task.product_share);
+    for (var at = 0u; first + at < end; at += ROWS) {
+        let base = first + at;
+        clear();
         let product = product(base, thread);
         let row = base + thread;
-        if thread < ROWS && row < task.rows { sum += gathered[row] * product; }
+        if thread < ROWS && row < task.rows { terms[0] = gathered[row] * product; }
+        enter(at, ROWS, first + at + ROWS >= end, thread, 1u);
     }
-    parts[thread] = sum;
     leave(group.x, thread, 1u);
 }
 

@@ -2,46 +2,7 @@
 // a leaf, and then among leaves, blocks of two are joined along the slowest axis, then along the next, then
 // along the fastest. What is missing counts as the neutral value.
 
-constexpr int LEAF = LEAF_Z * LEAF_Y * LEAF_X, WARP = 32, WARPS = LEAF / WARP;
-
-enum Reduction { LEAST, GREATEST, SUM };
-
-// NaN wins, and -0 is less than +0: of two zeros, the sum is +0 unless both are -0.
-template <int BY>
-__device__ __forceinline__ real join(real a, real b)
-{
-    if (BY == LEAST && a < b) return a;
-    if (BY == LEAST && a > b) return b;
-    if (BY == LEAST && a == b) return a == real(0) ? -(-a + -b) : a;
-    if (BY == GREATEST && a > b) return a;
-    if (BY == GREATEST && a < b) return b;
-    if (BY == GREATEST && a == b && a != real(0)) return a;
-    return a + b;
-}
-
-// Joins blocks of two of `COUNT` values that lie `STRIDE` apart, until the first is all of them.
-template <int BY, int COUNT, int STRIDE>
-__device__ __forceinline__ void join_all(real* v)
-{
-    #pragma unroll
-    for (int step = 1; step < COUNT; step *= 2) {
-        #pragma unroll
-        for (int i = 0; i < COUNT; i += 2 * step) {
-            v[i * STRIDE] = join<BY>(v[i * STRIDE], v[(i + step) * STRIDE]);
-        }
-    }
-}
-
-// Joins the values of a warp's lanes; the result is in the first.
-template <int BY>
-__device__ __forceinline__ real join_warp(real value)
-{
-    #pragma unroll
-    for (int step = 1; step < WARP; step *= 2) {
-        value = join<BY>(value, __shfl_down_sync(0xffffffffu, value, step));
-    }
-    return value;
-}
+constexpr int LEAF = LEAF_Z * LEAF_Y * LEAF_X, WARPS = LEAF / WARP;
 
 // Joins the values of a block's threads, of which each has one index of a leaf; the result is in the first.
 // A warp has a row along the fastest axis, which only a domain of one axis has several of.
@@ -90,7 +51,7 @@ __device__ __forceinline__ void reduce(const Arguments& arguments)
 
 // Joins `COUNT` rows of `WIDTH` values to one row, eight rows a turn; `from` is then that row.
 template <class S, Offset COUNT, Offset WIDTH>
-__device__ __forceinline__ void join_rows(real*& from, real*& to)
+__device__ __forceinline__ void join_boxes(real*& from, real*& to)
 {
     constexpr int AT_ONCE = 8;
     #pragma unroll 1
@@ -118,8 +79,8 @@ template <class S>
 __device__ __forceinline__ void join_leaves(const Arguments& arguments)
 {
     real *from = arguments.leaves, *to = from + Offset(S::BLOCKS_Z) * S::BLOCKS_Y * S::BLOCKS_X;
-    join_rows<S, S::BLOCKS_Z, S::BLOCKS_Y * S::BLOCKS_X>(from, to);
-    join_rows<S, S::BLOCKS_Y, S::BLOCKS_X>(from, to);
-    join_rows<S, S::BLOCKS_X, 1>(from, to);
+    join_boxes<S, S::BLOCKS_Z, S::BLOCKS_Y * S::BLOCKS_X>(from, to);
+    join_boxes<S, S::BLOCKS_Y, S::BLOCKS_X>(from, to);
+    join_boxes<S, S::BLOCKS_X, 1>(from, to);
     if (threadIdx.x == 0) arguments.scalars[S::SCALAR] = *from;
 }

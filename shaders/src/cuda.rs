@@ -25,6 +25,7 @@ pub use pitch::{buffer_pitch, pitched_cells, pitched_values, row_pitch};
 pub use program::{KernelLaunch, ProgramKernels, StageKernels, StepEnd, program_kernels};
 
 const COMMON: &str = include_str!("../kernels/common.cuh");
+const TREE: &str = include_str!("../kernels/tree.cuh");
 const BLOCK: &str = include_str!("../kernels/block.cuh");
 const SWEEP: &str = include_str!("../kernels/sweep.cuh");
 const PERSISTENT: &str = include_str!("../kernels/persistent.cu");

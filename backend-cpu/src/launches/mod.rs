@@ -11,7 +11,8 @@ use std::time::Instant;
 use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::Dag;
 use abide_core::plan::Cpu;
-use abide_core::program::{Boxes, Buffer, Does, Probe, Reduction, Rows, Storage, Watch, leaf};
+use abide_core::program::{Boxes, Buffer, Does, Probe, Reduction, Rows, Storage, Watch};
+use abide_core::reduction::leaf;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use rayon::ThreadPool;
 

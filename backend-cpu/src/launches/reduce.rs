@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use abide_core::Real;
-use abide_core::program::{Indices, Reduction, join_all, join_box, join_rows, leaf};
+use abide_core::program::{Indices, Reduction};
+use abide_core::reduction::{join_all, join_box, join_rows, leaf};
 use multiversion::multiversion;
 
 use super::sweep::{Goal, Registers, Sweep, Work};

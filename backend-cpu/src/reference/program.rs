@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use abide_core::expr::{Dag, Tap};
-use abide_core::program::{Does, Indices, Reduction, Shown, leaf};
+use abide_core::program::{Does, Indices, Reduction, Shown};
+use abide_core::reduction::leaf;
 use abide_core::{Array, Boundaries, Problem, Real};
 
 /// The state of a run between two stages.
@@ -146,7 +147,7 @@ impl<T: Real> Inputs<T> {
     }
 }
 
-/// Reduces values over a box by the tree of [`abide_core::program::leaf`], from its definition: an aligned
+/// Reduces values over a box by the tree of [`abide_core::reduction`], from its definition: an aligned
 /// block of two halves, and an empty one is neutral.
 fn tree<T: Real>(
     reduction: Reduction,

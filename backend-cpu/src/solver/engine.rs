@@ -3,26 +3,27 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use abide_core::reduction::{LEAF, Sums, leaf_dot};
 use abide_core::solver::Engine;
-use abide_core::solver::reduce::{BLOCK, Tree, block_dot};
 use abide_core::{Real, Result, memory};
 use rayon::ThreadPool;
 
 use crate::threads;
 
-/// Values of a piece of an update: enough that handing it out is cheap beside computing it.
-const PIECE: usize = 16 * BLOCK;
+/// Values of a piece of a reduction or an update: a subtree, and enough that handing it out is cheap beside
+/// computing it.
+const PIECE: usize = 64 * LEAF;
 
 /// Dot products per reduction for which there is room without allocating; methods ask for 3 at most.
 const DOTS: usize = 3;
 
 /// The threaded engine: `abide_core::solver::Serial`'s bits on all threads of a pool.
 ///
-/// Vectors are cut in halves down to pieces. A reduction's blocks are summed in any order, the blocks' sums
-/// in the order of the tree.
+/// Vectors are cut in halves down to pieces. A reduction's pieces are summed in any order, their sums in the
+/// order of the tree.
 pub struct Threads<T> {
     pool: Option<Arc<ThreadPool>>,
-    /// The sums of the blocks of a reduction in progress.
+    /// The sums of the pieces of a reduction in progress.
     sums: Mutex<Vec<T>>,
 }
 
@@ -32,7 +33,7 @@ impl<T: Real> Threads<T> {
         if pool.is_none() {
             threads::start()?;
         }
-        let len = rows.div_ceil(BLOCK).max(1) * DOTS;
+        let len = rows.div_ceil(PIECE).max(1) * DOTS;
         let sums = memory::reserved(len, "a reduction's sums", "make the system smaller")?;
         Ok(Threads { pool, sums: Mutex::new(sums) })
     }
@@ -53,15 +54,15 @@ impl<T: Real> Engine<T> for Threads<T> {
         // Sums that a panic left behind are overwritten.
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         sums.clear();
-        sums.resize(len.div_ceil(BLOCK) * K, T::ZERO);
-        block_sums(pairs, &mut sums);
-        let mut trees: [Tree<T>; K] = std::array::from_fn(|_| Tree::new());
+        sums.resize(len.div_ceil(PIECE) * K, T::ZERO);
+        pieces(pairs, &mut sums);
+        let mut all: [Sums<T>; K] = std::array::from_fn(|_| Sums::new());
         for sums in sums.chunks_exact(K.max(1)) {
-            for (tree, &sum) in trees.iter_mut().zip(sums) {
-                tree.push(sum);
+            for (all, &sum) in all.iter_mut().zip(sums) {
+                all.push(sum);
             }
         }
-        trees.map(Tree::finish)
+        all.map(Sums::finish)
     }
 
     fn update<const W: usize, const R: usize>(
@@ -80,25 +81,33 @@ impl<T: Real> Engine<T> for Threads<T> {
     }
 }
 
-/// Sums all blocks of all pairs; the sums of one block lie side by side.
-fn block_sums<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
-    let blocks = sums.len() / K.max(1);
-    if blocks <= PIECE / BLOCK {
-        for (number, sums) in sums.chunks_exact_mut(K.max(1)).enumerate() {
-            let block = |v: &'_ [T]| number * BLOCK..v.len().min((number + 1) * BLOCK);
-            for (sum, (a, b)) in sums.iter_mut().zip(&pairs) {
-                *sum = block_dot(&a[block(a)], &b[block(b)]);
-            }
-        }
+/// Sums all pieces of all pairs; the sums of one piece lie side by side.
+fn pieces<T: Real, const K: usize>(pairs: [(&[T], &[T]); K], sums: &mut [T]) {
+    let count = sums.len() / K.max(1);
+    if count <= 1 {
+        sums.copy_from_slice(&piece(pairs)[..sums.len()]);
         return;
     }
-    let middle = blocks / 2;
+    let middle = count / 2;
     let (low, high) = sums.split_at_mut(middle * K);
-    let at = middle * BLOCK;
+    let at = middle * PIECE;
     rayon::join(
-        || block_sums(pairs.map(|(a, b)| (&a[..at], &b[..at])), low),
-        || block_sums(pairs.map(|(a, b)| (&a[at..], &b[at..])), high),
+        || pieces(pairs.map(|(a, b)| (&a[..at], &b[..at])), low),
+        || pieces(pairs.map(|(a, b)| (&a[at..], &b[at..])), high),
     );
+}
+
+/// Sums a piece of all pairs, leaf by leaf, so that values that pairs share are read once.
+fn piece<T: Real, const K: usize>(pairs: [(&[T], &[T]); K]) -> [T; K] {
+    let mut all: [Sums<T>; K] = std::array::from_fn(|_| Sums::new());
+    let len = pairs.first().map_or(0, |(a, _)| a.len());
+    for first in (0..len).step_by(LEAF) {
+        let leaf = first..len.min(first + LEAF);
+        for (all, (a, b)) in all.iter_mut().zip(&pairs) {
+            all.push(leaf_dot(&a[leaf.clone()], &b[leaf.clone()]));
+        }
+    }
+    all.map(Sums::finish)
 }
 
 fn update<T: Real, const W: usize, const R: usize>(

@@ -4,12 +4,13 @@ use std::ffi::c_void;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use abide_core::reduction;
 use abide_core::solver::plan::krylov::{
     Configuration, Krylov, Space, Vector, configurations, plan_krylov_configuration,
 };
 use abide_core::solver::{
     BatchSystem, Begin, Matrix, Method, Parameters, Preconditioning, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, check_batch, reduce,
+    SolverError, Status, check_batch,
 };
 use abide_core::{Array, Backend, DType, DeviceSpec, Error, Real, Result};
 use abide_shaders::cuda::{KRYLOV_ENTRY, KrylovArguments, KrylovArrays, KrylovNumbers};
@@ -138,7 +139,8 @@ fn begin<'r, T: Real>(
     let image = Image::new(system.matrix, options, layout)?;
     let (b, x) = (T::slice(system.b).unwrap_or_default(), T::slice_mut(system.x).unwrap_or_default());
     let rows = system.matrix.rows();
-    let begin = Run::open(options.method.profile(), rows, b, x, |b| reduce::dot(b, b), parameters, observe)?;
+    let begin =
+        Run::open(options.method.profile(), rows, b, x, |b| reduction::dot(b, b), parameters, observe)?;
     Ok((begin, image))
 }
 

@@ -39,18 +39,21 @@ pub fn fit_solver(
         let in_registers = layout.vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
         if in_registers > 0 {
             configuration.registers = in_registers - 1;
+        } else if layout.sums.run > 1 {
+            configuration.run = 1;
         } else if configuration.threads > 256 {
+            configuration.run = usize::MAX;
             configuration.threads = (configuration.threads / 2).next_multiple_of(32);
         } else {
             break;
         }
         let mut next = plan_krylov_configuration(matrix, &plan.device, options, &configuration)?;
         next.notes.push(
-            "fewer vectors in registers or threads than modelled, for the compiler's report showed spills"
+            "fewer vectors in registers, rows summed at a time or threads than modelled, for the compiler's report showed spills"
                 .to_owned(),
         );
         let next = compile(&next)?;
-        let helps = next.2 < best.2 || in_registers > 0;
+        let helps = next.2 < best.2 || in_registers > 0 || layout.sums.run > 1;
         if !helps {
             break;
         }

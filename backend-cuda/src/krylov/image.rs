@@ -19,6 +19,12 @@ pub struct Image {
     pub offsets: Vec<u8>,
     /// Merge-path searches.
     pub searches: Vec<u8>,
+    /// Where blocks tell their nodes of sums.
+    pub nodes: Vec<u8>,
+    /// Where windows have their chains of nodes.
+    pub chains: Vec<u8>,
+    /// Nodes of sums. Those that nobody tells change no sum.
+    pub partials: Vec<u8>,
     /// The rows that are spread.
     pub spread: Vec<u8>,
     /// Columns.
@@ -84,6 +90,9 @@ impl Image {
             shares,
             offsets: Vec::new(),
             searches: Vec::new(),
+            nodes: layout.sums.nodes.iter().flat_map(|node| node.to_ne_bytes()).collect(),
+            chains: layout.sums.chains.iter().flat_map(|chain| chain.to_ne_bytes()).collect(),
+            partials: Array::from_fn(matrix.dtype(), layout.partials(), |_| -0.0).as_bytes().to_vec(),
             spread: Vec::new(),
             columns: Vec::new(),
             values: Vec::new(),

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use abide_core::reduction;
 use abide_core::solver::plan::krylov::{Krylov, Space, Vector};
-use abide_core::solver::reduce;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
     SolverError, Status, vectors_of,
@@ -78,22 +78,25 @@ impl KrylovSession {
         let room = Room { context, stream: &stream };
         let homes = layout.vectors.len() * vector;
         let exchanged = if layout.space == Space::Grid { layout.turns * vector } else { 0 };
-        let (partials, triangle) = (layout.partials() * real, layout.triangle() * real);
+        let triangle = layout.triangle() * real;
         let basis = layout.basis() * vector;
         let pieces = layout.turns * layout.spread_rows.len() * layout.blocks * real;
         let loaded = image.shares.len()
             + image.offsets.len()
             + image.searches.len()
+            + image.nodes.len()
+            + image.chains.len()
+            + image.partials.len()
             + image.columns.len()
             + image.values.len();
         room.check_part("bytes of GMRES's basis", basis, "restart earlier, or choose f32")?;
-        room.check(
-            loaded + image.inverse.len() + homes + exchanged + partials + pieces + basis + triangle + vector,
-        )?;
+        room.check(loaded + image.inverse.len() + homes + exchanged + pieces + basis + triangle + vector)?;
         let mut buffers = KrylovArrays {
             shares: room.load(&image.shares)?,
             offsets: room.load(&image.offsets)?,
             searches: room.load(&image.searches)?,
+            nodes: room.load(&image.nodes)?,
+            chains: room.load(&image.chains)?,
             spread: room.load(&image.spread)?,
             columns: room.load(&image.columns)?,
             values: room.load(&image.values)?,
@@ -102,7 +105,7 @@ impl KrylovSession {
             b: room.zeros(vector)?,
             homes: room.zeros(homes)?,
             exchanged: room.zeros(exchanged)?,
-            partials: room.zeros(partials)?,
+            partials: room.load(&image.partials)?,
             pieces: room.zeros(pieces)?,
             basis: room.zeros(basis)?,
             triangle: room.zeros(triangle)?,
@@ -259,7 +262,7 @@ impl KrylovSession {
             self.plan.rows,
             b,
             x,
-            |b| reduce::dot(b, b),
+            |b| reduction::dot(b, b),
             parameters,
             observe,
         )?;

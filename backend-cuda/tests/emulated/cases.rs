@@ -13,7 +13,15 @@ use crate::systems::{arrow, long_rows, stencil, wind};
 const SLICED: Division = Division::Sliced { width: None };
 
 pub fn configuration(space: Space, blocks: usize, division: Division) -> Configuration {
-    Configuration { space, blocks, threads: 128, division, registers: usize::MAX, spread: None }
+    Configuration {
+        space,
+        blocks,
+        threads: 128,
+        division,
+        registers: usize::MAX,
+        run: usize::MAX,
+        spread: None,
+    }
 }
 
 /// Returns a configuration on a grid that spreads rows of more than 60 entries over its blocks.

@@ -6,3 +6,4 @@
 inline long long clock64() { return 0; }
 
 template <class T> T __ldcs(const T* from) { return *from; }
+template <class T> T __ldg(const T* from) { return *from; }

@@ -6,9 +6,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use abide_core::solver::plan::krylov::{Configuration, Krylov, Space, Vector, plan_krylov_configuration};
+use abide_core::reduction;
+use abide_core::solver::plan::krylov::{
+    Configuration, Division, Krylov, Space, Vector, plan_krylov_configuration,
+};
 use abide_core::solver::{
-    Matrix, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status, reduce,
+    Matrix, Method, Parameters, Quantity, Report, Serial, SolveOptions, SolverError, Status,
 };
 use abide_core::{Array, DType, DeviceSpec, Real};
 use abide_cuda::Image;
@@ -43,6 +46,7 @@ const WORDS: &rig::Words = &[
         r#"asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");"#,
         "*remote = value;",
     ),
+    ("static __device__ __noinline__ void", "static __device__ void"),
     (r#"asm volatile("exit;");"#, "emulated::fail(\"a wait was given up\");"),
 ];
 
@@ -117,6 +121,18 @@ impl Case {
         Ok((ended.map_err(|error| error.to_string())?, x))
     }
 
+    /// Returns whether the kernel does all that the reference does, in the same order: sums have one tree, and
+    /// a row's products are added one after the other where they are one thread's.
+    fn has_the_references_bits(&self) -> bool {
+        let is_in_order = matches!(
+            self.configuration.division,
+            Division::Sliced { .. } | Division::Stencil | Division::Split { lanes: 1 }
+        );
+        let is_whole = self.configuration.spread.is_none();
+        // The norm of GMRES's newest vector follows from its projections.
+        is_in_order && is_whole && !matches!(self.options.method, Method::Gmres(_))
+    }
+
     /// Compares the kernel with the reference, in several orders of its lanes and cuts of its iterations.
     pub fn check(&self, compiler: &[String]) -> Result<(), String> {
         let begun = Instant::now();
@@ -145,7 +161,7 @@ impl Case {
                 outcome.true_residual, report.threshold
             ));
         }
-        let norm = |x: &[f64]| reduce::dot(x, x).sqrt();
+        let norm = |x: &[f64]| reduction::dot(x, x).sqrt();
         let difference: Vec<f64> = outcome.x.iter().zip(&expected).map(|(a, b)| a - b).collect();
         if norm(&difference) > 2e3 * parameters.relative * norm(&expected) {
             return Err(format!(
@@ -153,6 +169,17 @@ impl Case {
                 norm(&difference),
                 norm(&expected)
             ));
+        }
+        if self.has_the_references_bits() {
+            let bits = |all: &[f64]| all.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            let same_history = match self.matrix.dtype() {
+                // The device takes the roots of f32 in f64.
+                DType::F32 => iterations == report.iterations,
+                DType::F64 => bits(&outcome.history) == bits(&report.history),
+            };
+            if !same_history || bits(&outcome.x) != bits(&expected) {
+                return Err("other bits than the reference's".to_owned());
+            }
         }
         for (seed, chunk) in [(2, 0), (3, 9)] {
             if program.run(seed, chunk)? != outcome {
@@ -282,7 +309,7 @@ impl End {
         operator.apply(&outcome.x, &mut product);
         let rest: Vec<f64> = self.right.to_f64().iter().zip(&product).map(|(b, ax)| b - ax).collect();
         let (norm, told) =
-            (reduce::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
+            (reduction::dot(&rest, &rest).sqrt(), outcome.history.last().copied().unwrap_or(f64::NAN));
         if outcome.status != Status::Running
             || outcome.history.len() != iterations
             || (norm - told).abs() > 1e-9 * told
@@ -375,8 +402,8 @@ impl Program {
             rights.extend_from_slice(right.as_bytes());
             rights.resize(rights.len().next_multiple_of(vector), 0xff);
             let norm = match right {
-                Array::F32(b) => f64::from(reduce::dot(b, b)).sqrt(),
-                Array::F64(b) => reduce::dot(b, b).sqrt(),
+                Array::F32(b) => f64::from(reduction::dot(b, b)).sqrt(),
+                Array::F64(b) => reduction::dot(b, b).sqrt(),
             };
             thresholds.push((parameters.relative * norm).max(parameters.absolute));
             last = Some(image);
@@ -405,6 +432,8 @@ impl Program {
             shares: image.shares,
             offsets: image.offsets,
             searches: image.searches,
+            nodes: image.nodes,
+            chains: image.chains,
             spread: image.spread,
             columns: image.columns,
             values,
@@ -413,7 +442,7 @@ impl Program {
             factors: image.factors,
             homes,
             exchanged: fresh(exchanged, real),
-            partials: fresh(layout.partials(), real),
+            partials: image.partials,
             pieces: fresh(layout.turns * layout.spread_rows.len() * layout.blocks, real),
             basis: fresh(layout.basis() * self.stride, real),
             triangle: fresh(layout.triangle(), real),

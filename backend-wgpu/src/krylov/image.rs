@@ -177,6 +177,8 @@ mod tests {
             threads: 8,
             groups: 2,
             product_groups: 3,
+            share: 256,
+            product_share: 128,
             lanes: 2,
             longest: Some(4),
             an_iteration: 5,

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use abide_core::reduction;
 use abide_core::solver::{
     Begin, LinearSession, Matrix, Observe, Outcome, Parameters, Report, Run, SolveOptions, SolvePlan,
-    SolverError, Status, reduce, vectors_of,
+    SolverError, Status, vectors_of,
 };
 use abide_core::{Array, DType, Error, Real, Result};
 use abide_shaders::state::State;
@@ -94,6 +95,13 @@ impl KrylovSession {
         Ok(KrylovSession { gpu, plan, dtype, system, period, size, factors, weight, cycle, readable })
     }
 
+    /// Returns whether each submission may end with `mend`. Where recurrences are computed afresh after so many
+    /// turns, it may not: a run would go on at a turn that depends on how long submissions take, and its bits
+    /// would, too.
+    fn mends_at_any_turn(&self) -> bool {
+        self.system.steps.refresh.is_empty()
+    }
+
     /// Records and submits the `turns` turns after the first `done`, and asks for the state and history that
     /// they leave.
     async fn submit(&self, done: usize, turns: usize, place: usize) -> Result<Sent> {
@@ -117,7 +125,9 @@ impl KrylovSession {
                     record(&steps.refresh);
                 }
             }
-            record(&steps.mend);
+            if self.mends_at_any_turn() {
+                record(&steps.mend);
+            }
             record(&steps.check);
             drop(pass);
             self.system.tell(&mut encoder, readable);
@@ -165,6 +175,8 @@ impl KrylovSession {
         let most = most.clamp(1, RING - 1);
         let (mut turns, mut ahead) = (FIRST.min(most), 1);
         let (mut recorded, mut known, mut place) = (0, 0_u32, 0);
+        // Whether the run waits for the next round of `mend`, which is due at a turn that is still to come.
+        let mut is_waiting = false;
         let started = Instant::now();
         let mut done = started;
         loop {
@@ -180,18 +192,24 @@ impl KrylovSession {
             let (state, outcome, residuals) = self.read(sent, known).await?;
             let taken = done.max(begun).elapsed().as_secs_f64();
             done = Instant::now();
-            if residuals.is_empty() && outcome.status == Status::Running {
+            let was_waiting = is_waiting;
+            is_waiting = !self.mends_at_any_turn() && outcome.status.awaits_mending();
+            if residuals.is_empty() && outcome.status == Status::Running && !was_waiting {
                 let message = "a submission ended without an iteration";
                 return Err(Error::device(NAME, RUNNING, message).into());
             }
             known = state.length;
             run.timed(started.elapsed().as_secs_f64());
+            let outcome = if is_waiting { Outcome { status: Status::Running, ..outcome } } else { outcome };
             let told = outcome.told::<T>(NAME, &mut run, &residuals)?;
             if told == ControlFlow::Break(()) {
                 return run.conclude(state.true_square.sqrt());
             }
             let fitting = (TARGET * count as f64 / taken.max(1e-9)) as usize;
             turns = fitting.min(2 * turns).clamp(1, most);
+            if let (true, Some(period)) = (is_waiting, self.period) {
+                turns = (period - recorded % period).min(most);
+            }
             ahead = if taken > TARGET / 4.0 { 2 } else { 1 };
         }
     }
@@ -204,7 +222,7 @@ impl KrylovSession {
         observe: &mut Observe<'_>,
     ) -> Result<Report, SolverError> {
         let (method, rows) = (self.plan.method.profile(), self.plan.rows);
-        let run = match Run::open(method, rows, b, x, |b| reduce::dot(b, b), parameters, observe)? {
+        let run = match Run::open(method, rows, b, x, |b| reduction::dot(b, b), parameters, observe)? {
             Begin::Zero(report) => return Ok(report),
             Begin::Iterate(run) => run,
         };

@@ -185,7 +185,8 @@ impl System {
     /// Loads a system's vectors, its task and its first state.
     pub async fn load<T: Real>(&self, gpu: &Gpu, b: &[T], x: &[T], task: &Task) -> Result<()> {
         let (groups, product_groups) = (self.layout.groups as u32, self.layout.product_groups as u32);
-        let bytes = Task { groups, product_groups, ..*task }.bytes(self.dtype);
+        let (share, product_share) = (self.layout.share as u32, self.layout.product_share as u32);
+        let bytes = Task { groups, product_groups, share, product_share, ..*task }.bytes(self.dtype);
         let (b, x) = (T::into_array(b.to_vec()), T::into_array(x.to_vec()));
         for (buffer, bytes) in [
             (self.fixed(Fixed::Task), &bytes[..]),

@@ -4,7 +4,8 @@ use super::papers::perks::{self, Traffic};
 use super::{CachePolicy, Depth, Execution, Options, Plan, Schedule, Stepwise, base};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
-use crate::program::{Boxes, Buffer, Problem, Storage, leaf};
+use crate::program::{Boxes, Buffer, Problem, Storage};
+use crate::reduction::leaf;
 
 /// The share of a device's bandwidth that stages reach.
 const MEMORY_SHARE: f64 = 0.85;

@@ -2,10 +2,11 @@
 
 use super::centring::Centring;
 use super::footprint::Footprint;
-use super::reduction::{Reduction, Region};
+use super::region::Region;
 use super::stencil::{Names, Scope};
 use crate::error::{Error, Result};
 use crate::expr::{Dag, Expr, Graph, Node, Tap};
+use crate::reduction::Reduction;
 
 /// One stage of a program: all its results are computed from the values before the stage.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,12 @@
 
 use super::Scalar;
 use super::definition::{Definition, Value};
-use super::reduction::{Reduction, Region};
+use super::region::Region;
 use super::stage::{Does, Stage, single, update};
 use super::stencil::Scope;
 use crate::error::{Error, Result};
 use crate::expr::Expr;
+use crate::reduction::Reduction;
 
 /// One step of a program's cycle while it is defined; its stages follow in order.
 pub struct Step<'d> {

@@ -1,11 +1,11 @@
 //! The operations that a solver needs of a machine: reductions and fused updates of vectors.
 //!
 //! Solvers are written once over an [`Engine`]. [`Serial`] is the reference: one thread, plain loops. Another
-//! engine gives the same bits if it keeps [`reduce`](super::reduce)'s tree and applies the same closure to
+//! engine gives the same bits if it keeps the tree of [`reduction`](crate::reduction) and applies the same closure to
 //! each element.
 
-use super::reduce;
 use crate::real::Real;
+use crate::reduction;
 
 /// Reductions and elementwise updates of vectors in host memory.
 ///
@@ -13,7 +13,7 @@ use crate::real::Real;
 pub trait Engine<T: Real>: Send + Sync {
     /// Returns the dot products of `K` pairs in one reduction: one pass, one synchronisation.
     ///
-    /// Each product is the sum in [`reduce`](super::reduce)'s tree.
+    /// Each product is the sum in the tree of [`reduction`](crate::reduction).
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K];
 
     /// Computes `write[..][i] = f(write[..][i], read[..][i])` for each `i`, in one pass over all the vectors
@@ -60,7 +60,7 @@ pub struct Serial;
 
 impl<T: Real> Engine<T> for Serial {
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
-        pairs.map(|(a, b)| reduce::dot(a, b))
+        pairs.map(|(a, b)| reduction::dot(a, b))
     }
 
     fn update<const W: usize, const R: usize>(

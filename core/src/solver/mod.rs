@@ -3,7 +3,7 @@
 //! A [`Solver`] is a method. [`Parameters`] say when it stops, a [`Report`] what it did, a [`SolverError`]
 //! why it could not converge. The matrix is any [`Operator`], stored or not; a [`Preconditioner`] is an
 //! approximate inverse. The methods are written over an [`Engine`], whose reductions have one fixed tree
-//! ([`reduce`]): they give the same bits on every run, whatever the number of threads. Solvers allocate
+//! ([`reduction`](crate::reduction)): they give the same bits on every run, whatever the number of threads. Solvers allocate
 //! before the loop, never in it.
 //!
 //! | method | matrix | vectors | reductions per iteration |
@@ -31,7 +31,6 @@ mod outcome;
 pub mod plan;
 mod precondition;
 mod progress;
-pub mod reduce;
 mod refine;
 mod report;
 mod run;

@@ -90,6 +90,13 @@ pub struct Outcome {
     pub value: f64,
 }
 
+impl Status {
+    /// Returns whether the run waits for a phase that looks into a recurred value or ends a cycle.
+    pub fn awaits_mending(self) -> bool {
+        matches!(self, Status::Suspect | Status::Renew | Status::Confirm | Status::Closing)
+    }
+}
+
 impl Outcome {
     /// Passes new residuals through the run's own tests, and then handles whatever else ended the run.
     /// Returns `Break` once the run has converged.

@@ -1,16 +1,17 @@
 //! The text of persistent solvers: the constants of a layout before the kernels' bodies.
 
-use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, VECTOR_NAMES, applied};
+use abide_core::solver::plan::krylov::{Division, Home, Krylov, Space, UNDER_WAY, VECTOR_NAMES, applied};
 use abide_core::solver::{GridOperator, Matrix, Measure, Method, Preconditioning, SolveOptions};
 use abide_core::{DType, Result};
 
-use super::{COMMON, arguments, constant, literal};
+use super::{COMMON, TREE, arguments, constant, literal};
 use crate::boundary;
 use crate::record::c_fields;
 use crate::state::{State, constants};
 use crate::text::{LETTERS, Text};
 
 const TEAM: &str = include_str!("../../kernels/krylov.cuh");
+const COURSE: &str = include_str!("../../kernels/krylov_course.cuh");
 const SPREAD: &str = include_str!("../../kernels/krylov_spread.cuh");
 const PRODUCT: &str = include_str!("../../kernels/krylov_product.cuh");
 const STENCIL: &str = include_str!("../../kernels/krylov_stencil.cuh");
@@ -105,7 +106,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     };
     names("PRECONDITIONER", preconditioner);
     // Loads in flight: all of a short row, some of a long one.
-    let unroll = if width > 0 { width.min(9) } else { 4 };
+    let unroll = if width > 0 { width.min(UNDER_WAY) } else { 4 };
     let regions = &layout.regions;
     for (name, value) in [
         ("BLOCKS", layout.blocks),
@@ -123,6 +124,19 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("UNROLL", unroll),
         ("SIZE", size),
         ("DEGREE", degree),
+        ("RUN", layout.sums.run),
+        ("RUNS", layout.sums.runs),
+        ("EACH", layout.sums.each),
+        ("JOINING", layout.sums.lanes),
+        ("PASSES", layout.sums.passes),
+        ("WINDOWS", layout.sums.windows),
+        ("WINDOW_LANES", layout.sums.window_lanes),
+        ("GROUPS", layout.sums.groups),
+        ("LINKS", layout.sums.links),
+        ("SLOTS", layout.sums.slots),
+        ("STEP", layout.sums.step),
+        ("GROUP", layout.group()),
+        ("TOGETHER", layout.together(matrix.dtype().bytes())),
         ("SPREAD", layout.spread_rows.len()),
         ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),
         ("EVICT_FIRST", usize::from(layout.evict_first)),
@@ -130,7 +144,6 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("TOTALS_AT", regions.totals),
         ("DERIVED_AT", regions.derived),
         ("LOST_AT", regions.lost),
-        ("GATHERED_AT", regions.gathered),
         ("TRIANGLE_AT", regions.triangle),
         ("PARTS_AT", regions.parts),
         ("PROJECTED_AT", regions.projected),
@@ -153,7 +166,9 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         text.file(COMMON);
         stencil.file(STENCIL);
     }
+    text.file(TREE);
     text.file(TEAM);
+    text.file(COURSE);
     text.file(SPREAD);
     text.filled(PRODUCT, &[("stencil", stencil)]);
     for part in [PRECONDITION].iter().chain(method).chain(&[KERNEL]) {

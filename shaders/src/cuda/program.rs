@@ -9,13 +9,14 @@ mod kinds;
 mod stages;
 
 use abide_core::plan::Stepwise;
-use abide_core::program::{Boxes, Does, Launch, leaf};
+use abide_core::program::{Boxes, Does, Launch};
+use abide_core::reduction::leaf;
 use abide_core::{DType, Error, Problem, Result};
 
 use self::kinds::triple;
 use self::stages::{Body, Entry};
-use super::constant;
 use super::pitch::pitched_values;
+use super::{TREE, constant};
 use crate::boundary;
 use crate::program::{Distinct, Kinds, Slot};
 use crate::text::Text;
@@ -103,6 +104,7 @@ pub fn program_kernels(problem: &Problem, tiles: &Stepwise) -> Result<ProgramKer
     let mut text = head(problem, &boxes, tiles, slots);
     text.file(PROGRAM);
     if bodies.iter().any(|(body, _)| is_reduced(body)) {
+        text.file(TREE);
         text.file(REDUCE);
     }
     kinds::write(&mut text, &kinds, problem);

@@ -1,7 +1,8 @@
 //! The work of a stage: what it computes over which indices, and the tiles that cover them.
 
 use abide_core::Stage;
-use abide_core::program::{Indices, around, is_empty, leaf};
+use abide_core::program::{Indices, around, is_empty};
+use abide_core::reduction::leaf;
 
 use super::{Kinds, Slot};
 

@@ -46,6 +46,11 @@ pub struct Effort {
 pub struct Dispatches {
     /// Threads of a workgroup.
     pub threads: usize,
+    /// Rows of a workgroup in a dispatch that sums over vectors: a power of two, so that they are a block of
+    /// the tree of [`reduction`](crate::reduction).
+    pub share: usize,
+    /// Likewise in a product.
+    pub product_share: usize,
     /// Workgroups of a dispatch that passes over vectors.
     pub groups: usize,
     /// Workgroups of a product.
@@ -93,11 +98,14 @@ pub fn plan_dispatches(
         Matrix::Stored(stored) => division(&stored.row_lengths()),
         Matrix::Stencil(_) => (1, None),
     };
-    let groups = |rows: usize| matrix.rows().div_ceil(rows).min(GROUPS);
+    let share = |least: usize| matrix.rows().div_ceil(GROUPS).next_power_of_two().max(least);
+    let (share, product_share) = (share(THREADS), share(THREADS / lanes));
     let schedule = Dispatches {
         threads: THREADS,
-        groups: groups(THREADS),
-        product_groups: groups(THREADS / lanes),
+        share,
+        product_share,
+        groups: matrix.rows().div_ceil(share),
+        product_groups: matrix.rows().div_ceil(product_share),
         lanes,
         longest,
         an_iteration: effort.dispatches,

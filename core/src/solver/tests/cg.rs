@@ -127,7 +127,7 @@ fn replacement_restores_the_accuracy_of_the_pipelined_form() {
             let mut ax = vec![0.0; n];
             a.apply(&x, &mut ax);
             let r: Vec<f64> = b.iter().zip(&ax).map(|(b, ax)| b - ax).collect();
-            (reduce::dot(&r, &r) / reduce::dot(&b, &b)).sqrt()
+            (reduction::dot(&r, &r) / reduction::dot(&b, &b)).sqrt()
         };
         let (plain, without, with) = (
             reached(&Cg),

@@ -1,6 +1,7 @@
 //! An engine of another build than the reference's gives the same bits.
 
 use super::*;
+use crate::reduction::{LEAF, Sums, leaf_dot};
 
 /// Does everything from the back to the front, in pieces, as threads may: in one of the orders that are open
 /// to them.
@@ -10,13 +11,13 @@ struct Backwards;
 impl<T: Real> Engine<T> for Backwards {
     fn dots<const K: usize>(&self, pairs: [(&[T], &[T]); K]) -> [T; K] {
         pairs.map(|(a, b)| {
-            let blocks: Vec<_> = a.chunks(reduce::BLOCK).zip(b.chunks(reduce::BLOCK)).collect();
-            let mut sums: Vec<T> = blocks.iter().rev().map(|(a, b)| reduce::block_dot(a, b)).collect();
-            let mut tree = reduce::Tree::new();
+            let leaves: Vec<_> = a.chunks(LEAF).zip(b.chunks(LEAF)).collect();
+            let mut sums: Vec<T> = leaves.iter().rev().map(|(a, b)| leaf_dot(a, b)).collect();
+            let mut all = Sums::new();
             while let Some(sum) = sums.pop() {
-                tree.push(sum);
+                all.push(sum);
             }
-            tree.finish()
+            all.finish()
         })
     }
 
@@ -43,10 +44,10 @@ impl<T: Real> Engine<T> for Backwards {
     }
 }
 
-/// The 1D Laplacian plus 1, of three blocks of a reduction and a little more.
+/// The 1D Laplacian plus 1, of eleven leaves of a reduction and a little more.
 struct Line;
 
-const ROWS: usize = 3 * reduce::BLOCK + 77;
+const ROWS: usize = 11 * LEAF + 77;
 
 impl<T: Real> Operator<T> for Line {
     fn rows(&self) -> usize {

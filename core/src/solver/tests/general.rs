@@ -45,11 +45,11 @@ fn gmres_minimises_the_residual_over_the_krylov_space() {
         let mut next = vec![0.0; n];
         a.apply(&krylov[k - 1], &mut next);
         krylov.push(next);
-        let gram = Dense::<f64>::from_fn(k, |i, j| reduce::dot(&krylov[i + 1], &krylov[j + 1]));
-        let y = gram.direct(&(0..k).map(|i| reduce::dot(&krylov[i + 1], &b)).collect::<Vec<_>>());
+        let gram = Dense::<f64>::from_fn(k, |i, j| reduction::dot(&krylov[i + 1], &krylov[j + 1]));
+        let y = gram.direct(&(0..k).map(|i| reduction::dot(&krylov[i + 1], &b)).collect::<Vec<_>>());
         let r: Vec<f64> =
             (0..n).map(|i| b[i] - (0..k).map(|j| y[j] * krylov[j + 1][i]).sum::<f64>()).collect();
-        let least = reduce::dot(&r, &r).sqrt();
+        let least = reduction::dot(&r, &r).sqrt();
         assert!(
             (report.history[k] - least).abs() < 1e-9 * report.history[0],
             "{k}: {} {least}",

@@ -141,7 +141,8 @@ fn refinement_reaches_what_f32_cannot() {
     operator.apply(f64::slice(&x).unwrap(), &mut product);
     let b_values = b.to_f64();
     let residual: Vec<f64> = product.iter().zip(&b_values).map(|(ax, b)| b - ax).collect();
-    let (norm, scale) = (reduce::dot(&residual, &residual).sqrt(), reduce::dot(&b_values, &b_values).sqrt());
+    let (norm, scale) =
+        (reduction::dot(&residual, &residual).sqrt(), reduction::dot(&b_values, &b_values).sqrt());
     assert!(norm <= 1e-13 * scale, "{norm:e}");
     assert!((report.true_residual.unwrap() - norm).abs() <= 1e-3 * norm);
 

@@ -8,6 +8,7 @@ mod preconditioners;
 mod stationary;
 
 use super::*;
+use crate::reduction;
 
 /// A dense matrix: the operator of the tests, with a direct solver that shares no code with the methods.
 #[derive(Debug, Clone)]
@@ -259,5 +260,5 @@ pub(super) fn energy_norm(a: &dyn Operator<f64>, x: &[f64], exact: &[f64]) -> f6
     let e: Vec<f64> = x.iter().zip(exact).map(|(x, e)| x - e).collect();
     let mut ae = vec![0.0; e.len()];
     a.apply(&e, &mut ae);
-    reduce::dot(&e, &ae).sqrt()
+    reduction::dot(&e, &ae).sqrt()
 }

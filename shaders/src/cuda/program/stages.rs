@@ -4,7 +4,8 @@ use std::fmt::{self, Display};
 
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Does, Indices, Reduction, leaf};
+use abide_core::program::{Does, Indices, Reduction};
+use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
 use super::kinds::{boxed, triple};

@@ -26,6 +26,7 @@ pub use fixed::Fixed;
 pub use records::{Call, OwnState, Task};
 pub use script::{Phase, Role, Script, Use, Work, script};
 
+const TREE: &str = include_str!("../../../kernels/tree.wgsl");
 const SHARED: &str = include_str!("../../../kernels/krylov.wgsl");
 const COURSE: &str = include_str!("../../../kernels/krylov_course.wgsl");
 const ROWS: &str = include_str!("../../../kernels/krylov_rows.wgsl");
@@ -121,7 +122,9 @@ pub fn module(
     text.push(format!("const POINTWISE: bool = {is_pointwise};"));
     let measure = options.method.profile().measure;
     text.push(format!("const BY_ENERGY: bool = {};", measure == Measure::Energy));
-    for (name, value) in [("ZERO", 0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))] {
+    for (name, value) in
+        [("ZERO", 0.0), ("NOTHING", -0.0), ("ONE", 1.0), ("LEAST_SHARE", Measure::least_share(dtype))]
+    {
         text.push(format!("const {name}: real = {};", literal(dtype, value)));
     }
     constants(&mut text, ["const ", ": u32 = ", "u;"]);
@@ -130,6 +133,8 @@ pub fn module(
     declarations(&mut text, script);
     text.push(finite(dtype));
     functions(&mut text, options.method, applied, is_pointwise);
+    text.push("fn join(a: real, b: real) -> real { return a + b; }");
+    text.file(TREE);
     text.file(SHARED);
     text.file(COURSE);
     match matrix {

@@ -28,6 +28,8 @@ record! {
             rows "of the system",
             groups "workgroups of a phase over vectors",
             product_groups "and of one with a product",
+            share "rows of a workgroup that sums, a power of two",
+            product_share "and of one with a product",
             size "rows of a block of block-Jacobi",
             most "iterations",
             patience "iterations without progress; ~0 for any number",

@@ -68,8 +68,8 @@ pub struct Script {
     pub begin: Vec<Phase>,
     /// The phases of an iteration.
     pub turn: Vec<Phase>,
-    /// The phases after every `period` iterations and at the end of each submission. They clear up suspicions
-    /// about recurred products and residuals, or end GMRES's cycle.
+    /// The phases after every `period` iterations, and at the end of each submission unless there is a
+    /// `refresh`. They clear up suspicions about recurred products and residuals, or end GMRES's cycle.
     pub mend: Vec<Phase>,
     /// The phases after every `period` iterations that compute afresh what is recurred.
     pub refresh: Vec<Phase>,

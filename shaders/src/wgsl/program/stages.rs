@@ -4,7 +4,8 @@
 use abide_core::domain::axis_name;
 use abide_core::expr::{Dag, Tap};
 use abide_core::plan::Stepwise;
-use abide_core::program::{Indices, Reduction, is_empty, leaf};
+use abide_core::program::{Indices, Reduction, is_empty};
+use abide_core::reduction::leaf;
 use abide_core::{Problem, Stage};
 
 use super::comparisons;

@@ -1,7 +1,7 @@
 //! GMRES's basis and least-squares problem: how long a cycle may be, how much room it takes, and what it
 //! moves.
 
-use super::{Krylov, Space};
+use super::{Krylov, Space, Sums};
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Method};
@@ -10,14 +10,15 @@ use crate::solver::{Matrix, Method};
 /// every device has.
 const MOST: usize = 1024;
 
-/// Dot products whose sums of warps are in shared memory at once.
-const GROUP: usize = 32;
+/// Dot products whose sums of runs are in shared memory at once: at most and at least, a multiple of those
+/// that one pass over the rows sums.
+const GROUP: [usize; 2] = [32, 4];
+
+/// Sums of runs of those dot products, where they are not the least.
+const PARTS: usize = 2048;
 
 /// Sums of other reductions, of which two may be under way. The sums of the basis come after them.
 const OTHERS: usize = 2 * super::place::REDUCED;
-
-/// Vectors that one pass over the rows takes.
-const TOGETHER: f64 = 8.0;
 
 /// Times that an iteration reads the basis: it projects twice and subtracts twice.
 const READS: f64 = 4.0;
@@ -52,26 +53,43 @@ pub struct Needs {
     /// Cosines, sines, right-hand side, newest column, projections, minimiser, and the values that one thread
     /// tells the others.
     pub triangle: usize,
-    /// Sums of warps.
+    /// Sums of a block's runs, of some dot products at a time.
     pub parts: usize,
-    /// Sums of the cluster's blocks, of two reductions.
+    /// Sums of all runs of a cluster, of all dot products of two reductions.
     pub projected: usize,
 }
 
 impl Needs {
-    /// Counts the values for cycles of `restart` iterations on blocks of `warps` warps; `cluster` is the
-    /// number of the cluster's blocks, or 0.
-    pub fn new(restart: usize, warps: usize, cluster: usize) -> Needs {
-        Needs { triangle: 6 * restart + 7, parts: GROUP * warps, projected: 2 * (restart + 1) * cluster }
+    /// Counts the values for cycles of `restart` iterations.
+    pub fn new(restart: usize, sums: &Sums, space: Space) -> Needs {
+        let (parts, projected) = match space {
+            Space::Cluster => (0, 2 * products(restart) * sums.runs),
+            Space::Block | Space::Grid => (group(sums) * sums.runs, 0),
+        };
+        Needs { triangle: 6 * restart + 7, parts, projected }
     }
 }
 
+/// Returns how many dot products of one reduction there is room for: whole passes over the rows.
+fn products(restart: usize) -> usize {
+    (restart + 1).next_multiple_of(GROUP[1])
+}
+
+/// Returns how many dot products have their sums of runs in shared memory at once.
+fn group(sums: &Sums) -> usize {
+    (PARTS / sums.runs / GROUP[1] * GROUP[1]).clamp(GROUP[1], GROUP[0])
+}
+
 impl Krylov {
-    /// Returns the number of values in device memory for the sums of blocks that pass between them.
+    /// Returns how many of GMRES's dot products have their sums of runs in shared memory at once.
+    pub fn group(&self) -> usize {
+        group(&self.sums)
+    }
+
+    /// Returns the number of values in device memory for the nodes of sums that pass between blocks.
     pub fn partials(&self) -> usize {
-        let projected =
-            if self.restart > 0 && self.space == Space::Grid { 2 * (self.restart + 1) } else { 0 };
-        (OTHERS + projected) * self.blocks
+        let projected = if self.restart > 0 { 2 * products(self.restart) } else { 0 };
+        (OTHERS + projected) * self.sums.slots
     }
 
     /// Returns the number of vectors in device memory beside those of [`vectors`](Krylov::vectors): GMRES's
@@ -92,8 +110,18 @@ impl Krylov {
         if self.restart > 0 { READS * (self.restart as f64 + 1.0) / 2.0 + 1.0 } else { 0.0 }
     }
 
-    /// Returns the passes over a block's rows that an iteration makes for the basis, on average.
-    pub(super) fn passes(&self) -> f64 {
-        if self.restart > 0 { READS * ((self.restart as f64 + 1.0) / 2.0 / TOGETHER).ceil() } else { 0.0 }
+    /// Returns how many vectors of the basis one pass over the rows adds up, where a value has `real` bytes:
+    /// enough loads in flight where a thread has few rows, and no more than its registers hold.
+    pub fn together(&self, real: usize) -> usize {
+        let has_many = self.is_unrolled() && self.rows_per_thread > 4;
+        if has_many || (self.threads > 512 && real == 8) { GROUP[1] } else { 2 * GROUP[1] }
+    }
+
+    /// Returns the passes over a block's rows that an iteration makes for the basis, on average: half of them
+    /// project, half subtract.
+    pub(super) fn passes(&self, real: usize) -> f64 {
+        let mean = (self.restart as f64 + 1.0) / 2.0;
+        let of = |at_once: usize| READS / 2.0 * (mean / at_once as f64).ceil();
+        if self.restart > 0 { of(GROUP[1]) + of(self.together(real)) } else { 0.0 }
     }
 }

@@ -1,7 +1,7 @@
 //! The bytes that an iteration moves, and its time by a simple model: the slowest of shared memory,
 //! last-level cache and device memory, and the waits.
 
-use super::{Division, Home, Krylov, SLICE, Share, Space, Vector, applied, entry_bytes, vectors};
+use super::{Division, Home, Krylov, SLICE, Share, Space, UNDER_WAY, Vector, applied, entry_bytes, vectors};
 use crate::device::DeviceSpec;
 use crate::solver::{Matrix, SolveOptions, SolveTraffic};
 
@@ -115,7 +115,8 @@ pub fn seconds(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions, kry
     let cache = through / device.l2_bandwidth.min(blocks * 64.0 * clock);
     let memory = traffic(matrix, device, options, krylov).moved / device.memory_bandwidth;
     let turns = (most_rows / krylov.threads as f64).ceil();
-    let orthogonal = krylov.passes() * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
+    let orthogonal =
+        krylov.passes(matrix.dtype().bytes()) * turns * CHAIN[1] + krylov.restart as f64 / 2.0 * ROTATION;
     let product = chains(krylov, entries, cached >= entries) + spread_chains(krylov);
     let latency = (products * product + orthogonal) / clock;
     let (barrier, reduction) = match krylov.space {
@@ -131,7 +132,7 @@ fn chains(krylov: &Krylov, entries: f64, is_cached: bool) -> f64 {
     let (rows, threads) = (krylov.most_rows().max(1) as f64, krylov.threads as f64);
     let mean = (entries / rows).ceil();
     let (lanes, at_once, folds) = match krylov.division {
-        Division::Sliced { width: Some(width) } => (1.0, width.min(9) as f64, 0.0),
+        Division::Sliced { width: Some(width) } => (1.0, width.min(UNDER_WAY) as f64, 0.0),
         Division::Sliced { width: None } => (1.0, 4.0, 0.0),
         // There is a shuffle per halving, and a barrier before the owners read the sums.
         Division::Split { lanes } => (lanes as f64, 4.0, 30.0 * (lanes as f64).log2() + 40.0),

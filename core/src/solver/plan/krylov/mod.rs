@@ -15,6 +15,7 @@ mod place;
 mod product;
 mod shares;
 mod spread;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -31,6 +32,7 @@ use crate::solver::{
 
 pub use pack::{Columns, Packed, pack};
 pub use product::configurations;
+pub use sums::Sums;
 pub use vectors::{VECTOR_NAMES, Vector, is_pointwise};
 
 /// Rows of a slice, and lanes of a warp.
@@ -47,6 +49,9 @@ const LONG: f64 = 16.0;
 
 /// The most rows of a thread that keeps some of its vectors in registers, because its loops are unrolled.
 const UNROLLED_ROWS: usize = 16;
+
+/// The most entries of a slice's row that a thread has under way at once.
+pub const UNDER_WAY: usize = 9;
 
 /// The blocks that work on a system, and so how they wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -141,6 +146,8 @@ pub struct Configuration {
     pub division: Division,
     /// The most vectors in registers.
     pub registers: usize,
+    /// The most rows of 32 that a warp sums at a time.
+    pub run: usize,
     /// Entries beyond which a row is spread over all blocks of a grid; `None` spreads no row.
     pub spread: Option<usize>,
 }
@@ -148,21 +155,19 @@ pub struct Configuration {
 /// The offset in bytes at which each part of a block's shared memory begins.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Regions {
-    /// Sums of warps.
+    /// Sums of runs: of the block's own on the grid, where those of groups of windows follow them; else of all.
     pub scratch: usize,
-    /// Sums of all warps.
+    /// Sums over all rows.
     pub totals: usize,
     /// Numbers derived from the sums.
     pub derived: usize,
     /// Whether a wait has been given up.
     pub lost: usize,
-    /// Sums of the cluster's blocks.
-    pub gathered: usize,
     /// GMRES's least-squares problem.
     pub triangle: usize,
-    /// Sums of warps of many dot products.
+    /// Sums of runs of many dot products.
     pub parts: usize,
-    /// Sums of the cluster's blocks of many dot products.
+    /// Sums of all runs of a cluster, of many dot products.
     pub projected: usize,
     /// The whole exchanged vector.
     pub replica: usize,
@@ -212,6 +217,8 @@ pub struct Krylov {
     pub spread: Option<usize>,
     /// The rows that are spread, ascending.
     pub spread_rows: Vec<usize>,
+    /// How rows are joined to sums.
+    pub sums: Sums,
     /// Buffers of the exchanged vector, used by turns: 2 if the next vector is published before all blocks
     /// have met again.
     pub turns: usize,
@@ -230,16 +237,18 @@ pub struct Krylov {
     pub seconds: f64,
     /// The most vectors in registers that were asked for.
     pub registers: usize,
+    /// The most rows of 32 that a warp was allowed to sum at a time.
+    pub run: usize,
 }
 
 impl Krylov {
     /// Returns the free choices from which this layout was made.
     pub fn configuration(&self) -> Configuration {
-        let Krylov { space, blocks, threads, division, registers, spread, .. } = *self;
+        let Krylov { space, blocks, threads, division, registers, run, spread, .. } = *self;
         // The width follows from the matrix again.
         let division =
             if let Division::Sliced { .. } = division { Division::Sliced { width: None } } else { division };
-        Configuration { space, blocks, threads, division, registers, spread }
+        Configuration { space, blocks, threads, division, registers, run, spread }
     }
 
     /// Returns whether loops over a thread's rows are unrolled, as rows in registers demand.

@@ -3,8 +3,8 @@
 use super::shares::{self, Cut};
 use super::spread::Parts;
 use super::{
-    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, UNROLLED_ROWS, Vector, applied,
-    basis, entry_bytes, estimate, vectors,
+    Configuration, Division, Home, Krylov, Regions, SLICE, Share, Space, Sums, UNDER_WAY, UNROLLED_ROWS,
+    Vector, applied, basis, entry_bytes, estimate, sums, vectors,
 };
 use crate::device::DeviceSpec;
 use crate::error::{Error, Result};
@@ -12,6 +12,11 @@ use crate::solver::{Matrix, Method, Preconditioning, SolveCache, SolveOptions};
 
 /// Registers of a thread that the loops themselves need; what is left may hold vectors.
 const REGISTERS_OF_LOOPS: usize = 48;
+
+/// Registers that the loops of a product by slices need besides those of the entries under way. Without them
+/// fewer loads are under way, which costs more than a vector in registers saves (measured on an H200: rows of
+/// 7 and 27 entries).
+const REGISTERS_OF_SLICES: usize = 23;
 
 /// The most sums of one reduction.
 pub(super) const REDUCED: usize = 4;
@@ -49,8 +54,8 @@ pub fn place(
     configuration: &Configuration,
     cut: Cut<'_>,
 ) -> Result<Krylov> {
-    let Configuration { space, blocks, threads, registers, .. } = *configuration;
-    let Cut { mut shares, width, column_bytes, parts } = cut;
+    let Configuration { space, blocks, threads, registers, run, .. } = *configuration;
+    let Cut { mut shares, unit, width, column_bytes, parts } = cut;
     let (applied, real) = (applied(options), matrix.dtype().bytes());
     let division = if let Division::Sliced { .. } = configuration.division {
         Division::Sliced { width }
@@ -58,14 +63,17 @@ pub fn place(
         configuration.division
     };
     let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
-    let rows_per_thread = most_rows.div_ceil(threads);
+    let warps = threads / SLICE;
+    let together = vectors::sums(options.method, applied);
+    let most = run.min(sums::most_of_a_run(device.registers_for(threads), real, together));
+    let sums = Sums::new(matrix.rows(), &shares, unit, space, [warps, most]);
+    let rows_per_thread = most_rows.div_ceil(sums.run * SLICE).div_ceil(warps) * sums.run;
     let turns = match (options.method, applied) {
         (Method::PipelinedCg(_), _) | (_, Preconditioning::Chebyshev { .. }) => 2,
         _ => 1,
     };
     let mut room = Room { used: 0, limit: device.shared_bytes_for(1) };
     let mut regions = Regions::default();
-    let warps = threads / 32;
     let fit = |at: Option<usize>| {
         at.ok_or_else(|| {
             let change = "take more blocks, or another product";
@@ -77,19 +85,18 @@ pub fn place(
             )
         })
     };
-    regions.scratch = fit(room.take(REDUCED * warps * real))?;
+    // Blocks of a cluster write the sums of two reductions by turns.
+    let sets = if space == Space::Cluster { 2 } else { 1 };
+    regions.scratch = fit(room.take(sets * REDUCED * sums.runs * real))?;
     regions.totals = fit(room.take(REDUCED * real))?;
     regions.derived = fit(room.take(DERIVED * 8))?;
     regions.lost = fit(room.take(4))?;
-    if space == Space::Cluster {
-        regions.gathered = fit(room.take(2 * REDUCED * blocks * real))?;
-    }
     if space != Space::Grid {
         regions.replica = fit(room.take(turns * matrix.rows() * real))?;
     }
     let restart = basis::restart(options.method, matrix.rows());
     if restart > 0 {
-        let needs = basis::Needs::new(restart, warps, if space == Space::Cluster { blocks } else { 0 });
+        let needs = basis::Needs::new(restart, &sums, space);
         regions.triangle = fit(room.take(needs.triangle * real))?;
         regions.parts = fit(room.take(needs.parts * real))?;
         regions.projected = fit(room.take(needs.projected * real))?;
@@ -124,7 +131,7 @@ pub fn place(
     if let (true, Some(parts)) = (matrix_first, stored) {
         keep_matrix(parts, division, column_bytes, &mut shares, &mut room, &mut regions);
     }
-    let mut words = register_words(device, threads, rows_per_thread);
+    let mut words = register_words(device, [threads, rows_per_thread, real], division);
     let mut vectors: Vec<(Vector, Home)> = Vec::new();
     for vector in vectors::of(options.method, applied) {
         let taken = vectors.iter().filter(|(_, home)| *home == Home::Registers).count();
@@ -165,6 +172,7 @@ pub fn place(
         shares,
         spread: configuration.spread,
         spread_rows,
+        sums,
         turns,
         restart,
         offsets_kept,
@@ -173,17 +181,30 @@ pub fn place(
         barriers: vectors::barriers(options.method, applied),
         seconds: 0.0,
         registers,
+        run,
     };
     krylov.seconds = estimate::seconds(matrix, device, options, &krylov);
     Ok(krylov)
 }
 
 /// Returns the 32-bit registers of a thread that may hold vectors.
-fn register_words(device: &DeviceSpec, threads: usize, rows_per_thread: usize) -> usize {
+fn register_words(
+    device: &DeviceSpec,
+    [threads, rows_per_thread, real]: [usize; 3],
+    division: Division,
+) -> usize {
     if rows_per_thread > UNROLLED_ROWS {
         return 0;
     }
-    device.registers_for(threads).saturating_sub(REGISTERS_OF_LOOPS)
+    let of_loops = match division {
+        Division::Sliced { width: Some(width) } => {
+            // A value, what is gathered, and a column.
+            let of_an_entry = 2 * real.div_ceil(4) + 1;
+            REGISTERS_OF_LOOPS.max(REGISTERS_OF_SLICES + of_an_entry * width.min(UNDER_WAY))
+        }
+        _ => REGISTERS_OF_LOOPS,
+    };
+    device.registers_for(threads).saturating_sub(of_loops)
 }
 
 /// Keeps the entries of the first rows of every share, of as many rows as there is room for.

@@ -41,8 +41,8 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
     let whole = lengths(None);
     let mut configurations = Vec::new();
     for (space, blocks) in spaces {
-        // Every block must have a row, and a replica must fit in shared memory.
-        if blocks > rows
+        // Every block must have a unit of rows, and a replica must fit in shared memory.
+        if blocks > rows.div_ceil(SLICE)
             || (space != Space::Grid && rows * matrix.dtype().bytes() > device.shared_bytes_for(1))
         {
             continue;
@@ -52,7 +52,15 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
                 |(division, wanted)| {
                     let threads =
                         wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
-                    Configuration { space, blocks, threads, division, registers: usize::MAX, spread }
+                    Configuration {
+                        space,
+                        blocks,
+                        threads,
+                        division,
+                        registers: usize::MAX,
+                        run: usize::MAX,
+                        spread,
+                    }
                 },
             ));
         };
@@ -74,7 +82,7 @@ fn shared_out(
     blocks: usize,
     lengths: Option<&Lengths>,
 ) -> Vec<(Division, usize)> {
-    let share = rows.div_ceil(blocks);
+    let share = rows.div_ceil(SLICE).div_ceil(blocks) * SLICE;
     let Some(lengths) = lengths else { return vec![(Division::Stencil, share)] };
     // Entries of spread rows are work for all threads, whatever the product.
     let spread = (entries - lengths.all.entries) / blocks;

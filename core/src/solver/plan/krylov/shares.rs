@@ -1,13 +1,15 @@
 //! Cutting the rows into shares, one per block: consecutive rows of about equally many bytes.
 
 use super::spread::Parts;
-use super::{Configuration, Division, SLICE, Share, Space};
+use super::{Configuration, Division, SLICE, Share, Space, sums};
 use crate::error::{Error, Result};
 use crate::solver::{Matrix, Preconditioning};
 
 /// The shares of a configuration, before places are given out.
 pub struct Cut<'a> {
     pub shares: Vec<Share>,
+    /// Rows, a power of two, of which all shares' first rows are multiples: blocks of the tree of sums.
+    pub unit: usize,
     /// Entries of every row as laid out, if all rows are alike.
     pub width: Option<usize>,
     pub column_bytes: usize,
@@ -18,13 +20,8 @@ pub struct Cut<'a> {
 impl<'a> Cut<'a> {
     pub fn new(matrix: &'a Matrix, configuration: &Configuration, applied: Preconditioning) -> Result<Self> {
         let rows = matrix.rows();
-        // Shares begin at whole lines of memory, unless that would leave blocks without rows. Blocks of
-        // block-Jacobi are never cut.
-        let line = if rows >= 32 * SLICE * configuration.blocks { SLICE } else { 1 };
-        let align = match applied {
-            Preconditioning::BlockJacobi { size } => size * (line / gcd(size, line)),
-            _ => line,
-        };
+        // Blocks of block-Jacobi are never cut.
+        let size = if let Preconditioning::BlockJacobi { size } = applied { size } else { 1 };
         let parts = match matrix {
             Matrix::Stored(stored) => Some(Parts::new(stored, configuration.spread)?),
             Matrix::Stencil(_) => None,
@@ -33,17 +30,16 @@ impl<'a> Cut<'a> {
             (Some(parts), Division::Sliced { .. }) => common_width(parts),
             _ => None,
         };
-        let firsts = match &parts {
+        let work = |row: usize| match &parts {
             // Padded rows are all alike, whatever they hold. Of a spread row, each block has its own part to
             // do.
             Some(parts) if width.is_none() || !parts.spread.is_empty() => {
-                cut(rows, configuration.blocks, align, |row| {
-                    let own = width.map_or_else(|| parts.start(row), |width| width * row);
-                    own + 3 * row + parts.spread_before(row)
-                })
+                let own = width.map_or_else(|| parts.start(row), |width| width * row);
+                own + 3 * row + parts.spread_before(row)
             }
-            _ => cut(rows, configuration.blocks, align, |row| row),
+            _ => row,
         };
+        let (unit, firsts) = cut_in_units(rows, configuration, size, work);
         let mut shares: Vec<Share> = firsts
             .windows(2)
             .map(|pair| Share {
@@ -56,7 +52,7 @@ impl<'a> Cut<'a> {
                 spread_entries: 0,
             })
             .collect();
-        let Some(parts) = parts else { return Ok(Cut { shares, width, column_bytes: 2, parts }) };
+        let Some(parts) = parts else { return Ok(Cut { shares, unit, width, column_bytes: 2, parts }) };
         let mut column_bytes = if configuration.space == Space::Grid || rows <= 1 << 16 { 2 } else { 4 };
         for share in &mut shares {
             share.entries = match (configuration.division, width) {
@@ -78,7 +74,7 @@ impl<'a> Cut<'a> {
                 }
             }
         }
-        Ok(Cut { shares, width, column_bytes, parts: Some(parts) })
+        Ok(Cut { shares, unit, width, column_bytes, parts: Some(parts) })
     }
 }
 
@@ -116,6 +112,41 @@ fn columns(parts: &Parts<'_>, share: &Share) -> (usize, usize) {
         }
     }
     (low, high)
+}
+
+/// What the heaviest share may have more for the sake of a larger unit, of which fewer make a sum: a part of
+/// this many.
+const SLACK: usize = 60;
+
+/// Returns the largest unit that costs hardly any balance, and the first row of each share, and the end of the
+/// last. First rows are multiples of the unit, and of `size`.
+fn cut_in_units(
+    rows: usize,
+    configuration: &Configuration,
+    size: usize,
+    work: impl Fn(usize) -> usize,
+) -> (usize, Vec<usize>) {
+    if configuration.space == Space::Block {
+        return (rows.next_power_of_two().max(SLICE), vec![0, rows]);
+    }
+    let heaviest =
+        |firsts: &[usize]| firsts.windows(2).map(|pair| work(pair[1]) - work(pair[0])).max().unwrap_or(0);
+    let of_unit = |unit: usize| cut(rows, configuration.blocks, size * (unit / gcd(size, unit)), &work);
+    let mut unit = SLICE;
+    let mut firsts = of_unit(unit);
+    while configuration.space == Space::Grid && !sums::is_room(sums::windows(rows, &firsts, unit)) {
+        unit *= 2;
+        firsts = of_unit(unit);
+    }
+    let least = heaviest(&firsts);
+    while 2 * unit < rows {
+        let next = of_unit(2 * unit);
+        if heaviest(&next) > least + least / SLACK {
+            break;
+        }
+        (unit, firsts) = (2 * unit, next);
+    }
+    (unit, firsts)
 }
 
 /// Returns the first row of each of `blocks` shares, and the end of the last. They are multiples of `align`,

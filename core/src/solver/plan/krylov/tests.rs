@@ -177,8 +177,15 @@ fn packed_matrices_multiply_as_the_stored_ones() {
         let slices = Division::Sliced { width: None };
         let divisions = [slices, Division::Split { lanes: 4 }, Division::Merged { items: 3 }];
         for (division, spread) in divisions.into_iter().flat_map(|d| [(d, None), (d, Some(300))]) {
-            let configuration =
-                Configuration { space: Space::Grid, blocks: 7, threads: 128, division, registers: 0, spread };
+            let configuration = Configuration {
+                space: Space::Grid,
+                blocks: 7,
+                threads: 128,
+                division,
+                registers: 0,
+                run: 8,
+                spread,
+            };
             let plan =
                 plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)
                     .unwrap();
@@ -325,6 +332,7 @@ fn no_more_rows_are_spread_than_there_is_room_for() {
         threads: 512,
         division: Division::Merged { items: 7 },
         registers: 0,
+        run: usize::MAX,
         spread: threshold,
     };
     let plan = plan_krylov_configuration(&matrix, &device("h200"), &SolveOptions::default(), &configuration)

@@ -122,6 +122,18 @@ pub fn exchanged(method: Method) -> Option<Vector> {
     matches!(method, Method::Cg | Method::Chebyshev(_)).then_some(Vector::P)
 }
 
+/// Returns the most sums that one pass over the rows makes in an iteration.
+pub fn sums(method: Method, applied: Preconditioning) -> usize {
+    let scaled = usize::from(applied != Preconditioning::None);
+    match method {
+        Method::Cg => 1 + scaled,
+        Method::SingleReductionCg | Method::PipelinedCg(_) => 2 + scaled,
+        Method::BiCgStab => 2,
+        Method::Gmres(_) => 4,
+        Method::Chebyshev(_) | Method::Jacobi(_) => 1,
+    }
+}
+
 /// Returns the barriers of an iteration: exchanges and reductions that wait on their own, and the exchanges
 /// of a preconditioner's products.
 pub fn barriers(method: Method, applied: Preconditioning) -> usize {

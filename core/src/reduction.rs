@@ -1,14 +1,20 @@
-//! Reductions of a formula over a region to one value, in one tree for the whole of Abide.
+//! Reductions of many values to one, in one tree for the whole of Abide: those of programs over regions, and
+//! the sums of solvers over vectors.
 //!
-//! The tree knows no plan, thread or device. Its leaves are the values of an aligned box of
+//! The tree knows no plan, grid, thread or device. Its leaves are the values of an aligned box of
 //! [`leaf`] indices; within a box, and then among boxes, aligned blocks of two are joined along the slowest
 //! axis until one is left, then along the next axis, then along the fastest. Indices that are missing to a
 //! power of two count as the neutral element. So every aligned box of powers of two is a subtree, and a tile,
-//! a slab or a vector that begins at a multiple of the leaf's extents owns whole subtrees.
+//! a slab or a share of a vector that begins at a multiple of the leaf's extents owns whole subtrees.
+//!
+//! A vector has one axis, its index; a grid operator's vector likewise, in the order of memory. Values 2i and
+//! 2i + 1 are joined first, then blocks of two, four, eight. A sum of n values passes each of them through
+//! log2(n) additions, rounded up; that many units of roundoff times the sum of absolute values bound its
+//! error, where a running sum's bound has n. The products of a dot product are rounded before they are added
+//! (no `fma`), so that the loop is vectorised in every build.
 
 use serde::Serialize;
 
-use super::centring::Centring;
 use crate::real::Real;
 
 /// The operation that joins two values of a reduction.
@@ -58,29 +64,6 @@ impl Reduction {
             Reduction::Max if a == b => greater(a, b),
             _ => a + b,
         }
-    }
-}
-
-/// The values over which a reduction goes: all that stand at a centring, or those inside of margins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Region {
-    /// The places of the values.
-    pub centring: Centring,
-    /// The values left out at both sides of each of the padded axes.
-    pub margins: [[usize; 2]; 3],
-}
-
-impl From<Centring> for Region {
-    fn from(centring: Centring) -> Self {
-        Region { centring, margins: [[0; 2]; 3] }
-    }
-}
-
-impl Region {
-    /// Returns the region without `low` and `high` values at the sides of an axis of the padded three.
-    pub fn without(mut self, axis: usize, low: usize, high: usize) -> Self {
-        self.margins[axis] = [low, high];
-        self
     }
 }
 
@@ -141,6 +124,101 @@ pub fn join_rows<T: Real>(reduction: Reduction, count: usize, width: usize, valu
     }
 }
 
+/// The values of a leaf of a vector.
+pub const LEAF: usize = 256;
+
+/// Returns the dot product of one leaf: of at most [`LEAF`] values of either slice. Values beyond the shorter
+/// slice are left out.
+///
+/// This is the part of a dot product that a threaded engine hands out.
+#[inline]
+pub fn leaf_dot<T: Real>(a: &[T], b: &[T]) -> T {
+    // So many values stay in registers while they are joined; their eighths wait for those of other rows.
+    const ROW: usize = 64;
+    let len = a.len().min(b.len()).min(LEAF);
+    let mut eighths = [Reduction::Sum.neutral(); LEAF / 8];
+    let (rows_a, rest_a) = a[..len].as_chunks::<ROW>();
+    let (rows_b, rest_b) = b[..len].as_chunks::<ROW>();
+    let (places, rest) = eighths.split_at_mut(rows_a.len() * ROW / 8);
+    let join = |products: [T; ROW]| halved::<T, ROW, 32>(products);
+    let join = |products: [T; ROW]| halved::<T, 16, 8>(halved::<T, 32, 16>(join(products)));
+    for (place, (a, b)) in places.as_chunks_mut::<8>().0.iter_mut().zip(rows_a.iter().zip(rows_b)) {
+        *place = join(std::array::from_fn(|i| a[i] * b[i]));
+    }
+    if let (Some(place), false) = (rest.first_chunk_mut::<8>(), rest_a.is_empty()) {
+        let mut products = [Reduction::Sum.neutral(); ROW];
+        for (product, (&a, &b)) in products.iter_mut().zip(rest_a.iter().zip(rest_b)) {
+            *product = a * b;
+        }
+        *place = join(products);
+    }
+    let eight = halved::<T, 16, 8>(halved::<T, 32, 16>(eighths));
+    halved::<T, 2, 1>(halved::<T, 4, 2>(halved::<T, 8, 4>(eight)))[0]
+}
+
+/// Joins values 2i and 2i + 1: half as many.
+#[inline(always)]
+fn halved<T: Real, const N: usize, const HALF: usize>(values: [T; N]) -> [T; HALF] {
+    std::array::from_fn(|i| values[2 * i] + values[2 * i + 1])
+}
+
+/// Returns the dot product of `a` and `b`; values beyond the shorter slice are left out.
+pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    let mut sums = Sums::new();
+    for (a, b) in a.chunks(LEAF).zip(b.chunks(LEAF)) {
+        sums.push(leaf_dot(a, b));
+    }
+    sums.finish()
+}
+
+/// The upper levels of a vector's sum: takes the leaves' sums in order, one at a time, without allocating.
+///
+/// A threaded engine computes [`leaf_dot`] of every leaf in any order, then pushes them here in the leaves'
+/// order.
+#[derive(Debug, Clone)]
+pub struct Sums<T> {
+    /// The sum of the last block of each size that waits for the block beside it.
+    waiting: [T; usize::BITS as usize],
+    /// The leaves so far; a bit of it says whether a block of that size waits.
+    leaves: usize,
+}
+
+impl<T: Real> Default for Sums<T> {
+    fn default() -> Self {
+        Sums::new()
+    }
+}
+
+impl<T: Real> Sums<T> {
+    /// Makes a sum of no leaves.
+    pub fn new() -> Self {
+        Sums { waiting: [Reduction::Sum.neutral(); usize::BITS as usize], leaves: 0 }
+    }
+
+    /// Adds the next leaf's sum.
+    #[inline]
+    pub fn push(&mut self, mut sum: T) {
+        let full = self.leaves.trailing_ones() as usize;
+        for &before in &self.waiting[..full] {
+            sum = before + sum;
+        }
+        self.waiting[full] = sum;
+        self.leaves += 1;
+    }
+
+    /// Returns the sum of all leaves.
+    pub fn finish(self) -> T {
+        let mut sum = Reduction::Sum.neutral();
+        for (level, &before) in self.waiting.iter().enumerate() {
+            // What is missing on the right of a block is neutral.
+            if self.leaves >> level & 1 == 1 {
+                sum = before + sum;
+            }
+        }
+        sum
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,5 +268,39 @@ mod tests {
                 .collect(),
         );
         assert_eq!(join_box(Reduction::Sum, [3, 5, 7], &mut values).to_bits(), expected.to_bits());
+    }
+
+    #[test]
+    fn a_dot_product_is_the_tree_of_its_rounded_products() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for n in
+            [0_usize, 1, 2, 7, 8, 9, 31, 33, 255, 256, 257, 511, 513, 1025, 5000, 1 << 17, (1 << 20) + 1234]
+        {
+            let [a, b] = [0; 2].map(|_| (0..n).map(|_| rng.f64() - 0.5).collect::<Vec<f64>>());
+            let products: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a * b).collect();
+            let expected = block(Reduction::Sum, &products, 0, n.next_power_of_two());
+            assert_eq!(dot(&a, &b).to_bits(), expected.to_bits(), "{n} values");
+        }
+    }
+
+    #[test]
+    fn sums_of_integers_are_exact() {
+        // All partial sums are integers below 2^53 (2^24 in f32), so that any order gives the exact sum.
+        let n = 3_000_001_usize;
+        let a: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        assert_eq!(dot(&a, &vec![1.0; n]), (n * (n - 1) / 2) as f64);
+        let ones = vec![1.0_f32; 1 << 24];
+        assert_eq!(dot(&ones, &ones), (1 << 24) as f32);
+    }
+
+    #[test]
+    fn the_error_is_within_the_bound() {
+        // 0.1 in f32, nearly 2^24 times: a running sum is off by per cents, the tree by less than its bound
+        // of 24 roundings and the product's own.
+        let n = (1 << 24) - 77;
+        let sum = dot(&vec![0.1_f32; n], &vec![1.0_f32; n]).to_f64();
+        let exact = n as f64 * f64::from(0.1_f32);
+        let bound = 25.0 * f64::from(f32::EPSILON) / 2.0 * exact;
+        assert!((sum - exact).abs() <= bound, "{sum} {exact} {bound}");
     }
 }
