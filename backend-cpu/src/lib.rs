@@ -3,7 +3,7 @@
 //! Two paths with the same bits: [`mod@reference`] reads like the definition and is the oracle that every
 //! backend is held against; the sessions of a [`CpuBackend`] sweep rows on all threads, in vectors.
 //!
-//! The way through the fast path: `tape` turns a simplified formula into steps on lanes, and `chunk` carries
+//! The way through the fast path: `tape` turns a simplified formula into a sum or instructions, and `chunk` carries
 //! them out on a row, chunk by chunk, with the loops of `lanes` and `sum`. `run` computes rows side by side;
 //! for a linear stencil it looks at the tape once for all of them. Stepwise, `region` cuts the computed cells
 //! into bands of rows and `sweep` carries out a stage of them. Streaming and persistent, `pass` advances a

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::ground::{Ground, Line};
 use crate::rings::{Storage, zeros};
 use crate::shared::Shared;
-use crate::steps::{Chunk, NewValues, Taps};
+use crate::steps::{Chunk, Desk, NewValues, Taps};
 use crate::sum::Ahead;
 use crate::tape::{TapAt, Tape};
 
@@ -24,7 +24,7 @@ const WIDEST: usize = 16;
 
 /// The scratch of a thread.
 pub struct Work<T> {
-    slots: Vec<Storage<T>>,
+    desk: Desk<T>,
     /// The values of taps that lie in no row as they are.
     gathered: Vec<Box<[T]>>,
     /// The new values of outputs that are not stored as they are computed.
@@ -41,9 +41,9 @@ impl<T: Real> Work<T> {
     pub fn new(tapes: &[&Tape], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
         let chunk = chunk.next_multiple_of(WIDEST);
         let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
-        let outputs = most(|tape| tape.outputs());
+        let outputs = most(|tape| tape.outputs);
         Ok(Work {
-            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            desk: Desk::new(tapes)?,
             gathered: (0..most(|tape| tape.taps.len()))
                 .map(|_| Ok(zeros(chunk)?.into_boxed_slice()))
                 .collect::<Result<_>>()?,
@@ -87,8 +87,8 @@ pub trait Goal<T: Real> {
 
 /// The scratch in which a chunk is computed.
 pub struct Registers<'w, T> {
-    /// The slots of the tape.
-    pub slots: &'w mut [Storage<T>],
+    /// The scratch of the tape's steps.
+    pub desk: &'w mut Desk<T>,
     /// The values of the tape's scalars.
     pub scalars: &'w [T],
     /// The new values of outputs that are not stored as they are computed.
@@ -176,7 +176,7 @@ impl<'a, T: Real> Sweep<'a, T> {
     /// Computes a row over a range of indices.
     #[inline(always)]
     pub fn row(&self, work: &mut Work<T>, at: [isize; 2], xs: &Range<isize>, goal: &mut impl Goal<T>) {
-        let Work { slots, gathered, outputs, scalars, lines, .. } = work;
+        let Work { desk, gathered, outputs, scalars, lines, .. } = work;
         let tape = self.tape;
         lines.clear();
         for row in &tape.rows {
@@ -199,7 +199,7 @@ impl<'a, T: Real> Sweep<'a, T> {
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
             let to = (start - xs.start) as usize..(end - xs.start) as usize;
             let chunk = Chunk { tape, first: start, to, ahead: Ahead { read: false, write: false } };
-            goal.compute(&chunk, &mut Registers { slots, scalars, outputs }, &taps);
+            goal.compute(&chunk, &mut Registers { desk, scalars, outputs }, &taps);
             start = end;
         }
     }
@@ -309,7 +309,7 @@ impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
 impl<T: Real> Goal<T> for Update<'_, '_, T> {
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
-        chunk.compute(work.slots, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
+        chunk.compute(work.desk, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
         for (target, values) in self.targets.iter().zip(&*work.outputs) {
             let Some(target) = target.as_ref().filter(|target| !target.is_direct) else { continue };
             let [zs, ys, xs] = &target.indices;
