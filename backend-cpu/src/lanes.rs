@@ -9,12 +9,19 @@ use abide_core::expr::{Binary, Unary, binary, unary};
 use crate::rings::LINE_BYTES;
 use crate::tape::{Does, with_codes};
 
-/// The most vectors of a group of cells.
+/// The most vectors of a group of cells, and those of the groups at the end of a chunk.
 pub const MOST_VECTORS: usize = 8;
+/// See [`MOST_VECTORS`].
+pub const FEW_VECTORS: usize = 2;
 
 /// Returns the most cells of a group.
 pub const fn group<T>() -> usize {
     MOST_VECTORS * LINE_BYTES / size_of::<T>()
+}
+
+/// Returns the fewest cells of a group.
+pub const fn least<T>() -> usize {
+    FEW_VECTORS * LINE_BYTES / size_of::<T>()
 }
 
 /// A vector of values of either type. A vector type, unlike an array, stays in a register wherever the

@@ -10,7 +10,7 @@ use abide_core::{Real, Result};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
-use crate::lanes::{MOST_VECTORS, carry_out, group, zero};
+use crate::lanes::{FEW_VECTORS, MOST_VECTORS, carry_out, group, least, zero};
 use crate::rings::Storage;
 use crate::sum::{Ahead, Sum};
 use crate::tape::{Instruction, Steps, Tape};
@@ -63,7 +63,7 @@ pub struct Desk<T> {
     slots: Storage<T>,
     /// A group of the same value for each scalar of the tape.
     scalars: Storage<T>,
-    /// A group of values for each tap, and each output, of a chunk shorter than a group.
+    /// A small group of values for each tap, and each output, of a chunk that is shorter.
     short: Storage<T>,
     /// The operands of the chunk that is being computed.
     operands: Vec<Values<T>>,
@@ -120,16 +120,19 @@ impl Chunk<'_> {
                 return;
             }
         };
-        let (len, group) = (self.to.len(), group::<T>());
+        let (len, group, least) = (self.to.len(), group::<T>(), least::<T>());
         // A short chunk is computed as a whole group, from copies of its taps.
-        let is_short = len < group;
+        let is_short = len < least;
         let Desk { slots, scalars: same, short, operands } = desk;
         let taps_of = self.tape.taps.len();
-        let short = short.first_mut((taps_of + self.tape.outputs) * group);
-        let (short_taps, short_outputs) = short.split_at_mut(taps_of * group);
+        let short = short.first_mut((taps_of + self.tape.outputs) * least);
+        let (short_taps, short_outputs) = short.split_at_mut(taps_of * least);
         let same = same.first_mut(scalars.len() * group);
         for (same, &scalar) in same.chunks_exact_mut(group).zip(scalars) {
-            same.fill(scalar);
+            // Most chunks find it there from the one before.
+            if same[0].to_bits64() != scalar.to_bits64() {
+                same.fill(scalar);
+            }
         }
         operands.clear();
         let slots = slots.first_mut(code.slots * group).chunks_exact_mut(group);
@@ -137,7 +140,7 @@ impl Chunk<'_> {
         for number in 0..taps_of {
             let mut values = &taps.tap(number)[..len];
             if is_short {
-                let copy = &mut short_taps[number * group..][..group];
+                let copy = &mut short_taps[number * least..][..least];
                 copy[..len].copy_from_slice(values);
                 values = copy;
             }
@@ -146,24 +149,24 @@ impl Chunk<'_> {
         }
         for number in 0..self.tape.outputs {
             let values = match is_short {
-                true => &mut short_outputs[number * group..][..group],
+                true => &mut short_outputs[number * least..][..least],
                 false => &mut sink.cells(number, self.to.clone())[..len],
             };
             operands.push(Values { at: values.as_mut_ptr(), moves: usize::MAX });
         }
         // SAFETY: the operands are in the order that the code counts them in. All are borrowed here: groups, and
         // taps and outputs of `len` cells or a whole group. Outputs overlap nothing that is read.
-        unsafe { groups(&code.instructions, operands, len.max(group), self.first) };
+        unsafe { groups(&code.instructions, operands, len.max(least), self.first) };
         if is_short {
             for number in 0..self.tape.outputs {
                 let cells = sink.cells(number, self.to.clone());
-                cells.copy_from_slice(&short_outputs[number * group..][..len]);
+                cells.copy_from_slice(&short_outputs[number * least..][..len]);
             }
         }
     }
 }
 
-/// Carries out instructions on `len` cells, at least [`group`] of them; compiled for each instruction set.
+/// Carries out instructions on `len` cells, at least [`least`] of them; compiled for each instruction set.
 ///
 /// # Safety
 ///
@@ -184,7 +187,7 @@ unsafe fn groups<T: Real>(code: &[Instruction<u32>], operands: &[Values<T>], len
     }
 }
 
-/// Carries out instructions on groups of `G` vectors of `V` cells.
+/// Carries out instructions on groups of `G` vectors of `V` cells, and at the end of a few.
 ///
 /// # Safety
 ///
@@ -196,18 +199,42 @@ unsafe fn groups_of<T: Real, const V: usize, const G: usize>(
     len: usize,
     first: isize,
 ) {
-    let (group, mut accumulator, mut start) = (V * G, zero::<T, V, G>(), 0);
-    loop {
-        for &Instruction { does, a, b } in code {
-            let (a, b) = (operands[a as usize].group(start), operands[b as usize].group(start));
-            // SAFETY: the caller promises it.
-            accumulator = unsafe { carry_out::<T, V, G>(does, accumulator, a, b, first + start as isize) };
+    let (large, small) = (G * V, FEW_VECTORS * V);
+    let mut start = 0;
+    while start < len {
+        let left = len - start;
+        // A group that reaches beyond the end repeats cells of those before, whose new values are the same
+        // again. Two small groups take about as long as a large one.
+        // SAFETY: the caller promises it.
+        unsafe {
+            if left >= large || left > 2 * small && len >= large {
+                one_group::<T, V, G>(code, operands, start.min(len - large), first);
+                start += large;
+            } else {
+                one_group::<T, V, FEW_VECTORS>(code, operands, start.min(len - small), first);
+                start += small;
+            }
         }
-        if start + group >= len {
-            break;
-        }
-        // The last group repeats cells of the one before, whose new values are the same again.
-        start = (start + group).min(len - group);
+    }
+}
+
+/// Carries out instructions on the group of cells that begins at `start`.
+///
+/// # Safety
+///
+/// The conditions of [`groups`]; also, the group lies among the cells.
+#[inline(always)]
+unsafe fn one_group<T: Real, const V: usize, const G: usize>(
+    code: &[Instruction<u32>],
+    operands: &[Values<T>],
+    start: usize,
+    first: isize,
+) {
+    let (mut accumulator, index) = (zero::<T, V, G>(), first + start as isize);
+    for &Instruction { does, a, b } in code {
+        let (a, b) = (operands[a as usize].group(start), operands[b as usize].group(start));
+        // SAFETY: the caller promises it.
+        accumulator = unsafe { carry_out::<T, V, G>(does, accumulator, a, b, index) };
     }
 }
 

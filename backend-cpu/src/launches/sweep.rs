@@ -19,6 +19,9 @@ use crate::tape::{TapAt, Tape};
 const FEW: usize = 16384;
 const BANDS: usize = 8;
 
+/// Values of a row so short that gathering all of it costs less than parts of its own for its ends.
+const SHORT: usize = 512;
+
 /// Lanes of two of the widest vectors, which loops take at once.
 const WIDEST: usize = 16;
 
@@ -183,13 +186,15 @@ impl<'a, T: Real> Sweep<'a, T> {
             let [dz, dy] = tape.lines[row.line];
             lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
         }
-        // Chunks of a row are of about one length, whole vectors: a short one costs nearly as much as a long
-        // one.
-        let chunks = xs.len().div_ceil(self.chunk).max(1);
-        let length = xs.len().div_ceil(chunks).next_multiple_of(WIDEST) as isize;
+        let [head, tail] = self.ends(lines, xs);
         let mut start = xs.start;
         while start < xs.end {
-            let end = xs.end.min(start + length);
+            let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
+            // Chunks of a part are of about one length, whole vectors: a short one costs nearly as much as a
+            // long one.
+            let left = (part - start) as usize;
+            let length = left.div_ceil(left.div_ceil(self.chunk)).next_multiple_of(WIDEST);
+            let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
                 if self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
@@ -202,6 +207,27 @@ impl<'a, T: Real> Sweep<'a, T> {
             goal.compute(&chunk, &mut Registers { desk, scalars, outputs }, &taps);
             start = end;
         }
+    }
+
+    /// Returns where the first part of a row ends and the last begins: those in which taps reach beyond what
+    /// their rows hold and are gathered. Short rows have one part.
+    #[inline(always)]
+    fn ends(&self, lines: &[Line<T>], xs: &Range<isize>) -> [isize; 2] {
+        let (mut head, mut tail) = (0, 0);
+        for &TapAt { row, shift } in &self.tape.taps {
+            // Rows that are nowhere as they are have to be gathered all along.
+            if let Line::At { name, negated: false, .. } = lines[row] {
+                let held = self.ground.held(name);
+                head = head.max(held.start - shift - xs.start);
+                tail = tail.max(xs.end + shift - held.end);
+            }
+        }
+        let vectors = |cells: isize| (cells as usize).next_multiple_of(WIDEST) as isize;
+        let (head, tail) = (vectors(head), vectors(tail));
+        if xs.len() < SHORT || head + tail > xs.len() as isize {
+            return [xs.end; 2];
+        }
+        [xs.start + head, xs.end - tail]
     }
 
     /// Returns the name of a row's buffer and the position there of the first of some indices, if the row holds

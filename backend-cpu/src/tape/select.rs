@@ -4,6 +4,9 @@ use abide_core::expr::{Binary, Constant, Dag, Id, Node};
 
 use super::step::{MAX_TERMS, Operand, RowAt, TapAt, Term, Weighted};
 
+/// Weights, by their numbers among the scalars, and what they weigh.
+type Products = Vec<(usize, Id)>;
+
 /// A formula while its parts are told apart.
 pub struct Compiler<'d> {
     dag: &'d Dag,
@@ -134,7 +137,7 @@ impl<'d> Compiler<'d> {
 
     /// Returns the sum that ends at a node, or that a node multiplies by a scalar, and the number of that
     /// scalar.
-    fn scaled(&mut self, id: Id) -> Option<(Vec<(usize, Id)>, Option<usize>)> {
+    fn scaled(&mut self, id: Id) -> Option<(Products, Option<usize>)> {
         if let Some(terms) = self.sum(id) {
             return Some((terms, None));
         }
@@ -150,9 +153,8 @@ impl<'d> Compiler<'d> {
         Some((self.sum(of)?, Some(scale)))
     }
 
-    /// Returns the sum that ends at a node, first term first: weights, by their numbers among the scalars,
-    /// and what they weigh.
-    fn sum(&mut self, id: Id) -> Option<Vec<(usize, Id)>> {
+    /// Returns the sum that ends at a node, first term first.
+    fn sum(&mut self, id: Id) -> Option<Products> {
         let mut terms = Vec::new();
         let mut head = id;
         while head == id || self.is_inner(head) {
