@@ -11,6 +11,8 @@ use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
 use crate::lanes::{FEW_VECTORS, MOST_VECTORS, carry_out, group, least, zero};
+#[cfg(target_arch = "x86_64")]
+use crate::rings::LINE_BYTES;
 use crate::rings::Storage;
 use crate::sum::{Ahead, Sum};
 use crate::tape::{Instruction, Steps, Tape};
@@ -44,6 +46,24 @@ impl<T> Clone for Values<T> {
 impl<T> Copy for Values<T> {}
 
 impl<T> Values<T> {
+    /// Asks memory for the `G` lines from a cell of the chunk on. The hardware asks ahead by itself along few
+    /// rows at a time, and a tape goes back and forth between many.
+    #[inline(always)]
+    fn ask<const G: usize>(self, start: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if self.moves != 0 {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let at = self.at.wrapping_add(start).cast::<i8>();
+            for line in 0..G {
+                // SAFETY: a prefetch is a hint; it faults at no address and changes no value. SSE is part of
+                // x86-64.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(line * LINE_BYTES)) };
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = start;
+    }
+
     /// Returns values that each group finds in the same place.
     fn of_group(values: &mut [T]) -> Self {
         Values { at: values.as_mut_ptr(), moves: 0 }
@@ -208,6 +228,8 @@ unsafe fn groups_of<T: Real, const V: usize, const G: usize>(
         // SAFETY: the caller promises it.
         unsafe {
             if left >= large || left > 2 * small && len >= large {
+                // Two groups ahead: CloverLeaf on 960² becomes a tenth faster.
+                operands.iter().for_each(|values| values.ask::<G>(start + 2 * large));
                 one_group::<T, V, G>(code, operands, start.min(len - large), first);
                 start += large;
             } else {
