@@ -106,6 +106,7 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
         (
             [$($one:ident)*] [$($one_called:ident)*]
             [$($two:ident $turned:ident,)*] [$($two_called:ident $turned_called:ident,)*]
+            [$($both:ident $first:ident $second:ident,)*]
         ) => {
             // SAFETY: the caller promises it.
             unsafe {
@@ -131,6 +132,11 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
                             each::<T, V, G, 1>(accumulator, one, |held, [a]| binary(Binary::$two, a, held))
                         }
                     )*
+                    $(
+                        Does::$both => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| {
+                            simple(Does::$second, simple(Does::$first, held, a), b)
+                        }),
+                    )*
                     Does::Index $(| Does::$one_called)* $(| Does::$two_called | Does::$turned_called)* => {
                         let mut values = [[T::ZERO; V]; G];
                         let mut accumulator = accumulator;
@@ -150,6 +156,20 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
     with_codes!(all)
 }
 
+/// Does what one of two codes that are one instruction does; the caller names it, so that nothing is chosen
+/// here.
+#[inline(always)]
+fn simple<T: Real>(does: Does, held: T, a: T) -> T {
+    match does {
+        Does::Load => a,
+        Does::Add => held + a,
+        Does::Sub => held - a,
+        Does::SubTurned => a - held,
+        Does::Mul => held * a,
+        _ => unreachable!("not one of the codes that are joined"),
+    }
+}
+
 #[inline(always)]
 fn select<T: Real>(condition: T, yes: T, no: T) -> T {
     if condition != T::ZERO { yes } else { no }
@@ -166,7 +186,10 @@ unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize)
     // SAFETY: the caller promises it.
     let a = |i: usize| unsafe { *a.add(i) };
     macro_rules! called {
-        ([$($one:ident)*] [$($one_called:ident)*] [$($two:tt)*] [$($two_called:ident $turned_called:ident,)*]) => {
+        (
+            [$($one:ident)*] [$($one_called:ident)*]
+            [$($two:tt)*] [$($two_called:ident $turned_called:ident,)*] [$($both:tt)*]
+        ) => {
             match does {
                 Does::Index => {
                     let values = values.iter_mut().enumerate();

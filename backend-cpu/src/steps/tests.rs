@@ -133,3 +133,21 @@ fn sums_of_taps() {
     let long = (0..50).fold(u * 0.5, |sum, n| tap(&graph, n % 4, n as i32 % 3 - 1).mul_add(n as f64, sum));
     check_both(&graph, &[long]);
 }
+
+#[test]
+fn two_instructions_that_are_one() {
+    fn apply<'g>(op: usize, held: Expr<'g>, a: Expr<'g>) -> Expr<'g> {
+        match op {
+            0 => held + a,
+            1 => held - a,
+            2 => a - held,
+            _ => held * a,
+        }
+    }
+    for [first, second, third] in (0..64).map(|n| [n / 16, n / 4 % 4, n % 4]) {
+        let graph = Graph::new();
+        let taps = [(0, 0), (1, 1), (2, -1), (3, 0)].map(|(field, dx)| tap(&graph, field, dx));
+        let one = apply(first, taps[0], taps[1]);
+        check_both(&graph, &[apply(third, apply(second, one, taps[2]), taps[3])]);
+    }
+}

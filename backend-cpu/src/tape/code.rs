@@ -8,7 +8,8 @@ use abide_core::expr::{Binary, Unary};
 use super::step::Operand;
 
 /// Hands the table to a macro: operators of one operand and of two, each first those that are an instruction
-/// or a few of a machine, and then those that are calls of a function.
+/// or a few of a machine, and then those that are calls of a function; then two codes that are one instruction,
+/// each rounded by itself, because choosing what to do takes as long as a sum or a product.
 macro_rules! with_codes {
     ($each:ident) => {
         $each! {
@@ -20,6 +21,14 @@ macro_rules! with_codes {
                 GreaterEqual GreaterEqualTurned, Equal EqualTurned, NotEqual NotEqualTurned,
             ]
             [Pow PowTurned,]
+            [
+                LoadAdd Load Add, LoadSub Load Sub, LoadSubTurned Load SubTurned, LoadMul Load Mul,
+                AddAdd Add Add, AddSub Add Sub, AddSubTurned Add SubTurned, AddMul Add Mul,
+                SubAdd Sub Add, SubSub Sub Sub, SubSubTurned Sub SubTurned, SubMul Sub Mul,
+                SubTurnedAdd SubTurned Add, SubTurnedSub SubTurned Sub,
+                SubTurnedSubTurned SubTurned SubTurned, SubTurnedMul SubTurned Mul,
+                MulAdd Mul Add, MulSub Mul Sub, MulSubTurned Mul SubTurned, MulMul Mul Mul,
+            ]
         }
     };
 }
@@ -29,6 +38,7 @@ macro_rules! codes {
     (
         [$($one:ident)*] [$($one_called:ident)*]
         [$($two:ident $turned:ident,)*] [$($two_called:ident $turned_called:ident,)*]
+        [$($both:ident $first:ident $second:ident,)*]
     ) => {
         /// What an instruction does with the accumulator and its operands `a` and `b`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,12 +79,24 @@ macro_rules! codes {
                 #[doc = "The operator's right operand is the accumulator, its left one `a`."]
                 $turned_called,
             )*
+            $(
+                #[doc = "One code with `a`, then another with `b`."]
+                $both,
+            )*
         }
 
         impl Does {
             /// Returns the code of an operator of one operand.
             pub fn unary(op: Unary) -> Does {
                 match op { $(Unary::$one => Does::$one,)* $(Unary::$one_called => Does::$one_called,)* }
+            }
+
+            /// Returns the code that does what two do, if there is one.
+            fn both(first: Does, second: Does) -> Option<Does> {
+                match (first, second) {
+                    $((Does::$first, Does::$second) => Some(Does::$both),)*
+                    _ => None,
+                }
             }
 
             /// Returns the code of an operator whose left operand is the accumulator, or `turned`, its right.
@@ -107,5 +129,12 @@ impl<O> Instruction<O> {
     /// Returns the instruction with its operands named otherwise.
     pub fn map<P>(self, name: impl Fn(O) -> P) -> Instruction<P> {
         Instruction { does: self.does, a: name(self.a), b: name(self.b) }
+    }
+}
+
+impl Instruction {
+    /// Returns the instruction that does what this one and then `next` do, if there is one.
+    pub fn and(self, next: Instruction) -> Option<Instruction> {
+        Some(Instruction { does: Does::both(self.does, next.does)?, a: self.a, b: next.a })
     }
 }

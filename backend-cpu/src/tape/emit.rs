@@ -30,7 +30,20 @@ pub fn emit(dag: &Dag, places: &[Option<Operand>]) -> (Vec<Instruction>, usize) 
             emitter.push(Does::Store, Operand::Output(output), Operand::None);
         }
     }
-    (emitter.code, emitter.slots)
+    (joined(&emitter.code), emitter.slots)
+}
+
+/// Joins neighbouring instructions to one wherever there is one for both.
+fn joined(code: &[Instruction]) -> Vec<Instruction> {
+    let mut joined: Vec<Instruction> = Vec::with_capacity(code.len());
+    for &next in code {
+        let both = joined.last().and_then(|last| last.and(next));
+        if both.is_some() {
+            joined.pop();
+        }
+        joined.push(both.unwrap_or(next));
+    }
+    joined
 }
 
 /// Returns the nodes to be computed, operands first and as near before their readers as may be.
