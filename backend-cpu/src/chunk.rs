@@ -11,10 +11,10 @@ use abide_core::domain::Source as Found;
 use abide_core::{Real, Result};
 
 use crate::region::Region;
-use crate::rings::{Storage, Walk, zeros};
-use crate::steps::{Chunk, NewValues, Taps};
+use crate::rings::{Walk, zeros};
+use crate::steps::{Chunk, Desk, NewValues, Taps};
 use crate::sum::Ahead;
-use crate::tape::{TapAt, Tape};
+use crate::tape::{Steps, TapAt, Tape};
 
 /// Lanes of the widest vector.
 const WIDEST: usize = 16;
@@ -83,7 +83,7 @@ pub struct Row<'a, M> {
 
 /// The scratch of whichever thread computes rows.
 pub struct Scratch<T> {
-    slots: Vec<Storage<T>>,
+    desk: Desk<T>,
     gathered: Vec<Box<[T]>>,
     constants: [[Box<[T]>; 2]; 2],
     /// The values of the tape's scalars.
@@ -106,7 +106,7 @@ impl<T: Real> Scratch<T> {
         }
         let gathered = if region.reaches_out() { most(|tape| tape.taps.len()) } else { 0 };
         Ok(Scratch {
-            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            desk: Desk::new(tapes)?,
             gathered: (0..gathered).map(|_| Ok(zeros(chunk)?.into_boxed_slice())).collect::<Result<_>>()?,
             constants,
             scalars: Vec::with_capacity(most(|tape| tape.uniform.nodes.len())),
@@ -167,9 +167,13 @@ impl<M> Row<'_, M> {
             let seam =
                 if (0..width).contains(&start) { width } else { (start.div_euclid(width) + 1) * width };
             let mut end = cells.end.min(seam);
-            // Where nothing is kept in slots, a chunk may be as long as nothing in it is gathered.
+            // Where scratch holds nothing, a chunk may be as long as nothing in it is gathered.
             match safe {
-                Some(safe) if self.tape.slots == 0 && start >= safe.start && start < safe.end => {
+                Some(safe)
+                    if matches!(self.tape.steps, Steps::Sum(_))
+                        && start >= safe.start
+                        && start < safe.end =>
+                {
                     end = end.min(safe.end)
                 }
                 Some(safe) if start < safe.start => {
@@ -199,12 +203,12 @@ impl<M> Row<'_, M> {
     ) where
         M: Memory<T>,
     {
-        let Scratch { slots, gathered, constants, scalars, rows } = scratch;
+        let Scratch { desk, gathered, constants, scalars, rows } = scratch;
         let first = cells.start.rem_euclid(self.region.width() as isize);
         let (len, ahead) = (cells.len(), self.ahead);
         let taps = ChunkTaps { row: self, rows, constants, gathered, cells, safe };
         let chunk = Chunk { tape: self.tape, first, to: to..to + len, ahead };
-        chunk.compute(slots, scalars, &taps, sink);
+        chunk.compute(desk, scalars, &taps, sink);
     }
 
     /// Returns the index in its buffer of the first cell that a tap of a chunk reads, if the row holds all.

@@ -1,161 +1,219 @@
-//! Operations on lanes: one loop each, simple enough for the compiler to vectorise.
+//! Instructions on lanes: one loop over the lanes of a group each, which becomes a few vector instructions.
 //!
-//! Everything is inlined into the row sweep, which is compiled once for each instruction set, so that a fused
-//! multiply-add is one instruction wherever the machine has it.
+//! Everything is inlined into the function that carries out a tape, which is compiled once for each
+//! instruction set, so that a fused multiply-add is one instruction wherever the machine has it.
 
 use abide_core::Real;
 use abide_core::expr::{Binary, Unary, binary, unary};
 
-/// An operand of a chunk: its values, or one value for all of them.
-#[derive(Debug, Clone, Copy)]
-pub enum Source<'a, T> {
-    /// One value per cell; as long as the chunk.
-    Lanes(&'a [T]),
-    /// The same value everywhere.
-    Scalar(T),
+use crate::rings::LINE_BYTES;
+use crate::tape::{Does, with_codes};
+
+/// The most vectors of a group of cells, and those of the groups at the end of a chunk.
+pub const MOST_VECTORS: usize = 8;
+/// See [`MOST_VECTORS`].
+pub const FEW_VECTORS: usize = 2;
+
+/// Returns the most cells of a group.
+pub const fn group<T>() -> usize {
+    MOST_VECTORS * LINE_BYTES / size_of::<T>()
 }
 
-/// Computes `to[i] = from[i]`.
-#[inline(always)]
-pub fn copy<T: Real>(to: &mut [T], from: Source<'_, T>) {
-    match from {
-        Source::Lanes(from) => to.copy_from_slice(from),
-        Source::Scalar(value) => to.fill(value),
-    }
+/// Returns the fewest cells of a group.
+pub const fn least<T>() -> usize {
+    FEW_VECTORS * LINE_BYTES / size_of::<T>()
 }
 
-/// Computes `to[i] = start + i`, the cell's index along the row.
-#[inline(always)]
-pub fn index<T: Real>(to: &mut [T], start: isize) {
-    for (i, to) in to.iter_mut().enumerate() {
-        *to = T::from_f64((start + i as isize) as f64);
-    }
-}
+/// A vector of values of either type. A vector type, unlike an array, stays in a register wherever the
+/// machine has registers of that width.
+#[cfg(target_arch = "x86_64")]
+type Bits = std::arch::x86_64::__m512d;
+#[cfg(not(target_arch = "x86_64"))]
+type Bits = [f64; LINE_BYTES / 8];
+
+/// The values of a group of `G` vectors of cells.
+pub type Accumulator<const G: usize> = [Bits; G];
 
 #[inline(always)]
-fn map1<T: Real>(to: &mut [T], a: Source<'_, T>, f: impl Fn(T) -> T) {
-    match a {
-        Source::Lanes(a) => to.iter_mut().zip(a).for_each(|(to, &a)| *to = f(a)),
-        Source::Scalar(a) => to.fill(f(a)),
-    }
+fn pack<T: Real, const V: usize>(values: [T; V]) -> Bits {
+    assert!(size_of::<[T; V]>() == size_of::<Bits>());
+    // SAFETY: both are as large, and any bits are values of both.
+    unsafe { std::mem::transmute_copy(&values) }
 }
 
 #[inline(always)]
-fn map2<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, f: impl Fn(T, T) -> T) {
-    use Source::{Lanes, Scalar};
-    match (a, b) {
-        (Lanes(a), Lanes(b)) => to.iter_mut().zip(a).zip(b).for_each(|((to, &a), &b)| *to = f(a, b)),
-        (Lanes(a), Scalar(b)) => to.iter_mut().zip(a).for_each(|(to, &a)| *to = f(a, b)),
-        (Scalar(a), Lanes(b)) => to.iter_mut().zip(b).for_each(|(to, &b)| *to = f(a, b)),
-        (Scalar(a), Scalar(b)) => to.fill(f(a, b)),
-    }
+fn unpack<T: Real, const V: usize>(bits: Bits) -> [T; V] {
+    assert!(size_of::<[T; V]>() == size_of::<Bits>());
+    // SAFETY: as above.
+    unsafe { std::mem::transmute_copy(&bits) }
 }
 
-/// Computes `scale * (a + b)` or `scale * (a - b)`; the tape scales no other operation.
+/// Returns an accumulator of zeros.
 #[inline(always)]
-pub fn scaled<T: Real>(op: Binary, to: &mut [T], scale: T, a: Source<'_, T>, b: Source<'_, T>) {
-    match op {
-        Binary::Sub => map2(to, a, b, |a, b| scale * (a - b)),
-        _ => map2(to, a, b, |a, b| scale * (a + b)),
-    }
+pub fn zero<T: Real, const V: usize, const G: usize>() -> Accumulator<G> {
+    [pack([T::ZERO; V]); G]
 }
 
-/// Computes `a * (b * c)`.
+/// Applies `f` to each lane of the accumulator and of operands.
+///
+/// # Safety
+///
+/// Each operand has values for a group of cells, which nobody writes meanwhile.
 #[inline(always)]
-pub fn product<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
-    map3(to, a, b, c, |a, b, c| a * (b * c));
-}
-
-/// Computes `a * b + c`, rounded once; a scalar among the factors comes first.
-#[inline(always)]
-pub fn fma<T: Real>(to: &mut [T], a: Source<'_, T>, b: Source<'_, T>, c: Source<'_, T>) {
-    map3(to, a, b, c, |a, b, c| a.mul_add(b, c));
-}
-
-/// Selects `yes` where `condition` is not zero, else `no`.
-#[inline(always)]
-pub fn select<T: Real>(to: &mut [T], condition: Source<'_, T>, yes: Source<'_, T>, no: Source<'_, T>) {
-    match condition {
-        Source::Scalar(condition) => copy(to, if condition != T::ZERO { yes } else { no }),
-        condition => {
-            map3(to, condition, yes, no, |condition, yes, no| if condition != T::ZERO { yes } else { no });
+unsafe fn each<T: Real, const V: usize, const G: usize, const N: usize>(
+    mut accumulator: Accumulator<G>,
+    from: [*const T; N],
+    f: impl Fn(T, [T; N]) -> T,
+) -> Accumulator<G> {
+    // Loops rather than functions of arrays, which are not always inlined.
+    for k in 0..G {
+        let held: [T; V] = unpack(accumulator[k]);
+        let mut operands = [[T::ZERO; V]; N];
+        for n in 0..N {
+            // SAFETY: the caller promises it.
+            operands[n] = unsafe { *from[n].add(k * V).cast::<[T; V]>() };
         }
-    }
-}
-
-#[inline(always)]
-fn map3<T: Real>(
-    to: &mut [T],
-    a: Source<'_, T>,
-    b: Source<'_, T>,
-    c: Source<'_, T>,
-    f: impl Fn(T, T, T) -> T,
-) {
-    use Source::{Lanes, Scalar};
-    match (a, b, c) {
-        (Scalar(a), b, c) => map2(to, b, c, |b, c| f(a, b, c)),
-        (a, Scalar(b), c) => map2(to, a, c, |a, c| f(a, b, c)),
-        (a, b, Scalar(c)) => map2(to, a, b, |a, b| f(a, b, c)),
-        (Lanes(a), Lanes(b), Lanes(c)) => {
-            to.iter_mut().zip(a).zip(b).zip(c).for_each(|(((to, &a), &b), &c)| *to = f(a, b, c));
+        let mut values = [T::ZERO; V];
+        for i in 0..V {
+            let mut of_lane = [T::ZERO; N];
+            for n in 0..N {
+                of_lane[n] = operands[n][i];
+            }
+            values[i] = f(held[i], of_lane);
         }
+        accumulator[k] = pack(values);
     }
+    accumulator
 }
 
-/// Applies a one-operand operator to lanes.
+/// Carries out an instruction on a group of cells, of which the first has the index `index` along the row;
+/// returns the new accumulator.
+///
+/// # Safety
+///
+/// The operands that the code uses have values for a group of cells, or places if they are stored to, which
+/// nobody else uses meanwhile.
 #[inline(always)]
-pub fn apply1<T: Real>(op: Unary, to: &mut [T], a: Source<'_, T>) {
-    macro_rules! each {
-        ($($name:ident)*) => {
-            match op {
-                $(Unary::$name => map1(to, a, |a| unary(Unary::$name, a)),)*
+pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
+    does: Does,
+    accumulator: Accumulator<G>,
+    a: *mut T,
+    b: *mut T,
+    index: isize,
+) -> Accumulator<G> {
+    let (none, one, two) = ([], [a.cast_const()], [a.cast_const(), b.cast_const()]);
+    macro_rules! all {
+        (
+            [$($one:ident)*] [$($one_called:ident)*]
+            [$($two:ident $turned:ident,)*] [$($two_called:ident $turned_called:ident,)*]
+            [$($both:ident $first:ident $second:ident,)*]
+        ) => {
+            // SAFETY: the caller promises it.
+            unsafe {
+                match does {
+                    Does::Load => each::<T, V, G, 1>(accumulator, one, |_, [a]| a),
+                    Does::Store => {
+                        for k in 0..G {
+                            *a.add(k * V).cast::<[T; V]>() = unpack(accumulator[k]);
+                        }
+                        accumulator
+                    }
+                    Does::FmaOnto => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| a.mul_add(b, held)),
+                    Does::FmaBy => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| held.mul_add(a, b)),
+                    Does::SelectBy => each::<T, V, G, 2>(accumulator, two, |c, [a, b]| select(c, a, b)),
+                    Does::SelectYes => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, held, b)),
+                    Does::SelectNo => each::<T, V, G, 2>(accumulator, two, |held, [c, b]| select(c, b, held)),
+                    $(Does::$one => each::<T, V, G, 0>(accumulator, none, |held, []| unary(Unary::$one, held)),)*
+                    $(
+                        Does::$two => {
+                            each::<T, V, G, 1>(accumulator, one, |held, [a]| binary(Binary::$two, held, a))
+                        }
+                        Does::$turned => {
+                            each::<T, V, G, 1>(accumulator, one, |held, [a]| binary(Binary::$two, a, held))
+                        }
+                    )*
+                    $(
+                        Does::$both => each::<T, V, G, 2>(accumulator, two, |held, [a, b]| {
+                            simple(Does::$second, simple(Does::$first, held, a), b)
+                        }),
+                    )*
+                    Does::Index $(| Does::$one_called)* $(| Does::$two_called | Does::$turned_called)* => {
+                        let mut values = [[T::ZERO; V]; G];
+                        let mut accumulator = accumulator;
+                        for k in 0..G {
+                            values[k] = unpack(accumulator[k]);
+                        }
+                        call(does, values.as_flattened_mut(), a, index);
+                        for k in 0..G {
+                            accumulator[k] = pack(values[k]);
+                        }
+                        accumulator
+                    }
+                }
             }
         };
     }
-    abide_core::with_unary_operators!(each)
+    with_codes!(all)
 }
 
-/// Applies a two-operand operator to lanes.
+/// Does what one of two codes that are one instruction does; the caller names it, so that nothing is chosen
+/// here.
 #[inline(always)]
-pub fn apply2<T: Real>(op: Binary, to: &mut [T], a: Source<'_, T>, b: Source<'_, T>) {
-    macro_rules! each {
-        ($($name:ident)*) => {
-            match op {
-                $(Binary::$name => map2(to, a, b, |a, b| binary(Binary::$name, a, b)),)*
+fn simple<T: Real>(does: Does, held: T, a: T) -> T {
+    match does {
+        Does::Load => a,
+        Does::Add => held + a,
+        Does::Sub => held - a,
+        Does::SubTurned => a - held,
+        Does::Mul => held * a,
+        _ => unreachable!("not one of the codes that are joined"),
+    }
+}
+
+#[inline(always)]
+fn select<T: Real>(condition: T, yes: T, no: T) -> T {
+    if condition != T::ZERO { yes } else { no }
+}
+
+/// Carries out the instructions that are calls of a function, away from those that keep the accumulator in
+/// registers.
+///
+/// # Safety
+///
+/// The conditions of [`carry_out`].
+#[inline(never)]
+unsafe fn call<T: Real>(does: Does, values: &mut [T], a: *const T, index: isize) {
+    // SAFETY: the caller promises it.
+    let a = |i: usize| unsafe { *a.add(i) };
+    macro_rules! called {
+        (
+            [$($one:ident)*] [$($one_called:ident)*]
+            [$($two:tt)*] [$($two_called:ident $turned_called:ident,)*] [$($both:tt)*]
+        ) => {
+            match does {
+                Does::Index => {
+                    let values = values.iter_mut().enumerate();
+                    values.for_each(|(i, value)| *value = T::from_f64((index + i as isize) as f64));
+                }
+                $(
+                    Does::$one_called => {
+                        values.iter_mut().for_each(|value| *value = unary(Unary::$one_called, *value));
+                    }
+                )*
+                $(
+                    Does::$two_called => {
+                        let values = values.iter_mut().enumerate();
+                        values.for_each(|(i, value)| *value = binary(Binary::$two_called, *value, a(i)));
+                    }
+                    Does::$turned_called => {
+                        let values = values.iter_mut().enumerate();
+                        values.for_each(|(i, value)| *value = binary(Binary::$two_called, a(i), *value));
+                    }
+                )*
+                // The others are carried out in place.
+                _ => {}
             }
         };
     }
-    abide_core::with_binary_operators!(each)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_operands_in_every_mix_of_lanes_and_scalars() {
-        let (a, b, c) = ([0.0, 2.0, f64::NAN], [4.0, 5.0, 6.0], [-7.0, 8.0, 9.0]);
-        for mix in 0..8 {
-            let pick = |bit: usize, lanes: &'static [f64; 3]| {
-                if mix >> bit & 1 == 1 { Source::Scalar(lanes[1]) } else { Source::Lanes(lanes) }
-            };
-            let at = |bit: usize, lanes: &[f64; 3], i: usize| lanes[if mix >> bit & 1 == 1 { 1 } else { i }];
-            let (a, b, c) = (Box::leak(Box::new(a)), Box::leak(Box::new(b)), Box::leak(Box::new(c)));
-            let mut to = [0.0; 3];
-            fma(&mut to, pick(0, a), pick(1, b), pick(2, c));
-            for (i, found) in to.iter().enumerate() {
-                let expected = at(0, a, i).mul_add(at(1, b, i), at(2, c, i));
-                assert!(*found == expected || expected.is_nan() && found.is_nan());
-            }
-            product(&mut to, pick(0, a), pick(1, b), pick(2, c));
-            for (i, found) in to.iter().enumerate() {
-                let expected = at(0, a, i) * (at(1, b, i) * at(2, c, i));
-                assert!(*found == expected || expected.is_nan() && found.is_nan());
-            }
-            select(&mut to, pick(0, a), pick(1, b), pick(2, c));
-            for (i, found) in to.iter().enumerate() {
-                assert_eq!(*found, if at(0, a, i) != 0.0 { at(1, b, i) } else { at(2, c, i) });
-            }
-        }
-    }
+    with_codes!(called);
 }

@@ -3,9 +3,9 @@
 //! Two paths with the same bits: [`mod@reference`] reads like the definition and is the oracle that every
 //! backend is held against; the sessions of a [`CpuBackend`] sweep rows on all threads, in vectors.
 //!
-//! The way through the fast path: `tape` turns a simplified formula into steps on lanes, and `chunk` carries
-//! them out on a row, chunk by chunk, with the loops of `lanes` and `sum`. `run` computes rows side by side;
-//! for a linear stencil it looks at the tape once for all of them. Stepwise, `region` cuts the computed cells
+//! The way through the fast path: `tape` turns a simplified formula into a sum or into instructions, and
+//! `chunk` has them carried out on a row, chunk by chunk, by `sum` or by `steps` with the loops of `lanes`.
+//! `run` computes rows side by side; for a linear stencil it looks at the tape once for all of them. Stepwise, `region` cuts the computed cells
 //! into bands of rows and `sweep` carries out a stage of them. Streaming and persistent, `pass` advances a
 //! `tile` by several steps while its planes stream past, and `crew` says which thread has which tile and
 //! waits for whom. `session` keeps two arrays for each field that changes. `pin` keeps threads on their cores

@@ -9,7 +9,7 @@ use abide_core::Real;
 
 use crate::chunk::{Memory, Row, Scratch, Sink, TapRow};
 use crate::sum::Sums;
-use crate::tape::{Op, Operand, Place, Step};
+use crate::tape::{Steps, Weighted};
 
 impl<M> Row<'_, M> {
     /// Computes the cells `cells` of `count` rows. `scratch` says where the rows lie that the taps of the
@@ -55,19 +55,16 @@ impl<M> Row<'_, M> {
     where
         M: Memory<T>,
     {
-        let [Step { place: Place::Output(output), op: Op::Sum(terms, scale) }] = &self.tape.steps[..] else {
-            return None;
-        };
+        let Steps::Sum(Weighted { terms, scale }) = &self.tape.steps else { return None };
         let safe = self.safe(&scratch.rows)?;
         if cells.start < safe.start || cells.end > safe.end {
             return None;
         }
-        let (to, walk) = sink.all(*output);
+        let (to, walk) = sink.all(0);
         let mut sums = Sums::new(to, walk, [count, cells.len()], scale.map(|scale| scratch.scalars[scale]));
         for term in terms {
-            // Without slots the tape puts nothing else here, and `safe` leaves out constants.
-            let Operand::Tap(number) = term.operand else { return None };
-            let tap = self.tape.taps[number];
+            let tap = self.tape.taps[term.tap];
+            // `safe` leaves out constants.
             let TapRow::At(buffer, walk) = scratch.rows[tap.row] else { return None };
             let along = (cells.start + tap.shift - self.held(buffer).start) as usize;
             sums.add(scratch.scalars[term.weight], self.memory.all(buffer), walk.shifted(along));

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::ground::{Ground, Line};
 use crate::rings::{Storage, zeros};
 use crate::shared::Shared;
-use crate::steps::{Chunk, NewValues, Taps};
+use crate::steps::{Chunk, Desk, NewValues, Taps};
 use crate::sum::Ahead;
 use crate::tape::{TapAt, Tape};
 
@@ -19,12 +19,15 @@ use crate::tape::{TapAt, Tape};
 const FEW: usize = 16384;
 const BANDS: usize = 8;
 
+/// Values of a row so short that gathering all of it costs less than parts of its own for its ends.
+const SHORT: usize = 512;
+
 /// Lanes of two of the widest vectors, which loops take at once.
 const WIDEST: usize = 16;
 
 /// The scratch of a thread.
 pub struct Work<T> {
-    slots: Vec<Storage<T>>,
+    desk: Desk<T>,
     /// The values of taps that lie in no row as they are.
     gathered: Vec<Box<[T]>>,
     /// The new values of outputs that are not stored as they are computed.
@@ -41,9 +44,9 @@ impl<T: Real> Work<T> {
     pub fn new(tapes: &[&Tape], chunk: usize, width: usize, leaf: [usize; 3]) -> Result<Self> {
         let chunk = chunk.next_multiple_of(WIDEST);
         let most = |of: fn(&Tape) -> usize| tapes.iter().map(|&tape| of(tape)).max().unwrap_or(0);
-        let outputs = most(|tape| tape.outputs());
+        let outputs = most(|tape| tape.outputs);
         Ok(Work {
-            slots: (0..most(|tape| tape.slots)).map(|_| Storage::new(chunk)).collect::<Result<_>>()?,
+            desk: Desk::new(tapes)?,
             gathered: (0..most(|tape| tape.taps.len()))
                 .map(|_| Ok(zeros(chunk)?.into_boxed_slice()))
                 .collect::<Result<_>>()?,
@@ -87,8 +90,8 @@ pub trait Goal<T: Real> {
 
 /// The scratch in which a chunk is computed.
 pub struct Registers<'w, T> {
-    /// The slots of the tape.
-    pub slots: &'w mut [Storage<T>],
+    /// The scratch of the tape's steps.
+    pub desk: &'w mut Desk<T>,
     /// The values of the tape's scalars.
     pub scalars: &'w [T],
     /// The new values of outputs that are not stored as they are computed.
@@ -176,20 +179,22 @@ impl<'a, T: Real> Sweep<'a, T> {
     /// Computes a row over a range of indices.
     #[inline(always)]
     pub fn row(&self, work: &mut Work<T>, at: [isize; 2], xs: &Range<isize>, goal: &mut impl Goal<T>) {
-        let Work { slots, gathered, outputs, scalars, lines, .. } = work;
+        let Work { desk, gathered, outputs, scalars, lines, .. } = work;
         let tape = self.tape;
         lines.clear();
         for row in &tape.rows {
             let [dz, dy] = tape.lines[row.line];
             lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
         }
-        // Chunks of a row are of about one length, whole vectors: a short one costs nearly as much as a long
-        // one.
-        let chunks = xs.len().div_ceil(self.chunk).max(1);
-        let length = xs.len().div_ceil(chunks).next_multiple_of(WIDEST) as isize;
+        let [head, tail] = self.ends(lines, xs);
         let mut start = xs.start;
         while start < xs.end {
-            let end = xs.end.min(start + length);
+            let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
+            // Chunks of a part are of about one length, whole vectors: a short one costs nearly as much as a
+            // long one.
+            let left = (part - start) as usize;
+            let length = left.div_ceil(left.div_ceil(self.chunk)).next_multiple_of(WIDEST);
+            let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
                 if self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
@@ -199,9 +204,30 @@ impl<'a, T: Real> Sweep<'a, T> {
             let taps = RowTaps { sweep: self, lines, gathered, cells: start..end };
             let to = (start - xs.start) as usize..(end - xs.start) as usize;
             let chunk = Chunk { tape, first: start, to, ahead: Ahead { read: false, write: false } };
-            goal.compute(&chunk, &mut Registers { slots, scalars, outputs }, &taps);
+            goal.compute(&chunk, &mut Registers { desk, scalars, outputs }, &taps);
             start = end;
         }
+    }
+
+    /// Returns where the first part of a row ends and the last begins: those in which taps reach beyond what
+    /// their rows hold and are gathered. Short rows have one part.
+    #[inline(always)]
+    fn ends(&self, lines: &[Line<T>], xs: &Range<isize>) -> [isize; 2] {
+        let (mut head, mut tail) = (0, 0);
+        for &TapAt { row, shift } in &self.tape.taps {
+            // Rows that are nowhere as they are have to be gathered all along.
+            if let Line::At { name, negated: false, .. } = lines[row] {
+                let held = self.ground.held(name);
+                head = head.max(held.start - shift - xs.start);
+                tail = tail.max(xs.end + shift - held.end);
+            }
+        }
+        let vectors = |cells: isize| (cells as usize).next_multiple_of(WIDEST) as isize;
+        let (head, tail) = (vectors(head), vectors(tail));
+        if xs.len() < SHORT || head + tail > xs.len() as isize {
+            return [xs.end; 2];
+        }
+        [xs.start + head, xs.end - tail]
     }
 
     /// Returns the name of a row's buffer and the position there of the first of some indices, if the row holds
@@ -309,7 +335,7 @@ impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
 impl<T: Real> Goal<T> for Update<'_, '_, T> {
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
-        chunk.compute(work.slots, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
+        chunk.compute(work.desk, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
         for (target, values) in self.targets.iter().zip(&*work.outputs) {
             let Some(target) = target.as_ref().filter(|target| !target.is_direct) else { continue };
             let [zs, ys, xs] = &target.indices;

@@ -1,17 +1,20 @@
 //! Formulas as tapes of operations on lanes, which a row's sweep carries out for each chunk of cells.
 //!
 //! Parts of the formula that are the same along a row (constants, parameters, the slower coordinates) become
-//! scalars, computed once per row at most. The rest become steps. Sums of products with scalar weights, the
-//! bulk of every stencil, become a single step that keeps its sum in registers. Other steps store one value
-//! per node in a slot, and a slot is used again as soon as its value is dead.
+//! scalars, computed once per row at most. A formula that is one sum of taps with scalar weights, as every
+//! linear stencil is, stays a sum. Any other becomes instructions on an accumulator, which `steps` carries
+//! out for a few vectors of cells at a time: most values stay in registers from one instruction to the next.
 
+mod code;
+mod emit;
 mod select;
-mod slots;
 mod step;
 
 use abide_core::expr::Dag;
 
-pub use step::{MAX_TERMS, Op, Operand, Place, RowAt, Step, TapAt, Term};
+pub(crate) use code::with_codes;
+pub use code::{Does, Instruction};
+pub use step::{MAX_TERMS, Operand, RowAt, TapAt, Weighted};
 
 use select::Compiler;
 
@@ -31,26 +34,66 @@ pub struct Tape {
     /// Offsets of lines along the two slower axes; a line is where rows of several fields lie beside the
     /// computed row.
     pub lines: Vec<[isize; 2]>,
-    /// The steps, in order.
-    pub steps: Vec<Step>,
-    /// The number of slots that the steps need.
+    /// The number of the formula's outputs.
+    pub outputs: usize,
+    /// The formula's steps.
+    pub steps: Steps,
+}
+
+/// The steps of a tape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Steps {
+    /// One sum, of taps alone; the formula has one output.
+    Sum(Weighted),
+    /// Instructions.
+    Code(Code),
+}
+
+/// Instructions, and how many operands of each kind they have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The instructions, in order. Their operands count slots first, then scalars, taps and outputs.
+    pub instructions: Vec<Instruction<u32>>,
+    /// The slots.
     pub slots: usize,
 }
 
 impl Tape {
-    /// Returns the number of the formula's outputs.
-    pub fn outputs(&self) -> usize {
-        let output = |step: &Step| if let Place::Output(output) = step.place { output + 1 } else { 0 };
-        self.steps.iter().map(output).max().unwrap_or(0)
+    /// Returns the number of slots that the steps need.
+    pub fn slots(&self) -> usize {
+        if let Steps::Code(code) = &self.steps { code.slots } else { 0 }
+    }
+
+    /// Returns the number of the instructions' operands of all kinds.
+    pub fn operands(&self) -> usize {
+        self.slots() + self.uniform.nodes.len() + self.taps.len() + self.outputs
     }
 
     /// Returns the tape of a formula. With `fused`, additions count as multiply-adds with weight one, which
-    /// round the same and let long sums stay in registers. This is worth it only where a fused multiply-add
-    /// is one instruction.
+    /// round the same and make more formulas a sum. This is worth it only where a fused multiply-add is one
+    /// instruction.
     pub fn new(dag: &Dag, fused: bool) -> Tape {
         let mut compiler = Compiler::new(dag, fused);
-        let steps = compiler.select();
-        let (steps, slots) = slots::place(steps, &compiler.outputs());
+        let scalars = compiler.uniform.len();
+        let steps = match compiler.weighted() {
+            Some(sum) => Steps::Sum(sum),
+            None => {
+                // The weights of what was no sum after all.
+                compiler.uniform.truncate(scalars);
+                let (instructions, slots) = emit::emit(dag, &compiler.operands);
+                let (from_scalars, from_taps) = (slots, slots + scalars);
+                let from_outputs = from_taps + compiler.taps.len();
+                let number = |operand| match operand {
+                    Operand::None => 0,
+                    Operand::Slot(number) => number as u32,
+                    Operand::Scalar(number) => (from_scalars + number) as u32,
+                    Operand::Tap(number) => (from_taps + number) as u32,
+                    Operand::Output(number) => (from_outputs + number) as u32,
+                };
+                let instructions = instructions.iter().map(|instruction| instruction.map(number));
+                Steps::Code(Code { instructions: instructions.collect(), slots })
+            }
+        };
         let Compiler { uniform, varies_by_row, taps, rows, lines, .. } = compiler;
         let mut reach = [[0; 2]; 3];
         for TapAt { row, shift } in &taps {
@@ -60,13 +103,13 @@ impl Tape {
             }
         }
         let uniform = Dag { nodes: uniform, outputs: Vec::new() };
-        Tape { uniform, varies_by_row, taps, rows, reach, lines, steps, slots }
+        Tape { uniform, varies_by_row, taps, rows, reach, lines, outputs: dag.outputs.len(), steps }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use abide_core::expr::Binary;
+    use abide_core::expr::{Graph, Node, Tap};
     use abide_core::{DType, catalogue};
 
     use super::*;
@@ -81,38 +124,50 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_stencil_is_one_sum_into_its_output() {
+    fn a_linear_stencil_is_one_sum() {
         for (name, dimensions, taps) in [("1d3pt", 1, 3), ("2d5pt", 2, 5), ("3d27pt", 3, 27)] {
             for tape in tapes(name, dimensions) {
-                assert_eq!(tape.slots, 0);
-                let [Step { place: Place::Output(0), op: Op::Sum(terms, None) }] = &tape.steps[..] else {
+                let Steps::Sum(Weighted { terms, scale: None }) = &tape.steps else {
                     panic!("{:?}", tape.steps)
                 };
-                assert!(terms.iter().map(|term| term.operand).eq((0..taps).map(Operand::Tap)));
+                assert!(terms.iter().map(|term| term.tap).eq(0..taps));
             }
         }
     }
 
     #[test]
-    fn additions_join_sums_only_where_they_are_fused() {
-        let lengths: Vec<usize> = tapes("gray-scott", 2).iter().map(|tape| tape.steps.len()).collect();
-        assert!(lengths[0] * 3 < lengths[1] * 2, "{lengths:?}");
+    fn additions_make_a_sum_only_where_they_are_fused() {
+        let graph = Graph::new();
+        let [a, b, c] = [0, 1, 2].map(|field| graph.add(Node::Tap(Tap { field, offset: [0; 3] })));
+        let dag = graph.dag(&[(a + b + c) * 0.25]);
+        let Steps::Sum(Weighted { terms, scale: Some(_) }) = Tape::new(&dag, true).steps else { panic!() };
+        assert_eq!(terms.len(), 3);
+        assert!(matches!(Tape::new(&dag, false).steps, Steps::Code(_)));
     }
 
     #[test]
-    fn products_of_three_and_scaled_differences_are_one_step() {
-        for tape in tapes("gray-scott", 2) {
-            let count = |of: fn(&Op) -> bool| tape.steps.iter().filter(|step| of(&step.op)).count();
-            assert_eq!(count(|op| matches!(op, Op::Product(..))), 1, "{:#?}", tape.steps);
-            assert_eq!(count(|op| matches!(op, Op::Scaled(_, Binary::Sub, ..))), 1, "{:#?}", tape.steps);
-        }
+    fn a_value_is_stored_only_where_a_later_instruction_reads_it() {
+        let graph = Graph::new();
+        let [a, b] = [0, 1].map(|field| graph.add(Node::Tap(Tap { field, offset: [0; 3] })));
+        let does = |dag: &Dag| match Tape::new(dag, true).steps {
+            Steps::Code(code) => code.instructions.iter().map(|one| one.does).collect::<Vec<_>>(),
+            Steps::Sum(sum) => panic!("{sum:?}"),
+        };
+        use Does::{Abs, Add, Load, Mul, Sqrt, Store, Sub};
+        assert_eq!(does(&graph.dag(&[(a.abs() * b).sqrt()])), [Load, Abs, Mul, Sqrt, Store]);
+        let two = does(&graph.dag(&[(a - b) + (a * b)]));
+        assert_eq!(two, [Load, Mul, Store, Load, Sub, Add, Store]);
     }
 
     #[test]
-    fn a_sum_is_scaled_where_nothing_else_reads_it() {
-        for tape in tapes("gray-scott", 2) {
-            let scaled = tape.steps.iter().filter(|step| matches!(step.op, Op::Sum(_, Some(_)))).count();
-            assert_eq!(scaled, if tape.steps.len() == 7 { 2 } else { 0 }, "{:#?}", tape.steps);
+    fn slots_are_used_again() {
+        for entry in catalogue::entries() {
+            for tape in tapes(entry.name, *entry.dimensions.end()) {
+                let Steps::Code(code) = &tape.steps else { continue };
+                let stores = code.instructions.iter().filter(|one| one.does == Does::Store).count();
+                assert!(code.slots + tape.outputs <= stores, "{}", entry.name);
+                assert!(code.slots <= 32, "{}: {} slots", entry.name, code.slots);
+            }
         }
     }
 
@@ -123,17 +178,6 @@ mod tests {
         {
             for tape in tapes(name, dimensions) {
                 assert_eq!((tape.taps.len(), tape.rows.len()), (taps, rows), "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn no_step_reads_the_slot_it_writes() {
-        for entry in catalogue::entries() {
-            for mut step in tapes(entry.name, *entry.dimensions.end()).into_iter().flat_map(|tape| tape.steps)
-            {
-                let Place::Slot(slot) = step.place else { continue };
-                step.op.each_operand(|operand| assert_ne!(*operand, Operand::Slot(slot), "{}", entry.name));
             }
         }
     }
