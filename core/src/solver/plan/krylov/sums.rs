@@ -27,9 +27,6 @@ const LOADS: usize = 16;
 /// The most units of a window: so many does a warp join at a time, two a lane.
 const OF_A_WINDOW: usize = 2 * SLICE;
 
-/// The part of its rows, one of so many, that a warp may have more for the sake of longer runs.
-const LONGER: usize = 8;
-
 /// The sums of runs that a lane joins before lanes join theirs, because a load takes a lane less time than a
 /// shuffle.
 const EACH: usize = 8;
@@ -143,10 +140,9 @@ impl Sums {
     /// `warps` warps that sum at most `most` rows of 32 at a time.
     pub fn new(rows: usize, shares: &[Share], unit: usize, space: Space, [warps, most]: [usize; 2]) -> Sums {
         let most_rows = shares.iter().map(|share| share.rows).max().unwrap_or(0);
-        // As many rows a run as cost no warp many rows more.
+        // As many rows a run as cost no warp a row more.
         let turns = |run: usize| most_rows.div_ceil(run * SLICE).div_ceil(warps) * run;
-        let longest = turns(1) + turns(1) / LONGER;
-        let fits = |run: &usize| *run <= most && run * SLICE <= unit && turns(*run) <= longest;
+        let fits = |run: &usize| *run <= most && run * SLICE <= unit && turns(*run) == turns(1);
         let run = [8, 4, 2].into_iter().find(fits).unwrap_or(1);
         if space == Space::Grid {
             Sums::of_grid(rows, shares, unit, run)
