@@ -153,10 +153,10 @@ mod tests {
             Steps::Code(code) => code.instructions.iter().map(|one| one.does).collect::<Vec<_>>(),
             Steps::Sum(sum) => panic!("{sum:?}"),
         };
-        use Does::{Abs, Add, Load, Mul, Sqrt, Store, Sub};
+        use Does::{Abs, Add, Load, LoadMul, LoadSub, Mul, Sqrt, Store};
         assert_eq!(does(&graph.dag(&[(a.abs() * b).sqrt()])), [Load, Abs, Mul, Sqrt, Store]);
         let two = does(&graph.dag(&[(a - b) + (a * b)]));
-        assert_eq!(two, [Load, Mul, Store, Load, Sub, Add, Store]);
+        assert_eq!(two, [LoadMul, Store, LoadSub, Add, Store]);
     }
 
     #[test]
