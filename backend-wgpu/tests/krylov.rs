@@ -66,7 +66,7 @@ fn banded(n: usize, width: usize, dtype: DType) -> Matrix {
     triplets.into_csr().unwrap().cast(dtype).unwrap().into()
 }
 
-/// More rows than threads and workgroups at once, so that workgroups come round for a second turn.
+/// More rows than all workgroups take at once, so that each comes round for a second turn.
 #[test]
 fn workgroups_come_round_again() {
     let Some(wgpu) = backend() else { return };
@@ -82,7 +82,8 @@ fn workgroups_come_round_again() {
         for method in [Method::BiCgStab, Method::Jacobi(Jacobi::default())] {
             let options = SolveOptions::with_method(method);
             let plan = wgpu.plan_solve(&matrix, &options).unwrap();
-            assert_eq!(plan.dispatches().unwrap().product_groups, 1024, "{plan}");
+            let layout = plan.dispatches().unwrap();
+            assert!(layout.product_share > layout.rows() && layout.product_groups > 256, "{plan}");
             let [own, expected] =
                 [&wgpu as &dyn Backend, &reference].map(|on| solve(on, &matrix, &options, &b, &few));
             compare(&format!("{method} {} rows", matrix.rows()), &own, &expected, 2e-3);
