@@ -162,10 +162,10 @@ pub unsafe fn carry_out<T: Real, const V: usize, const G: usize>(
 fn simple<T: Real>(does: Does, held: T, a: T) -> T {
     match does {
         Does::Load => a,
-        Does::Add => held + a,
-        Does::Sub => held - a,
-        Does::SubTurned => a - held,
-        Does::Mul => held * a,
+        Does::Add => binary(Binary::Add, held, a),
+        Does::Sub => binary(Binary::Sub, held, a),
+        Does::SubTurned => binary(Binary::Sub, a, held),
+        Does::Mul => binary(Binary::Mul, held, a),
         _ => unreachable!("not one of the codes that are joined"),
     }
 }

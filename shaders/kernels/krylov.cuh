@@ -225,11 +225,7 @@ struct Team {
             join_all<SUM, EACH, 1>(parts);
             sums[k] = parts[0];
         }
-        #pragma unroll
-        for (int step = 1; step < JOINING; step *= 2) {
-            #pragma unroll
-            for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
-        }
+        join_lanes<SUM, JOINING>(sums);
     }
 
     // Binds a vector to its home; loads it from there where a launch continues with the data that the last
@@ -391,11 +387,7 @@ struct Team {
             join_all<SUM, WINDOWS, 1>(parts);
             sums[k] = parts[0];
         }
-        #pragma unroll
-        for (int step = 1; step < WINDOW_LANES; step *= 2) {
-            #pragma unroll
-            for (int k = 0; k < K; ++k) sums[k] += __shfl_xor_sync(0xffffffffu, sums[k], step);
-        }
+        join_lanes<SUM, WINDOW_LANES>(sums);
     }
 
     // Loads where the chains of a group's windows begin, and how long they are.
@@ -489,8 +481,7 @@ struct Team {
                 real all[K];
                 #pragma unroll
                 for (int k = 0; k < K; ++k) all[k] = threadIdx.x < GROUPS ? scratch()[k * RUNS + threadIdx.x] : nothing();
-                #pragma unroll
-                for (int k = 0; k < K; ++k) all[k] = join_warp<SUM>(all[k]);
+                join_lanes<SUM, WARP>(all);
                 tell(all, derived, derive);
             }
         }

@@ -1,9 +1,6 @@
 // The basis of a cycle of GMRES, in device memory: RESTART vectors, and room for one more. A thread reads and
 // writes its own rows alone, so no thread waits for another's.
 
-constexpr int SUMMED = 4;                            // dot products that one pass over the rows sums
-constexpr int PROJECTED = (RESTART / SUMMED + 1) * SUMMED;   // room for the most dot products of one reduction
-
 struct Basis {
     real* home;                                      // of the block's first row
     unsigned long long stride;
@@ -36,11 +33,7 @@ struct Basis {
             for (unsigned first = 0; first <= count; first += SUMMED) leave_parts(team, w, first, count, runs + first * RUNS);
             team.meet();
             #pragma unroll 1
-            for (unsigned k = warp; k <= count; k += WARPS) {
-                real sum[1];
-                team.join_all_runs<1>(runs + k * RUNS, sum);
-                if (threadIdx.x % WARP == 0) products[k] = sum[0];
-            }
+            for (unsigned k = warp; k <= count; k += WARPS) join_product(team, runs + k * RUNS, products[k]);
         } else {
             // [2][PROJECTED][SLOTS], after the part that other reductions use.
             real* const nodes = team.a.partials + (2 * REDUCED + pass * PROJECTED) * SLOTS;
@@ -56,11 +49,7 @@ struct Basis {
                 #pragma unroll 1
                 for (unsigned k = begin + warp; k < end; k += WARPS) {
                     if constexpr (SPACE == GRID) Team::call_join_runs(team.a, team.own.first, team.own.rows, parts + (k - begin) * RUNS, node, nodes + k * SLOTS);
-                    else {
-                        real sum[1];
-                        team.join_all_runs<1>(parts + (k - begin) * RUNS, sum);
-                        if (threadIdx.x % WARP == 0) products[k] = sum[0];
-                    }
+                    else join_product(team, parts + (k - begin) * RUNS, products[k]);
                 }
             }
             if constexpr (SPACE == GRID) {
@@ -69,6 +58,14 @@ struct Basis {
             }
         }
         __syncthreads();
+    }
+
+    // One warp, BLOCK or CLUSTER: joins the sums of all runs of a product.
+    static __device__ __forceinline__ void join_product(const Team& team, const real* runs, real& product)
+    {
+        real sum[1];
+        team.join_all_runs<1>(runs, sum);
+        if (threadIdx.x % WARP == 0) product = sum[0];
     }
 
     // GRID: joins the nodes of each product's sum.

@@ -46,6 +46,17 @@ __device__ __forceinline__ real join_warp(real value)
     return value;
 }
 
+// Joins blocks of `TO` lanes, in K reductions side by side; each lane ends with its block's values.
+template <int BY, int TO, int K>
+__device__ __forceinline__ void join_lanes(real (&values)[K])
+{
+    #pragma unroll
+    for (int step = 1; step < TO; step *= 2) {
+        #pragma unroll
+        for (int k = 0; k < K; ++k) values[k] = join<BY>(values[k], __shfl_xor_sync(0xffffffffu, values[k], step));
+    }
+}
+
 // Joins neighbouring blocks of `step` lanes of two rows at once: the lower block ends with the first row's
 // value, the upper one with the second's.
 template <int BY>

@@ -107,7 +107,7 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
     names("PRECONDITIONER", preconditioner);
     // Loads in flight: all of a short row, some of a long one.
     let unroll = if width > 0 { width.min(UNDER_WAY) } else { 4 };
-    let regions = &layout.regions;
+    let (regions, [summed, projected]) = (&layout.regions, layout.dots());
     for (name, value) in [
         ("BLOCKS", layout.blocks),
         ("THREADS", layout.threads),
@@ -136,6 +136,8 @@ pub fn krylov(matrix: &Matrix, options: &SolveOptions, layout: &Krylov, batched:
         ("SLOTS", layout.sums.slots),
         ("STEP", layout.sums.step),
         ("GROUP", layout.group()),
+        ("SUMMED", summed),
+        ("PROJECTED", projected),
         ("TOGETHER", layout.together(matrix.dtype().bytes())),
         ("SPREAD", layout.spread_rows.len()),
         ("OFFSETS_KEPT", usize::from(layout.offsets_kept)),

@@ -10,9 +10,11 @@ use crate::solver::{Matrix, Method};
 /// every device has.
 const MOST: usize = 1024;
 
-/// Dot products whose sums of runs are in shared memory at once: at most and at least, a multiple of those
-/// that one pass over the rows sums.
-const GROUP: [usize; 2] = [32, 4];
+/// Dot products that one pass over the rows sums.
+pub(super) const SUMMED: usize = 4;
+
+/// The most dot products whose sums of runs are in shared memory at once; the least are [`SUMMED`].
+const GROUP: usize = 32;
 
 /// Sums of runs of those dot products, where they are not the least.
 const PARTS: usize = 2048;
@@ -72,18 +74,24 @@ impl Needs {
 
 /// Returns how many dot products of one reduction there is room for: whole passes over the rows.
 fn products(restart: usize) -> usize {
-    (restart + 1).next_multiple_of(GROUP[1])
+    (restart + 1).next_multiple_of(SUMMED)
 }
 
 /// Returns how many dot products have their sums of runs in shared memory at once.
 fn group(sums: &Sums) -> usize {
-    (PARTS / sums.runs / GROUP[1] * GROUP[1]).clamp(GROUP[1], GROUP[0])
+    (PARTS / sums.runs / SUMMED * SUMMED).clamp(SUMMED, GROUP)
 }
 
 impl Krylov {
     /// Returns how many of GMRES's dot products have their sums of runs in shared memory at once.
     pub fn group(&self) -> usize {
         group(&self.sums)
+    }
+
+    /// Returns the dot products of GMRES that one pass over the rows sums, and how many of one reduction there
+    /// is room for.
+    pub fn dots(&self) -> [usize; 2] {
+        [SUMMED, products(self.restart)]
     }
 
     /// Returns the number of values in device memory for the nodes of sums that pass between blocks.
@@ -114,7 +122,7 @@ impl Krylov {
     /// enough loads in flight where a thread has few rows, and no more than its registers hold.
     pub fn together(&self, real: usize) -> usize {
         let has_many = self.is_unrolled() && self.rows_per_thread > 4;
-        if has_many || (self.threads > 512 && real == 8) { GROUP[1] } else { 2 * GROUP[1] }
+        if has_many || (self.threads > 512 && real == 8) { SUMMED } else { 2 * SUMMED }
     }
 
     /// Returns the passes over a block's rows that an iteration makes for the basis, on average: half of them
@@ -122,6 +130,6 @@ impl Krylov {
     pub(super) fn passes(&self, real: usize) -> f64 {
         let mean = (self.restart as f64 + 1.0) / 2.0;
         let of = |at_once: usize| READS / 2.0 * (mean / at_once as f64).ceil();
-        if self.restart > 0 { of(GROUP[1]) + of(self.together(real)) } else { 0.0 }
+        if self.restart > 0 { of(SUMMED) + of(self.together(real)) } else { 0.0 }
     }
 }

@@ -129,7 +129,7 @@ pub fn sums(method: Method, applied: Preconditioning) -> usize {
         Method::Cg => 1 + scaled,
         Method::SingleReductionCg | Method::PipelinedCg(_) => 2 + scaled,
         Method::BiCgStab => 2,
-        Method::Gmres(_) => 4,
+        Method::Gmres(_) => super::basis::SUMMED,
         Method::Chebyshev(_) | Method::Jacobi(_) => 1,
     }
 }
