@@ -187,7 +187,8 @@ fn a_small_run_takes_little_memory() {
     for line in
         ["run heat --backend cpu --size 8x8 --steps 1000", "solve --matrix laplacian2d:9x9 --backend cpu"]
     {
-        let peak = peak(&place, line);
+        // One of several, because a run may end between two looks at it.
+        let peak = (0..10).map(|_| peak(&place, line)).max().unwrap_or(0);
         assert!((1 << 20..40_000_000).contains(&peak), "abide {line}: {peak} bytes");
     }
 }
