@@ -142,6 +142,25 @@ fn marks_halt_a_run() {
         assert_eq!((end, left), (*times.last().unwrap(), 1000 - (times.len() as u64 - 1)));
         session.advance(5).unwrap();
         assert_eq!((session.undone(), session.is_at_mark()), (5, false));
+        goes_on_where_it_is_set(&mut *session, &problem);
+    }
+}
+
+/// A run that its condition has ended does a step more after each thing that is set, because the condition
+/// still holds after it.
+fn goes_on_where_it_is_set(session: &mut dyn Session, problem: &Problem) {
+    let value = session.read(0).unwrap();
+    let one = Array::from_fn(problem.dtype, 1, |_| 1.0);
+    for set in 0..3 {
+        match set {
+            0 => session.write(0, &value).unwrap(),
+            1 => session.write_window(0, [0; 3], [1; 3], &one).unwrap(),
+            _ => session.set_parameter(0, problem.parameters[0]).unwrap(),
+        }
+        for undone in [4, 5] {
+            session.advance(5).unwrap();
+            assert_eq!(session.undone(), undone, "set {set}");
+        }
     }
 }
 

@@ -176,6 +176,17 @@ fn a_condition_ends_a_run() {
         for (number, expected) in fields.iter().enumerate() {
             assert!(session.read(number).unwrap().same_bits(expected), "{condition}: field {number}");
         }
+        // Where something is set, the run goes on, until the condition holds after a step again.
+        for set in 0..2 {
+            match set {
+                0 => session.write(0, &fields[0]).unwrap(),
+                _ => session.set_parameter(0, problem.parameters[0]).unwrap(),
+            }
+            for undone in [4, 5] {
+                session.advance(5).unwrap();
+                assert_eq!(session.undone(), undone, "{condition}, set {set}");
+            }
+        }
     }
 }
 

@@ -224,10 +224,13 @@ fn a_condition_ends_a_run() {
         for (found, expected) in session.scalars().unwrap().iter().zip(&scalars) {
             assert!((found - expected).abs() <= 1e-5 * expected.abs(), "{condition}: {found} {expected}");
         }
-        // What is written may go on.
+        // Where something is set, the run goes on, until the condition holds after a step again.
         session.write(0, &fields[0]).unwrap();
         session.advance(1).unwrap();
         assert_eq!(session.undone(), 0);
+        session.set_parameter(0, problem.parameters[0]).unwrap();
+        session.advance(5).unwrap();
+        assert_eq!(session.undone(), 4);
     }
 }
 

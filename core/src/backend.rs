@@ -75,7 +75,8 @@ pub trait Session: Send {
     fn advance(&mut self, steps: u64) -> Result<f64>;
 
     /// Returns how many steps of the last [`Session::advance`] were not done because the problem's `until`
-    /// had ended the run, or because it halted at a mark.
+    /// had ended the run, or because it halted at a mark. A run that has ended goes on where a field or a
+    /// parameter is set, until the condition holds after a step again.
     fn undone(&self) -> u64 {
         0
     }

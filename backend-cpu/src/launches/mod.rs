@@ -275,6 +275,7 @@ impl<T: Real> Session for Launched<T> {
         if let Some(values) = T::slice(values) {
             self.buffers[buffer].copy_from_slice(values);
         }
+        self.watch.go_on();
         Ok(())
     }
 
@@ -291,6 +292,7 @@ impl<T: Real> Session for Launched<T> {
         if let Some(values) = T::slice(values) {
             write_rows(extents, &mut self.buffers[buffer], low, high, values);
         }
+        self.watch.go_on();
         Ok(())
     }
 
@@ -304,6 +306,7 @@ impl<T: Real> Session for Launched<T> {
         let known = parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
         self.scalars[parameter] = T::from_f64(value);
+        self.watch.go_on();
         Ok(())
     }
 

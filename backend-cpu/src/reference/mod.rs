@@ -200,6 +200,7 @@ impl Session for Plain {
         self.field(field)?;
         check_field(&self.problem, field, values)?;
         self.fields[field] = values.clone();
+        self.watch.go_on();
         Ok(())
     }
 
@@ -217,6 +218,7 @@ impl Session for Plain {
             (Array::F64(to), Array::F64(values)) => write_rows(extents, to, low, high, values),
             _ => {}
         }
+        self.watch.go_on();
         Ok(())
     }
 
@@ -228,6 +230,7 @@ impl Session for Plain {
         let names = self.problem.program.parameters().iter().map(|p| p.name.as_str());
         let known = self.problem.parameters.get_mut(parameter);
         *known.ok_or_else(|| Error::unknown("parameter", parameter.to_string(), names))? = value;
+        self.watch.go_on();
         Ok(())
     }
 }

@@ -125,6 +125,14 @@ impl ProgramSession {
         self.memory.set_progress(Progress { has_ended, is_at_mark: false, steps, rows: 0, until_due, mark })
     }
 
+    /// Forgets that a condition has ended the run, because a field or a parameter is set.
+    fn go_on(&mut self) -> Result<()> {
+        if self.end.is_some() && self.drain()?.has_ended {
+            self.set_progress(false)?;
+        }
+        Ok(())
+    }
+
     /// Takes the rows that the device has recorded, and returns how far the run has come.
     fn drain(&mut self) -> Result<Progress> {
         let progress = self.memory.progress()?;
@@ -332,7 +340,8 @@ impl Session for ProgramSession {
         if names.iter().filter(|&&name| name == buffer).count() > 1 {
             self.settle()?;
         }
-        self.memory.write(self.buffer(field)?, [low, high], values)
+        self.memory.write(self.buffer(field)?, [low, high], values)?;
+        self.go_on()
     }
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
@@ -341,7 +350,8 @@ impl Session for ProgramSession {
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         set_parameter(&mut self.problem, parameter, value)?;
-        self.memory.set_scalar(parameter, value)
+        self.memory.set_scalar(parameter, value)?;
+        self.go_on()
     }
 
     fn scalars(&mut self) -> Result<Vec<f64>> {

@@ -147,8 +147,7 @@ impl ProgramSession {
         self.staging.read_window(&self.gpu, stored, low, high).await
     }
 
-    /// Writes a field, whose number and values have been checked. A run that a condition has ended may go on
-    /// from there.
+    /// Writes a field, whose number and values have been checked.
     pub async fn write(&mut self, field: usize, values: &Array) -> Result<()> {
         self.prepare_write(field).await?;
         self.stored(field).write(&self.gpu, values).await
@@ -170,12 +169,17 @@ impl ProgramSession {
         self.stored(field).non_finite(&self.gpu).await
     }
 
-    /// Gives a field that is to be written a buffer of its own, and forgets that a condition has ended the run.
+    /// Gives a field that is to be written a buffer of its own.
     async fn prepare_write(&mut self, field: usize) -> Result<()> {
         let names = self.made.storage.fields_after(self.steps);
         if names.iter().filter(|&&name| name == names[field]).count() > 1 {
             self.settle().await?;
         }
+        self.go_on().await
+    }
+
+    /// Forgets that a condition has ended the run, because a field or a parameter is set.
+    async fn go_on(&mut self) -> Result<()> {
         if std::mem::take(&mut self.has_ended) {
             self.memory.set_progress(&self.gpu, [0, 0]).await?;
         }
@@ -204,6 +208,7 @@ impl ProgramSession {
     /// Sets a parameter, whose number has been checked.
     pub async fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         self.problem.parameters[parameter] = value;
+        self.go_on().await?;
         self.memory.set_scalar(&self.gpu, parameter, value).await
     }
 }

@@ -116,6 +116,7 @@ impl Session for CutSession {
     }
 
     fn write(&mut self, field: usize, values: &Array) -> Result<()> {
+        self.watch.go_on();
         self.inner.write(field, values)
     }
 
@@ -126,6 +127,7 @@ impl Session for CutSession {
         high: [usize; 3],
         values: &Array,
     ) -> Result<()> {
+        self.watch.go_on();
         self.inner.write_window(field, low, high, values)
     }
 
@@ -142,6 +144,7 @@ impl Session for CutSession {
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
+        self.watch.go_on();
         self.inner.set_parameter(parameter, value)
     }
 }

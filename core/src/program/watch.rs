@@ -39,6 +39,11 @@ impl Watch {
         self.is_at_mark = false;
     }
 
+    /// Forgets that a condition has ended the run, because a field or a parameter was set since.
+    pub fn go_on(&mut self) {
+        self.has_ended = false;
+    }
+
     /// Returns whether the run goes on: no condition has ended it, and it is at no mark.
     pub fn goes_on(&self) -> bool {
         !self.has_ended && !self.is_at_mark
