@@ -212,8 +212,13 @@ impl Backend for WgpuBackend {
     }
 
     fn open(&self, problem: &Problem, plan: &Plan, fields: Vec<Array>) -> Result<Box<dyn Session>> {
+        // A program records by itself, but halts at no mark.
+        if !problem.is_plain() && problem.marks.is_none() {
+            return Ok(Box::new(block_on(self.open_async(problem, plan, fields))?));
+        }
         let cut = Cut::new(problem, &fields)?;
-        Ok(Cut::around(cut, Box::new(block_on(self.open_async(problem, plan, fields))?)))
+        let inner = Problem { record: None, marks: None, ..problem.clone() };
+        Ok(Cut::around(cut, Box::new(block_on(self.open_async(&inner, plan, fields))?)))
     }
 }
 

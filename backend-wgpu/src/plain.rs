@@ -138,7 +138,7 @@ impl PlainSession {
             passes.iter().for_each(|pass| pass.record(recording, before + round, is_whole));
         };
         let mut pace = self.pace.clone();
-        let seconds = rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, total, record).await?;
+        let seconds = rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, total, &record).await?;
         (self.pace, self.rounds) = (pace, before + total);
         Ok(seconds)
     }

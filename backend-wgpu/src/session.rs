@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use abide_core::backend::{check_field, check_values};
+use abide_core::program::Rows;
 use abide_core::{Array, DType, Error, Plan, Problem, Result, Session};
 
 use crate::NAME;
@@ -152,6 +153,13 @@ impl Session for WgpuSession {
             Inner::Plain(_) => 0,
             Inner::Program(session) => session.undone,
         }
+    }
+
+    fn take_rows(&mut self) -> Result<Rows> {
+        Ok(match &mut self.inner {
+            Inner::Plain(_) => Rows::default(),
+            Inner::Program(session) => session.take_rows(),
+        })
     }
 
     fn read(&mut self, field: usize) -> Result<Array> {

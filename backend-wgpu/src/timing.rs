@@ -35,7 +35,7 @@ impl Clock {
     }
 
     /// Asks to note the beginning of a pass, its end, or both.
-    pub fn writes(&self, begin: bool, end: bool) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
+    pub fn writes(&self, [begin, end]: [bool; 2]) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
         (begin || end).then_some(wgpu::ComputePassTimestampWrites {
             query_set: &self.queries,
             beginning_of_pass_write_index: begin.then_some(0),

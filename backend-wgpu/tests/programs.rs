@@ -17,7 +17,7 @@ mod deck;
 use std::sync::Arc;
 
 use abide_core::backend::window_of;
-use abide_core::program::{Centring, Definition, MAX_FIELDS, Reduction, Until};
+use abide_core::program::{Centring, Definition, MAX_FIELDS, Marks, Probe, Record, Reduction, Until};
 use abide_core::{Array, Backend, Boundary, DType, Error, Options, Problem, Result, Session, Shape};
 use abide_random::cases::{Case, cases, random};
 use abide_wgpu::{WgpuBackend, ulp_bound_per_step_of};
@@ -231,6 +231,69 @@ fn a_condition_ends_a_run() {
         session.set_parameter(0, problem.parameters[0]).unwrap();
         session.advance(5).unwrap();
         assert_eq!(session.undone(), 4);
+    }
+}
+
+/// The device records what can be read after each step, over several rounds of its storage, also where another
+/// field is given a buffer of its own in between; marks halt it, and a condition ends the record too.
+#[test]
+fn rows_are_what_is_read() {
+    let Some(backend) = backend() else { return };
+    let (mut problem, fields) = clover(&Deck::parse(deck::BUILT_IN).unwrap()).unwrap();
+    let program = problem.program.clone();
+    let probes = [("density0", [1, 9]), ("xvel0", [2, 10]), ("vol_flux_x", [0, 10])];
+    let probes = probes.map(|(field, index)| Probe::new(&program, field, &index).unwrap()).to_vec();
+    let bits = |row: &[f64]| row.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    problem.first_step = 5;
+    for (every, by, until, dtype) in [
+        (1, None, None, DType::F64),
+        (7, None, Some("time >= 1.2"), DType::F32),
+        (3, Some(0.4), None, DType::F64),
+    ] {
+        problem.dtype = dtype;
+        let start: Vec<Array> = fields.iter().map(|field| field.cast(dtype).unwrap()).collect();
+        problem.marks = by.map(|by| Marks::new(&program, "time", by).unwrap());
+        (problem.record, problem.until) = (None, None);
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let record = Record::new(&program, every, probes.clone());
+        let mut single = backend.open(&problem, &plan, start.clone()).unwrap();
+        problem.record = Some(record.clone());
+        problem.until = until.map(|until| Until::parse(until, &program).unwrap());
+        let mut session = backend.open(&problem, &plan, start).unwrap();
+        let (mut found, mut expected, mut last) = (Vec::new(), Vec::new(), 5);
+        for part in [2, 60, 0, 10] {
+            let mut left = part;
+            while left > 0 {
+                session.advance(left).unwrap();
+                last += left - session.undone();
+                left = session.undone();
+                if !session.is_at_mark() {
+                    break;
+                }
+            }
+            let rows = session.take_rows().unwrap();
+            found.extend(rows.iter().map(|(step, row)| (step, bits(row))));
+            if until.is_none() {
+                let value = session.read(0).unwrap();
+                session.write(0, &value).unwrap();
+            }
+        }
+        assert_eq!(last < 77, until.is_some(), "{last}");
+        for step in 5..=last {
+            if step > 5 {
+                single.advance(1).unwrap();
+            }
+            if step == 5 || step % every == 0 {
+                let scalars = single.scalars().unwrap();
+                let mut row: Vec<f64> = record.scalars.iter().map(|&number| scalars[number]).collect();
+                for probe in &probes {
+                    let values = single.read(probe.field).unwrap();
+                    row.extend(values.get(probe.position(problem.extents_of(probe.field))));
+                }
+                expected.push((step, bits(&row)));
+            }
+        }
+        assert!(found == expected, "every {every} by {by:?} until {until:?}");
     }
 }
 

@@ -5,19 +5,21 @@
 
 mod bound;
 mod memory;
+mod recorder;
 
 use std::sync::Arc;
 
 use abide_core::backend::check_fields;
-use abide_core::program::{Boxes, Storage};
+use abide_core::program::{Boxes, Rows, Storage};
 use abide_core::{Array, Error, Plan, Problem, Result};
 use abide_shaders::wgsl::{ProgramKernels, program_kernels};
 
 use self::bound::Dispatches;
 use self::memory::Memory;
+use self::recorder::Recorder;
 use crate::gpu::Gpu;
 use crate::pace::Pace;
-use crate::rounds;
+use crate::rounds::{self, Rounds};
 use crate::timing::Clock;
 use crate::transfers::{Staging, Stored};
 
@@ -52,6 +54,7 @@ pub(crate) struct ProgramSession {
     pub plan: Plan,
     made: Made,
     memory: Memory,
+    recorder: Option<Recorder>,
     dispatches: Dispatches,
     staging: Staging,
     clock: Option<Clock>,
@@ -82,13 +85,14 @@ impl ProgramSession {
         Ok(ProgramSession {
             clock: Clock::new(&gpu).await?,
             pace: Pace::new(plan, dispatches.of_a_step()),
-            gpu,
             problem: problem.clone(),
             plan: plan.clone(),
             made,
             memory,
+            recorder: Recorder::new(&gpu, problem, &fields).await?,
             dispatches,
             staging: Staging::default(),
+            gpu,
             steps: 0,
             undone: 0,
             has_ended: false,
@@ -111,19 +115,26 @@ impl ProgramSession {
         let (end, is_watched, mut seconds) = (self.steps + steps, self.problem.until.is_some(), 0.0);
         while self.steps < end && !self.has_ended {
             let most = if is_watched { STEPS_AT_ONCE } else { u64::MAX };
-            let (first, now) = (self.steps, most.min(end - self.steps));
-            let (storage, dispatches) = (&self.made.storage, &self.dispatches);
-            let record = |pass: &mut wgpu::ComputePass<'_>, round: u64| {
-                dispatches.record(pass, storage.place(first + round));
-            };
+            let (first, step) = (self.steps, self.problem.first_step + self.steps);
+            let most = self.recorder.as_ref().map_or(most, |recorder| most.min(recorder.most_steps(step)));
+            let now = most.min(end - first);
             let mut pace = self.pace.clone();
-            seconds += rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, now, record).await?;
+            let steps = Steps { session: self, first, step };
+            seconds += rounds::run(&self.gpu, self.clock.as_ref(), &mut pace, now, &steps).await?;
             self.pace = pace;
-            let done = if is_watched { self.take_progress().await? } else { now };
-            self.steps += done.min(now);
+            let done = if is_watched { self.take_progress().await?.min(now) } else { now };
+            self.steps += done;
+            if let Some(recorder) = &mut self.recorder {
+                recorder.read(&self.gpu, &mut self.staging, step, step + done).await?;
+            }
         }
         self.undone = end - self.steps;
         Ok(seconds)
+    }
+
+    /// Returns the rows recorded since the last call.
+    pub fn take_rows(&mut self) -> Rows {
+        self.recorder.as_mut().map_or_else(Rows::default, Recorder::take)
     }
 
     /// Reads the steps done since this was last asked, which the device then counts anew, and whether the run
@@ -210,5 +221,31 @@ impl ProgramSession {
         self.problem.parameters[parameter] = value;
         self.go_on().await?;
         self.memory.set_scalar(&self.gpu, parameter, value).await
+    }
+}
+
+/// The steps of a session from one on.
+struct Steps<'a> {
+    session: &'a ProgramSession,
+    /// The first, counted from the storage's first.
+    first: u64,
+    /// The first, counted from the start.
+    step: u64,
+}
+
+impl Rounds for Steps<'_> {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>, round: u64) {
+        self.session.dispatches.record(pass, self.session.made.storage.place(self.first + round));
+    }
+
+    fn until_copied(&self, rounds: u64) -> u64 {
+        let recorder = self.session.recorder.as_ref();
+        recorder.map_or(u64::MAX, |recorder| recorder.until_due(self.step + rounds))
+    }
+
+    fn copy(&self, encoder: &mut wgpu::CommandEncoder, rounds: u64) {
+        let ProgramSession { recorder: Some(recorder), memory, made, .. } = self.session else { return };
+        let row = recorder.due_between(self.step, self.step + rounds) - 1;
+        recorder.copy(encoder, row, memory, &made.storage, self.first + rounds);
     }
 }
