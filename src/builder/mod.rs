@@ -1,0 +1,270 @@
+//! The description of a simulation: from the computation to its backend.
+
+mod model;
+mod prepare;
+
+use std::path::PathBuf;
+
+use crate::Simulation;
+use crate::backend::{self, Choice, Opened};
+use crate::domain::BoundaryText;
+use crate::io;
+use crate::program::Problem;
+use crate::{
+    Boundaries, Boundary, CachePolicy, DType, Depth, Error, Execution, Options, Result, Start, Tune,
+};
+
+pub use self::model::{IntoModel, Model, Values};
+pub(crate) use self::prepare::check_parameter;
+use self::prepare::{Prepared, fill, host};
+
+enum Initial {
+    Values(Values),
+    File(PathBuf),
+    Start(Start),
+}
+
+/// Describes a simulation; [`Builder::build`] checks all of it and starts it.
+pub struct Builder {
+    model: Result<Model>,
+    size: Option<Vec<usize>>,
+    dtype: Option<DType>,
+    boundaries: Option<Boundaries>,
+    boundary_text: Option<BoundaryText>,
+    scalars: Vec<(String, f64)>,
+    until: Option<String>,
+    marks: Option<(String, f64)>,
+    record: Option<u64>,
+    probes: Vec<(String, Vec<usize>)>,
+    parameters: Vec<(String, f64)>,
+    initial: Vec<(String, Initial)>,
+    choice: Choice,
+    opened: Option<Opened>,
+    options: Options,
+    resume: Option<PathBuf>,
+    first_step: u64,
+    output_bytes: Option<u64>,
+}
+
+impl Builder {
+    pub(crate) fn new(model: impl IntoModel) -> Self {
+        Builder {
+            model: model.into_model(),
+            size: None,
+            dtype: None,
+            boundaries: None,
+            boundary_text: None,
+            scalars: Vec::new(),
+            until: None,
+            marks: None,
+            record: None,
+            probes: Vec::new(),
+            parameters: Vec::new(),
+            initial: Vec::new(),
+            choice: Choice::Auto,
+            opened: None,
+            options: Options::default(),
+            resume: None,
+            first_step: 0,
+            output_bytes: None,
+        }
+    }
+
+    /// Sets the extents of the domain, slowest axis first. Unless given: an input's, the checkpoint's, or 512
+    /// × 512 in two dimensions, 4096 in one, 128 cubed in three.
+    pub fn size(mut self, extents: &[usize]) -> Self {
+        self.size = Some(extents.to_vec());
+        self
+    }
+
+    /// Sets the type of all fields; f32 unless given.
+    pub fn dtype(mut self, dtype: DType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
+    /// Sets the boundary at every side; the program's own unless given.
+    pub fn boundary(self, boundary: Boundary) -> Self {
+        self.boundaries(Boundaries::all(boundary))
+    }
+
+    /// Sets the boundary at each axis and side.
+    pub fn boundaries(mut self, boundaries: Boundaries) -> Self {
+        self.boundaries = Some(boundaries);
+        self
+    }
+
+    /// Sets the boundaries as they are written, for all fields and for single ones: `mirror,u:x-=-reflect`
+    /// and the like. What it does not name is the program's.
+    pub fn boundary_text(mut self, text: BoundaryText) -> Self {
+        self.boundary_text = Some(text);
+        self
+    }
+
+    /// Sets a computed scalar's value before the first step; the program's unless given.
+    pub fn scalar(mut self, name: &str, value: f64) -> Self {
+        self.scalars.push((name.to_owned(), value));
+        self
+    }
+
+    /// Ends the run by a condition on a computed scalar, tested after each step: `SCALAR OP NUMBER`, as in
+    /// `time >= 15.5`. NaN in the scalar ends it too.
+    pub fn until(mut self, condition: &str) -> Self {
+        self.until = Some(condition.to_owned());
+        self
+    }
+
+    /// Marks every multiple of a number that a computed scalar reaches, as in `marks("time", 0.5)`: an epoch of
+    /// [`Simulation::run_with`] ends after the first step at which the scalar has reached the next one, and its
+    /// progress says so. Until then the run stays on the device. NaN in the scalar ends a run.
+    pub fn marks(mut self, scalar: &str, by: f64) -> Self {
+        self.marks = Some((scalar.to_owned(), by));
+        self
+    }
+
+    /// Records all computed scalars, and every [`Builder::probe`], each so many steps, counted from the start;
+    /// [`Simulation::records`] returns the rows.
+    ///
+    /// Programs that have scalars, or fields on faces and nodes, record on the device. A plain program runs by
+    /// the same plan as without a record, is halted at each row, and its values are read one by one.
+    pub fn record(mut self, every: u64) -> Self {
+        self.record = Some(every);
+        self
+    }
+
+    /// Records a field's value at an index, slowest axis first, too: at every step unless [`Builder::record`]
+    /// says otherwise.
+    pub fn probe(mut self, field: &str, index: &[usize]) -> Self {
+        self.probes.push((field.to_owned(), index.to_vec()));
+        self
+    }
+
+    /// Sets a parameter's value; the program's default unless given.
+    pub fn param(mut self, name: &str, value: f64) -> Self {
+        self.parameters.push((name.to_owned(), value));
+        self
+    }
+
+    /// Sets a field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the
+    /// cells, an `ndarray`, or what [`io::read`] returned.
+    pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
+        self.initial.push((field.to_owned(), Initial::Values(values.into())));
+        self
+    }
+
+    /// Reads a field's initial values from a file as [`io::read`] does, cast to the run's type. The header is
+    /// read when the size is needed, the values once the machine is found to have memory for them.
+    pub fn input_file(mut self, field: &str, path: impl Into<PathBuf>) -> Self {
+        self.initial.push((field.to_owned(), Initial::File(path.into())));
+        self
+    }
+
+    /// Sets a field's named initial state; the program's own unless given.
+    pub fn start(mut self, field: &str, start: Start) -> Self {
+        self.initial.push((field.to_owned(), Initial::Start(start)));
+        self
+    }
+
+    /// Chooses the backend.
+    pub fn backend(mut self, choice: Choice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// Takes a backend that is open already, in place of a choice.
+    pub fn on(mut self, opened: &Opened) -> Self {
+        self.opened = Some(opened.clone());
+        self
+    }
+
+    /// Sets the schedule.
+    pub fn execution(mut self, execution: Execution) -> Self {
+        self.options.execution = execution;
+        self
+    }
+
+    /// Sets where a persistent run keeps its cells from step to step.
+    pub fn cache(mut self, cache: CachePolicy) -> Self {
+        self.options.cache = cache;
+        self
+    }
+
+    /// Sets the temporal depth: the steps that a tile advances between exchanges with its neighbours.
+    pub fn depth(mut self, depth: Depth) -> Self {
+        self.options.depth = depth;
+        self
+    }
+
+    /// Sets whether plans are timed on the device first, where a backend has several. Unless given, the plan
+    /// that an earlier tuning kept is used and nothing is timed.
+    pub fn tune(mut self, tune: Tune) -> Self {
+        self.options.tune = tune;
+        self
+    }
+
+    /// Sets whether each of a CPU's threads stays on a core of its own. No other backend has threads to pin,
+    /// so every other backend refuses.
+    pub fn pin(mut self, pin: bool) -> Self {
+        self.options.pin = pin;
+        self
+    }
+
+    /// Goes on from a checkpoint. Whatever else is given must agree with it.
+    pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
+        self.resume = Some(path.into());
+        self
+    }
+
+    /// Counts the steps from this one instead of 0, where the inputs are the fields after so many steps. A
+    /// checkpoint brings its own count.
+    pub fn first_step(mut self, step: u64) -> Self {
+        self.first_step = step;
+        self
+    }
+
+    /// Sets the bytes that reading fields back and writing files will take at once. The builder asks whether
+    /// the machine has memory for these and all else together. Unless given: the bytes of one field.
+    pub fn output_bytes(mut self, bytes: u64) -> Self {
+        self.output_bytes = Some(bytes);
+        self
+    }
+
+    /// Returns the checked problem alone, without a device.
+    pub fn problem(self) -> Result<Problem> {
+        self.prepare().map(|(_, prepared)| prepared.problem)
+    }
+
+    /// Checks the description, fills the fields and loads them onto the device.
+    pub fn build(self) -> Result<Simulation> {
+        let (builder, prepared) = self.prepare()?;
+        let Prepared { problem, resumed } = prepared;
+        let host = host(&problem, &builder)?;
+        let (mut step, mut notes) = (builder.first_step, Vec::new());
+        let fields = || match resumed {
+            Some((path, head)) => {
+                step = head.steps;
+                let checkpoint = io::checkpoint::read(&path)?;
+                let shapes = (0..head.fields.len()).map(|field| problem.shape_of(field));
+                if checkpoint.shapes != shapes.collect::<Result<Vec<_>>>()? {
+                    let message = "a field has not the extents of the program's";
+                    return Err(Error::file(path, message, "give a checkpoint of this program"));
+                }
+                match checkpoint.head == head {
+                    true => Ok(checkpoint.fields),
+                    false => {
+                        Err(Error::file(path, "it changed while it was read", "resume once it is written"))
+                    }
+                }
+            }
+            None => fill(&problem, builder.initial, &mut notes),
+        };
+        let mut begun = match &builder.opened {
+            Some(opened) => backend::begin_on(opened, &problem, &builder.options, host, fields)?,
+            None => backend::begin(builder.choice, &problem, &builder.options, host, fields)?,
+        };
+        notes.extend(backend::cache_refusal());
+        notes.append(&mut begun.notes);
+        begun.notes = notes;
+        Ok(Simulation::new(problem, begun, step))
+    }
+}

@@ -1,0 +1,268 @@
+//! From a description to a checked problem and its initial fields.
+
+use std::path::PathBuf;
+
+use super::{Builder, Initial, Model, Values};
+use crate::backend::{self, Host};
+use crate::domain::Sides;
+use crate::io::checkpoint::Head;
+use crate::io::{self, Loaded};
+use crate::program::{Marks, Probe, Problem, Record, Until};
+use crate::{Array, Boundaries, DType, Error, Result, Shape};
+
+impl Builder {
+    /// Checks the description against the program, its inputs' sizes and the checkpoint.
+    pub(super) fn prepare(mut self) -> Result<(Builder, Prepared)> {
+        let model = std::mem::replace(&mut self.model, Err(Error::unknown("model", "", [""; 0])))?;
+        let resumed = match &self.resume {
+            Some(path) => Some((path.clone(), io::checkpoint::read_head(path)?)),
+            None => None,
+        };
+        let shape = self.shape(&model, resumed.as_ref().map(|(_, head)| head))?;
+        let program = model.program(shape.dimensions())?;
+        let default = program.boundary();
+        if let Some(text) = &self.boundary_text {
+            self.boundaries = Some(text.resolve(default, program.dimensions())?);
+        }
+        let boundaries = self.boundaries.unwrap_or_else(|| Boundaries::all(default));
+        let dtype = self.dtype.unwrap_or(DType::F32);
+        let mut problem = Problem::unchecked(program, shape, dtype);
+        problem.boundaries = boundaries;
+        if let Some(text) = &self.boundary_text {
+            let program = &problem.program;
+            let own = text.of_fields(program.fields(), program.dimensions())?;
+            problem.sides = own.iter().zip(&problem.sides).map(|(own, sides)| own.or(*sides)).collect();
+        }
+        for (name, value) in &self.scalars {
+            let number = problem.program.scalar(name)?;
+            check_parameter(name, *value, dtype)?;
+            problem.scalars[number] = *value;
+        }
+        problem.first_step = self.first_step;
+        problem.until = match &self.until {
+            Some(condition) => Some(Until::parse(condition, &problem.program)?),
+            None => None,
+        };
+        problem.marks = match &self.marks {
+            Some((scalar, by)) => Some(Marks::new(&problem.program, scalar, *by)?),
+            None => None,
+        };
+        if self.record.is_some() || !self.probes.is_empty() {
+            let probes = self.probes.iter().map(|(field, index)| Probe::new(&problem.program, field, index));
+            let probes = probes.collect::<Result<Vec<_>>>()?;
+            problem.record = Some(Record::new(&problem.program, self.record.unwrap_or(1), probes));
+        }
+        for (name, value) in &self.parameters {
+            let number = problem.program.parameter(name)?;
+            check_parameter(name, *value, dtype)?;
+            problem.parameters[number] = *value;
+        }
+        for (name, _) in &self.initial {
+            problem.program.field(name)?;
+        }
+        if let Some((_, head)) = &resumed {
+            self.adopt(head, &mut problem)?;
+        }
+        problem.check()?;
+        Ok((self, Prepared { problem, resumed }))
+    }
+
+    /// Returns the size: the given one, else the one that the checkpoint or an input implies, else the
+    /// model's default.
+    fn shape(&mut self, model: &Model, resumed: Option<&Head>) -> Result<Shape> {
+        let given = self.size.as_deref().map(Shape::new).transpose()?;
+        let mut implied = None;
+        for (name, initial) in &mut self.initial {
+            let own = match initial {
+                Initial::Start(_) => None,
+                Initial::Values(values) => values.shape.clone()?,
+                Initial::File(path) => match io::announced(path)? {
+                    Some(announced) => Some(announced.shape),
+                    // A file that can be read only once is read now.
+                    None => {
+                        let Loaded { values, shape } = io::read(path)?;
+                        *initial = Initial::Values(values.into());
+                        Some(shape)
+                    }
+                },
+            };
+            // What stands on faces and nodes is held against its field's extents when the fields are filled.
+            let Some(own) = own.filter(|own| model.is_on_cells(name, own.dimensions())) else { continue };
+            if let Some(other) = given.or(implied).filter(|other| *other != own) {
+                return Err(Error::invalid(
+                    format!("input of field {name}"),
+                    format!("its size is {own}, the domain's is {other}"),
+                    "give inputs of the domain's size, or leave --size out",
+                ));
+            }
+            implied = Some(own);
+        }
+        match given.or(implied).or(resumed.map(|head| head.shape)) {
+            Some(shape) => Ok(shape),
+            None => model.default_size(),
+        }
+    }
+
+    /// Takes from a checkpoint everything that was not given, and refuses whatever was given otherwise.
+    fn adopt(&self, checkpoint: &Head, problem: &mut Problem) -> Result<()> {
+        let path = self.resume.clone().unwrap_or_default();
+        let differs = |what: &str, stored: String, given: String| {
+            Error::file(
+                path.clone(),
+                format!("{what}: the checkpoint has {stored}, given is {given}"),
+                format!("leave {what} out to go on as before"),
+            )
+        };
+        if !self.initial.is_empty() {
+            return Err(Error::file(path, "a checkpoint brings all fields with it", "leave the inputs out"));
+        }
+        let program = &problem.program;
+        if checkpoint.program != program.name() {
+            return Err(differs("the program", checkpoint.program.clone(), program.name().to_owned()));
+        }
+        if checkpoint.fields != program.fields() {
+            return Err(differs("the fields", checkpoint.fields.join(", "), program.fields().join(", ")));
+        }
+        if checkpoint.parameters.iter().map(|p| &p.0).ne(program.parameters().iter().map(|p| &p.name)) {
+            let stored = checkpoint.parameters.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join(", ");
+            let own = program.parameters().iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(differs("the parameters", stored, own));
+        }
+        if checkpoint.scalars.iter().map(|s| &s.0).ne(program.scalars().iter().map(|s| &s.name)) {
+            let stored = checkpoint.scalars.iter().map(|s| s.0.as_str()).collect::<Vec<_>>().join(", ");
+            let own = program.scalars().iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(differs("the computed scalars", stored, own));
+        }
+        if !self.scalars.is_empty() {
+            return Err(Error::file(
+                path,
+                "a checkpoint brings all scalars with it",
+                "leave the scalars out",
+            ));
+        }
+        let own = |sides: &[Sides]| {
+            let written = program.fields().iter().zip(sides).filter(|(_, sides)| **sides != Sides::default());
+            written.map(|(name, sides)| format!("{name}:{sides}")).collect::<Vec<_>>().join(" ")
+        };
+        if self.boundary_text.is_some() && own(&checkpoint.sides) != own(&problem.sides) {
+            return Err(differs("the boundary", own(&checkpoint.sides), own(&problem.sides)));
+        }
+        if checkpoint.shape != problem.shape {
+            return Err(differs("the size", checkpoint.shape.to_string(), problem.shape.to_string()));
+        }
+        if self.dtype.is_some_and(|dtype| dtype != checkpoint.dtype) {
+            return Err(differs("the dtype", checkpoint.dtype.to_string(), problem.dtype.to_string()));
+        }
+        let axes = problem.shape.dimensions();
+        let sides = |b: &Boundaries| b.0[3 - axes..].to_vec();
+        if self.boundaries.as_ref().is_some_and(|given| sides(given) != sides(&checkpoint.boundaries)) {
+            return Err(differs(
+                "the boundary",
+                checkpoint.boundaries.describe(axes),
+                problem.boundaries.describe(axes),
+            ));
+        }
+        for (name, given) in &self.parameters {
+            let stored = checkpoint.parameters.iter().find(|p| p.0 == *name).map(|p| p.1);
+            if let Some(stored) = stored.filter(|stored| stored != given) {
+                return Err(differs(&format!("parameter {name}"), stored.to_string(), given.to_string()));
+            }
+        }
+        problem.dtype = checkpoint.dtype;
+        problem.boundaries = checkpoint.boundaries;
+        problem.parameters = checkpoint.parameters.iter().map(|p| p.1).collect();
+        problem.scalars = checkpoint.scalars.iter().map(|s| s.1).collect();
+        problem.first_step = checkpoint.steps;
+        problem.sides = match checkpoint.sides.is_empty() {
+            true => vec![Sides::default(); checkpoint.fields.len()],
+            false => checkpoint.sides.clone(),
+        };
+        Ok(())
+    }
+}
+
+pub(super) struct Prepared {
+    pub problem: Problem,
+    /// The checkpoint that the run goes on from; its fields are still to be read.
+    pub resumed: Option<(PathBuf, Head)>,
+}
+
+/// Returns the host's memory that filling the fields and writing them will take.
+pub(super) fn host(problem: &Problem, builder: &Builder) -> Result<Host> {
+    let mut host = Host::of(problem);
+    host.output = builder.output_bytes.map_or(host.output, u128::from);
+    for name in problem.program.fields() {
+        match builder.initial.iter().rfind(|(field, _)| field == name) {
+            Some((_, Initial::Values(Values { values, .. }))) if values.dtype() == problem.dtype => {
+                host.fields -= 1
+            }
+            Some((_, Initial::File(path))) => {
+                let besides = io::announced(path)?.map_or(0, |announced| announced.besides(problem.dtype));
+                host.reading = host.reading.max(besides);
+            }
+            _ => {}
+        }
+    }
+    Ok(host)
+}
+
+/// Makes the initial fields in the program's order; `notes` tell what was changed to make the values fit.
+pub(super) fn fill(
+    problem: &Problem,
+    mut initial: Vec<(String, Initial)>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Array>> {
+    let mut fields = Vec::new();
+    for (number, name) in problem.program.fields().iter().enumerate() {
+        // Of several inputs for one field the last counts.
+        let own = initial.iter().rposition(|(field, _)| field == name).map(|at| initial.swap_remove(at).1);
+        let shape = problem.shape_of(number)?;
+        fields.push(match own {
+            None => problem.program.start(number).fill(&shape, problem.dtype)?,
+            Some(Initial::Start(start)) => start.fill(&shape, problem.dtype)?,
+            Some(Initial::Values(Values { values, shape: own })) => {
+                if let Some(own) = own?.filter(|own| *own != shape) {
+                    return Err(Error::invalid(
+                        format!("input of field {name}"),
+                        format!("its size is {own}, the field's is {shape}"),
+                        "give inputs of the field's size",
+                    ));
+                }
+                typed(problem, name, values, notes)?
+            }
+            Some(Initial::File(path)) => {
+                let loaded = io::read_for(&path, problem.dtype)?;
+                if loaded.shape != shape {
+                    let message = format!("its size is {}, the field's is {shape}", loaded.shape);
+                    return Err(Error::file(path, message, "give inputs of the field's size"));
+                }
+                typed(problem, name, loaded.values, notes)?
+            }
+        });
+    }
+    backend::check_fields(problem, &fields)?;
+    Ok(fields)
+}
+
+/// Returns the values in the run's type; where they are rounded, a note says so.
+fn typed(problem: &Problem, name: &str, values: Array, notes: &mut Vec<String>) -> Result<Array> {
+    if values.dtype() == problem.dtype {
+        return Ok(values);
+    }
+    if problem.dtype == DType::F32 {
+        notes.push(format!("field {name}: input in f64 rounded to f32, the run's type"));
+    }
+    values.cast(problem.dtype)
+}
+
+/// Checks that a parameter's value is a number of the run's type.
+pub(crate) fn check_parameter(name: &str, value: f64, dtype: DType) -> Result<()> {
+    if dtype.is_finite(value) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("parameter {name}"),
+        format!("{value:?} is not a finite number in {dtype}"),
+        "give a finite value",
+    ))
+}
