@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::domain::{Boundaries, Boundary, Shape};
+use crate::domain::{Boundaries, Boundary, Shape, axis_name};
+use crate::error::{Error, Result};
 
 /// Where the values of a field or temporary stand: at the centres of cells, or on the nodes of some axes.
 ///
@@ -41,6 +42,45 @@ impl Centring {
         centring
     }
 
+    /// Reads `cells`, `nodes`, `faces AXIS` (the faces normal to an axis) or `edges AXIS` (those that lie along
+    /// it), for a program of `dimensions` axes.
+    pub fn parse(text: &str, dimensions: usize) -> Result<Centring> {
+        let known = || {
+            let axes = (3 - dimensions.min(3)..3).map(axis_name);
+            let on_axes = |kind: &'static str| axes.clone().map(move |axis| format!("{kind} {axis}"));
+            let all: Vec<String> = on_axes("faces").chain(on_axes("edges")).collect();
+            Error::unknown(
+                "place of values",
+                text,
+                ["cells", "nodes"].into_iter().chain(all.iter().map(|a| &**a)),
+            )
+        };
+        let (kind, axis) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        let axes = 3 - dimensions.min(3)..3;
+        let axis = axes.clone().position(|number| axis_name(number) == axis.trim());
+        match (kind, axis) {
+            ("cells", None) if text.trim() == kind => Ok(Centring::CELL),
+            ("nodes", None) if text.trim() == kind => Ok(Centring::NODE.of(dimensions)),
+            ("faces", Some(axis)) => Ok(Centring::face(dimensions, axis)),
+            ("edges", Some(axis)) => Ok(Centring::edge(dimensions, axis)),
+            _ => Err(known()),
+        }
+    }
+
+    /// Returns the words that [`Centring::parse`] reads.
+    pub fn words(self, dimensions: usize) -> String {
+        let axes = 3 - dimensions.min(3)..3;
+        let on = |is_node: bool| -> Vec<usize> {
+            axes.clone().filter(|&axis| self.nodes[axis] == is_node).collect()
+        };
+        match (on(true).as_slice(), on(false).as_slice()) {
+            ([], _) if !self.every => "cells".to_owned(),
+            (_, []) | ([], _) => "nodes".to_owned(),
+            (&[axis], _) => format!("faces {}", axis_name(axis)),
+            (_, &[axis, ..]) => format!("edges {}", axis_name(axis)),
+        }
+    }
+
     /// Returns the same centring with its axes chosen, for a program of `dimensions` axes.
     pub(super) fn of(self, dimensions: usize) -> Centring {
         match self.every {
@@ -72,12 +112,35 @@ impl Centring {
 
 impl std::fmt::Display for Centring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let axes: Vec<&str> = (0..3).filter(|&axis| self.nodes[axis]).map(crate::domain::axis_name).collect();
+        let axes: Vec<&str> = (0..3).filter(|&axis| self.nodes[axis]).map(axis_name).collect();
         match axes.as_slice() {
             _ if self.every => f.write_str("nodes"),
             [] => f.write_str("cells"),
             [axis] => write!(f, "faces normal to {axis}"),
             axes => write!(f, "nodes of {}", axes.join(" and ")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_every_centring() {
+        for dimensions in 1..=3 {
+            let axes = 0..dimensions;
+            let on_axes =
+                axes.flat_map(|axis| [Centring::face(dimensions, axis), Centring::edge(dimensions, axis)]);
+            for centring in on_axes.chain([Centring::CELL, Centring::NODE.of(dimensions)]) {
+                let words = centring.words(dimensions);
+                assert_eq!(Centring::parse(&words, dimensions), Ok(centring), "{words}");
+            }
+            for bad in ["", "cell", "cells x", "faces", "faces w", "nodes x y"] {
+                let words = Centring::parse(bad, dimensions).unwrap_err().to_string();
+                assert!(words.contains("faces x") && words.contains("cells"), "{words}");
+            }
+        }
+        assert!(Centring::parse("faces y", 1).is_err());
     }
 }

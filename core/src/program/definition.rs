@@ -119,6 +119,43 @@ impl Definition {
         }
     }
 
+    /// Gives the program another name.
+    pub fn rename(&mut self, name: impl Into<String>) -> &mut Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Returns the number of axes.
+    pub fn dimensions(&self) -> usize {
+        self.names.dimensions
+    }
+
+    /// Returns the steps of the cycle so far.
+    pub fn cycle(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Returns the first fault so far, of which [`Definition::build`] will tell.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_ref()
+    }
+
+    /// Returns the names of the fields and temporaries declared so far.
+    pub fn fields(&self) -> &[String] {
+        &self.names.fields
+    }
+
+    /// Returns the names of the parameters and computed scalars declared so far.
+    pub fn scalars(&self) -> &[String] {
+        &self.names.scalars
+    }
+
+    /// Returns whether a name is that of a parameter, which no stage makes.
+    pub fn is_parameter(&self, name: &str) -> bool {
+        let all = self.names.scalars.iter().zip(&self.values);
+        all.into_iter().any(|(known, value)| known == name && matches!(value, Value::Parameter(_)))
+    }
+
     /// Returns the centring of a field or temporary by its number.
     pub(super) fn centring(&self, field: usize) -> Centring {
         self.kinds.get(field).map_or(Centring::CELL, |kind| kind.0)

@@ -31,22 +31,35 @@ impl Step<'_> {
         points: &[[usize; D]],
         define: impl FnOnce(&Scope<'_>),
     ) -> &mut Self {
+        let points: Vec<&[usize]> = points.iter().map(|point| &point[..]).collect();
+        self.points_slice(name, &points, define)
+    }
+
+    /// Adds the same as [`Step::points`], for points whose number of indices is not known when compiling.
+    pub fn points_slice(
+        &mut self,
+        name: &str,
+        points: &[impl AsRef<[usize]>],
+        define: impl FnOnce(&Scope<'_>),
+    ) -> &mut Self {
         let fault =
             |reason: String, change: &str| Err(Error::invalid(format!("stage {name}"), reason, change));
         let dimensions = self.definition.names.dimensions;
-        if D > 3 || D != dimensions || points.is_empty() {
-            let reason = format!("it has {} points of {D} indices on {dimensions} axes", points.len());
+        let wrong = points.iter().map(|point| point.as_ref().len()).find(|&len| len > 3 || len != dimensions);
+        if wrong.is_some() || points.is_empty() {
+            let indices = wrong.unwrap_or(dimensions);
+            let reason = format!("it has {} points of {indices} indices on {dimensions} axes", points.len());
             return self.add(fault(reason, "give a point at least, and an index for each axis"));
         }
         let mut padded: Vec<[usize; 3]> = Vec::with_capacity(points.len());
         for point in points {
             let mut at = [0; 3];
-            at[3 - D..].copy_from_slice(point);
+            at[3 - dimensions..].copy_from_slice(point.as_ref());
             padded.push(at);
         }
         padded.sort_unstable();
         if let Some(twice) = padded.windows(2).find(|pair| pair[0] == pair[1]) {
-            let reason = format!("the point {:?} is given twice", &twice[0][3 - D..]);
+            let reason = format!("the point {:?} is given twice", &twice[0][3 - dimensions..]);
             return self.add(fault(reason, "give each point once"));
         }
         let stage = update(name, &self.definition.names, &|field| self.definition.centring(field), define);

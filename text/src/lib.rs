@@ -1,0 +1,233 @@
+//! Programs as text: a model file says in TOML what Abide computes, without Rust.
+//!
+//! ```
+//! let model = abide_text::read(
+//!     r#"
+//!     name = "gray-scott"
+//!     axes = 2
+//!     boundary = "periodic"
+//!
+//!     [fields]
+//!     u = 1.0
+//!     v = { start = { seeds = 1, inside = 0.25, outside = 0.0 } }
+//!
+//!     [parameters]
+//!     feed = 0.03
+//!     kill = { default = 0.062, about = "rate at which v is taken away, per step" }
+//!
+//!     [[stages]]
+//!     lap_u = "u[-1,0] + u[0,-1] + u[0,1] + u[1,0] - 4*u"
+//!     lap_v = "laplacian(v)"
+//!     r = "u * v**2"
+//!     u = "u + 0.16*lap_u - r + feed*(1 - u)"
+//!     v = "v + 0.08*lap_v + r - (feed + kill)*v"
+//!     "#,
+//!     "gray-scott.toml",
+//! )?;
+//! assert_eq!(model.program.fields(), ["u", "v"]);
+//! assert!(model.program.is_plain());
+//! # Ok::<(), abide_core::Error>(())
+//! ```
+//!
+//! The whole language is described in `docs/models.md`. No operation is added, left out or moved: a formula has
+//! the bits of the same formula in Rust. [`read`] and [`write`] are each other's inverse: what is read back has
+//! the same graph.
+
+mod document;
+mod fault;
+mod formula;
+mod parts;
+mod print;
+mod stages;
+mod write;
+
+use abide_core::catalogue;
+use abide_core::program::{Definition, Program};
+use abide_core::{Error, Result};
+
+use document::{Entry, Item, Table};
+use fault::Fault;
+
+pub use write::write;
+
+/// What a model file says.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// The program.
+    pub program: Program,
+    /// The options of `abide run` that its table `run` stands for, as a user would type them.
+    pub options: Vec<String>,
+}
+
+/// The keys of a model file.
+const KEYS: [&str; 12] = [
+    "name",
+    "base",
+    "axes",
+    "boundary",
+    "shown",
+    "fields",
+    "temporaries",
+    "parameters",
+    "scalars",
+    "stages",
+    "steps",
+    "run",
+];
+
+/// The most bytes of a model file.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// Reads a model file. `source` names it in errors, which tell line and column.
+///
+/// # Errors
+///
+/// [`Error::Invalid`] for a text that is no TOML, an unknown key or name, a faulty formula, and all that
+/// [`Definition::build`] refuses; [`Error::Limit`] for more than [`MOST_BYTES`].
+pub fn read(text: &str, source: &str) -> Result<Model> {
+    if text.len() > MOST_BYTES {
+        let change = "leave out what is no model";
+        return Err(Error::limit(format!("bytes of {source}"), text.len(), MOST_BYTES, change));
+    }
+    model(text).map_err(|fault| fault.error(source, text))
+}
+
+/// Reads the options alone of a model file's table `run`, as [`read`] does.
+pub fn options(text: &str, source: &str) -> Result<Vec<String>> {
+    let read = || {
+        let document = document::parse(text)?;
+        run_options(Item::new(text, &document).table()?)
+    };
+    read().map_err(|fault: Fault| fault.error(source, text))
+}
+
+fn model(text: &str) -> Result<Model, Fault> {
+    let document = document::parse(text)?;
+    let all = Item::new(text, &document).table()?;
+    all.only("key of a model", &KEYS)?;
+    let part = |key: &str| all.get(key).map(Item::table).transpose();
+
+    let mut p = begin(all)?;
+    let dimensions = p.dimensions();
+    if let Some(boundary) = all.get("boundary") {
+        p.boundary(boundary.string()?.parse().map_err(|error| Fault::of(boundary.at(), error))?);
+    }
+    if let Some(table) = part("fields")? {
+        parts::fields(&mut p, table, dimensions)?;
+    }
+    if let Some(table) = part("temporaries")? {
+        parts::temporaries(&mut p, table, dimensions)?;
+    }
+    let parameters = part("parameters")?;
+    if let Some(table) = parameters {
+        parts::parameters(&mut p, table)?;
+    }
+    if let Some(table) = part("scalars")? {
+        parts::scalars(&mut p, table, dimensions)?;
+    }
+    if let Some(shown) = all.get("shown") {
+        p.shown(shown.string()?);
+    }
+    cycle(&mut p, all)?;
+    if let Some(table) = parameters {
+        parts::varying(&mut p, table)?;
+    }
+    let program = p.build().map_err(|error| Fault::of(0..0, error))?;
+    Ok(Model { program, options: run_options(all)? })
+}
+
+/// Begins the definition: an empty one, or one of the catalogue's.
+fn begin(all: Table<'_>) -> Result<Definition, Fault> {
+    let axes = all.get("axes").map(|axes| Ok((axes, axes.whole::<usize>()?))).transpose()?;
+    if let Some(base) = all.get("base") {
+        let entry = catalogue::find(base.string()?).map_err(|error| Fault::of(base.at(), error))?;
+        let count = axes.map_or(*entry.dimensions.start(), |(_, axes)| axes);
+        let program = entry.program(count).map_err(|error| Fault::of(base.at(), error))?;
+        let mut p = Definition::of(&program);
+        if let Some(name) = all.get("name") {
+            p.rename(name.string()?);
+        }
+        return Ok(p);
+    }
+    let Some((axes, count)) = axes else {
+        let reason = "it does not say how many axes the model has";
+        return Err(Fault::new(0..0, reason, "write axes = 2 at its beginning"));
+    };
+    if !(1..=3).contains(&count) {
+        return Err(Fault::new(axes.at(), format!("a model has 1 to 3 axes, not {count}"), "use as many"));
+    }
+    let name = all.get("name").map_or(Ok("model"), Item::string)?;
+    Ok(Definition::new(name, count))
+}
+
+/// Adds the steps of the cycle, with their stages.
+fn cycle(p: &mut Definition, all: Table<'_>) -> Result<(), Fault> {
+    let is_based = all.get("base").is_some();
+    let name = all.get("name").map_or(Ok("stage"), Item::string)?.to_owned();
+    let add_all = |p: &mut Definition, step: usize, stages: Item<'_>| {
+        let stages = stages.array()?;
+        stages.iter().enumerate().try_for_each(|(number, stage)| {
+            let default = if stages.len() == 1 { name.clone() } else { format!("{name} {}", number + 1) };
+            stages::add(p, step, stage.table()?, &default)
+        })
+    };
+    match (all.get("stages"), all.get("steps")) {
+        (Some(_), Some(steps)) => {
+            let reason = "it has stages, and steps that have stages";
+            Err(Fault::new(steps.at(), reason, "write [[stages]] alone, or [[steps]] with [[steps.stages]]"))
+        }
+        (Some(stages), None) => {
+            if !is_based {
+                p.step();
+            }
+            // Stages that are added to a cycle of several steps belong to each.
+            (0..p.cycle()).try_for_each(|step| add_all(p, step, stages))
+        }
+        (None, Some(steps)) => {
+            for (number, step) in steps.array()?.into_iter().enumerate() {
+                let step = step.table()?;
+                step.only("key of a step", &["stages"])?;
+                if !is_based {
+                    p.step();
+                }
+                if let Some(stages) = step.get("stages") {
+                    add_all(p, number, stages)?;
+                }
+            }
+            Ok(())
+        }
+        (None, None) if is_based => Ok(()),
+        (None, None) => {
+            let reason = "it has no stages";
+            Err(Fault::new(0..0, reason, "write [[stages]], and a field's new value as u = \"u + 0.1*v\""))
+        }
+    }
+}
+
+/// Returns the options that the table `run` stands for: a key is an option, an array one option for each of its
+/// values, a table one for each of its names.
+fn run_options(all: Table<'_>) -> Result<Vec<String>, Fault> {
+    let mut options = Vec::new();
+    let Some(run) = all.get("run") else { return Ok(options) };
+    for Entry { key, at, item } in run.table()?.entries() {
+        let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        if key.is_empty() || key.starts_with('-') || !key.chars().all(is_word) {
+            return Err(Fault::new(at, format!("`{key}` is no option"), "write options without their --"));
+        }
+        if let Some(is_set) = item.truth() {
+            options.extend(is_set.then(|| format!("--{key}")));
+            continue;
+        }
+        let values: Vec<String> = if item.is_table() {
+            let named = item.table()?.entries();
+            named
+                .map(|entry| Ok(format!("{}={}", entry.key, entry.item.option()?)))
+                .collect::<Result<_, Fault>>()?
+        } else {
+            let items = if item.is_array() { item.array()? } else { vec![item] };
+            items.into_iter().map(Item::option).collect::<Result<_, Fault>>()?
+        };
+        options.extend(values.into_iter().map(|value| format!("--{key}={value}")));
+    }
+    Ok(options)
+}

@@ -1,0 +1,192 @@
+//! What a model file declares: fields, temporaries, parameters and scalars.
+
+use abide_core::program::{Centring, Definition, Start};
+
+use crate::document::{Entry, Item, Table};
+use crate::fault::Fault;
+use crate::formula::{self, Meaning};
+
+/// Declares the fields of a table, or changes those that there are.
+pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
+    for Entry { key, at, item } in table.entries() {
+        let is_known = p.fields().iter().any(|field| field == key);
+        let part =
+            if item.is_table() && item.table()?.get("random").is_none() { Some(item.table()?) } else { None };
+        let on = match part.and_then(|part| part.get("on")) {
+            Some(on) => centring(on, dimensions)?,
+            None => Centring::CELL,
+        };
+        match part.and_then(|part| part.get("components")) {
+            _ if is_known => {}
+            Some(count) => drop(p.components(key, count.whole()?, on)),
+            None => drop(p.field(key, on)),
+        }
+        let own_start = match part {
+            Some(part) => {
+                part.only("key of a field", &["on", "components", "boundary", "start"])?;
+                if let Some(boundary) = part.get("boundary") {
+                    p.boundary_of(key, boundary.string()?);
+                    check(p, boundary)?;
+                }
+                part.get("start")
+            }
+            None => Some(item),
+        };
+        if let Some(own) = own_start {
+            p.start(key, start(own)?);
+        }
+        check_at(p, at)?;
+    }
+    Ok(())
+}
+
+/// Declares the temporaries of a table: names, and where their values stand.
+pub(crate) fn temporaries(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
+    for Entry { key, at, item } in table.entries() {
+        p.temporary(key, centring(item, dimensions)?);
+        check_at(p, at)?;
+    }
+    Ok(())
+}
+
+/// Declares the parameters of a table; of a program that there is, they may be made to vary.
+pub(crate) fn parameters(p: &mut Definition, table: Table<'_>) -> Result<(), Fault> {
+    for Entry { key, at, item } in table.entries() {
+        let (number, about) = match item.is_table() {
+            false => (Some(item), ""),
+            true => {
+                let part = item.table()?;
+                part.only("key of a parameter", &["default", "about", "vary"])?;
+                (part.get("default"), part.get("about").map_or(Ok(""), Item::string)?)
+            }
+        };
+        let is_known = p.is_parameter(key);
+        match number {
+            Some(number) if is_known => {
+                let change = "leave the number out, and give the run another one";
+                return Err(Fault::new(
+                    number.at(),
+                    format!("the program has {key} and its default"),
+                    change,
+                ));
+            }
+            Some(number) => drop(p.parameter(key, number.number()?, about)),
+            None if is_known => {}
+            None => return Err(Fault::new(at, format!("{key} has no default"), "write it as k = 0.1")),
+        }
+        check_at(p, at)?;
+    }
+    Ok(())
+}
+
+/// Makes those parameters vary whose entries have a formula; the scalars that it needs are declared by now.
+pub(crate) fn varying(p: &mut Definition, table: Table<'_>) -> Result<(), Fault> {
+    for Entry { key, item, .. } in table.entries().filter(|entry| entry.item.is_table()) {
+        let Some(text) = item.table()?.get("vary") else { continue };
+        let formula = text.string()?;
+        let scalars = p.scalars().to_vec();
+        let mut fault = None;
+        p.vary(key, |scope| {
+            let read =
+                formula::read(formula, &Meaning { scope, fields: &[], scalars: &scalars, locals: &[] });
+            read.unwrap_or_else(|found| {
+                fault = Some(found);
+                scope.constant(0.0)
+            })
+        });
+        if let Some(fault) = fault {
+            return Err(text.place(fault));
+        }
+        check(p, text)?;
+    }
+    Ok(())
+}
+
+/// Declares the computed scalars of a table: a value before the first step, or more.
+pub(crate) fn scalars(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
+    for Entry { key, at, item } in table.entries() {
+        if item.is_number() {
+            p.scalar(key, Some(item.number()?), "");
+        } else {
+            let part = item.table()?;
+            part.only("key of a scalar", &["start", "extent", "about"])?;
+            let about = part.get("about").map_or(Ok(""), Item::string)?;
+            match part.get("extent") {
+                Some(extent) => {
+                    let axis = axis(extent, dimensions)?;
+                    p.extent(key, axis, about);
+                }
+                None => {
+                    let start = part.get("start").map(Item::number).transpose()?;
+                    p.scalar(key, start, about);
+                }
+            }
+        }
+        check_at(p, at)?;
+    }
+    Ok(())
+}
+
+/// Fails if the definition has a fault, which the item has caused.
+fn check(p: &Definition, item: Item<'_>) -> Result<(), Fault> {
+    check_at(p, item.at())
+}
+
+pub(crate) fn check_at(p: &Definition, at: std::ops::Range<usize>) -> Result<(), Fault> {
+    p.fault().map_or(Ok(()), |fault| Err(Fault::of(at, fault.clone())))
+}
+
+/// Returns where values stand, as in `faces x`.
+pub(crate) fn centring(item: Item<'_>, dimensions: usize) -> Result<Centring, Fault> {
+    Centring::parse(item.string()?, dimensions).map_err(|error| Fault::of(item.at(), error))
+}
+
+/// Returns the number of an axis, counted from the slowest.
+fn axis(item: Item<'_>, dimensions: usize) -> Result<usize, Fault> {
+    let (name, axes) = (item.string()?, 3 - dimensions..3);
+    let named = axes.clone().position(|axis| abide_core::domain::axis_name(axis) == name);
+    named.ok_or_else(|| Fault::unknown(item.at(), "axis", name, axes.map(abide_core::domain::axis_name)))
+}
+
+/// Returns an initial state: a number, words such as `random:1`, or a table such as `{ random = 1, low = 0.0,
+/// high = 2.0 }`.
+fn start(item: Item<'_>) -> Result<Start, Fault> {
+    if item.is_number() {
+        return Ok(Start::Constant(item.number()?));
+    }
+    if item.is_text() {
+        return item.string()?.parse().map_err(|error| Fault::of(item.at(), error));
+    }
+    let table = item.table()?;
+    let number = |key: &str, default: f64| table.get(key).map_or(Ok(default), Item::number);
+    if let Some(seed) = table.get("random") {
+        table.only("key of a random start", &["random", "low", "high"])?;
+        return Ok(Start::Random {
+            seed: seed.whole()?,
+            low: number("low", 0.0)?,
+            high: number("high", 1.0)?,
+        });
+    }
+    if let Some(seed) = table.get("seeds") {
+        table.only("key of a start of seeds", &["seeds", "inside", "outside"])?;
+        let (inside, outside) = (number("inside", 1.0)?, number("outside", 0.0)?);
+        return Ok(Start::Seeds { inside, outside, seed: seed.whole()? });
+    }
+    if let Some(seed) = table.get("coin") {
+        table.only("key of a coin's start", &["coin", "probability"])?;
+        return Ok(Start::Coin { seed: seed.whole()?, probability: number("probability", 0.5)? });
+    }
+    if let Some(corner) = table.get("corner") {
+        table.only("key of a corner's start", &["corner", "inside", "outside"])?;
+        let parts = corner.array()?.into_iter().map(Item::number).collect::<Result<Vec<_>, _>>()?;
+        let wrong = || Fault::new(corner.at(), "a corner has three parts", "write them as [1.0, 0.5, 0.5]");
+        let parts: [f64; 3] = parts.try_into().map_err(|_| wrong())?;
+        return Ok(Start::Corner { inside: number("inside", 1.0)?, outside: number("outside", 0.0)?, parts });
+    }
+    let reason = "it names no kind of start";
+    Err(Fault::new(
+        item.at(),
+        reason,
+        "give a number, \"gaussian\", \"point\", \"random:1\", or a table with random, seeds, coin or corner",
+    ))
+}

@@ -1,0 +1,221 @@
+//! The stages of a model file.
+
+use abide_core::Scope;
+use abide_core::expr::Expr;
+use abide_core::program::{Centring, Definition, Region};
+
+use crate::document::{Entry, Item, Table};
+use crate::fault::Fault;
+use crate::formula::{self, Meaning};
+use crate::parts::{centring, check_at};
+
+/// The keys of a stage that are no names of values.
+pub(crate) const WORDS: [&str; 4] = ["name", "where", "over", "points"];
+
+/// Adds a stage to a step of the cycle. Formulas whose names are those of fields or temporaries make one stage
+/// together; those of scalars make one each; any other name is local, for the formulas behind it.
+pub(crate) fn add(p: &mut Definition, step: usize, table: Table<'_>, default: &str) -> Result<(), Fault> {
+    let dimensions = p.dimensions();
+    let (fields, scalars) = (p.fields().to_vec(), p.scalars().to_vec());
+    let formulas: Vec<Entry<'_>> = table.entries().filter(|entry| !WORDS.contains(&entry.key)).collect();
+    for entry in &formulas {
+        entry.item.string()?;
+        if p.is_parameter(entry.key) {
+            let reason = format!("{} is a parameter, which the run sets", entry.key);
+            return Err(Fault::new(
+                entry.at.clone(),
+                reason,
+                "make it a scalar, or give it a formula as `vary`",
+            ));
+        }
+    }
+    let names = |known: &[String], key: &str| known.iter().any(|name| name == key);
+    let sets_fields = formulas.iter().find(|entry| names(&fields, entry.key));
+    let sets_scalars = formulas.iter().find(|entry| names(&scalars, entry.key));
+    match (sets_fields, sets_scalars) {
+        (Some(_), Some(scalar)) => {
+            let reason = format!("the stage sets fields, and the scalar {}", scalar.key);
+            Err(Fault::new(scalar.at.clone(), reason, "write a stage for each"))
+        }
+        (None, None) => {
+            let reason = "the stage sets no field and no scalar";
+            Err(Fault::new(table.at(), reason, "name a field's new value, as in u = \"u + 0.1*v\""))
+        }
+        (Some(_), None) => update(p, step, table, &formulas, [&fields, &scalars], default),
+        (None, Some(_)) => {
+            for key in ["where", "points", "name"] {
+                if let Some(item) = table.get(key) {
+                    let reason = format!("a stage of scalars has no `{key}`");
+                    return Err(Fault::new(item.at(), reason, "leave it out"));
+                }
+            }
+            let over =
+                table.get("over").map_or(Ok(Centring::CELL.into()), |item| region(item, dimensions))?;
+            for (number, entry) in formulas.iter().enumerate().filter(|(_, entry)| names(&scalars, entry.key))
+            {
+                let before = formulas[..number].iter().filter(|entry| !names(&scalars, entry.key));
+                let before: Vec<Entry<'_>> = before.cloned().collect();
+                scalar(p, step, entry, &before, [&fields, &scalars], over)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Adds the stage that gives fields and temporaries new values.
+fn update(
+    p: &mut Definition,
+    step: usize,
+    table: Table<'_>,
+    formulas: &[Entry<'_>],
+    [fields, scalars]: [&[String]; 2],
+    default: &str,
+) -> Result<(), Fault> {
+    if let Some(over) = table.get("over") {
+        let change = "leave it out; `where` keeps values as they are";
+        return Err(Fault::new(over.at(), "a stage of fields is computed everywhere", change));
+    }
+    let mask = table.get("where");
+    if let Some(mask) = mask {
+        mask.string()?;
+    }
+    let name = table.get("name").map_or(Ok(default), Item::string)?.to_owned();
+    let points = table.get("points").map(points).transpose()?;
+    let mut fault = None;
+    let define = |scope: &Scope<'_>| {
+        let all = || {
+            let mut locals = Vec::new();
+            if let Some(mask) = mask {
+                scope.only_where(read(mask, scope, [fields, scalars], &locals)?);
+            }
+            for entry in formulas {
+                let value = read(entry.item, scope, [fields, scalars], &locals)?;
+                match fields.iter().any(|field| field == entry.key) {
+                    true => scope.set(entry.key, value),
+                    false => name_local(&mut locals, entry, value)?,
+                }
+            }
+            Ok(())
+        };
+        fault = all().err();
+    };
+    let mut step = p.extend(step);
+    match &points {
+        Some(points) => drop(step.points_slice(&name, points, define)),
+        None => drop(step.stage(&name, define)),
+    }
+    match fault {
+        Some(fault) => Err(fault),
+        None => check_at(p, table.at()),
+    }
+}
+
+/// Adds the stage of a scalar: a formula of scalars, or a reduction of fields.
+fn scalar(
+    p: &mut Definition,
+    step: usize,
+    entry: &Entry<'_>,
+    before: &[Entry<'_>],
+    [fields, scalars]: [&[String]; 2],
+    over: Region,
+) -> Result<(), Fault> {
+    let text = entry.item.string()?;
+    let place = |fault| entry.item.place(fault);
+    let reduced = formula::reduced(text).map_err(place)?;
+    let reduction = reduced.as_ref().map(|reduced| reduced.reduction);
+    let mut fault = None;
+    fn defined<'g>(
+        scope: &Scope<'g>,
+        before: &[Entry<'_>],
+        names: [&[String]; 2],
+        value: impl FnOnce(&Meaning<'_, 'g>) -> Result<Expr<'g>, Fault>,
+    ) -> Result<Expr<'g>, Fault> {
+        let mut locals = Vec::new();
+        for entry in before {
+            let local = read(entry.item, scope, names, &locals)?;
+            name_local(&mut locals, entry, local)?;
+        }
+        let [fields, scalars] = names;
+        value(&Meaning { scope, fields, scalars, locals: &locals })
+    }
+    let names = [fields, scalars];
+    let mut noted = |found: Result<(), Fault>| fault = found.err();
+    let mut step = p.extend(step);
+    match (reduced, reduction) {
+        (Some(reduced), Some(reduction)) => drop(step.reduce(entry.key, reduction, over, |scope| {
+            let value = defined(scope, before, names, |meaning| reduced.read(meaning).map_err(place));
+            let zero = scope.constant(0.0);
+            value.unwrap_or_else(|found| {
+                noted(Err(found));
+                zero
+            })
+        })),
+        _ => drop(step.compute(entry.key, |scope| {
+            let value = defined(scope, before, names, |meaning| formula::read(text, meaning).map_err(place));
+            let zero = scope.constant(0.0);
+            value.unwrap_or_else(|found| {
+                noted(Err(found));
+                zero
+            })
+        })),
+    }
+    match fault {
+        Some(fault) => Err(fault),
+        None => check_at(p, entry.at.clone()),
+    }
+}
+
+/// Reads the formula of an entry.
+fn read<'g>(
+    item: Item<'_>,
+    scope: &Scope<'g>,
+    [fields, scalars]: [&[String]; 2],
+    locals: &[(String, Expr<'g>)],
+) -> Result<Expr<'g>, Fault> {
+    let meaning = Meaning { scope, fields, scalars, locals };
+    formula::read(item.string()?, &meaning).map_err(|fault| item.place(fault))
+}
+
+fn name_local<'g>(
+    locals: &mut Vec<(String, Expr<'g>)>,
+    entry: &Entry<'_>,
+    value: Expr<'g>,
+) -> Result<(), Fault> {
+    if entry.key.contains('`') {
+        let reason = format!("`{}` is no field, and no name that a formula can use", entry.key);
+        return Err(Fault::new(entry.at.clone(), reason, "use no backquotes"));
+    }
+    locals.push((entry.key.to_owned(), value));
+    Ok(())
+}
+
+/// Returns the points of a stage, each with an index for each axis.
+fn points(item: Item<'_>) -> Result<Vec<Vec<usize>>, Fault> {
+    let point = |point: Item<'_>| point.array()?.into_iter().map(Item::whole).collect();
+    item.array()?.into_iter().map(point).collect()
+}
+
+/// Returns the region of a reduction: where its values stand, and those left out at both sides of axes.
+fn region(item: Item<'_>, dimensions: usize) -> Result<Region, Fault> {
+    if !item.is_table() {
+        return Ok(centring(item, dimensions)?.into());
+    }
+    let table = item.table()?;
+    let on = table.get("on").map_or(Ok(Centring::CELL), |on| centring(on, dimensions))?;
+    let mut region = Region::from(on);
+    for Entry { key, at, item } in table.entries().filter(|entry| entry.key != "on") {
+        let axes = 3 - dimensions..3;
+        let axis = axes.clone().find(|&axis| abide_core::domain::axis_name(axis) == key);
+        let axis = axis.ok_or_else(|| {
+            let known = ["on"].into_iter().chain(axes.map(abide_core::domain::axis_name));
+            Fault::unknown(at, "key of a region", key, known)
+        })?;
+        let sides = item.array()?.into_iter().map(Item::whole).collect::<Result<Vec<usize>, _>>()?;
+        let &[low, high] = sides.as_slice() else {
+            let reason = "an axis has two sides";
+            return Err(Fault::new(item.at(), reason, "write the values left out at both, as in x = [1, 0]"));
+        };
+        region = region.without(axis, low, high);
+    }
+    Ok(region)
+}
