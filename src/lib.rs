@@ -35,6 +35,7 @@ pub mod solve;
 pub mod verify;
 
 pub use abide_core::*;
+pub use abide_text as text;
 pub use backend::Choice;
 pub use builder::{Builder, IntoModel, Model, Values};
 pub use simulation::{Running, Simulation};

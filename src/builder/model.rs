@@ -40,6 +40,18 @@ impl IntoModel for Arc<Program> {
     }
 }
 
+impl IntoModel for abide_text::Model {
+    fn into_model(self) -> Result<Model> {
+        Ok(Model::Program(Arc::new(self.program)))
+    }
+}
+
+impl IntoModel for Model {
+    fn into_model(self) -> Result<Model> {
+        Ok(self)
+    }
+}
+
 impl IntoModel for &str {
     fn into_model(self) -> Result<Model> {
         catalogue::find(self).map(Model::Entry)

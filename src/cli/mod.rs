@@ -1,6 +1,7 @@
 //! The command: a user's words, turned into calls of the library.
 
 mod bench;
+mod config;
 mod devices;
 mod ending;
 mod every;
@@ -44,6 +45,7 @@ const ABOUT: &str = "Stencils and models on grids and systems of linear equation
 const EXAMPLES: &str = "\
 Examples:
   abide run gray-scott --steps 5000 --output spots.png
+  abide run model.toml --steps 100
   abide run 2d5pt --size 509x1021 --steps 100 --dtype f64 --input x.npy --output y.npy
   abide solve matrix.mtx --rhs b.mtx --output x.mtx
   abide list
@@ -95,10 +97,23 @@ impl Verb {
 
 /// Runs the command that the process's arguments name.
 pub fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let typed: Vec<OsString> = std::env::args_os().collect();
     hush_decoders();
+    let arguments = match config::with_options(&typed) {
+        Ok(arguments) => arguments,
+        Err(error) => return ending::conclude(ending::wants_json(&typed), || Ok(Err(error.into()))),
+    };
     ending::conclude(ending::wants_json(&arguments), || {
-        Ok(Command::try_parse_from(&arguments)?.verb.execute())
+        let mut matches = Command::command().try_get_matches_from(&arguments)?;
+        let given = config::Given::of(&matches);
+        let mut command = Command::from_arg_matches_mut(&mut matches)?;
+        if let Verb::Run(run) = &mut command.verb {
+            run.given = match given {
+                Ok(given) => given,
+                Err(error) => return Ok(Err(error.into())),
+            };
+        }
+        Ok(command.verb.execute())
     })
 }
 

@@ -2,19 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use abide::catalogue::{self, Entry};
 use abide::domain::BoundaryText;
 use abide::io::checkpoint::Head;
 use abide::io::{self, Loaded};
-use abide::{Boundary, Builder, Choice, DType, Error, Program, Result, Shape, Simulation, Start};
+use abide::{
+    Boundary, Builder, Choice, DType, Error, IntoModel, Model, Program, Result, Shape, Simulation, Start,
+};
 use abide::{CachePolicy, Depth, Execution, Options, Tune};
 use clap::Args;
 
 /// What is computed, where not from what.
 #[derive(Args)]
 pub struct Domain {
-    /// The stencil or model; `abide list` shows them
+    /// The stencil or model; `abide list` shows them. Or a model file, NAME.toml
     pub stencil: String,
 
     /// Extents, slowest axis first, as in 512x512. Unless given: an input's, or 512x512 in two dimensions,
@@ -127,7 +129,7 @@ impl Input {
 /// A description checked as far as it can be without a device.
 pub struct Described {
     /// The program.
-    pub program: Program,
+    pub program: Arc<Program>,
     /// The domain.
     pub shape: Shape,
     /// The description of the run, complete but for the backend.
@@ -137,16 +139,15 @@ pub struct Described {
 impl Domain {
     /// Returns the program as far as it is known before inputs are read; their number of axes is not known
     /// yet.
-    pub fn program(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Program> {
-        let entry = self.entry(inputs, resumed)?;
+    pub fn program(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Arc<Program>> {
+        let model = self.model(inputs, resumed)?;
         let shape = self.size.or(resumed.map(|head| head.shape));
-        entry.program(shape.map_or(*entry.dimensions.start(), |shape| shape.dimensions()))
+        model.program(shape.map_or(*model.dimensions().start(), |shape| shape.dimensions()))
     }
 
     /// Reads the inputs and describes the simulation; `resumed` is the checkpoint that the run goes on from.
     pub fn describe(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Described> {
-        let entry = self.entry(inputs, resumed)?;
-        let model = abide::Model::Entry(entry);
+        let model = self.model(inputs, resumed)?;
         let mut loaded: Vec<(Option<&str>, Initial)> = Vec::new();
         let mut implied = self.size.or(resumed.map(|head| head.shape));
         for input in inputs {
@@ -181,7 +182,7 @@ impl Domain {
             loaded.push((input.field.as_deref(), initial));
         }
         let shape = implied.map_or_else(|| model.default_size(), Ok)?;
-        let program = entry.program(shape.dimensions())?;
+        let program = model.program(shape.dimensions())?;
         let dtype = self.dtype;
         let mut builder = Simulation::builder(program.clone()).size(shape.extents());
         if let Some(dtype) = dtype {
@@ -224,16 +225,16 @@ impl Domain {
         Ok(Described { program, shape, builder })
     }
 
-    /// Returns the entry. Heat conduction takes its form with a conductivity field where one is given.
-    fn entry(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<&'static Entry> {
+    /// Returns the model. Heat conduction takes its form with a conductivity field where one is given.
+    fn model(&self, inputs: &[Input], resumed: Option<&Head>) -> Result<Model> {
+        if io::model::is_model(&self.stencil) {
+            return io::model::read(Path::new(&self.stencil))?.into_model();
+        }
         const CONDUCTIVITY: &str = "heat-conductivity";
         let given = inputs.iter().any(|input| input.field.as_deref() == Some("kappa"));
         let stored = resumed.is_some_and(|head| head.program == CONDUCTIVITY);
-        catalogue::find(if self.stencil == "heat" && (given || stored) {
-            CONDUCTIVITY
-        } else {
-            &self.stencil
-        })
+        let name = if self.stencil == "heat" && (given || stored) { CONDUCTIVITY } else { &self.stencil };
+        name.into_model()
     }
 }
 

@@ -9,6 +9,7 @@ use abide::{Choice, DType, Error, Result, Simulation};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::config::Given;
 use super::every::Every;
 use super::outputs::{Asked, Frames, Output, Read, Writer, Wrote};
 use super::problem::{Domain, Input, Manner};
@@ -28,6 +29,8 @@ Examples:
   abide run heat --resume heat.npz --steps 5000 --output u.npy
   abide run cloverleaf --size 64x64 --dtype f64 --steps 10000 --until \"time >= 3\" --record scalars.csv
   abide run cloverleaf --size 64x64 --steps 10000 --until \"time >= 3\" --every time=0.5 --frames rho_%03d.png
+  abide run gray-scott --steps 5000 --write-config mine.toml --output spots.png
+  abide run mine.toml --param feed=0.037 --output others.png
   abide run heat --steps 10000 --record middle.csv --record-every 10 --probe u@256,256
 
 Ctrl-C ends a run after its current epoch, a fraction of a second: what is done is written and reported, the exit
@@ -93,6 +96,13 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
 
+    /// Write the run as a model file, with its program and the options given: `abide run FILE` has the same bits
+    #[arg(long, value_name = "FILE")]
+    write_config: Option<PathBuf>,
+
+    #[arg(skip)]
+    pub given: Given,
+
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -123,7 +133,8 @@ impl Run {
             range: self.range,
         };
         let read = Read { inputs: &self.inputs, resume: self.resume.as_deref(), begun };
-        asked.check(&read, &self.domain.program(&self.inputs, resumed.as_ref())?, self.steps)?;
+        let program = self.domain.program(&self.inputs, resumed.as_ref())?;
+        asked.check(&read, &program, self.steps)?;
         let described = self.domain.describe(&self.inputs, resumed.as_ref())?;
         let mut writer = Writer::new(asked, &described.program, described.shape)?;
         let dtype = self.domain.dtype.or(resumed.map(|head| head.dtype)).unwrap_or(DType::F32);
@@ -140,6 +151,9 @@ impl Run {
         }
         let mut simulation = self.recorded.apply(builder)?.build()?;
 
+        if let Some(path) = &self.write_config {
+            self.given.write(path, simulation.problem())?;
+        }
         signals::watch();
         let mut recording = Recording::begin(&self.recorded, &mut simulation)?;
         writer.begin(&mut simulation)?;

@@ -8,6 +8,7 @@
 pub mod checkpoint;
 mod colour;
 mod decoding;
+pub mod model;
 mod movie;
 pub mod npy;
 mod numbered;

@@ -6,6 +6,7 @@ mod bench;
 mod endings;
 mod files;
 mod memory;
+mod models;
 mod others;
 mod record;
 mod run;

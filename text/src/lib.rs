@@ -41,6 +41,9 @@ mod print;
 mod stages;
 mod write;
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use abide_core::catalogue;
 use abide_core::program::{Definition, Program};
 use abide_core::{Error, Result};
@@ -48,7 +51,7 @@ use abide_core::{Error, Result};
 use document::{Entry, Item, Table};
 use fault::Fault;
 
-pub use write::write;
+pub use write::{line, write};
 
 /// What a model file says.
 #[derive(Debug, Clone)]
@@ -78,7 +81,8 @@ const KEYS: [&str; 12] = [
 /// The most bytes of a model file.
 pub const MOST_BYTES: usize = 1 << 20;
 
-/// Reads a model file. `source` names it in errors, which tell line and column.
+/// Reads a model file. `source` names it in errors, which tell line and column; a file without `name` is named
+/// after it.
 ///
 /// # Errors
 ///
@@ -89,7 +93,9 @@ pub fn read(text: &str, source: &str) -> Result<Model> {
         let change = "leave out what is no model";
         return Err(Error::limit(format!("bytes of {source}"), text.len(), MOST_BYTES, change));
     }
-    model(text).map_err(|fault| fault.error(source, text))
+    // A file's name without its folder and its extension.
+    let name = Path::new(source).file_stem().and_then(OsStr::to_str).unwrap_or(source);
+    model(text, name).map_err(|fault| fault.error(source, text))
 }
 
 /// Reads the options alone of a model file's table `run`, as [`read`] does.
@@ -101,13 +107,13 @@ pub fn options(text: &str, source: &str) -> Result<Vec<String>> {
     read().map_err(|fault: Fault| fault.error(source, text))
 }
 
-fn model(text: &str) -> Result<Model, Fault> {
+fn model(text: &str, name: &str) -> Result<Model, Fault> {
     let document = document::parse(text)?;
     let all = Item::new(text, &document).table()?;
     all.only("key of a model", &KEYS)?;
     let part = |key: &str| all.get(key).map(Item::table).transpose();
 
-    let mut p = begin(all)?;
+    let mut p = begin(all, name)?;
     let dimensions = p.dimensions();
     if let Some(boundary) = all.get("boundary") {
         p.boundary(boundary.string()?.parse().map_err(|error| Fault::of(boundary.at(), error))?);
@@ -137,7 +143,7 @@ fn model(text: &str) -> Result<Model, Fault> {
 }
 
 /// Begins the definition: an empty one, or one of the catalogue's.
-fn begin(all: Table<'_>) -> Result<Definition, Fault> {
+fn begin(all: Table<'_>, name: &str) -> Result<Definition, Fault> {
     let axes = all.get("axes").map(|axes| Ok((axes, axes.whole::<usize>()?))).transpose()?;
     if let Some(base) = all.get("base") {
         let entry = catalogue::find(base.string()?).map_err(|error| Fault::of(base.at(), error))?;
@@ -156,14 +162,13 @@ fn begin(all: Table<'_>) -> Result<Definition, Fault> {
     if !(1..=3).contains(&count) {
         return Err(Fault::new(axes.at(), format!("a model has 1 to 3 axes, not {count}"), "use as many"));
     }
-    let name = all.get("name").map_or(Ok("model"), Item::string)?;
-    Ok(Definition::new(name, count))
+    Ok(Definition::new(all.get("name").map_or(Ok(name), Item::string)?, count))
 }
 
 /// Adds the steps of the cycle, with their stages.
 fn cycle(p: &mut Definition, all: Table<'_>) -> Result<(), Fault> {
     let is_based = all.get("base").is_some();
-    let name = all.get("name").map_or(Ok("stage"), Item::string)?.to_owned();
+    let name = p.name().to_owned();
     let add_all = |p: &mut Definition, step: usize, stages: Item<'_>| {
         let stages = stages.array()?;
         stages.iter().enumerate().try_for_each(|(number, stage)| {

@@ -18,11 +18,11 @@ use crate::stages::WORDS;
 pub fn write(program: &Program) -> Result<String> {
     let mut text = String::new();
     let axes = program.dimensions();
-    line(&mut text, "name", quoted(program.name()));
-    line(&mut text, "axes", axes);
-    line(&mut text, "boundary", quoted(program.boundary().to_string()));
+    entry(&mut text, "name", quoted(program.name()));
+    entry(&mut text, "axes", axes);
+    entry(&mut text, "boundary", quoted(program.boundary().to_string()));
     if program.shown() > 0 {
-        line(&mut text, "shown", quoted(&program.fields()[program.shown()]));
+        entry(&mut text, "shown", quoted(&program.fields()[program.shown()]));
     }
     section(&mut text, "fields");
     for (number, name) in program.fields().iter().enumerate() {
@@ -40,13 +40,13 @@ pub fn write(program: &Program) -> Result<String> {
         if !is_bare {
             entries.push(("start", start.clone()));
         }
-        line(&mut text, &key(name), if is_bare { start } else { table(&entries) });
+        entry(&mut text, &key(name), if is_bare { start } else { table(&entries) });
     }
     if !program.temporaries().is_empty() {
         section(&mut text, "temporaries");
         for temporary in program.temporaries() {
             check_name(&temporary.name)?;
-            line(&mut text, &key(&temporary.name), quoted(temporary.centring.words(axes)));
+            entry(&mut text, &key(&temporary.name), quoted(temporary.centring.words(axes)));
         }
     }
     if !program.parameters().is_empty() {
@@ -57,7 +57,7 @@ pub fn write(program: &Program) -> Result<String> {
             about(&mut entries, &parameter.about);
             let is_bare = entries.len() == 1;
             let value = if is_bare { number(parameter.default) } else { table(&entries) };
-            line(&mut text, &key(&parameter.name), value);
+            entry(&mut text, &key(&parameter.name), value);
         }
     }
     if !program.scalars().is_empty() {
@@ -72,7 +72,7 @@ pub fn write(program: &Program) -> Result<String> {
                 entries.push(("extent", quoted(axis_name(3 - axes + axis))));
             }
             about(&mut entries, &scalar.about);
-            line(&mut text, &key(&scalar.name), table(&entries));
+            entry(&mut text, &key(&scalar.name), table(&entries));
         }
     }
     let (names, scalars) = (program.names(), scalar_names(program));
@@ -87,6 +87,17 @@ pub fn write(program: &Program) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+/// Returns the line of the table `run` for an option with these values.
+pub fn line(option: &str, values: &[String]) -> String {
+    let is_whole = |value: &String| value.parse::<i64>().is_ok_and(|number| number.to_string() == *value);
+    let written = |value: &String| if is_whole(value) { value.clone() } else { quoted(value) };
+    let quoted: Vec<String> = values.iter().map(written).collect();
+    match quoted.as_slice() {
+        [value] => format!("{option} = {value}\n"),
+        values => format!("{option} = [{}]\n", values.join(", ")),
+    }
 }
 
 fn write_stage(
@@ -109,25 +120,25 @@ fn write_stage(
     let names = Names { dimensions: axes, fields, scalars, stands_alike: &stands_alike };
     let Lines { locals, outputs } = lines(&stage.dag, &names)?;
     if stage.does == Does::Update {
-        line(text, "name", quoted(&stage.name));
+        entry(text, "name", quoted(&stage.name));
     }
     if !stage.points.is_empty() {
         let points: Vec<String> =
             stage.points.iter().map(|point| format!("{:?}", &point[3 - axes..])).collect();
-        line(text, "points", format!("[{}]", points.join(", ")));
+        entry(text, "points", format!("[{}]", points.join(", ")));
     }
     if let Does::Reduce(_, region, _) = stage.does
         && region != Region::from(Centring::CELL)
     {
-        line(text, "over", over(region, axes));
+        entry(text, "over", over(region, axes));
     }
     for (name, formula) in &locals {
-        line(text, name, quoted(formula));
+        entry(text, name, quoted(formula));
     }
     match stage.does {
         Does::Update => {
             for (&field, formula) in stage.writes.iter().zip(&outputs) {
-                line(text, &key(&fields[field]), quoted(formula));
+                entry(text, &key(&fields[field]), quoted(formula));
             }
         }
         Does::Reduce(reduction, _, scalar) => {
@@ -136,10 +147,10 @@ fn write_stage(
                 Reduction::Min => "min",
                 Reduction::Max => "max",
             };
-            line(text, &key(&scalars[scalar]), quoted(format!("{name}({})", outputs[0])));
+            entry(text, &key(&scalars[scalar]), quoted(format!("{name}({})", outputs[0])));
         }
         Does::Scalar(scalar) => {
-            line(text, &key(&scalars[scalar]), quoted(&outputs[0]));
+            entry(text, &key(&scalars[scalar]), quoted(&outputs[0]));
         }
     }
     Ok(())
@@ -200,7 +211,7 @@ fn section(text: &mut String, name: &str) {
     writeln!(text, "\n[{name}]").ok();
 }
 
-fn line(text: &mut String, key: &str, value: impl std::fmt::Display) {
+fn entry(text: &mut String, key: &str, value: impl std::fmt::Display) {
     writeln!(text, "{key} = {value}").ok();
 }
 
@@ -209,8 +220,8 @@ fn table(entries: &[(&str, String)]) -> String {
     if entries.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
 }
 
-fn quoted(text: impl Into<String>) -> String {
-    Value::String(text.into()).to_string()
+fn quoted(text: impl ToString) -> String {
+    Value::String(text.to_string()).to_string()
 }
 
 fn key(name: &str) -> String {

@@ -119,6 +119,11 @@ impl Definition {
         }
     }
 
+    /// Returns the program's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Gives the program another name.
     pub fn rename(&mut self, name: impl Into<String>) -> &mut Self {
         self.name = name.into();

@@ -3,6 +3,7 @@
 mod arguments;
 mod checkpoint;
 mod market;
+mod models;
 mod npy;
 mod picture;
 mod programs;
@@ -88,6 +89,12 @@ pub const TARGETS: &[Target] = &[
         longest: 512,
         words: arguments::WORDS,
         ..target("arguments", "the command's arguments, one a line", arguments::run)
+    },
+    Target {
+        memory: models::memory,
+        most: 64 << 20,
+        words: models::WORDS,
+        ..target("models", "model files", models::run)
     },
     Target {
         longest: programs::KEY,

@@ -1,0 +1,40 @@
+//! Model files: programs as text.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use abide_text as text;
+
+use crate::{Error, Result};
+
+/// Reads a model file. Its name without the extension is the program's unless the file gives another.
+///
+/// # Errors
+///
+/// [`Error::File`] for a file that cannot be read or is no UTF-8; else those of [`text::read`], which name the
+/// file, the line and the column.
+pub fn read(path: &Path) -> Result<text::Model> {
+    text::read(&contents(path)?, &path.display().to_string())
+}
+
+/// Reads the options alone of a model file's table `run`, as [`read`] does.
+pub fn options(path: &Path) -> Result<Vec<String>> {
+    text::options(&contents(path)?, &path.display().to_string())
+}
+
+/// Returns whether a name is that of a model file.
+pub fn is_model(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
+fn contents(path: &Path) -> Result<String> {
+    let file = File::open(path).map_err(|error| Error::file(path, error, "give a model file"))?;
+    let mut contents = String::new();
+    // One byte more than a model may have tells that there are too many.
+    let most = text::MOST_BYTES as u64 + 1;
+    file.take(most)
+        .read_to_string(&mut contents)
+        .map_err(|error| Error::file(path, error, "give a model file, a text in UTF-8"))?;
+    Ok(contents)
+}
