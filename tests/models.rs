@@ -1,0 +1,36 @@
+//! The model files of the documentation are read, and do what it says.
+
+use abide::prelude::*;
+use abide::text;
+
+const PAGE: &str = include_str!("../docs/models.md");
+
+/// Returns the model files of the page, in order.
+fn files() -> Vec<&'static str> {
+    let blocks = PAGE.split("```toml\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn every_file_of_the_page_runs() {
+    let files = files();
+    assert_eq!(files.len(), 3);
+    for file in files {
+        let model = text::read(file, "page.toml").unwrap();
+        let size: &[usize] = if model.program.dimensions() == 1 { &[99] } else { &[70, 99] };
+        let mut simulation = Simulation::builder(model).size(size).backend(Choice::CPU).build().unwrap();
+        assert_eq!(simulation.run(20).unwrap().steps, 20);
+        assert_eq!(simulation.non_finite().unwrap(), 0);
+    }
+}
+
+/// The page's model of heat finds its step: half of 1 over the largest conductivity.
+#[test]
+fn the_step_is_found() {
+    let model = text::read(files()[1], "heat.toml").unwrap();
+    assert!(model.options.contains(&"--until=time >= 1000".to_owned()));
+    let builder = Simulation::builder(model).size(&[400]).dtype(DType::F64).backend(Choice::CPU);
+    let mut heat = builder.until("time >= 50").build().unwrap();
+    assert_eq!(heat.run(1000).unwrap().steps, 100);
+    assert_eq!(heat.scalar("dt").unwrap(), 0.5);
+}
