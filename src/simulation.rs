@@ -88,7 +88,7 @@ impl Simulation {
         &self.notes
     }
 
-    /// Advances and reports.
+    /// Advances and reports. Many short runs cost what a long one costs: no field is looked at.
     pub fn run(&mut self, steps: u64) -> Result<RunReport> {
         // Nobody watches: epochs are only so short that a device shared with a display stays responsive.
         let pace = Pace { epoch: Duration::from_secs(1), ..Pace::default() };
@@ -137,7 +137,6 @@ impl Simulation {
                 report.notes.push(format!("{scalar} is NaN after step {}: the run ended there", self.step));
             }
         }
-        report.non_finite = Some(self.non_finite()?);
         Ok(report)
     }
 
@@ -155,10 +154,10 @@ impl Simulation {
         }
     }
 
-    /// Counts the values of all fields that are NaN or infinite, where they lie.
+    /// Counts the values of all fields that are NaN or infinite, where they lie. A run does not: it takes as
+    /// long as a step or so.
     pub fn non_finite(&mut self) -> Result<u64> {
-        (0..self.problem.program.fields().len())
-            .try_fold(0, |sum, field| Ok(sum + self.session.non_finite(field)?))
+        non_finite(&self.problem, self.session.as_mut())
     }
 
     /// Returns the names of what the run records: `step`, the computed scalars, `time` first, and the probes;
@@ -217,12 +216,11 @@ impl Simulation {
         self.session.read_window(self.problem.program.field(name)?, low, high)
     }
 
-    /// Returns the buffer of type `B` that holds a field's values after the last step, for a caller that
-    /// draws on the same device: a [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where the backend is wgpu.
-    /// Later steps overwrite the buffer.
+    /// Returns the buffer of type `B` that holds a field's values after the last step, for a caller on the same
+    /// device: a [`DeviceBuffer`](abide_cuda::DeviceBuffer) where the backend is CUDA, a
+    /// [`wgpu::Buffer`](abide_wgpu::wgpu::Buffer) where it is wgpu. Later steps overwrite the buffer.
     pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
-        let field = self.problem.program.field(name).ok()?;
-        Some(*self.session.device_buffer(field)?.downcast::<B>().ok()?)
+        device_buffer(&self.problem, self.session.as_ref(), name)
     }
 
     /// Replaces a field's values.
@@ -293,9 +291,35 @@ impl Running<'_> {
         read(self.problem, self.session, name)
     }
 
+    /// Reads the values of a field in the box `low..high`, slowest of three axes first.
+    pub fn window(&mut self, name: &str, low: [usize; 3], high: [usize; 3]) -> Result<Array> {
+        self.session.read_window(self.problem.program.field(name)?, low, high)
+    }
+
+    /// Returns a field's buffer on the device, as [`Simulation::device_buffer`] does.
+    pub fn device_buffer<B: 'static>(&self, name: &str) -> Option<B> {
+        device_buffer(self.problem, self.session, name)
+    }
+
+    /// Counts the values of all fields that are NaN or infinite, where they lie.
+    pub fn non_finite(&mut self) -> Result<u64> {
+        non_finite(self.problem, self.session)
+    }
+
     /// Replaces a field's values.
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
         write(self.problem, self.session, name, values)
+    }
+
+    /// Replaces the values of a field in the box `low..high`, slowest of three axes first.
+    pub fn write_window(
+        &mut self,
+        name: &str,
+        low: [usize; 3],
+        high: [usize; 3],
+        values: &Array,
+    ) -> Result<()> {
+        self.session.write_window(self.problem.program.field(name)?, low, high, values)
     }
 
     /// Sets a parameter for the steps that follow.
@@ -313,6 +337,15 @@ impl Running<'_> {
 fn scalars(problem: &Problem, session: &mut dyn Session) -> Result<Vec<(String, f64)>> {
     let names = problem.program.scalars().iter().map(|scalar| scalar.name.clone());
     Ok(names.zip(session.scalars()?).collect())
+}
+
+fn device_buffer<B: 'static>(problem: &Problem, session: &dyn Session, name: &str) -> Option<B> {
+    let field = problem.program.field(name).ok()?;
+    Some(*session.device_buffer(field)?.downcast::<B>().ok()?)
+}
+
+fn non_finite(problem: &Problem, session: &mut dyn Session) -> Result<u64> {
+    (0..problem.program.fields().len()).try_fold(0, |sum, field| Ok(sum + session.non_finite(field)?))
 }
 
 fn read(problem: &Problem, session: &mut dyn Session, name: &str) -> Result<Array> {

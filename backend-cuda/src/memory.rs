@@ -9,6 +9,7 @@ use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, sys};
 
 use crate::count::Counter;
 use crate::driver::during;
+use crate::lent::DeviceBuffer;
 use crate::window::Layout;
 
 /// Fields in device memory and the stream that works on them.
@@ -153,6 +154,12 @@ impl Fields {
     pub fn non_finite(&self, field: usize, counter: &Counter) -> Result<u64> {
         // SAFETY: every buffer has this layout.
         unsafe { counter.count(self.pointer(field)?, &self.layout(), &self.stream) }
+    }
+
+    /// Returns a field's current buffer, for other code; `None` if there is no such field.
+    pub fn lend(&self, field: usize) -> Option<DeviceBuffer> {
+        let pair = self.buffers.get(field)?;
+        Some(DeviceBuffer::new(&pair[self.current[field]], &self.stream, self.layout()))
     }
 
     fn layout(&self) -> Layout {

@@ -1,5 +1,6 @@
 //! The parts that all sessions share: fields, parameters, the clock. The launcher launches the steps.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use abide_core::plan::Schedule;
@@ -100,6 +101,10 @@ impl Session for CudaSession {
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
         self.fields.non_finite(field, &self.counter)
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        self.fields.lend(field).map(|buffer| Box::new(buffer) as Box<dyn Any>)
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

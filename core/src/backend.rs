@@ -301,7 +301,7 @@ pub struct RunReport {
     pub bytes_least: f64,
     /// The measured rate over the rate that the plan projects as the peak.
     pub share_of_projected_peak: f64,
-    /// Values of any field that are NaN or infinite, if they were counted.
+    /// Values of any field that are NaN or infinite, if they were counted ([`Session::non_finite`]).
     pub non_finite: Option<u64>,
     /// The computed scalars after the last step, by name.
     pub scalars: BTreeMap<String, f64>,
@@ -342,8 +342,8 @@ pub type Observer<'a> = dyn FnMut(&mut dyn Session, &Progress) -> Result<Control
 /// Runs `steps` steps in epochs of about `pace.epoch`. After each epoch `observe` sees the session and may
 /// stop the run.
 ///
-/// The first epoch is a small part of `pace.epoch` by the plan's projection; later ones grow with the
-/// measured rate.
+/// The first epoch is a single pass; later ones grow with the measured rate, at most eightfold, so that no
+/// projection can make one far longer than asked.
 pub fn drive(
     backend: &str,
     session: &mut dyn Session,
@@ -353,14 +353,10 @@ pub fn drive(
 ) -> Result<RunReport> {
     let begun = Instant::now();
     let cells = session.plan().shape.cells() as f64;
-    // A projection is a bound: no device is faster, and some are many times slower.
-    let plan = session.plan();
-    let projected = plan.estimated_seconds.max(plan.project(1000).seconds / 1000.0);
-    let first = pace.epoch.as_secs_f64() / 8.0 / projected.max(1e-9);
     // Take whole passes, because steps that do not fill a pass are slower.
     let depth = u64::from(session.plan().depth.max(1));
     let whole = |steps: u64| (steps / depth).max(1) * depth;
-    let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, (first as u64).max(1));
+    let (mut done, mut seconds, mut epoch) = (0u64, 0.0f64, 1);
     // The steps done at the last mark, and the steps between it and the mark before.
     let (mut marked, mut between) = (0u64, None::<u64>);
     while done < steps {

@@ -174,6 +174,7 @@ impl Run {
         });
         bar.finish_and_clear();
         let mut report = report?;
+        report.non_finite = Some(simulation.non_finite()?);
         let Wrote { mut files, mut faults, notes } = writer.finish(&mut simulation);
         match recording.map(Recording::finish) {
             Some(Ok(file)) => files.push(file),

@@ -10,6 +10,7 @@ use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, result};
 
 use crate::count::Counter;
 use crate::driver::during;
+use crate::lent::DeviceBuffer;
 use crate::memory::ask_for;
 use crate::window::Layout;
 
@@ -62,8 +63,7 @@ impl Progress {
 
 /// A buffer in device memory.
 struct Allocation {
-    /// Keeps the memory.
-    _memory: CudaSlice<u8>,
+    memory: Arc<CudaSlice<u8>>,
     address: u64,
     buffer: Buffer,
 }
@@ -169,6 +169,12 @@ impl Memory {
         unsafe { counter.count(*address, &self.layout(buffer), &self.stream) }
     }
 
+    /// Returns a buffer, whose number has been checked, for other code.
+    pub fn lend(&self, buffer: usize) -> DeviceBuffer {
+        let Allocation { memory, buffer, .. } = &self.buffers[buffer];
+        DeviceBuffer::new(memory, &self.stream, self.layout(buffer))
+    }
+
     fn layout(&self, buffer: &Buffer) -> Layout {
         Layout { extents: buffer.extents, pitch: buffer_pitch(buffer, self.dtype), dtype: self.dtype }
     }
@@ -222,7 +228,7 @@ impl Allocation {
     fn new(stream: &Arc<CudaStream>, buffer: &Buffer, dtype: DType) -> Result<Allocation> {
         let memory = allocate(stream, pitched_values(buffer, dtype) * dtype.bytes())?;
         let address = memory.device_ptr(stream).0;
-        Ok(Allocation { _memory: memory, address, buffer: buffer.clone() })
+        Ok(Allocation { memory: Arc::new(memory), address, buffer: buffer.clone() })
     }
 }
 

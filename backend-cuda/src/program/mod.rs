@@ -7,6 +7,7 @@
 mod memory;
 mod recorder;
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -346,6 +347,10 @@ impl Session for ProgramSession {
 
     fn non_finite(&mut self, field: usize) -> Result<u64> {
         self.memory.non_finite(self.buffer(field)?, &self.counter)
+    }
+
+    fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
+        Some(Box::new(self.memory.lend(self.buffer(field).ok()?)))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
