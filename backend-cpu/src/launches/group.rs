@@ -104,7 +104,9 @@ impl<'a> Finder<'a> {
             let offset = tape.lines[row.line];
             // Every row is asked: boundaries show rows of other places.
             for at in all[self.axis].clone() {
-                let mut place = [all[0].start + offset[0], all[1].start + offset[1]];
+                // Along the other axis any place that is held will do.
+                let low = self.ground.kind(row.field).low;
+                let mut place = [low[0], low[1]];
                 place[self.axis] = at + offset[self.axis];
                 let Line::At { name, start, .. } = self.ground.line::<f64>(row.field, place) else {
                     continue;
