@@ -93,6 +93,11 @@ impl<T> NewValues<T> for LeafRow<'_, T> {
 
 impl<T: Real> Goal<T> for LeafRow<'_, T> {
     #[inline(always)]
+    fn is_direct(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
         chunk.compute(work.desk, work.scalars, taps, self);
     }

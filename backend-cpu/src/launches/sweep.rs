@@ -77,7 +77,7 @@ struct Target<'a, T> {
     name: usize,
     indices: Indices,
     buffer: Shared<'a, T>,
-    /// Whether values are stored as they are computed. Not so where the stage reads what it overwrites, and
+    /// Whether values are stored as they are computed. Not so where the stage taps what it overwrites, and
     /// where it computes values that are not kept.
     is_direct: bool,
 }
@@ -157,6 +157,9 @@ fn places(kind: &Buffer, own: &Indices) -> [Range<usize>; 3] {
 
 /// The goal of a row: where its new values go.
 pub trait Goal<T: Real> {
+    /// Returns whether new values are stored as they are computed.
+    fn is_direct(&self) -> bool;
+
     /// Computes a chunk of the row; `outputs` are scratch, one for each output.
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>);
 }
@@ -185,8 +188,9 @@ impl<'a, T: Real> Sweep<'a, T> {
         let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
             .map(|output| {
                 let (name, buffer) = (stage.writes[output], launch.writes[output]?);
+                let is_tapped = self.tape.rows.iter().any(|row| launch.reads[row.field] == Some(buffer));
+                let is_direct = !is_tapped && own[output] == all;
                 let in_place = launch.reads.contains(&Some(buffer));
-                let is_direct = !in_place && own[output] == all;
                 if !in_place && let Some(old) = self.reads[name] {
                     self.keep(name, &own[output], old, buffers[buffer]);
                 }
@@ -227,16 +231,20 @@ impl<'a, T: Real> Sweep<'a, T> {
             lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
         }
         let [head, tail] = self.ends(lines, xs);
+        let is_plain = goal.is_direct() && lines.iter().all(|line| self.is_held(line));
         let mut start = xs.start;
         while start < xs.end {
             let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
             // Chunks of a part are of about one length, whole vectors: a short one costs nearly as much as a
             // long one.
             let left = (part - start) as usize;
-            let length = left.div_ceil(left.div_ceil(self.chunk)).next_multiple_of(WIDEST);
+            // Where scratch holds nothing, a chunk may be as long as the part between the ends.
+            let is_between = is_plain && start >= head && part <= tail;
+            let chunk = if is_between { left } else { self.chunk };
+            let length = left.div_ceil(left.div_ceil(chunk)).next_multiple_of(WIDEST);
             let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
-                if self.within(&lines[row], start + shift..end + shift).is_none() {
+                if !is_between && self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
                     self.ground.gather(lines[row], &self.reads, start + shift, to);
                 }
@@ -278,6 +286,12 @@ impl<'a, T: Real> Sweep<'a, T> {
         let held = self.ground.held(name);
         (cells.start >= held.start && cells.end <= held.end)
             .then(|| (name, start + (cells.start - held.start) as usize))
+    }
+
+    /// Returns whether a row lies in a buffer as it is.
+    #[inline(always)]
+    fn is_held(&self, line: &Line<T>) -> bool {
+        matches!(*line, Line::At { name, negated: false, .. } if self.reads[name].is_some())
     }
 
     /// Computes the formula's scalars for a row.
@@ -368,6 +382,11 @@ impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
 }
 
 impl<T: Real> Goal<T> for Update<'_, '_, T> {
+    #[inline(always)]
+    fn is_direct(&self) -> bool {
+        self.targets.iter().all(|target| target.as_ref().is_some_and(|target| target.is_direct))
+    }
+
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
         chunk.compute(work.desk, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
