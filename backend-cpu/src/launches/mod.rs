@@ -1,4 +1,5 @@
-//! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`].
+//! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
+//! that need nothing of each other but rows nearby go over the rows together (`group`).
 
 mod ground;
 mod group;
