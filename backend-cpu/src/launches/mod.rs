@@ -1,9 +1,13 @@
-//! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`].
+//! A launch per stage of any program: each stage over all its values, in the buffers of a [`Storage`]. Launches
+//! that need nothing of each other but rows nearby go over the rows together (`group`).
 
 mod ground;
+mod group;
 mod points;
 mod reduce;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,12 +15,13 @@ use std::time::Instant;
 use abide_core::backend::{check_field, check_values, check_window, rows_of, write_rows};
 use abide_core::expr::Dag;
 use abide_core::plan::Cpu;
-use abide_core::program::{Boxes, Buffer, Does, Probe, Reduction, Rows, Storage, Watch};
+use abide_core::program::{Boxes, Buffer, Does, Launch, Launches, Probe, Reduction, Rows, Storage, Watch};
 use abide_core::reduction::leaf;
 use abide_core::{Array, Error, Plan, Problem, Real, Result, Session, memory};
 use rayon::ThreadPool;
 
 use self::ground::Ground;
+use self::group::{Finder, Group, SIZES, Sizes};
 use self::sweep::{Sweep, Work};
 use crate::count;
 use crate::shared::Shared;
@@ -43,6 +48,9 @@ pub struct Launched<T> {
     stages: Vec<Stage>,
     boxes: Boxes,
     storage: Storage,
+    /// The groups of launches of each of the storage's steps.
+    groups: Vec<Vec<Group>>,
+    sizes: Sizes,
     buffers: Vec<Vec<T>>,
     /// The parameters, and then the computed scalars.
     scalars: Vec<T>,
@@ -91,6 +99,7 @@ impl<T: Real> Launched<T> {
         let scalars = problem.parameters.iter().chain(&problem.scalars);
         let scalars = scalars.map(|&value| T::from_f64(value)).collect();
         let (ground, plan) = (Ground::new(problem, &boxes), plan.clone());
+        let groups = groups_of(&ground, &boxes, &storage, &stages, threads, SIZES);
         Ok(Launched {
             ground,
             plan,
@@ -99,6 +108,8 @@ impl<T: Real> Launched<T> {
             stages,
             boxes,
             storage,
+            groups,
+            sizes: SIZES,
             buffers,
             scalars,
             steps: 0,
@@ -112,29 +123,41 @@ impl<T: Real> Launched<T> {
         self.undone = steps;
         self.watch.begin();
         while self.undone > 0 && self.watch.goes_on() {
-            for launch in &self.storage.launches(self.steps).launches {
-                let own = &self.boxes.stages[launch.stage];
+            let launches = &self.storage.launches(self.steps).launches;
+            for group in &self.groups[self.storage.place(self.steps)] {
                 self.ground.set_scalars(&self.scalars);
                 let buffers: Vec<Shared<'_, T>> = self.buffers.iter_mut().map(|b| Shared::new(b)).collect();
-                let sweep = |tape| Sweep {
+                let sweep = |tape, launch: &Launch| Sweep {
                     ground: &self.ground,
                     tape,
                     scalars: &self.scalars,
                     chunk: self.chunk,
                     reads: launch.reads.iter().map(|read| read.map(|buffer| buffers[buffer])).collect(),
                 };
-                let stage = &self.ground.problem.program.stages()[launch.stage];
+                let task = |launch: &Launch| {
+                    let Stage::Update(tape) = &self.stages[launch.stage] else { return None };
+                    let stage = &self.ground.problem.program.stages()[launch.stage];
+                    sweep(tape, launch).task(stage, &self.boxes.stages[launch.stage], launch, &buffers)
+                };
+                if group.launches.len() > 1 {
+                    let tasks: Vec<_> = launches[group.launches.clone()].iter().filter_map(task).collect();
+                    group.run(&tasks, &mut self.works);
+                    continue;
+                }
+                let launch = &launches[group.launches.start];
                 let (scalar, value) = match &self.stages[launch.stage] {
-                    Stage::Update(tape) => {
-                        sweep(tape).update(stage, own, launch, &buffers, &mut self.works);
+                    Stage::Update(_) => {
+                        task(launch).iter().for_each(|task| task.run(&mut self.works));
                         continue;
                     }
                     Stage::Points(dag) => {
+                        let stage = &self.ground.problem.program.stages()[launch.stage];
                         points::update(&self.ground, stage, dag, &self.scalars, launch, &buffers);
                         continue;
                     }
                     Stage::Reduce(tape, reduction, scalar) => {
-                        (*scalar, sweep(tape).reduce(*reduction, &own[0], &mut self.works))
+                        let own = &self.boxes.stages[launch.stage][0];
+                        (*scalar, sweep(tape, launch).reduce(*reduction, own, &mut self.works))
                     }
                     Stage::Scalar(dag, scalar) => {
                         let mut values = Vec::new();
@@ -202,6 +225,8 @@ impl<T: Real> Launched<T> {
                 None => zeros(kind)?,
             });
         }
+        self.groups =
+            groups_of(&self.ground, &self.boxes, &storage, &self.stages, self.works.len(), self.sizes);
         (self.buffers, self.storage, self.steps) = (own, storage, 0);
         self.ground.problem = problem;
         Ok(())
@@ -215,6 +240,20 @@ impl Stage {
             Stage::Points(_) | Stage::Scalar(..) => None,
         }
     }
+}
+
+/// Returns the groups of launches of each of the storage's steps.
+fn groups_of(
+    ground: &Ground,
+    boxes: &Boxes,
+    storage: &Storage,
+    stages: &[Stage],
+    threads: usize,
+    sizes: Sizes,
+) -> Vec<Vec<Group>> {
+    let finder = Finder::new(ground, boxes, stages, threads, sizes);
+    let groups = |step: &Launches| finder.groups(ground.problem.program.stages(), &step.launches);
+    storage.steps.iter().map(groups).collect()
 }
 
 const SMALLER: &str = "choose a smaller size or f32";

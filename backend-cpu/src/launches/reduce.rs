@@ -7,7 +7,7 @@ use abide_core::program::{Indices, Reduction};
 use abide_core::reduction::{join_all, join_box, join_rows, leaf};
 use multiversion::multiversion;
 
-use super::sweep::{Goal, Registers, Sweep, Work};
+use super::sweep::{Goal, Registers, Sweep, Work, share};
 use crate::shared::Shared;
 use crate::steps::{Chunk, NewValues, Taps};
 
@@ -29,7 +29,7 @@ impl<T: Real> Sweep<'_, T> {
         let mut joined = vec![reduction.neutral(); count.iter().product()];
         let leaves = Leaves { reduction, indices, leaf, count, joined: Shared::new(&mut joined) };
         let values = indices.iter().map(Range::len).product();
-        self.share(works, count[0] * count[1], values, |work, band| {
+        share(works, count[0] * count[1], values, |work, band| {
             // SAFETY: bands are disjoint, and a reduction writes no buffer.
             unsafe { leaf_rows(self, work, &leaves, band) };
         });
@@ -92,6 +92,11 @@ impl<T> NewValues<T> for LeafRow<'_, T> {
 }
 
 impl<T: Real> Goal<T> for LeafRow<'_, T> {
+    #[inline(always)]
+    fn is_direct(&self) -> bool {
+        true
+    }
+
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
         chunk.compute(work.desk, work.scalars, taps, self);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abide_core::program::{Indices, Launch, around};
+use abide_core::program::{Buffer, Indices, Launch, around};
 use abide_core::{Real, Result};
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::sum::Ahead;
 use crate::tape::{TapAt, Tape};
 
 /// Values of a launch too small to be worth waking a second thread, and bands per thread.
-const FEW: usize = 16384;
+pub const FEW: usize = 16384;
 const BANDS: usize = 8;
 
 /// Values of a row so short that gathering all of it costs less than parts of its own for its ends.
@@ -77,13 +77,89 @@ struct Target<'a, T> {
     name: usize,
     indices: Indices,
     buffer: Shared<'a, T>,
-    /// Whether values are stored as they are computed. Not so where the stage reads what it overwrites, and
+    /// Whether values are stored as they are computed. Not so where the stage taps what it overwrites, and
     /// where it computes values that are not kept.
     is_direct: bool,
 }
 
+/// The new values of a launch, to be computed.
+pub struct Task<'a, T> {
+    sweep: Sweep<'a, T>,
+    targets: Vec<Option<Target<'a, T>>>,
+    /// The box around those of all outputs.
+    all: Indices,
+}
+
+impl<T: Real> Task<'_, T> {
+    /// Computes all.
+    pub fn run(&self, works: &mut [Work<T>]) {
+        let [zs, ys, _] = &self.all;
+        let rows = zs.len() * ys.len();
+        share(works, rows, self.values_of(rows, 1), |work, band| {
+            // SAFETY: bands are disjoint, and a launch reads no value that another band of it writes.
+            unsafe { update_rows(self, work, band) };
+        });
+    }
+
+    /// Returns the values of rows along an axis: lines along the second axis, planes along the slowest.
+    pub fn values_of(&self, rows: usize, axis: usize) -> usize {
+        rows * self.all[axis + 1..].iter().map(Range::len).product::<usize>()
+    }
+
+    /// Computes rows along an axis, counted from the first.
+    ///
+    /// # Safety
+    ///
+    /// No other thread writes what the stage reads there, or uses the new values.
+    pub unsafe fn rows(&self, work: &mut Work<T>, axis: usize, rows: Range<usize>) {
+        let lines = if axis == 0 { self.all[1].len() } else { 1 };
+        // SAFETY: the caller promises it.
+        unsafe { update_rows(self, work, rows.start * lines..rows.end * lines) };
+    }
+}
+
+/// Calls `work` with bands of `rows` rows, on all threads where there are enough values.
+pub fn share<T: Real>(
+    works: &mut [Work<T>],
+    rows: usize,
+    values: usize,
+    work: impl Fn(&mut Work<T>, Range<usize>) + Sync,
+) {
+    let bands = if values < FEW { 1 } else { rows.min(BANDS * works.len()) };
+    let next = AtomicUsize::new(0);
+    let all = |scratch: &mut Work<T>| loop {
+        let band = next.fetch_add(1, Ordering::Relaxed);
+        if band >= bands {
+            break;
+        }
+        work(scratch, rows * band / bands..rows * (band + 1) / bands);
+    };
+    match works {
+        [] => {}
+        [scratch, ..] if bands == 1 => all(scratch),
+        _ => works.par_iter_mut().with_max_len(1).for_each(all),
+    }
+}
+
+/// Returns whether a box holds all values of a field or temporary.
+pub fn covers(ground: &Ground, name: usize, own: &Indices) -> bool {
+    let kind = ground.kind(name);
+    places(kind, own).iter().enumerate().all(|(axis, own)| own.len() == kind.extents[axis])
+}
+
+/// Returns the places in a buffer of those of some indices that it holds.
+fn places(kind: &Buffer, own: &Indices) -> [Range<usize>; 3] {
+    [0, 1, 2].map(|axis| {
+        let place = |at: isize| (at - kind.low[axis]).clamp(0, kind.extents[axis] as isize) as usize;
+        place(own[axis].start)..place(own[axis].end)
+    })
+}
+
 /// The goal of a row: where its new values go.
 pub trait Goal<T: Real> {
+    /// Returns whether new values are stored as they are computed.
+    fn is_direct(&self) -> bool;
+
     /// Computes a chunk of the row; `outputs` are scratch, one for each output.
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>);
 }
@@ -99,70 +175,38 @@ pub struct Registers<'w, T> {
 }
 
 impl<'a, T: Real> Sweep<'a, T> {
-    /// Computes the new values of the outputs over their own boxes.
-    pub fn update(
-        &self,
+    /// Returns the task of computing the new values of the outputs over their own boxes, of which there are some,
+    /// once the values that the stage does not compute are copied.
+    pub fn task(
+        self,
         stage: &abide_core::Stage,
         own: &[Indices],
         launch: &Launch,
         buffers: &[Shared<'a, T>],
-        works: &mut [Work<T>],
-    ) {
-        let Some(all) = around(own) else { return };
+    ) -> Option<Task<'a, T>> {
+        let all = around(own)?;
         let targets: Vec<Option<Target<'_, T>>> = (0..own.len())
             .map(|output| {
                 let (name, buffer) = (stage.writes[output], launch.writes[output]?);
+                let is_tapped = self.tape.rows.iter().any(|row| launch.reads[row.field] == Some(buffer));
+                let is_direct = !is_tapped && own[output] == all;
                 let in_place = launch.reads.contains(&Some(buffer));
-                let is_direct = !in_place && own[output] == all;
                 if !in_place && let Some(old) = self.reads[name] {
                     self.keep(name, &own[output], old, buffers[buffer]);
                 }
                 Some(Target { name, indices: own[output].clone(), buffer: buffers[buffer], is_direct })
             })
             .collect();
-        let [zs, ys, xs] = all;
-        let rows = zs.len() * ys.len();
-        self.share(works, rows, rows * xs.len(), |work, band| {
-            // SAFETY: bands are disjoint, and a launch reads no value that another band of it writes.
-            unsafe { update_rows(self, work, &targets, [&zs, &ys, &xs], band) };
-        });
-    }
-
-    /// Calls `work` with bands of `rows` rows, on all threads where there are enough values.
-    pub fn share(
-        &self,
-        works: &mut [Work<T>],
-        rows: usize,
-        values: usize,
-        work: impl Fn(&mut Work<T>, Range<usize>) + Sync,
-    ) {
-        let bands = if values < FEW { 1 } else { rows.min(BANDS * works.len()) };
-        let next = AtomicUsize::new(0);
-        let all = |scratch: &mut Work<T>| loop {
-            let band = next.fetch_add(1, Ordering::Relaxed);
-            if band >= bands {
-                break;
-            }
-            work(scratch, rows * band / bands..rows * (band + 1) / bands);
-        };
-        match works {
-            [] => {}
-            [scratch, ..] if bands == 1 => all(scratch),
-            _ => works.par_iter_mut().with_max_len(1).for_each(all),
-        }
+        Some(Task { sweep: self, targets, all })
     }
 
     /// Copies the values that the stage does not compute.
     fn keep(&self, name: usize, own: &Indices, old: Shared<'_, T>, new: Shared<'_, T>) {
-        let kind = self.ground.kind(name);
-        let row = kind.extents[2];
-        let own = [0, 1, 2].map(|axis| {
-            let place = |at: isize| (at - kind.low[axis]).clamp(0, kind.extents[axis] as isize) as usize;
-            place(own[axis].start)..place(own[axis].end)
-        });
-        if own.iter().enumerate().all(|(axis, own)| own.len() == kind.extents[axis]) {
+        if covers(self.ground, name, own) {
             return;
         }
+        let kind = self.ground.kind(name);
+        let (row, own) = (kind.extents[2], places(kind, own));
         for z in 0..kind.extents[0] {
             for y in 0..kind.extents[1] {
                 let start = (z * kind.extents[1] + y) * row;
@@ -187,16 +231,20 @@ impl<'a, T: Real> Sweep<'a, T> {
             lines.push(self.ground.line(row.field, [at[0] + dz, at[1] + dy]));
         }
         let [head, tail] = self.ends(lines, xs);
+        let is_plain = goal.is_direct() && lines.iter().all(|line| self.is_held(line));
         let mut start = xs.start;
         while start < xs.end {
             let part = [head, tail].into_iter().find(|&end| start < end).unwrap_or(xs.end);
             // Chunks of a part are of about one length, whole vectors: a short one costs nearly as much as a
             // long one.
             let left = (part - start) as usize;
-            let length = left.div_ceil(left.div_ceil(self.chunk)).next_multiple_of(WIDEST);
+            // Where scratch holds nothing, a chunk may be as long as the part between the ends.
+            let is_between = is_plain && start >= head && part <= tail;
+            let chunk = if is_between { left } else { self.chunk };
+            let length = left.div_ceil(left.div_ceil(chunk)).next_multiple_of(WIDEST);
             let end = part.min(start + length as isize);
             for (number, &TapAt { row, shift }) in tape.taps.iter().enumerate() {
-                if self.within(&lines[row], start + shift..end + shift).is_none() {
+                if !is_between && self.within(&lines[row], start + shift..end + shift).is_none() {
                     let to = &mut gathered[number][..(end - start) as usize];
                     self.ground.gather(lines[row], &self.reads, start + shift, to);
                 }
@@ -240,6 +288,12 @@ impl<'a, T: Real> Sweep<'a, T> {
             .then(|| (name, start + (cells.start - held.start) as usize))
     }
 
+    /// Returns whether a row lies in a buffer as it is.
+    #[inline(always)]
+    fn is_held(&self, line: &Line<T>) -> bool {
+        matches!(*line, Line::At { name, negated: false, .. } if self.reads[name].is_some())
+    }
+
     /// Computes the formula's scalars for a row.
     #[inline(always)]
     pub fn prepare(&self, work: &mut Work<T>, at: [isize; 2]) {
@@ -279,13 +333,8 @@ impl<T: Real> Taps<T> for RowTaps<'_, '_, T> {
 ///
 /// No other thread writes what the stage reads, or uses the new values of the band.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn update_rows<T: Real>(
-    sweep: &Sweep<'_, T>,
-    work: &mut Work<T>,
-    targets: &[Option<Target<'_, T>>],
-    [zs, ys, xs]: [&Range<isize>; 3],
-    band: Range<usize>,
-) {
+unsafe fn update_rows<T: Real>(task: &Task<'_, T>, work: &mut Work<T>, band: Range<usize>) {
+    let Task { sweep, targets, all: [zs, ys, xs] } = task;
     for row in band.clone() {
         let at = [zs.start + (row / ys.len()) as isize, ys.start + (row % ys.len()) as isize];
         if sweep.tape.varies_by_row || row == band.start {
@@ -333,6 +382,11 @@ impl<T: Real> NewValues<T> for Places<'_, '_, '_, T> {
 }
 
 impl<T: Real> Goal<T> for Update<'_, '_, T> {
+    #[inline(always)]
+    fn is_direct(&self) -> bool {
+        self.targets.iter().all(|target| target.as_ref().is_some_and(|target| target.is_direct))
+    }
+
     #[inline(always)]
     fn compute(&mut self, chunk: &Chunk<'_>, work: &mut Registers<'_, T>, taps: &impl Taps<T>) {
         chunk.compute(work.desk, work.scalars, taps, &mut Places { update: self, scratch: work.outputs });
