@@ -54,7 +54,10 @@ fn lent_memory_is_the_field() {
             // The memory outlives the session.
             drop(session);
             for (buffer, expected) in kept.iter().zip(&expected) {
-                assert!(values(buffer).iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}");
+                assert!(
+                    values(buffer).iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits()),
+                    "{name}"
+                );
             }
         }
     }

@@ -28,7 +28,8 @@ pub fn is_model(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
 }
 
-fn contents(path: &Path) -> Result<String> {
+/// Returns the text of a model file, of which nothing is read yet.
+pub fn contents(path: &Path) -> Result<String> {
     let file = File::open(path).map_err(|error| Error::file(path, error, "give a model file"))?;
     let mut contents = String::new();
     // One byte more than a model may have tells that there are too many.

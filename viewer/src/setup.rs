@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use abide::catalogue;
 use abide::domain::BoundaryText;
 use abide::io::{self, checkpoint::Head};
 use abide::{
-    Builder, CachePolicy, Choice, DType, Depth, Error, Execution, Program, Result, Shape, Simulation,
+    Builder, CachePolicy, Choice, DType, Depth, Error, Execution, IntoModel, Model, Program, Result, Shape,
+    Simulation, text,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,12 +19,14 @@ use crate::drawing::Drawing;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// The name of an entry of the catalogue.
+    /// The name of an entry of the catalogue, or that of the formulas' program.
     pub model: String,
+    /// The text of a model file, which is run instead of the catalogue's entry.
+    pub formulas: Option<String>,
     /// Extents as in `512x512`; empty for an input's or the model's own.
     pub size: String,
     /// The type of all fields.
-    #[serde(with = "text")]
+    #[serde(with = "words")]
     pub dtype: DType,
     /// As in `periodic`, `y=periodic,x=fixed` or `u:x-=mirror`; empty for the model's own.
     pub boundary: String,
@@ -33,7 +37,7 @@ pub struct Setup {
     /// The checkpoint that the simulation goes on from.
     pub resume: Option<PathBuf>,
     /// The backend.
-    #[serde(with = "text")]
+    #[serde(with = "words")]
     pub backend: Choice,
     /// The schedule.
     pub execution: Execution,
@@ -59,6 +63,7 @@ impl Default for Setup {
     fn default() -> Self {
         Setup {
             model: "gray-scott".to_owned(),
+            formulas: None,
             size: String::new(),
             dtype: DType::F32,
             boundary: String::new(),
@@ -77,6 +82,44 @@ impl Setup {
     /// Makes the setup of a model of the catalogue with its defaults.
     pub fn model(name: &str) -> Setup {
         Setup { model: name.to_owned(), ..Setup::default() }
+    }
+
+    /// Makes the setup of a model file's text, with those options of its table `run` that say what is computed.
+    pub fn of_formulas(text: String, source: &str) -> Result<Setup> {
+        let model = text::read(&text, source)?;
+        let mut setup = Setup::model(model.program.name());
+        setup.formulas = Some(text);
+        for option in &model.options {
+            let (name, value) = option.trim_start_matches('-').split_once('=').unwrap_or((option, ""));
+            match name {
+                "size" => setup.size = value.to_owned(),
+                "dtype" => setup.dtype = value.parse()?,
+                "boundary" => setup.boundary = value.to_owned(),
+                "backend" => setup.backend = value.parse()?,
+                "execution" => setup.execution = value.parse()?,
+                "cache" => setup.cache = value.parse()?,
+                "depth" => setup.depth = value.to_owned(),
+                "param" => {
+                    let given =
+                        value.split_once('=').and_then(|(name, value)| Some((name, value.parse().ok()?)));
+                    let (name, value) = given.ok_or_else(|| {
+                        Error::invalid(option, "not a name and a number", "write it like kappa=0.1")
+                    })?;
+                    setup.set(name, value);
+                }
+                // The others say what the command writes, and when.
+                _ => {}
+            }
+        }
+        Ok(setup)
+    }
+
+    /// Returns the model: that of the formulas, if there are some.
+    pub fn source(&self) -> Result<Model> {
+        match &self.formulas {
+            Some(formulas) => text::read(formulas, "formulas")?.into_model(),
+            None => self.model.as_str().into_model(),
+        }
     }
 
     /// Makes the setup of the checkpoint at `path`.
@@ -118,7 +161,7 @@ impl Setup {
         if let Some(path) = &self.resume {
             return Ok(io::checkpoint::read_head(path)?.shape);
         }
-        let model = abide::Model::Entry(catalogue::find(&self.model)?);
+        let model = self.source()?;
         for (field, source) in &self.inputs {
             if let Source::File(path) = source {
                 let shape = match io::announced(path)? {
@@ -134,8 +177,8 @@ impl Setup {
     }
 
     /// Returns the program for the extents.
-    pub fn program(&self) -> Result<Program> {
-        catalogue::find(&self.model)?.program(self.shape()?.dimensions())
+    pub fn program(&self) -> Result<Arc<Program>> {
+        self.source()?.program(self.shape()?.dimensions())
     }
 
     /// Describes the simulation, ready to be started.
@@ -152,7 +195,9 @@ impl Setup {
         if !self.boundary.trim().is_empty() {
             builder = builder.boundary_text(self.boundary.trim().parse::<BoundaryText>()?);
         }
-        for (name, value) in &self.parameters {
+        // A formula that was changed may have lost a parameter.
+        let is_known = |name: &String| self.formulas.is_none() || program.parameter(name).is_ok();
+        for (name, value) in self.parameters.iter().filter(|(name, _)| is_known(name)) {
             builder = builder.param(name, *value);
         }
         if let Some(path) = &self.resume {
@@ -171,10 +216,11 @@ impl Setup {
     }
 
     /// Returns the command that computes the same to a step, and writes the picture of a field to `output`.
-    /// `None` where an input has no name that the command knows.
-    pub fn command(&self, steps: u64, output: &str) -> Option<String> {
+    /// `model` is the model's name, or the file that has the formulas. `None` where an input has no name that the
+    /// command knows.
+    pub fn command(&self, model: &str, steps: u64, output: &str) -> Option<String> {
         let own = Setup::default();
-        let mut line = format!("abide run {} --steps {steps}", self.model);
+        let mut line = format!("abide run {model} --steps {steps}");
         let mut option = |name: &str, value: &str| {
             // Writing to a string cannot fail.
             let _ = write!(line, " --{name} {}", quoted(value));
@@ -182,7 +228,8 @@ impl Setup {
         if !self.size.trim().is_empty() {
             option("size", self.size.trim());
         }
-        if self.dtype != own.dtype {
+        // The file of the formulas may say another type.
+        if self.dtype != own.dtype || self.formulas.is_some() {
             option("dtype", self.dtype.name());
         }
         if !self.boundary.trim().is_empty() {
@@ -247,7 +294,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns the setup that an argument names: a model, a checkpoint, or a file with a field, which `heat` then
+/// Returns the setup that an argument names: a model, a model file, a checkpoint, or a file with a field, which `heat` then
 /// smooths.
 pub fn named(argument: &str) -> Result<Setup> {
     let path = Path::new(argument);
@@ -261,17 +308,18 @@ pub fn named(argument: &str) -> Result<Setup> {
             setup.inputs = vec![("u".to_owned(), Source::File(path.to_owned()))];
             Ok(setup)
         }
+        "toml" => Setup::of_formulas(io::model::contents(path)?, argument),
         "" => Ok(Setup::model(catalogue::find(argument)?.name)),
         _ => Err(Error::file(
             path,
             "the viewer opens no such file",
-            "give a model, a checkpoint (.npz), or a .npy, .png or .jpg",
+            "give a model, a model file (.toml), a checkpoint (.npz), or a .npy, .png or .jpg",
         )),
     }
 }
 
 /// Values as the text that the command uses for them.
-mod text {
+mod words {
     use std::fmt::Display;
     use std::str::FromStr;
 
@@ -355,18 +403,49 @@ mod tests {
     #[test]
     fn the_command_says_what_differs_from_the_defaults_and_nothing_else() {
         let setup = Setup::model("gray-scott");
-        assert_eq!(setup.command(10, "v.png").unwrap(), "abide run gray-scott --steps 10 --output v.png");
+        assert_eq!(
+            setup.command("gray-scott", 10, "v.png").unwrap(),
+            "abide run gray-scott --steps 10 --output v.png"
+        );
         let mut setup = setup.with("feed", 0.04);
         setup.size = "31x57".to_owned();
         setup.dtype = DType::F64;
         setup.backend = Choice::CPU;
         setup.inputs = vec![("v".to_owned(), Source::File("a b.npy".into()))];
-        let line = setup.command(7, "v.png").unwrap();
+        let line = setup.command("gray-scott", 7, "v.png").unwrap();
         let words =
             "--size 31x57 --dtype f64 --param feed=0.04 --input 'v=a b.npy' --backend cpu --output v.png";
         assert_eq!(line, format!("abide run gray-scott --steps 7 {words}"));
         setup.inputs = vec![("v".to_owned(), Source::Drawn(Drawing::TwoSlits))];
-        assert_eq!(setup.command(7, "v.png"), None);
+        assert_eq!(setup.command("gray-scott", 7, "v.png"), None);
+    }
+
+    #[test]
+    fn a_model_file_is_opened_with_its_options() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("decay.toml");
+        let file = "axes = 2\n[fields]\nu = 'gaussian'\n[parameters]\nk = 0.5\n[[stages]]\nu = 'u - k*u'\n[run]\n\
+                    steps = 3\nsize = '9x8'\ndtype = 'f64'\nparam = { k = 0.25 }\noutput = 'u.png'\nbackend = 'cpu'\n";
+        std::fs::write(&path, file).unwrap();
+        let setup = named(&path.display().to_string()).unwrap();
+        assert_eq!((setup.model.as_str(), setup.size.as_str(), setup.dtype), ("decay", "9x8", DType::F64));
+        let mut simulation = setup.builder().unwrap().build().unwrap();
+        let before = simulation.field("u").unwrap().to_f64();
+        simulation.advance(1).unwrap();
+        let after = simulation.field("u").unwrap().to_f64();
+        assert!(before.iter().zip(&after).all(|(a, b)| a - 0.25 * a == *b));
+        let line = setup.command("decay.toml", 7, "u.png").unwrap();
+        let words = "--size 9x8 --dtype f64 --param k=0.25 --backend cpu --output u.png";
+        assert_eq!(line, format!("abide run decay.toml --steps 7 {words}"));
+        let wrong = Setup { formulas: Some(file.replace("k*u", "k*w")), ..setup.clone() };
+        let error = wrong.builder().err().unwrap().to_string();
+        assert!(error.contains("formulas, line 7, column 12") && error.contains("`w`"), "{error}");
+        // A parameter that the formulas lost is no fault.
+        let lost = file
+            .replace("[parameters]\nk = 0.5\n", "")
+            .replace("k*u", "0.5*u")
+            .replace("param = { k = 0.25 }\n", "");
+        assert!(Setup { formulas: Some(lost), ..setup }.builder().unwrap().build().is_ok());
     }
 
     #[test]

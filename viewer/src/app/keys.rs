@@ -42,10 +42,14 @@ pub const HELP: &[(&str, &str)] = &[
 
 /// Acts on the keys pressed since the last frame.
 pub fn act(ctx: &Context, state: &mut State, canvas: Option<egui::Id>) {
+    let pressed = |modifiers: Modifiers, key: Key| ctx.input_mut(|input| input.consume_key(modifiers, key));
     if ctx.text_edit_focused() {
+        // Formulas run as soon as they are written.
+        if pressed(Modifiers::CTRL, Key::Enter) {
+            state.restart();
+        }
         return;
     }
-    let pressed = |modifiers: Modifiers, key: Key| ctx.input_mut(|input| input.consume_key(modifiers, key));
     let plain = |key: Key| pressed(Modifiers::NONE, key);
     if plain(Key::F1) || pressed(Modifiers::SHIFT, Key::Questionmark) || plain(Key::Questionmark) {
         state.help = !state.help;

@@ -242,6 +242,10 @@ impl State {
 
     /// Starts the setup that the model's panel describes.
     pub fn restart(&mut self) {
+        if let Some(Ok(model)) = self.draft.formulas.as_ref().map(|text| abide::text::read(text, "formulas"))
+        {
+            self.draft.model = model.program.name().to_owned();
+        }
         let run = self.status.tempo != Tempo::Paused || self.screen == Screen::Gallery;
         self.start(self.draft.clone(), self.look.clone(), run);
     }
@@ -303,7 +307,9 @@ impl State {
 
     fn begin(&mut self, started: Started) {
         let again = self.run.as_ref().is_some_and(|run| {
-            run.problem.shape == started.problem.shape && run.setup.model == started.setup.model
+            run.problem.shape == started.problem.shape
+                && run.setup.model == started.setup.model
+                && run.problem.program.fields() == started.problem.program.fields()
         });
         let extents = started.problem.shape.padded();
         if let Some(look) = self.waiting.take() {

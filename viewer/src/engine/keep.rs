@@ -30,7 +30,7 @@ pub enum Keep {
     /// All that is needed to go on.
     Checkpoint(PathBuf),
     /// Nothing but the command line that reproduces the run; where no command line can, a checkpoint of this
-    /// name.
+    /// name. Formulas are written beside it, as a model file.
     Command(PathBuf),
 }
 
@@ -92,12 +92,23 @@ pub fn keep(live: &mut Live, view: &View, keep: &Keep) -> Result<(Option<PathBuf
                 Some(path) => io::checkpoint::read_head(path)?.steps,
                 None => 0,
             };
-            if repeatable && let Some(line) = live.setup.command(step.saturating_sub(done), &output) {
-                return Ok((None, Some(line)));
+            let mut written = None;
+            let model = match &live.setup.formulas {
+                Some(text) => {
+                    let file = path.with_extension("toml");
+                    Staged::new(&file)?.fill(|out| out.write_all(text.as_bytes()))?.commit()?;
+                    let place = quoted(&file.display().to_string());
+                    written = Some(file);
+                    place
+                }
+                None => name,
+            };
+            if repeatable && let Some(line) = live.setup.command(&model, step.saturating_sub(done), &output) {
+                return Ok((written, Some(line)));
             }
             simulation.checkpoint(path)?;
             let place = quoted(&path.display().to_string());
-            let line = format!("abide run {name} --resume {place} --steps 0 --output {output}");
+            let line = format!("abide run {model} --resume {place} --steps 0 --output {output}");
             Ok((Some(path.clone()), Some(line)))
         }
     }

@@ -1,8 +1,8 @@
 //! The page of the computation: parameters by slider while it runs; model, size, type, boundary, backend and
 //! policy by a restart.
 
-use abide::{Boundary, CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue};
-use egui::{Button, RichText, Slider, SliderClamping, TextEdit, Ui};
+use abide::{Boundary, CachePolicy, Choice, DType, Execution, Parameter, backend, catalogue, text};
+use egui::{Button, RichText, Slider, SliderClamping, TextEdit, TextStyle, Ui};
 
 use super::{choose, heading, rows};
 use crate::app::state::State;
@@ -20,6 +20,8 @@ pub fn show(ui: &mut Ui, state: &mut State) {
     if ui.add_sized([110.0, 26.0], restart).on_hover_text("Ctrl+Enter").clicked() {
         state.restart();
     }
+    ui.separator();
+    formulas(ui, &mut state.draft);
     if !state.notices.quiet.is_empty() {
         ui.separator();
         heading(ui, "Worth knowing");
@@ -32,7 +34,10 @@ pub fn show(ui: &mut Ui, state: &mut State) {
 /// Shows sliders that act on the run at once.
 fn parameters(ui: &mut Ui, state: &mut State) {
     let Some(run) = &mut state.run else { return };
-    let about = catalogue::find(&run.setup.model).map_or("", |entry| entry.about);
+    let about = match &run.setup.formulas {
+        Some(_) => "runs by the formulas below",
+        None => catalogue::find(&run.setup.model).map_or("", |entry| entry.about),
+    };
     heading(ui, &run.setup.model);
     ui.label(RichText::new(about).small());
     let problem = &mut run.problem;
@@ -66,12 +71,48 @@ fn range(parameter: &Parameter) -> std::ops::RangeInclusive<f64> {
     if parameter.default < 0.0 { -most..=most } else { 0.0..=most }
 }
 
+/// Shows the model as text, to be changed, and what is wrong with it.
+fn formulas(ui: &mut Ui, draft: &mut Setup) {
+    heading(ui, "Formulas");
+    let Some(text) = &mut draft.formulas else {
+        let edit = ui.button("Edit formulas").on_hover_text("The model as text: change it, and restart");
+        if edit.clicked() {
+            // Where the setup has a fault, a restart tells it.
+            draft.formulas = draft.program().and_then(|program| text::write(&program)).ok();
+        }
+        return;
+    };
+    let line =
+        TextEdit::multiline(text).font(TextStyle::Monospace).desired_rows(12).desired_width(f32::INFINITY);
+    let edited = ui.add(line);
+    let known = ui.data(|data| data.get_temp::<Option<String>>(edited.id));
+    let fault = match known {
+        Some(fault) if !edited.changed() => fault,
+        _ => text::read(text, "formulas").err().map(|error| error.to_string()),
+    };
+    if let Some(fault) = &fault {
+        ui.colored_label(ui.visuals().error_fg_color, fault);
+    }
+    ui.data_mut(|data| data.insert_temp(edited.id, fault));
+    if ui.button("The catalogue's formulas").clicked() {
+        draft.formulas = None;
+        if catalogue::find(&draft.model).is_err() {
+            *draft = Setup { backend: draft.backend, ..Setup::default() };
+        }
+    }
+}
+
 fn setup(ui: &mut Ui, draft: &mut Setup) {
     let names: Vec<&'static str> = catalogue::entries().map(|entry| entry.name).collect();
     let mut name = names.iter().copied().find(|name| *name == draft.model).unwrap_or("heat");
-    if choose(ui, "Model", &mut name, &names, str::to_owned) {
+    if draft.formulas.is_some() {
+        ui.label("Model");
+        ui.label(format!("{}, by the formulas below", draft.model));
+        ui.end_row();
+    } else if choose(ui, "Model", &mut name, &names, str::to_owned) {
         *draft = Setup {
             model: name.to_owned(),
+            formulas: None,
             // The extents stay where the new model can have as many axes; else its own default is taken.
             size: if fits(name, &draft.size) { draft.size.clone() } else { String::new() },
             parameters: Vec::new(),

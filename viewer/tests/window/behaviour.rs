@@ -8,7 +8,7 @@ use abide_viewer::solve::Question;
 use egui::Key;
 use egui_kittest::kittest::Queryable;
 
-use crate::rig::{gallery, open, paused, paused_at, press, setup, until, until_at, values};
+use crate::rig::{gallery, open, paused, paused_at, press, setup, until, until_at, until_shown, values};
 
 #[test]
 fn a_scene_of_the_gallery_starts_and_the_gallery_comes_back() {
@@ -158,6 +158,52 @@ fn another_model_and_size_by_one_click_and_errors_in_words() {
     harness.get_by_label("Dismiss").click();
     harness.run_steps(2);
     assert!(!harness.state().state().notices.has_errors());
+}
+
+/// The model is shown as text; a formula that is changed runs, and a fault is told at once.
+#[test]
+fn formulas_are_edited_and_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut harness = paused_at(setup("heat", "16x16"), [1280.0, 1400.0], 1.0);
+    press(&mut harness, "Edit formulas");
+    let text = harness.state().state().draft.formulas.clone().unwrap();
+    assert!(
+        text.contains("u = \"fma(kappa, fma(u, -4.0, u[-1,0] + u[0,-1] + u[0,1] + u[1,0]), u)\""),
+        "{text}"
+    );
+    let line = text.lines().position(|line| line.starts_with("u = \"fma")).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines[line] = "u = \"u + w\"";
+    let faulty = lines.join("\n");
+    lines[line] = "u = \"u + 1\"";
+    let changed = lines.join("\n").replace("name = \"heat\"", "name = \"rising\"");
+    harness.state_mut().state_mut().draft.formulas = Some(faulty);
+    harness.run_steps(2);
+    press(&mut harness, "Restart");
+    until(&mut harness, "an error", |app| app.state().notices.has_errors());
+    let place = format!("formulas, line {}, column 10: no value is named `w`", line + 1);
+    until_shown(&mut harness, &place);
+    press(&mut harness, "Dismiss");
+    harness.state_mut().state_mut().draft.formulas = Some(changed.clone());
+    harness.run_steps(2);
+    press(&mut harness, "Restart");
+    until(&mut harness, "rising", |app| {
+        app.state().run.as_ref().is_some_and(|run| run.setup.model == "rising")
+    });
+    until_at(&mut harness, 0);
+    let before = values(&harness);
+    harness.state_mut().state_mut().orders.push(abide_viewer::engine::Order::Advance(3));
+    until_at(&mut harness, 3);
+    assert!(before.iter().zip(values(&harness)).all(|(before, after)| before + 1.0 + 1.0 + 1.0 == after));
+    // The command line runs the formulas' file.
+    harness.state_mut().state_mut().folder.folder = folder.path().display().to_string();
+    harness.state_mut().state_mut().tab = Tab::Keep;
+    harness.run_steps(2);
+    press(&mut harness, "Copy command line");
+    until(&mut harness, "the line", |app| !app.state().folder.command.is_empty());
+    let line = harness.state().state().folder.command.clone();
+    assert!(line.contains("rising-00000003.toml --steps 3 --size 16x16 --dtype f32"), "{line}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("rising-00000003.toml")).unwrap(), changed);
 }
 
 #[test]

@@ -49,6 +49,17 @@ fn the_first_screen_in_light() {
 }
 
 #[test]
+fn formulas_of_a_model() {
+    let mut harness = paused_at(setup("gray-scott", "96x128"), [1280.0, 1100.0], 1.0);
+    harness.state_mut().state_mut().orders.push(Order::Advance(1500));
+    until_at(&mut harness, 1500);
+    let draft = &mut harness.state_mut().state_mut().draft;
+    draft.formulas = draft.program().and_then(|program| abide::text::write(&program)).ok();
+    harness.run_steps(3);
+    same(&mut harness, "scene-formulas");
+}
+
+#[test]
 fn a_scene_after_fixed_steps_and_its_pages() {
     let mut harness = spots();
     same(&mut harness, "scene-model");
