@@ -1,5 +1,7 @@
 //! The request in a link to the page, as in `?model=gray-scott&size=512x512&steps=100&check`.
 
+use percent_encoding::percent_decode_str;
+
 use abide_core::{DType, Error, Execution, Options, Problem, Result, Shape, catalogue};
 
 /// The most cells per side: as many as a canvas shows at a glance.
@@ -10,6 +12,8 @@ const LONGEST_SIDE: usize = 4096;
 pub struct Asked {
     /// A model of the catalogue that has two axes.
     pub model: String,
+    /// The text of a model file of two axes, which runs instead.
+    pub formulas: Option<String>,
     /// Rows and columns.
     pub size: [usize; 2],
     /// The schedule.
@@ -24,6 +28,7 @@ impl Default for Asked {
     fn default() -> Self {
         Asked {
             model: "gray-scott".to_owned(),
+            formulas: None,
             size: [512, 512],
             execution: Execution::Auto,
             steps: None,
@@ -42,6 +47,11 @@ impl Asked {
                 |reason: &str, change: &str| Error::invalid(format!("{name}={value}"), reason, change);
             match name {
                 "model" => asked.model = value.to_owned(),
+                "formulas" => {
+                    let text = percent_decode_str(value).decode_utf8();
+                    let text = text.map_err(|_| invalid("no text in UTF-8", "encode it as the page does"))?;
+                    asked.formulas = Some(text.into_owned());
+                }
                 "size" => {
                     let sides = value.split_once('x').and_then(|(rows, columns)| {
                         Some([rows.parse::<usize>().ok()?, columns.parse::<usize>().ok()?])
@@ -63,7 +73,7 @@ impl Asked {
                     return Err(Error::unknown(
                         "part of the link",
                         name,
-                        ["model", "size", "execution", "steps", "check"],
+                        ["model", "formulas", "size", "execution", "steps", "check"],
                     ));
                 }
             }
@@ -81,9 +91,12 @@ impl Asked {
     /// # Errors
     ///
     /// [`Error::Unsupported`] for a program whose fields stand on other points than cells, which the page does
-    /// not draw, and those of the catalogue and of [`Problem::new`].
+    /// not draw, and those of the catalogue, of [`abide_text::read`] and of [`Problem::new`].
     pub fn problem(&self) -> Result<Problem> {
-        let program = catalogue::find(&self.model)?.program(2)?;
+        let program = match &self.formulas {
+            Some(text) => abide_text::read(text, "formulas")?.program,
+            None => catalogue::find(&self.model)?.program(2)?,
+        };
         if !program.is_plain() {
             let reason = format!("the fields of {} stand on cells, faces and nodes", program.name());
             return Err(Error::unsupported("the page", reason, "run it by the command `abide run`"));
@@ -104,6 +117,20 @@ mod tests {
         assert_eq!(asked.problem().unwrap().shape.extents(), [127, 131]);
         assert_eq!(Asked::parse("?check=1&model=life").unwrap().model, "life");
         assert_eq!(Asked::parse("?execution=stepwise").unwrap().options().execution, Execution::Stepwise);
+    }
+
+    #[test]
+    fn formulas_come_encoded() {
+        let text = "axes = 2\n[fields]\nu = 'random:1'\n[[stages]]\nu = '0.5*(u + u[0,1]) & %'\n";
+        let encoded = percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);
+        let link =
+            |text: &dyn std::fmt::Display| Asked::parse(&format!("?size=8x9&formulas={text}")).unwrap();
+        assert_eq!(link(&encoded).formulas.as_deref(), Some(text));
+        let error = link(&encoded).problem().unwrap_err().to_string();
+        assert!(error.contains("formulas, line 5, column 23"), "{error}");
+        let right = encoded.to_string().replace("%20%26%20%25", "");
+        assert_eq!(link(&right).problem().unwrap().program.fields(), ["u"]);
+        assert!(Asked::parse("?formulas=%FF").is_err());
     }
 
     #[test]

@@ -6,7 +6,8 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{Clamped, JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    CanvasRenderingContext2d, Document, Element, HtmlCanvasElement, HtmlElement, ImageData, Window,
+    CanvasRenderingContext2d, Document, Element, HtmlCanvasElement, HtmlElement, HtmlTextAreaElement,
+    ImageData, Window,
 };
 
 /// The state of the page, for its style and for whoever drives it.
@@ -54,6 +55,28 @@ impl Page {
         if let Some(element) = self.element(id) {
             element.set_text_content(Some(text));
         }
+    }
+
+    /// Returns the text that stands in a field of the page.
+    pub fn written(&self, id: &str) -> String {
+        self.area(id).map_or_else(String::new, |area| area.value())
+    }
+
+    /// Puts a text into a field of the page.
+    pub fn write(&self, id: &str, text: &str) {
+        if let Some(area) = self.area(id) {
+            area.set_value(text);
+        }
+    }
+
+    fn area(&self, id: &str) -> Option<HtmlTextAreaElement> {
+        self.element(id)?.dyn_into().ok()
+    }
+
+    /// Loads the page anew, with another part of the link from the question mark on.
+    pub fn go_to(&self, query: &str) {
+        // Setting it fails only for pages without an address.
+        let _ = self.window.location().set_search(query);
     }
 
     /// Shows the state.

@@ -30,7 +30,11 @@ pub async fn start() {
 
 async fn run(page: &Page) -> Result<()> {
     let asked = Asked::parse(&page.query())?;
+    edit(page, &asked);
     let problem = asked.problem()?;
+    if asked.formulas.is_none() {
+        page.write("formulas", &abide_text::write(&problem.program)?);
+    }
     let (name, shape) = (problem.program.name(), &problem.shape);
     page.say("title", &format!("{name}, {shape} {}", problem.dtype));
     let backend = WgpuBackend::new_async().await?;
@@ -45,6 +49,16 @@ async fn run(page: &Page) -> Result<()> {
     }
     let session = backend.open_async(&problem, &plan, start).await?;
     Loop::new(page, &asked, problem, plan, session).go().await
+}
+
+/// Shows the link's formulas, and loads the page with others when they are to be run.
+fn edit(page: &Page, asked: &Asked) {
+    page.write("formulas", asked.formulas.as_deref().unwrap_or_default());
+    let (own, [rows, columns]) = (page.clone(), asked.size);
+    page.on_press("use", move || {
+        let text = js_sys::encode_uri_component(&own.written("formulas"));
+        own.go_to(&format!("?size={rows}x{columns}&formulas={text}"));
+    });
 }
 
 /// Makes the model's initial fields.

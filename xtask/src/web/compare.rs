@@ -22,11 +22,16 @@ const STEPS: u64 = 100;
 
 /// Links for other kernels, because a browser has its own compiler: a dispatch per stage, taps that reach
 /// far, several stages, fields that stay.
-const OTHERS: [&str; 3] = [
+const OTHERS: [&str; 4] = [
     "?model=gray-scott&execution=stepwise&size=37x41&steps=5&check",
     "?model=2ds25pt&size=67x61&steps=5&check",
     "?model=fdtd-dielectric&size=37x41&steps=5&check",
+    FORMULAS,
 ];
+
+/// A link with formulas: a field that moves to the right, and decays.
+const FORMULAS: &str = "?size=37x41&steps=5&check&formulas=axes%20%3D%202%0A%5Bfields%5D%0Au%20%3D%20%22random%3A1%22%0A\
+                        %5B%5Bstages%5D%5D%0Au%20%3D%20%220.75*u%5B0%2C-1%5D%22%0A";
 
 /// The domain and steps of the screenshot: as small as will do, because steps are slow without a GPU, and as
 /// many as let spots grow.
@@ -80,9 +85,19 @@ pub fn check(folder: &Path) -> Result<bool> {
     }
     let steps: u64 = page.text("steps")?.parse().context("the page counts no steps")?;
     hold("it did not begin anew when it was told to", steps < PICTURE_STEPS);
+    hold(
+        "the formulas of the model are not shown",
+        page.value("document.getElementById('formulas').value")?.contains("[[stages]]"),
+    );
     page.press("toggle")?;
     page.wait_for("running", LIMIT)?;
 
+    // Formulas that are run load the page anew, with a link that says them.
+    page.press("use")?;
+    page.wait_for("running", LIMIT)?;
+    page.load(&format!("{}?formulas=axes", server.address()))?;
+    page.wait_for("failed", LIMIT)?;
+    hold("a faulty formula is not told", page.text("message")?.contains("formulas, line 1"));
     page.load(&format!("{}?size=512", server.address()))?;
     page.wait_for("failed", LIMIT)?;
     hold(
