@@ -23,7 +23,7 @@ struct Grammar;
 const MOST_NESTED: usize = 64;
 
 /// The largest exponent whose power is a product; others are computed by the operator `pow`.
-const LARGEST_PRODUCT: f64 = 16.0;
+const LARGEST_PRODUCT: f64 = 64.0;
 
 /// The operators of two operands.
 const INFIX: [(Rule, Binary); 10] = [
@@ -284,15 +284,14 @@ impl<'g> Meaning<'_, 'g> {
         }
     }
 
-    /// Returns a power: a product for small whole exponents, a root or a quotient where it is one, so that all
-    /// backends agree to the bit.
+    /// Returns a power: a product for small whole exponents, a root where it is one, so that all backends agree to
+    /// the bit.
     fn power(&self, base: Expr<'g>, exponent: &Value<'g>) -> Expr<'g> {
         match exponent.number {
-            Some(number) if number.fract() == 0.0 && (1.0..=LARGEST_PRODUCT).contains(&number) => {
-                (1..number as u32).fold(base, |product, _| product * base)
+            Some(number) if number.fract() == 0.0 && number.abs() <= LARGEST_PRODUCT => {
+                base.powi(number as i32)
             }
             Some(0.5) => base.sqrt(),
-            Some(-1.0) => 1.0 / base,
             _ => base.pow(exponent.expr),
         }
     }

@@ -5,7 +5,7 @@ name = \"m\"
 axes = 2
 [fields]
 u = \"random:1\"
-f = { on = \"faces x\" }
+f = { on = \"x-faces\" }
 [parameters]
 k = 0.1
 [scalars]
@@ -71,7 +71,7 @@ fn faults_have_places_and_words() {
         ("\"random:1\"", "\"noise\"", "line 4, column 5", "no start is named `noise`"),
         ("\"random:1\"", "{ start = {} }", "line 4, column 15", "it names no kind of start"),
         ("\"random:1\"", "{ begin = 1 }", "line 4, column 7", "no key of a field is named `begin`"),
-        ("\"faces x\"", "\"faces z\"", "line 5, column 12", "faces y"),
+        ("\"x-faces\"", "\"z-faces\"", "line 5, column 12", "y-faces"),
         ("k = 0.1", "u = 0.1", "line 7, column 1", "stands for two things"),
         ("k = 0.1", "k = { about = \"none\" }", "line 7, column 1", "k has no default"),
         ("name = \"m\"", "name = ", "line 1, column 8", "TOML"),

@@ -80,7 +80,7 @@ n = { on = "nodes", start = { random = 3, low = -1.0, high = 1 } }
 Y = { components = 2, boundary = "clamp" }
 
 [temporaries]
-flux = "faces x"
+flux = "x-faces"
 
 [parameters]
 k = { default = 0.1, about = "rate" }

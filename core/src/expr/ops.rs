@@ -70,6 +70,15 @@ impl<'g> Expr<'g> {
         self.graph.add(Node::Select(self.id, yes.id, no.id))
     }
 
+    /// Returns a whole power as multiplications from the left, `x * x * x`; 1 over it where the power is negative.
+    pub fn powi(self, power: i32) -> Expr<'g> {
+        if power == 0 {
+            return self.graph.constant(1.0);
+        }
+        let product = (1..power.unsigned_abs()).fold(self, |product, _| product * self);
+        if power < 0 { 1.0 / product } else { product }
+    }
+
     /// Returns the square, as one multiplication.
     pub fn squared(self) -> Expr<'g> {
         self * self

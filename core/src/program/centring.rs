@@ -42,29 +42,24 @@ impl Centring {
         centring
     }
 
-    /// Reads `cells`, `nodes`, `faces AXIS` (the faces normal to an axis) or `edges AXIS` (those that lie along
+    /// Reads `cells`, `nodes`, or as in `x-faces` (the faces normal to an axis) and `x-edges` (those that lie along
     /// it), for a program of `dimensions` axes.
     pub fn parse(text: &str, dimensions: usize) -> Result<Centring> {
-        let known = || {
-            let axes = (3 - dimensions.min(3)..3).map(axis_name);
-            let on_axes = |kind: &'static str| axes.clone().map(move |axis| format!("{kind} {axis}"));
-            let all: Vec<String> = on_axes("faces").chain(on_axes("edges")).collect();
-            Error::unknown(
-                "place of values",
-                text,
-                ["cells", "nodes"].into_iter().chain(all.iter().map(|a| &**a)),
-            )
+        let names: Vec<&str> = (3 - dimensions.min(3)..3).map(axis_name).collect();
+        let axis = |name: &str| names.iter().position(|known| *known == name);
+        let known = match text.rsplit_once('-') {
+            None if text == "cells" => Some(Centring::CELL),
+            None if text == "nodes" => Some(Centring::NODE.of(dimensions)),
+            Some((name, "faces")) => axis(name).map(|axis| Centring::face(dimensions, axis)),
+            Some((name, "edges")) => axis(name).map(|axis| Centring::edge(dimensions, axis)),
+            _ => None,
         };
-        let (kind, axis) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
-        let axes = 3 - dimensions.min(3)..3;
-        let axis = axes.clone().position(|number| axis_name(number) == axis.trim());
-        match (kind, axis) {
-            ("cells", None) if text.trim() == kind => Ok(Centring::CELL),
-            ("nodes", None) if text.trim() == kind => Ok(Centring::NODE.of(dimensions)),
-            ("faces", Some(axis)) => Ok(Centring::face(dimensions, axis)),
-            ("edges", Some(axis)) => Ok(Centring::edge(dimensions, axis)),
-            _ => Err(known()),
-        }
+        known.ok_or_else(|| {
+            let on_axes = |kind: &str| names.iter().map(|axis| format!("{axis}-{kind}")).collect::<Vec<_>>();
+            let all =
+                [vec!["cells".to_owned(), "nodes".to_owned()], on_axes("faces"), on_axes("edges")].concat();
+            Error::unknown("place of values", text, &all)
+        })
     }
 
     /// Returns the words that [`Centring::parse`] reads.
@@ -76,8 +71,8 @@ impl Centring {
         match (on(true).as_slice(), on(false).as_slice()) {
             ([], _) if !self.every => "cells".to_owned(),
             (_, []) | ([], _) => "nodes".to_owned(),
-            (&[axis], _) => format!("faces {}", axis_name(axis)),
-            (_, &[axis, ..]) => format!("edges {}", axis_name(axis)),
+            (&[axis], _) => format!("{}-faces", axis_name(axis)),
+            (_, &[axis, ..]) => format!("{}-edges", axis_name(axis)),
         }
     }
 
@@ -136,11 +131,11 @@ mod tests {
                 let words = centring.words(dimensions);
                 assert_eq!(Centring::parse(&words, dimensions), Ok(centring), "{words}");
             }
-            for bad in ["", "cell", "cells x", "faces", "faces w", "nodes x y"] {
+            for bad in ["", "cell", "x-cells", "faces", "w-faces", "-faces"] {
                 let words = Centring::parse(bad, dimensions).unwrap_err().to_string();
-                assert!(words.contains("faces x") && words.contains("cells"), "{words}");
+                assert!(words.contains("x-faces") && words.contains("cells"), "{words}");
             }
         }
-        assert!(Centring::parse("faces y", 1).is_err());
+        assert!(Centring::parse("y-faces", 1).is_err());
     }
 }

@@ -11,7 +11,7 @@ pub const WORDS: &[&str] = &[
     "boundary = \"periodic\"\n",
     "[fields]\n",
     "u = 1\n",
-    "{ on = \"faces x\" }",
+    "{ on = \"x-faces\" }",
     "components = 3",
     "\"random:1\"",
     "seeds = 1",
