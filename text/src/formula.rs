@@ -212,9 +212,15 @@ fn advice(text: &str) -> String {
     found.map_or("write formulas as in u + k*(u[-1,0] - 2*u + u[1,0])", |(_, words)| words).to_owned()
 }
 
+/// Returns the text of a part, without the blanks before the next one.
+fn word<'t>(pair: &Pair<'t, Rule>) -> &'t str {
+    pair.as_str().trim_end()
+}
+
 /// Returns the bytes of the text that a part is.
 fn range(pair: &Pair<'_, Rule>) -> Range<usize> {
-    pair.as_span().start()..pair.as_span().end()
+    let start = pair.as_span().start();
+    start..start + word(pair).len()
 }
 
 impl<'g> Meaning<'_, 'g> {
@@ -234,7 +240,7 @@ impl<'g> Meaning<'_, 'g> {
     fn primary(&self, primary: Pair<'_, Rule>) -> Result<Value<'g>, Fault> {
         match primary.as_rule() {
             Rule::number => self.number(&primary),
-            Rule::value if NUMBERS.contains(&primary.as_str()) && !self.is_known(primary.as_str()) => {
+            Rule::value if NUMBERS.contains(&word(&primary)) && !self.is_known(word(&primary)) => {
                 self.number(&primary)
             }
             Rule::call => self.call(primary),
@@ -249,8 +255,8 @@ impl<'g> Meaning<'_, 'g> {
     }
 
     fn number(&self, text: &Pair<'_, Rule>) -> Result<Value<'g>, Fault> {
-        let number: f64 = text.as_str().parse().map_err(|_| {
-            Fault::new(range(text), format!("`{}` is no number", text.as_str()), "write it like 0.25 or 1e-3")
+        let number: f64 = word(text).parse().map_err(|_| {
+            Fault::new(range(text), format!("`{}` is no number", word(text)), "write it like 0.25 or 1e-3")
         })?;
         let expr = self.scope.constant(number);
         Ok(Value { expr, number: Some(number), is_bare: true, relation: None })

@@ -50,6 +50,7 @@ fn operators_bind_as_in_python() {
         ("exp(log(1)) + sin(0) + cos(0) + tanh(0)", 2.0),
         ("inf", f64::INFINITY),
         ("-inf", f64::NEG_INFINITY),
+        ("inf + u", f64::INFINITY),
     ] {
         assert_eq!(value(formula), expected, "{formula}");
     }
