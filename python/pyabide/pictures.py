@@ -17,6 +17,8 @@ __all__ = ["Movie", "Picture"]
 class Picture(bytes):
     """A picture: the bytes of a .png file."""
 
+    __slots__ = ()
+
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the picture to a file."""
         _save(self, path)
@@ -30,6 +32,8 @@ class Picture(bytes):
 
 class Movie(bytes):
     """A movie: the bytes of a .gif file."""
+
+    __slots__ = ()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the movie to a file."""

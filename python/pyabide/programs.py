@@ -8,11 +8,12 @@ from os import PathLike, fspath
 from typing import Any
 
 from . import _pyabide, boundaries
+from .arguments import dtype_name, extents, number
 from .boundaries import Boundary
 from .errors import Invalid, Unknown
 from .expressions import Op, evaluate
 from .fields import starts
-from .recording import Recorder, number
+from .recording import Recorder
 from .simulation import Simulation
 
 __all__ = ["Program", "plan", "program", "start", "stencil"]
@@ -190,35 +191,6 @@ def _components(name: str, value: Any, fields: tuple[str, ...]) -> dict[str, Any
             raise Invalid(f"the start of field {name}: {len(value)} values for {len(own)} components; give one for each")
         return dict(zip(own, value, strict=True))
     return dict.fromkeys(own, value)
-
-
-def extents(shape: Iterable[int] | int | None) -> list[int] | None:
-    """Returns the extents that a shape names."""
-    if shape is None:
-        return None
-    try:
-        own = [shape] if isinstance(shape, int) else [int(extent) for extent in shape]
-    except (TypeError, ValueError):
-        raise Invalid(f"shape: {shape!r} is no shape; give whole numbers, slowest axis first, as in (512, 512)") from None
-    if any(extent < 1 for extent in own):
-        raise Invalid(f"shape: {tuple(own)} has an extent below 1; give whole numbers above 0")
-    return own
-
-
-def dtype_name(dtype: Any) -> str | None:
-    """Returns Abide's name of a type."""
-    if dtype is None:
-        return None
-    import numpy as np
-
-    try:
-        name = {"f32": "float32", "f64": "float64"}.get(dtype, dtype) if isinstance(dtype, str) else dtype
-        found = {"float32": "f32", "float64": "f64"}.get(np.dtype(name).name)
-    except TypeError:
-        found = None
-    if found is None:
-        raise Invalid(f"dtype: {dtype!r} is not known; give numpy's float32 or float64")
-    return found
 
 
 def stencil(dimensions: int, *, boundary: Boundary | None = None) -> Callable[[Callable[..., Any]], Program]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _pyabide, boundaries, declare
+from .arguments import number
 from .boundaries import Boundary
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
 from .errors import Invalid, Unknown
@@ -40,14 +41,6 @@ class Derived:
     name: str
     number: int
     uses: frozenset[str]
-
-
-def number(name: str, value: Any) -> float:
-    """Returns the value of a parameter or scalar."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise Invalid(f"{name}: {value!r} is no number; give one") from None
 
 
 class Recorder:

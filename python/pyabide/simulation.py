@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, MutableMapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide
+from .arguments import number, steps_of
 from .errors import Error, Invalid, Unknown
 from .fields import FieldValues, array
 from .pictures import Movie, Picture, movie
@@ -45,7 +45,7 @@ class Simulation:
         ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step`` and goes
         on from there.
         """
-        return self._core.run(_steps("steps", steps), seconds)
+        return self._core.run(steps_of("steps", steps), seconds)
 
     def frames(
         self, total: int, *, every: int, progress: bool | None = None, seconds: float | None = None
@@ -55,7 +55,7 @@ class Simulation:
         Between frames, fields and parameters may be read and set. A bar shows the progress where tqdm is installed,
         unless ``progress`` is false. The run ends early where ``until`` ends it.
         """
-        total, every = _steps("total", total), _steps("every", every)
+        total, every = steps_of("total", total), steps_of("every", every)
         if every == 0:
             raise Invalid("every: 0 steps between frames are none; give 1 or more")
         return self._frames(total, every, progress, seconds)
@@ -252,7 +252,7 @@ class Parameters(MutableMapping[str, float]):
 
     def update(self, *others: Any, **values: Any) -> None:
         """Sets several parameters at once."""
-        changed = {name: float(value) for name, value in dict(*others, **values).items()}
+        changed = {name: number(name, value) for name, value in dict(*others, **values).items()}
         own = self._own()
         for name in changed:
             if name not in own:
@@ -297,16 +297,6 @@ class Records:
 
 def _unknown(name: str, own: dict[str, float]) -> Unknown:
     return Unknown(f"no parameter is named `{name}`; known: {', '.join(own) or 'none'}")
-
-
-def _steps(name: str, steps: Any) -> int:
-    try:
-        own = operator.index(steps)
-    except TypeError:
-        raise Invalid(f"{name}: {steps!r} is no whole number; give one") from None
-    if not 0 <= own < 2**64:
-        raise Invalid(f"{name}: {own} steps cannot be done; give a number from 0 to 2**64 - 1")
-    return own
 
 
 def _bar(total: int, progress: bool | None) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide, boundaries
+from .arguments import dtype_name, extents
 from .boundaries import Boundary
 from .errors import Invalid, Limit
-from .programs import dtype_name, extents
 
 __all__ = ["GridOperator", "NotConverged", "bicgstab", "cg", "gmres"]
 

@@ -1,6 +1,8 @@
 //! Solves of systems of linear equations.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use abide::solve::{Matrix, Method, Parameters, Report, Solve, SolverError};
 use abide::sparse::{Csr, Offsets};
@@ -9,8 +11,8 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
 use crate::arrays::{given, numpy};
-use crate::errors::{exception, solver_exception};
-use crate::guard::detached;
+use crate::errors::{exception, raise, solver_exception};
+use crate::guard::caught;
 use crate::operator::GridOperator;
 use crate::report::json;
 
@@ -69,34 +71,21 @@ pub fn solve<'py>(
     let preconditioner = preconditioner.parse().map_err(exception)?;
     let (matrix, b, mut x) = (matrix.matrix()?, given(b)?.values, given(x)?.values);
     let parameters = Parameters { relative, absolute, iterations, ..Parameters::DEFAULT };
-    let (x, outcome): (Array, Result<Report, SolverError>) = detached(py, move || {
+    let (x, outcome): (Array, Result<Report, SolverError>) = interruptible(py, move |stop| {
         let describe = Solve::new(matrix).method(method).preconditioner(preconditioner).backend(choice);
         let mut system = describe.parameters(parameters).open().map_err(solver_exception)?;
-        let mut interrupt = None;
-        let mut looked = std::time::Instant::now();
+        let mut failed = None;
         let mut observe = |iteration: usize, residual: f64| {
-            // Looking for Ctrl-C takes the interpreter's lock, and an iteration may take microseconds.
-            if callback.is_none() && looked.elapsed().as_millis() < 50 {
-                return ControlFlow::Continue(());
+            let callback = callback.as_ref().filter(|_| iteration > 0);
+            match callback.map(|callback| Python::attach(|py| callback.call1(py, (residual,)))) {
+                Some(Err(error)) => failed = Some(error),
+                _ if !stop.load(Ordering::Relaxed) => return ControlFlow::Continue(()),
+                _ => {}
             }
-            looked = std::time::Instant::now();
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                match callback.as_ref().filter(|_| iteration > 0) {
-                    Some(callback) => callback.call1(py, (residual,)).map(drop),
-                    None => Ok(()),
-                }
-            });
-            match told {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    interrupt = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
+            ControlFlow::Break(())
         };
         let outcome = system.solve_observed(&b, &mut x, &mut observe);
-        match interrupt {
+        match failed {
             Some(error) => Err(error),
             None => Ok((x, outcome)),
         }
@@ -116,4 +105,37 @@ pub fn solve<'py>(
         }
     };
     Ok((numpy(py, x, &[rows])?, Some(report.iterations.max(1)), why, json(&report)?))
+}
+
+/// The time between two looks at whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Calls `work` on a thread of its own. `work` is told to stop when a signal's handler raises, whose exception
+/// is the result.
+///
+/// Only the interpreter's main thread sees signals, and a solver may call its observer on any of its own.
+fn interruptible<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> PyResult<R> + Send,
+) -> PyResult<R> {
+    py.detach(|| {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| caught(|| work(&stop)));
+            let mut begun = Instant::now();
+            while !worker.is_finished() {
+                std::thread::sleep(Duration::from_micros(200));
+                if begun.elapsed() < LOOK {
+                    continue;
+                }
+                begun = Instant::now();
+                if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                    stop.store(true, Ordering::Relaxed);
+                    let _ = worker.join();
+                    return Err(raised);
+                }
+            }
+            worker.join().unwrap_or_else(|_| Err(raise("Defect", "a solver's thread ended early".to_owned())))
+        })
+    })
 }
