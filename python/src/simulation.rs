@@ -21,7 +21,7 @@ use crate::guard::caught;
 use crate::report::{Plan, Report};
 
 /// A run answers this often: Ctrl-C within some epochs.
-const EPOCH: Duration = Duration::from_millis(100);
+const EPOCH: Duration = Duration::from_millis(50);
 
 /// The time between two looks at whether another thread's run has ended.
 const LOOK: Duration = Duration::from_millis(2);

@@ -59,3 +59,15 @@ def dtype(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def random() -> np.random.Generator:
     return np.random.default_rng(7)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was skipped."""
+    count = {name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")}
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line("skipped: python: " + str(report.longrepr[2]).removeprefix("Skipped: "))
+    failed = count["failed"] + count["error"]
+    verdict = "FAILED" if failed else "ok"
+    terminalreporter.write_line(
+        f"test result: {verdict}. {count['passed']} passed; {failed} failed; {count['skipped']} ignored"
+    )
