@@ -1,6 +1,7 @@
 """NVRTC, CUDA's run-time compiler, from the packages of NVIDIA that pip installs."""
 
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -15,11 +16,13 @@ def folders() -> list[Path]:
     places = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
     if site.ENABLE_USER_SITE:
         places.add(site.getusersitepackages())
-    found: set[Path] = set()
+    found: dict[Path, int] = {}
     for place in filter(None, places):
         for pattern in ("nvidia/*/lib/libnvrtc.so.*", "nvidia/*/bin/nvrtc64_*.dll"):
-            found.update(library.parent for library in Path(place).glob(pattern))
-    return sorted(found, reverse=True)
+            for library in Path(place).glob(pattern):
+                version = re.search(r"(?:so\.|64_)(\d+)", library.name)
+                found[library.parent] = max(found.get(library.parent, 0), int(version[1]) if version else 0)
+    return sorted(found, key=lambda folder: (-found[folder], folder))
 
 
 def offer() -> None:
