@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::errors::exception;
-use crate::guard::detached;
+use crate::guard::{caught, detached};
 use crate::report::json as text;
 
 /// Every backend with its device, or the reason why it has none, as JSON.
@@ -35,17 +35,16 @@ type Entry = (String, String, Vec<usize>, Vec<String>, Vec<(String, f64)>);
 /// All entries of the catalogue.
 #[pyfunction]
 pub fn catalogue() -> PyResult<Vec<Entry>> {
-    abide::catalogue::entries()
-        .map(|entry| {
-            let program = entry.program(*entry.dimensions.start()).map_err(exception)?;
-            let parameters = program.parameters().iter();
-            Ok((
-                entry.name.to_owned(),
-                entry.about.to_owned(),
-                entry.dimensions.clone().collect(),
-                program.fields().to_vec(),
-                parameters.map(|parameter| (parameter.name.clone(), parameter.default)).collect(),
-            ))
-        })
-        .collect()
+    let told = |entry: &abide::catalogue::Entry| {
+        let program = entry.program(*entry.dimensions.start()).map_err(exception)?;
+        let parameters = program.parameters().iter();
+        Ok((
+            entry.name.to_owned(),
+            entry.about.to_owned(),
+            entry.dimensions.clone().collect(),
+            program.fields().to_vec(),
+            parameters.map(|parameter| (parameter.name.clone(), parameter.default)).collect(),
+        ))
+    };
+    caught(|| abide::catalogue::entries().map(told).collect())
 }

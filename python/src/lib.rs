@@ -3,7 +3,7 @@
 //! It holds what only Rust can do: building programs from recorded formulas, runs, solves, plans and devices.
 //! What is nicer in Python (recording, xarray, sympy, notebooks) is Python, beside this crate in `pyabide/`.
 //!
-//! No call holds the interpreter's lock while it computes, and none panics into Python: see [`guard`].
+//! No call holds the interpreter's lock while it computes, and none panics into Python (`guard.rs`).
 
 mod arrays;
 mod devices;

@@ -28,7 +28,8 @@ impl Movie {
         let shape = Shape::new(&shape).map_err(exception)?;
         let folder = tempfile::tempdir().map_err(|error| raise("FileError", error.to_string()))?;
         let range = range.map(|(low, high)| abide::io::Range { low, high });
-        let movie = abide::io::Movie::new(&folder.path().join(NAME), &shape, range).map_err(exception)?;
+        let movie =
+            caught(|| abide::io::Movie::new(&folder.path().join(NAME), &shape, range).map_err(exception))?;
         Ok(Movie { inner: Mutex::new(Some(movie)), folder })
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::arrays::numpy;
 use crate::errors::exception;
-use crate::guard::detached;
+use crate::guard::{caught, detached};
 
 /// A matrix that is never stored: one step of a linear stencil on a domain.
 #[pyclass(frozen, module = "pyabide._pyabide")]
@@ -41,7 +41,7 @@ impl GridOperator {
             let boundaries = text.resolve(abide::Boundary::Constant(0.0), shape.dimensions())?;
             abide::solve::GridOperator::new(stencil, shape, boundaries, dtype.parse()?)
         };
-        made().map(GridOperator).map_err(exception)
+        caught(|| made().map(GridOperator).map_err(exception))
     }
 
     /// The extents of the domain.

@@ -69,7 +69,7 @@ pub fn solve<'py>(
     let method: Method = method.parse().map_err(exception)?;
     let choice: Choice = backend.parse().map_err(exception)?;
     let preconditioner = preconditioner.parse().map_err(exception)?;
-    let (matrix, b, mut x) = (matrix.matrix()?, given(b)?.values, given(x)?.values);
+    let (matrix, b, mut x) = caught(|| Ok((matrix.matrix()?, given(b)?.values, given(x)?.values)))?;
     let parameters = Parameters { relative, absolute, iterations, ..Parameters::DEFAULT };
     let (x, outcome): (Array, Result<Report, SolverError>) = interruptible(py, move |stop| {
         let describe = Solve::new(matrix).method(method).preconditioner(preconditioner).backend(choice);

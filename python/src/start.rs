@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{Given, given};
 use crate::errors::exception;
-use crate::guard::detached;
+use crate::guard::{caught, detached};
 use crate::program::{Program, start_of};
 use crate::report::Plan;
 use crate::simulation::Simulation;
@@ -113,7 +113,7 @@ pub fn start(
     fields: Vec<(String, Bound<'_, PyAny>)>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Simulation> {
-    let mut builder = described(&model, options)?;
+    let mut builder = caught(|| described(&model, options))?;
     for (name, values) in fields {
         builder = match values.hasattr("__array_interface__")? && !values.getattr("shape")?.is_empty()? {
             true => {
@@ -131,7 +131,7 @@ pub fn start(
 /// Plans a problem without running it: for a device that need not be here, or for a backend's own.
 #[pyfunction]
 pub fn plan(py: Python<'_>, model: Model, options: &Bound<'_, PyDict>) -> PyResult<Plan> {
-    let builder = described(&model, options)?;
+    let builder = caught(|| described(&model, options))?;
     let device: Option<String> = option(options, "device")?;
     let choice = named(options, "backend")?.unwrap_or(Choice::Auto);
     let options = chosen(options)?;
@@ -161,5 +161,5 @@ pub fn plan(py: Python<'_>, model: Model, options: &Bound<'_, PyDict>) -> PyResu
 /// The name of the program whose run a checkpoint holds.
 #[pyfunction]
 pub fn program_of(path: PathBuf) -> PyResult<String> {
-    Ok(abide::io::checkpoint::read_head(&path).map_err(exception)?.program)
+    caught(|| Ok(abide::io::checkpoint::read_head(&path).map_err(exception)?.program))
 }
