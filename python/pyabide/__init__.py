@@ -20,7 +20,7 @@ from . import _nvrtc
 # Before the library looks for it.
 _nvrtc.offer()
 
-from ._pyabide import Plan, Report
+from ._pyabide import Plan, Report, __version__
 from .checkpoints import resume
 from .declare import dot, end_of_step, extent, field, max, min, parameter, scalar, stage, sum, temporary
 from .devices import Device, Entry, catalogue, devices
@@ -61,8 +61,6 @@ from .simulation import Frame, Parameters, Records, Simulation
 from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres
 from .symbolic import from_sympy
 
-__version__ = "0.1.0"
-
 __all__ = [
     "CompileError",
     "Defect",
@@ -90,6 +88,7 @@ __all__ = [
     "Unavailable",
     "Unknown",
     "Unsupported",
+    "__version__",
     "absolute",
     "bicgstab",
     "catalogue",

@@ -3,6 +3,8 @@ from typing import Any, final
 
 from numpy.typing import NDArray
 
+__version__: str
+
 __all__ = [
     "GridOperator",
     "Movie",
@@ -10,6 +12,7 @@ __all__ = [
     "Program",
     "Report",
     "Simulation",
+    "__version__",
     "catalogue",
     "devices",
     "plan",

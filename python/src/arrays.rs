@@ -1,7 +1,7 @@
 //! Values between numpy and Abide.
 
 use abide::{Array, Error};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -17,15 +17,29 @@ pub struct Given {
 /// Reads an array of float32 or float64 with any strides.
 pub fn given(array: &Bound<'_, PyAny>) -> PyResult<Given> {
     if let Ok(array) = array.extract::<PyReadonlyArrayDyn<'_, f32>>() {
-        let values = Array::F32(array.as_array().iter().copied().collect());
-        return Ok(Given { values, extents: array.shape().to_vec() });
+        return Ok(Given { values: Array::F32(copied(&array)?), extents: array.shape().to_vec() });
     }
     if let Ok(array) = array.extract::<PyReadonlyArrayDyn<'_, f64>>() {
-        let values = Array::F64(array.as_array().iter().copied().collect());
-        return Ok(Given { values, extents: array.shape().to_vec() });
+        return Ok(Given { values: Array::F64(copied(&array)?), extents: array.shape().to_vec() });
     }
     let reason = format!("it is {}", array.get_type());
     Err(exception(Error::invalid("an array", reason, "give numpy's float32 or float64")))
+}
+
+/// Returns a copy of an array's values in the order of its axes; an error where there is no memory for it.
+fn copied<T: Element + Copy>(array: &PyReadonlyArrayDyn<'_, T>) -> PyResult<Vec<T>> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(array.len()).map_err(|_| {
+        let asked = format!("{} bytes", array.len().saturating_mul(size_of::<T>()));
+        let (what, limit) = ("memory for a copy of an array", "what the machine has left");
+        exception(Error::limit(what, asked, limit, "choose a smaller array or float32"))
+    })?;
+    let array = array.as_array();
+    match array.as_slice() {
+        Some(packed) => values.extend_from_slice(packed),
+        None => values.extend(array.iter().copied()),
+    }
+    Ok(values)
 }
 
 /// Makes a numpy array of values, which are moved, not copied.

@@ -21,6 +21,13 @@ mod start;
 /// The compiled part of `pyabide`; use the package.
 #[pyo3::pymodule]
 mod _pyabide {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use crate::devices::{catalogue, devices};
     #[pymodule_export]

