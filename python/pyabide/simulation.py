@@ -186,7 +186,7 @@ class Simulation:
 
     @property
     def non_finite(self) -> int:
-        """How many values of all fields are NaN or infinite."""
+        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long as a step or so."""
         return self._core.non_finite()
 
     def __repr__(self) -> str:

@@ -47,12 +47,6 @@ impl Report {
         self.0.share_of_projected_peak
     }
 
-    /// Values of any field that are NaN or infinite after the last step.
-    #[getter]
-    fn non_finite(&self) -> Option<u64> {
-        self.0.non_finite
-    }
-
     /// The computed scalars after the last step.
     #[getter]
     fn scalars(&self) -> std::collections::BTreeMap<String, f64> {
