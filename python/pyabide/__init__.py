@@ -60,6 +60,7 @@ from .programs import Program, plan, program, start, stencil
 from .simulation import Frame, Parameters, Records, Simulation
 from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres
 from .symbolic import from_sympy
+from .views import View
 
 __all__ = [
     "CompileError",
@@ -88,6 +89,7 @@ __all__ = [
     "Unavailable",
     "Unknown",
     "Unsupported",
+    "View",
     "__version__",
     "absolute",
     "bicgstab",

@@ -14,6 +14,7 @@ from .arguments import number, steps_of
 from .errors import Error, Invalid, Unknown
 from .fields import FieldValues, array
 from .pictures import Movie, Picture, movie
+from .views import View
 
 if TYPE_CHECKING:
     import xarray
@@ -36,6 +37,7 @@ class Simulation:
     def __init__(self, core: _pyabide.Simulation, program: Program | None) -> None:
         self._core = core
         self._program = program
+        self._views: list[View] = []
         self._extents = {name: tuple(extents) for name, extents in core.fields}
 
     def run(self, steps: int, *, seconds: float | None = None) -> Report:
@@ -45,6 +47,7 @@ class Simulation:
         ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step`` and goes
         on from there.
         """
+        self._check_views()
         return self._core.run(steps_of("steps", steps), seconds)
 
     def frames(
@@ -82,6 +85,7 @@ class Simulation:
         return values
 
     def __setitem__(self, field: str, values: Any) -> None:
+        self._check_views()
         own = array(field, values)
         extents = self._extents.get(field)
         if own.ndim == 0 and extents is not None:
@@ -92,6 +96,19 @@ class Simulation:
         """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as picture."""
         values = self[field]
         return FieldValues(values, field, self.step, ("z", "y", "x")[3 - values.ndim :])
+
+    def view(self, field: str) -> View:
+        """Returns a field's values where they lie on a CUDA device: ``with sim.view("u") as u: cupy.asarray(u)``.
+
+        Other backends lend no memory; ``field`` gives a copy everywhere.
+        """
+        return View(self, field)
+
+    def _check_views(self) -> None:
+        if self._views:
+            raise Invalid(
+                f"the simulation: {self._views[0]!r} reads its memory; leave the block of `with sim.view(…)` before it goes on"
+            )
 
     def window(self, field: str, *ranges: slice) -> NDArray[Any]:
         """Returns a copy of a part of a field: ``sim.window("u", slice(10, 20), slice(0, 5))``."""

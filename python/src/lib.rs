@@ -10,6 +10,7 @@ mod devices;
 mod errors;
 mod formula;
 mod guard;
+mod lent;
 mod movie;
 mod operator;
 mod program;
@@ -30,6 +31,8 @@ mod _pyabide {
 
     #[pymodule_export]
     use crate::devices::{catalogue, devices};
+    #[pymodule_export]
+    use crate::lent::Lent;
     #[pymodule_export]
     use crate::movie::Movie;
     #[pymodule_export]

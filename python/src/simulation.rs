@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use crate::arrays::{given, numpy};
 use crate::errors::{exception, raise};
 use crate::guard::caught;
+use crate::lent::Lent;
 use crate::report::{Plan, Report};
 
 /// A run answers this often: Ctrl-C within some epochs.
@@ -172,6 +173,16 @@ impl Simulation {
         let extents = self.extents(name)?;
         let values = self.with(py, |simulation| simulation.field(name).map_err(exception))?;
         numpy(py, values, extents)
+    }
+
+    /// A field's values where they lie on a CUDA device.
+    fn lend(&self, py: Python<'_>, name: &str) -> PyResult<Lent> {
+        let axes = self.extents(name)?.len();
+        let buffer = self.with(py, |simulation| Ok(simulation.device_buffer(name)))?;
+        buffer.map(|buffer| Lent::new(buffer, axes)).ok_or_else(|| {
+            let (who, reason) = (format!("backend {}", self.backend), "it lends no memory to other packages");
+            exception(Error::unsupported(who, reason, "take a copy by sim.field, or run on CUDA"))
+        })
     }
 
     /// Replaces a field's values.
