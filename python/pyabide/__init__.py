@@ -12,7 +12,8 @@ A stencil is a function, recorded once::
     print(sim.run(1000))
     sim.png().save("heat.png")
 
-It runs on NVIDIA GPUs by CUDA, on others by Vulkan or Metal, and on the CPU, with numpy's bits on CUDA and the CPU.
+It runs on NVIDIA GPUs by CUDA, on others by Vulkan or Metal, and on the CPU, with numpy's bits on CUDA and
+the CPU.
 """
 
 from . import _nvrtc

@@ -10,7 +10,8 @@ import numpy as np
 
 from .errors import Invalid
 
-def number(name: str, value: Any) -> float:
+
+def number_of(name: str, value: Any) -> float:
     """Returns the value of a parameter or scalar."""
     try:
         return float(value)
@@ -25,7 +26,9 @@ def extents(shape: Iterable[int] | int | None) -> list[int] | None:
     try:
         own = [shape] if isinstance(shape, int) else [int(extent) for extent in shape]
     except (TypeError, ValueError):
-        raise Invalid(f"shape: {shape!r} is no shape; give whole numbers, slowest axis first, as in (512, 512)") from None
+        raise Invalid(
+            f"shape: {shape!r} is no shape; give whole numbers, slowest axis first, as in (512, 512)"
+        ) from None
     if any(extent < 1 for extent in own):
         raise Invalid(f"shape: {tuple(own)} has an extent below 1; give whole numbers above 0")
     return own

@@ -10,8 +10,8 @@ from .errors import Invalid
 Boundary: TypeAlias = Union[str, float, Mapping[str, Union[str, float, Mapping[str, Union[str, float]]]]]
 """``"periodic"``, a number for what is seen beyond, or a dict.
 
-A dict's keys are axes (``"x"``), sides (``"x-"``, ``"x+"``) or fields; a field's value may be a dict of axes and
-sides again.
+A dict's keys are axes (``"x"``), sides (``"x-"``, ``"x+"``) or fields; a field's value may be a dict of axes
+and sides again.
 """
 
 _SIDES = {axis + side for axis in "xyz" for side in ("", "-", "+")}
@@ -26,14 +26,18 @@ def text(boundary: Boundary, fields: tuple[str, ...] = ()) -> str:
         is_side = name in _SIDES and name not in fields
         if isinstance(value, Mapping):
             if is_side:
-                raise Invalid(f"boundary: {name} is a side, and a dict stands there; give it a word, or name a field")
+                raise Invalid(
+                    f"boundary: {name} is a side, and a dict stands there; give it a word, or name a field"
+                )
             parts += [f"{name}:{side}={_word(word)}" for side, word in value.items()]
         elif is_side:
             parts.append(f"{name}={_word(value)}")
         else:
             parts.append(f"{name}:{_word(value)}")
     if not parts:
-        raise Invalid("boundary: the dict is empty; give a word for an axis, as in {\"x\": \"periodic\"}, or leave it out")
+        raise Invalid(
+            'boundary: the dict is empty; give a word for an axis, as in {"x": "periodic"}, or leave it out'
+        )
     return ",".join(parts)
 
 
@@ -43,6 +47,6 @@ def _word(value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"constant={float(value)!r}"
     raise Invalid(
-        f"boundary: {value!r} is neither a word nor a number; write \"periodic\", \"mirror\", \"clamp\", \"fixed\", "
+        f'boundary: {value!r} is neither a word nor a number; write "periodic", "mirror", "clamp", "fixed", '
         '"constant=0" or the like'
     )

@@ -8,7 +8,8 @@ Declarations are the defaults of arguments::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field as attribute
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any, Union
 
 from .boundaries import Boundary
@@ -76,13 +77,15 @@ Part = Union[FieldPart, TemporaryPart, ScalarPart, ExtentPart, ParameterPart]
 # Checkers see the arguments of a program's function as what they are while it is recorded: hence `Any`.
 
 
-def field(on: str = "cells", *, start: Any = None, boundary: Boundary | None = None, components: int = 0) -> Any:
+def field(
+    on: str = "cells", *, start: Any = None, boundary: Boundary | None = None, components: int = 0
+) -> Any:
     """Declares a field, which lives from step to step.
 
-    ``on`` is ``"cells"``, ``"nodes"``, ``"x-faces"`` (normal to x), ``"x-edges"`` (along x), or the same of y and z.
-    Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a number or a name
-    such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with it. ``boundary`` is the
-    field's own. With ``components``, the function gets a list of as many fields.
+    ``on`` is ``"cells"``, ``"nodes"``, ``"x-faces"`` (normal to x), ``"x-edges"`` (along x), or the same of y
+    and z. Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a
+    number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
+    it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
     """
     return FieldPart(on, start, boundary, components)
 
@@ -123,22 +126,29 @@ class Reduction:
     margins: Mapping[str, tuple[int, int]]
 
 
-def max(value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None) -> Reduction:
+def max(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
     """Reduces a formula to its largest value, for a scalar of a stage.
 
-    ``on`` says where the values stand, as in ``ab.field``; unless given, where the formula's fields do. ``margins``
-    leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x.
+    ``on`` says where the values stand, as in ``ab.field``; unless given, where the formula's fields do.
+    ``margins`` leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x.
     """
     return Reduction("max", value, on, margins or {})
 
 
-def min(value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None) -> Reduction:
+def min(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
     """Reduces a formula to its smallest value; the arguments are those of ``ab.max``."""
     return Reduction("min", value, on, margins or {})
 
 
-def sum(value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None) -> Reduction:
-    """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of ``ab.max``."""
+def sum(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
+    """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of "
+    "``ab.max``."""
     return Reduction("sum", value, on, margins or {})
 
 
@@ -166,8 +176,8 @@ def stage(
 ) -> Stage:
     """Describes a stage of a program: the new values by name, and more than a plain dict can say.
 
-    Where ``where`` is 0, the old values stay. With ``at``, only the values at these indices are set, as by a source;
-    each has one number an axis, slowest first.
+    Where ``where`` is 0, the old values stay. With ``at``, only the values at these indices are set, as by a
+    source; each has one number an axis, slowest first.
     """
     return Stage(values, name, where, at)
 

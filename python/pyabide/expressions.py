@@ -1,25 +1,24 @@
 """Formulas, recorded as they are written.
 
-A function of a stencil is called once, with objects in the place of arrays. What is done with them is noted on a
-tape, in order, and Abide makes its kernels from that. Nothing is reassociated and no multiply-add is fused, so a
-formula has the bits that numpy gives it.
+A function of a stencil is called once, with objects in the place of arrays. What is done with them is noted
+on a tape, in order, and Abide makes its kernels from that. Nothing is reassociated and no multiply-add is
+fused, so a formula has the bits that numpy gives it.
 
-Arithmetic among parameters and numbers alone is Python's: it is done in float64 on the host and rounded to the
-run's type once, as numpy does with Python's floats.
+Arithmetic among parameters and numbers alone is Python's: it is done in float64 on the host and rounded to
+the run's type once, as numpy does with Python's floats.
 """
 
 from __future__ import annotations
 
-import math
 import numbers
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, Union
 
 import numpy as np
 
 from .errors import Invalid
+from .formulas import Op, shown_offset, text
 
 __all__ = [
     "Expr",
@@ -42,7 +41,6 @@ __all__ = [
 
 Number: TypeAlias = Union[int, float, "np.integer[Any]", "np.floating[Any]", "np.bool_"]
 Operand: TypeAlias = Union["Expr", Number]
-Op: TypeAlias = tuple[Any, ...]
 
 _COMPARISONS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
 _HIGHEST_POWER = 64
@@ -95,18 +93,21 @@ class Tape:
         if isinstance(value, Expr):
             if value._tape is not self:
                 raise Invalid(
-                    "a formula: one of its values belongs to another program; use the arguments of this function"
+                    "a formula: one of its values belongs to another program; use the arguments of this "
+                    "function"
                 )
             return Expr(self, value._number)
         if isinstance(value, np.ndarray) and value.ndim > 0:
             raise Invalid(
-                "a formula: an array cannot stand in it; make the array a field, which is an argument of the function "
+                "a formula: an array cannot stand in it; make the array a field, which is an argument of "
+                "the function "
                 "that is not returned, and give it to start"
             )
         if isinstance(value, (numbers.Real, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
             return self.add("constant", float(value))
         raise Invalid(
-            f"a formula: {value!r} of type {type(value).__name__} cannot stand in it; use fields, parameters and numbers"
+            f"a formula: {value!r} of type {type(value).__name__} cannot stand in it; use fields, "
+            "parameters and numbers"
         )
 
 
@@ -114,15 +115,17 @@ def current() -> Tape:
     """Returns the tape of the function that is being recorded."""
     tape: Tape | None = getattr(_recording, "tape", None)
     if tape is None:
-        raise Invalid("a formula: no program is being recorded; call this in a function of @stencil or @program")
+        raise Invalid(
+            "a formula: no program is being recorded; call this in a function of @stencil or @program"
+        )
     return tape
 
 
 class Expr:
     """A formula of fields, parameters and numbers.
 
-    It has Python's arithmetic and comparisons, and numpy's functions that Abide has too, as in ``np.sqrt(u)``.
-    Comparisons give 1 where they hold and 0 where they do not.
+    It has Python's arithmetic and comparisons, and numpy's functions that Abide has too, as in
+    ``np.sqrt(u)``. Comparisons give 1 where they hold and 0 where they do not.
     """
 
     __slots__ = ("_number", "_tape")
@@ -251,13 +254,15 @@ class Expr:
 
     def __bool__(self) -> bool:
         raise Invalid(
-            "a formula: it is neither true nor false while it is recorded, so `if`, `and`, `or` and `not` cannot ask it; "
+            "a formula: it is neither true nor false while it is recorded, so `if`, `and`, `or` and "
+            "`not` cannot ask it; "
             "write ab.where(condition, yes, no), and & | ~ between comparisons"
         )
 
     def __float__(self) -> float:
         raise Invalid(
-            "a formula: it has no value while it is recorded, so it is no number for Python's own functions; use ab.sqrt, "
+            "a formula: it has no value while it is recorded, so it is no number for Python's own "
+            "functions; use ab.sqrt, "
             "ab.exp and the like"
         )
 
@@ -265,33 +270,43 @@ class Expr:
         return int(self.__float__())
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise Invalid("a formula: it is no array while it is recorded; use its operators, ab.where, ab.sqrt and the like")
+        raise Invalid(
+            "a formula: it is no array while it is recorded; use its operators, ab.where, ab.sqrt and "
+            "the like"
+        )
 
     def __iter__(self) -> Any:
-        raise Invalid("a formula: it cannot be walked through; name the neighbours by their offsets, as in u[-1, 0]")
+        raise Invalid(
+            "a formula: it cannot be walked through; name the neighbours by their offsets, as in u[-1, 0]"
+        )
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Expr:
         function = _UFUNCS.get(ufunc.__name__)
         if function is None or method != "__call__" or options:
             known = ", ".join(sorted(_UFUNCS))
             asked = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-            raise Invalid(f"a formula: np.{asked} cannot stand in it; of numpy's functions it may use: {known}")
+            raise Invalid(
+                f"a formula: np.{asked} cannot stand in it; of numpy's functions it may use: {known}"
+            )
         return function(*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Expr:
         name = getattr(function, "__name__", str(function))
         if name == "where" and len(args) == 3 and not options:
             return where(*args)
-        raise Invalid(f"a formula: np.{name} cannot stand in it; write it by operators, ab.where, ab.sqrt and the like")
+        raise Invalid(
+            f"a formula: np.{name} cannot stand in it; write it by operators, ab.where, ab.sqrt and the like"
+        )
 
     def __getitem__(self, offset: Any) -> Expr:
         raise Invalid(
-            "a formula: only a field has neighbours, not a formula of fields; write a function of the field, as in "
+            "a formula: only a field has neighbours, not a formula of fields; write a function of the "
+            "field, as in "
             "lap = lambda w: w[-1] + w[1] - 2 * w, or declare a temporary"
         )
 
     def __repr__(self) -> str:
-        return text(self._tape, self._number)
+        return text(self._tape.ops, self._number)
 
 
 class Field(Expr):
@@ -312,7 +327,8 @@ class Field(Expr):
             axes = self._tape.dimensions
             zeros = ", ".join(["-1", "0", "0"][:axes])
             raise Invalid(
-                f"{self.name}[{_shown(offset)}]: the brackets hold a whole number for each of the {axes} axes, slowest first; "
+                f"{self.name}[{shown_offset(offset)}]: the brackets hold a whole number for each of the {axes} "
+                "axes, slowest first; "
                 f"write {self.name}[{zeros}] or the like"
             )
         limited = tuple(max(-(2**31), min(2**31 - 1, int(number))) for number in given)
@@ -321,12 +337,11 @@ class Field(Expr):
     def along(self, axis: int, distance: int) -> Expr:
         """Returns the value some cells away along one axis, 0 for the slowest."""
         if not 0 <= axis < self._tape.dimensions:
-            raise Invalid(f"axis {axis}: the program has {self._tape.dimensions} axes; use one of them, 0 for the slowest")
+            raise Invalid(
+                f"axis {axis}: the program has {self._tape.dimensions} axes; use one of them, 0 for the "
+                "slowest"
+            )
         return self[tuple(distance if own == axis else 0 for own in range(self._tape.dimensions))]
-
-
-def _shown(offset: Any) -> str:
-    return ", ".join(map(repr, offset)) if isinstance(offset, tuple) else repr(offset)
 
 
 def _is_whole(number: Any) -> bool:
@@ -381,12 +396,14 @@ def tanh(x: Operand) -> Expr:
 
 
 def minimum(a: Operand, b: Operand) -> Expr:
-    """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for reductions."""
+    """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for "
+    "reductions."""
     return _tape_of([a, b]).expression(a)._binary("Min", b)
 
 
 def maximum(a: Operand, b: Operand) -> Expr:
-    """Returns the larger of two values at each cell; ``b`` where either is NaN. See ``ab.max`` for reductions."""
+    """Returns the larger of two values at each cell; ``b`` where either is NaN. See ``ab.max`` for "
+    "reductions."""
     return _tape_of([a, b]).expression(a)._binary("Max", b)
 
 
@@ -407,7 +424,9 @@ def index(axis: int) -> Expr:
     """Returns the cell's index along an axis, 0 for the slowest, as a number that counts from 0."""
     tape = current()
     if not 0 <= axis < tape.dimensions:
-        raise Invalid(f"axis {axis}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest")
+        raise Invalid(
+            f"axis {axis}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest"
+        )
     return tape.add("index", int(axis))
 
 
@@ -428,7 +447,9 @@ def laplacian(u: Field) -> Expr:
 def _on_either(method: str) -> Callable[[Operand, Operand], Expr]:
     def call(a: Operand, b: Operand) -> Expr:
         tape = _tape_of([a, b])
-        result: Expr = getattr(tape.expression(a), method)(tape.expression(b) if isinstance(b, np.ndarray) else b)
+        result: Expr = getattr(tape.expression(a), method)(
+            tape.expression(b) if isinstance(b, np.ndarray) else b
+        )
         return result
 
     return call
@@ -466,110 +487,3 @@ _UFUNCS: dict[str, Callable[..., Expr]] = {
     "subtract": _on_either("__sub__"),
     "tanh": tanh,
 }
-
-_SIGNS = {
-    "Add": "+",
-    "Sub": "-",
-    "Mul": "*",
-    "Div": "/",
-    "Pow": "**",
-    "Less": "<",
-    "LessEqual": "<=",
-    "Greater": ">",
-    "GreaterEqual": ">=",
-    "Equal": "==",
-    "NotEqual": "!=",
-}
-
-
-def text(tape: Tape, number: int, limit: int = 400) -> str:
-    """Returns a formula as it could be written, cut where it is long."""
-
-    left = limit
-
-    def shown(number: int) -> str:
-        # What is used in several places is written in each: there is no end to that but a limit.
-        nonlocal left
-        left -= 1
-        op = tape.ops[number]
-        if left < 0:
-            return "…"
-        match op[0]:
-            case "constant":
-                return repr(op[1])
-            case "scalar":
-                return str(op[1])
-            case "tap":
-                return str(op[1]) if op[2] is None else f"{op[1]}[{_shown(op[2])}]"
-            case "index":
-                return f"index({op[1]})"
-            case "Neg":
-                return f"-{shown(op[1])}"
-            case sign if sign in _SIGNS:
-                return f"({shown(op[1])} {_SIGNS[sign]} {shown(op[2])})"
-            case name:
-                called = {"Min": "minimum", "Max": "maximum", "select": "where"}.get(name, name.lower())
-                return f"{called}({', '.join(shown(operand) for operand in op[1:])})"
-
-    whole = shown(number)
-    whole = whole[1:-1] if whole.startswith("(") and whole.endswith(")") and _is_one_pair(whole) else whole
-    return whole if len(whole) <= limit else whole[: limit - 1] + "…"
-
-
-def _is_one_pair(whole: str) -> bool:
-    depth = 0
-    for place, letter in enumerate(whole):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return place == len(whole) - 1
-    return False
-
-
-_OF_NUMBERS: dict[str, Callable[..., float]] = {
-    "Add": lambda a, b: a + b,
-    "Sub": lambda a, b: a - b,
-    "Mul": lambda a, b: a * b,
-    "Div": lambda a, b: a / b,
-    "Pow": lambda a, b: a**b,
-    "Neg": lambda a: -a,
-    "Abs": abs,
-    "Sqrt": math.sqrt,
-    "Floor": lambda a: float(math.floor(a)),
-    "Exp": math.exp,
-    "Log": math.log,
-    "Sin": math.sin,
-    "Cos": math.cos,
-    "Tanh": math.tanh,
-    "Min": lambda a, b: a if a < b else b,
-    "Max": lambda a, b: a if a > b else b,
-    "Less": lambda a, b: float(a < b),
-    "LessEqual": lambda a, b: float(a <= b),
-    "Greater": lambda a, b: float(a > b),
-    "GreaterEqual": lambda a, b: float(a >= b),
-    "Equal": lambda a, b: float(a == b),
-    "NotEqual": lambda a, b: float(a != b),
-    "fma": lambda a, b, c: float(Fraction(a) * Fraction(b) + Fraction(c)),
-    "select": lambda condition, yes, no: yes if condition != 0 else no,
-}
-
-
-def evaluate(ops: Sequence[Op], number: int, parameters: dict[str, float]) -> float:
-    """Returns the value of a formula of parameters and numbers, as Python computes it."""
-    needed, waiting = set[int](), [number]
-    while waiting:
-        at = waiting.pop()
-        if at not in needed:
-            needed.add(at)
-            if ops[at][0] not in {"constant", "scalar"}:
-                waiting.extend(ops[at][1:])
-    values: dict[int, float] = {}
-    for at in sorted(needed):
-        op = ops[at]
-        match op[0]:
-            case "constant":
-                values[at] = op[1]
-            case "scalar":
-                values[at] = parameters[op[1]]
-            case name:
-                values[at] = _OF_NUMBERS[name](*(values[operand] for operand in op[1:]))
-    return values[number]

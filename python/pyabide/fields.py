@@ -18,13 +18,15 @@ __all__ = ["FieldValues"]
 
 
 def array(name: str, values: Any) -> NDArray[Any]:
-    """Returns values as an array of float32 or float64, of numpy's own byte order; copied only where they must be."""
+    """Returns values as an array of float32 or float64, of numpy's own byte order; copied only where "
+    "they must be."""
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
         try:
             values = np.from_dlpack(values)
         except (BufferError, RuntimeError, TypeError) as error:
             raise Invalid(
-                f"field {name}: {type(values).__name__} hands nothing over to the host ({error}); bring it there first, as by "
+                f"field {name}: {type(values).__name__} hands nothing over to the host ({error}); bring "
+                "it there first, as by "
                 ".get() of CuPy or .cpu() of torch"
             ) from None
     try:
@@ -32,7 +34,9 @@ def array(name: str, values: Any) -> NDArray[Any]:
     except Error:
         raise
     except (TypeError, ValueError) as error:
-        raise Invalid(f"field {name}: {type(values).__name__} makes no array ({error}); give numpy's") from None
+        raise Invalid(
+            f"field {name}: {type(values).__name__} makes no array ({error}); give numpy's"
+        ) from None
     if own.dtype.kind not in "fiub" or own.dtype.itemsize > 8:
         raise Invalid(f"field {name}: its values are {own.dtype}; give float32 or float64")
     if not own.dtype.isnative or own.dtype.type not in (np.float32, np.float64):
@@ -41,7 +45,8 @@ def array(name: str, values: Any) -> NDArray[Any]:
 
 
 def starts(fields: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], tuple[int, ...] | None, str | None]:
-    """Returns the starts of fields, the extents of one of their arrays and the type of all, if there are arrays."""
+    """Returns the starts of fields, the extents of one of their arrays and the type of all, if there "
+    "are arrays."""
     given: list[tuple[str, Any]] = []
     shape: tuple[int, ...] | None = None
     types: set[str] = set()
@@ -116,7 +121,9 @@ class FieldValues:
         try:
             from matplotlib import pyplot
         except ImportError:
-            raise Error("matplotlib is not installed; install it by: pip install matplotlib, or use .png()") from None
+            raise Error(
+                "matplotlib is not installed; install it by: pip install matplotlib, or use .png()"
+            ) from None
         values = self.values[len(self.values) // 2] if self.values.ndim == 3 else self.values
         drawn = pyplot.plot(values, **options) if values.ndim == 1 else pyplot.imshow(values, **options)
         pyplot.title(f"{self.name} after step {self.step}")

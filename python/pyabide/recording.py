@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _pyabide, boundaries, declare
-from .arguments import number
+from .arguments import number_of
 from .boundaries import Boundary
 from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
 from .errors import Invalid, Unknown
-from .expressions import Field, Op, Tape, evaluate, text
+from .expressions import Field, Tape
+from .formulas import Op, evaluate, text
 
 RESERVED = (
     "backend",
@@ -51,7 +52,9 @@ class Recorder:
     ) -> None:
         self.name = function.__name__
         if dimensions not in (1, 2, 3):
-            raise Invalid(f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)")
+            raise Invalid(
+                f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)"
+            )
         self.function = function
         self.tape = Tape(dimensions)
         self.boundary = boundary
@@ -69,7 +72,10 @@ class Recorder:
     def define(self) -> _pyabide.Program:
         word = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
         own = word if word is not None and not {":", "="} & set(word.removeprefix("constant=")) else None
-        derived = [("parameter", part.name, self._value(part), "of other parameters") for part in self.derived.values()]
+        derived = [
+            ("parameter", part.name, self._value(part), "of other parameters")
+            for part in self.derived.values()
+        ]
         steps = [step for step in self.steps if step]
         # The tape's numbers stay as they are: where a formula of parameters stood, there is now the parameter.
         ops = list(self.tape.ops)
@@ -85,7 +91,9 @@ class Recorder:
             return 0.0
 
     def record(self) -> None:
-        arguments = [self._declare(argument) for argument in inspect.signature(self.function).parameters.values()]
+        arguments = [
+            self._declare(argument) for argument in inspect.signature(self.function).parameters.values()
+        ]
         with self.tape:
             returned = self.function(*arguments)
             if inspect.isgenerator(returned):
@@ -100,9 +108,15 @@ class Recorder:
     def _declare(self, argument: inspect.Parameter) -> Any:
         name, part = argument.name, argument.default
         if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.KEYWORD_ONLY):
-            raise Invalid(f"{self.name}: the argument {name} stands for many, or by name alone; write each field as one argument")
+            raise Invalid(
+                f"{self.name}: the argument {name} stands for many, or by name alone; write each field "
+                "as one argument"
+            )
         if name in RESERVED:
-            raise Invalid(f"{self.name}: {name} is an argument of start, so no field and no parameter can be named so; rename it")
+            raise Invalid(
+                f"{self.name}: {name} is an argument of start, so no field and no parameter can be named "
+                "so; rename it"
+            )
         if part is argument.empty:
             part = declare.field()
         match part:
@@ -113,7 +127,7 @@ class Recorder:
                 self.kinds[name] = part.on
                 return Field(self.tape, name)
             case ScalarPart():
-                initial = None if part.initial is None else number(name, part.initial)
+                initial = None if part.initial is None else number_of(name, part.initial)
                 self.parts.append(("scalar", name, initial, part.about))
                 self.made.add(name)
             case ExtentPart():
@@ -122,7 +136,7 @@ class Recorder:
                     raise Unknown(f"{self.name}: no axis is named `{part.axis}`; known: {', '.join(axes)}")
                 self.parts.append(("extent", name, axes.index(part.axis), part.about))
             case _:
-                own = part if isinstance(part, ParameterPart) else ParameterPart(number(name, part), "")
+                own = part if isinstance(part, ParameterPart) else ParameterPart(number_of(name, part), "")
                 self.parts.append(("parameter", name, own.default, own.about))
                 self.parameters[name] = own.default
                 self.tape.parameters.add(name)
@@ -143,12 +157,15 @@ class Recorder:
             return returned
         fields = [name for name in self.kinds]
         if returned is None:
-            raise Invalid(f"{self.name}: it returns nothing; return the new value of {fields[0] if fields else 'its field'}")
+            raise Invalid(
+                f"{self.name}: it returns nothing; return the new value of "
+                f"{fields[0] if fields else 'its field'}"
+            )
         if len(fields) != 1:
             listed = ", ".join(fields) or "none"
             raise Invalid(
-                f"{self.name}: it returns one formula, and its fields are {listed}; return a dict of the new values, as in "
-                + "{" + f'"{fields[0] if fields else "u"}": …' + "}"
+                f"{self.name}: it returns one formula, and its fields are {listed}; return a dict of the "
+                "new values, as in " + "{" + f'"{fields[0] if fields else "u"}": …' + "}"
             )
         return {fields[0]: returned}
 
@@ -159,7 +176,8 @@ class Recorder:
         stage = Stage(described) if isinstance(described, Mapping) else described
         if not isinstance(stage, Stage):
             raise Invalid(
-                f"{self.name}: it yields {described!r}, which is no stage; yield a dict of new values by name, or ab.stage(…)"
+                f"{self.name}: it yields {described!r}, which is no stage; yield a dict of new values by "
+                "name, or ab.stage(…)"
             )
         fields = {name: value for name, value in stage.values.items() if name in self.kinds}
         scalars = {name: value for name, value in stage.values.items() if name in self.made}
@@ -170,7 +188,8 @@ class Recorder:
             raise Unknown(f"{self.name}: {reason}; what a stage can set: {known}")
         if fields and scalars:
             raise Invalid(
-                f"{self.name}: a stage sets the field {next(iter(fields))} and the scalar {next(iter(scalars))}; write a stage "
+                f"{self.name}: a stage sets the field {next(iter(fields))} and the scalar "
+                f"{next(iter(scalars))}; write a stage "
                 "for each"
             )
         if fields:
@@ -182,7 +201,9 @@ class Recorder:
         sets = []
         for name, value in fields.items():
             if isinstance(value, Reduction):
-                raise Invalid(f"{self.name}: the field {name} gets a reduction; declare a scalar for it by ab.scalar()")
+                raise Invalid(
+                    f"{self.name}: the field {name} gets a reduction; declare a scalar for it by ab.scalar()"
+                )
             sets.append((name, self._number(value)))
         mask = None if stage.where is None else self._number(stage.where)
         name = stage.name or (self.name if not self.steps[0] else f"{self.name}: {', '.join(fields)}")
@@ -199,7 +220,8 @@ class Recorder:
             used = [other for other in before if other in self._names(number, "scalar")]
             if used:
                 raise Invalid(
-                    f"{self.name}: {name} is computed from {used[0]}, which the same stage sets; write a stage for each"
+                    f"{self.name}: {name} is computed from {used[0]}, which the same stage sets; write a "
+                    "stage for each"
                 )
             before.append(name)
             if isinstance(value, Reduction):
@@ -229,7 +251,8 @@ class Recorder:
         places = {self.kinds[name] for name in self._names(number, "tap")}
         if len(places) > 1:
             raise Invalid(
-                f"{self.name}: {scalar} is reduced from fields on {' and '.join(sorted(places))}; say where its values stand by "
+                f"{self.name}: {scalar} is reduced from fields on {' and '.join(sorted(places))}; say "
+                "where its values stand by "
                 'on="cells" or the like'
             )
         return places.pop() if places else "cells"
@@ -254,7 +277,7 @@ class Recorder:
             uses = self._names(number, "scalar")
             if tape.ops[number][0] in {"constant", "scalar"} or not uses:
                 continue
-            name = text(tape, number, limit=60)
+            name = text(tape.ops, number, limit=60)
             while name in taken:
                 name += "'"
             taken.add(name)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _pyabide
-from .arguments import number, steps_of
+from .arguments import number_of, steps_of
 from .errors import Error, Invalid, Unknown
 from .fields import FieldValues, array
 from .pictures import Movie, Picture, movie
@@ -30,8 +30,8 @@ Plan = _pyabide.Plan
 class Simulation:
     """A program, its fields on a device, and the steps done so far.
 
-    ``sim["u"]`` is a copy of a field, and ``sim["u"] = array`` replaces it. A simulation may be used from several
-    threads; calls wait for one another, and none holds Python's lock while it computes.
+    ``sim["u"]`` is a copy of a field, and ``sim["u"] = array`` replaces it. A simulation may be used from
+    several threads; calls wait for one another, and none holds Python's lock while it computes.
     """
 
     def __init__(self, core: _pyabide.Simulation, program: Program | None) -> None:
@@ -44,8 +44,8 @@ class Simulation:
         """Advances some steps and reports: steps, seconds, GCells/s, plan, scalars, notes.
 
         A run of ``until`` may end earlier, and so does one that lasts ``seconds``. Ctrl-C raises
-        ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step`` and goes
-        on from there.
+        ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step``
+        and goes on from there.
         """
         self._check_views()
         return self._core.run(steps_of("steps", steps), seconds)
@@ -55,15 +55,17 @@ class Simulation:
     ) -> Iterator[Frame]:
         """Runs ``total`` steps, and yields a frame after each ``every`` steps and after the last one.
 
-        Between frames, fields and parameters may be read and set. A bar shows the progress where tqdm is installed,
-        unless ``progress`` is false. The run ends early where ``until`` ends it.
+        Between frames, fields and parameters may be read and set. A bar shows the progress where tqdm is
+        installed, unless ``progress`` is false. The run ends early where ``until`` ends it.
         """
         total, every = steps_of("total", total), steps_of("every", every)
         if every == 0:
             raise Invalid("every: 0 steps between frames are none; give 1 or more")
         return self._frames(total, every, progress, seconds)
 
-    def _frames(self, total: int, every: int, progress: bool | None, seconds: float | None) -> Iterator[Frame]:
+    def _frames(
+        self, total: int, every: int, progress: bool | None, seconds: float | None
+    ) -> Iterator[Frame]:
         done, bar = 0, _bar(total, progress)
         try:
             while done < total:
@@ -93,12 +95,14 @@ class Simulation:
         self._core.write(field, own)
 
     def field(self, field: str) -> FieldValues:
-        """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as picture."""
+        """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as "
+        "picture."""
         values = self[field]
         return FieldValues(values, field, self.step, ("z", "y", "x")[3 - values.ndim :])
 
     def view(self, field: str) -> View:
-        """Returns a field's values where they lie on a CUDA device: ``with sim.view("u") as u: cupy.asarray(u)``.
+        """Returns a field's values where they lie on a CUDA device: ``with sim.view("u") as u:
+        cupy.asarray(u)``.
 
         Other backends lend no memory; ``field`` gives a copy everywhere.
         """
@@ -107,7 +111,8 @@ class Simulation:
     def _check_views(self) -> None:
         if self._views:
             raise Invalid(
-                f"the simulation: {self._views[0]!r} reads its memory; leave the block of `with sim.view(…)` before it goes on"
+                f"the simulation: {self._views[0]!r} reads its memory; leave the block of `with "
+                "sim.view(…)` before it goes on"
             )
 
     def window(self, field: str, *ranges: slice) -> NDArray[Any]:
@@ -119,8 +124,12 @@ class Simulation:
             raise Invalid(f"window: {len(ranges)} slices are given on {len(extents)} axes; give one an axis")
         bounds = [own.indices(extent) for own, extent in zip(ranges, extents, strict=True)]
         if any(step != 1 or low >= high for low, high, step in bounds):
-            raise Invalid("window: a slice is empty or has a step; give slices of one value at least, without steps")
-        values: NDArray[Any] = self._core.window(field, [low for low, _, _ in bounds], [high for _, high, _ in bounds])
+            raise Invalid(
+                "window: a slice is empty or has a step; give slices of one value at least, without steps"
+            )
+        values: NDArray[Any] = self._core.window(
+            field, [low for low, _, _ in bounds], [high for _, high, _ in bounds]
+        )
         return values
 
     def xarray(self, field: str) -> xarray.DataArray:
@@ -150,10 +159,13 @@ class Simulation:
         self._core.checkpoint(fspath(path))
 
     def records(self) -> Records:
-        """Returns the rows recorded since the last call, by the names of their columns; see ``record`` of ``start``."""
+        """Returns the rows recorded since the last call, by the names of their columns; see ``record`` "
+        "of ``start``."""
         columns, rows = self._core.records()
         steps = np.array([step for step, _ in rows], dtype=np.uint64)
-        values = np.array([own for _, own in rows], dtype=np.float64).reshape(len(rows), max(len(columns) - 1, 0))
+        values = np.array([own for _, own in rows], dtype=np.float64).reshape(
+            len(rows), max(len(columns) - 1, 0)
+        )
         return Records(columns, steps, values)
 
     @property
@@ -203,7 +215,8 @@ class Simulation:
 
     @property
     def non_finite(self) -> int:
-        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long as a step or so."""
+        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long "
+        "as a step or so."""
         return self._core.non_finite()
 
     def __repr__(self) -> str:
@@ -233,7 +246,8 @@ class Frame:
         """Returns a copy of a field's values. The frame must be read before the run goes on."""
         if self.simulation.step != self.step:
             raise Invalid(
-                f"the frame is of step {self.step}, and the simulation is at step {self.simulation.step}; read a frame in the "
+                f"the frame is of step {self.step}, and the simulation is at step "
+                f"{self.simulation.step}; read a frame in the "
                 "loop, before the next one"
             )
         return self.simulation.field(field)
@@ -269,7 +283,7 @@ class Parameters(MutableMapping[str, float]):
 
     def update(self, *others: Any, **values: Any) -> None:
         """Sets several parameters at once."""
-        changed = {name: number(name, value) for name, value in dict(*others, **values).items()}
+        changed = {name: number_of(name, value) for name, value in dict(*others, **values).items()}
         own = self._own()
         for name in changed:
             if name not in own:
@@ -324,6 +338,8 @@ def _bar(total: int, progress: bool | None) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         if progress:
-            raise Error("tqdm is not installed; install it by: pip install tqdm, or leave progress out") from None
+            raise Error(
+                "tqdm is not installed; install it by: pip install tqdm, or leave progress out"
+            ) from None
         return None
     return tqdm(total=total, unit="step")

@@ -24,8 +24,8 @@ class NotConverged(UserWarning):
 class GridOperator:
     """A matrix that is never stored: one step of a linear stencil on a domain, boundary and all.
 
-    ``stencil`` is a name, such as ``"laplacian2d"`` or ``"hpcg"``, or a dict of weights by offsets, slowest axis first:
-    ``{(0, 0): 4, (-1, 0): -1, (1, 0): -1, (0, -1): -1, (0, 1): -1}``. Rows are cells, in C order.
+    ``stencil`` is a name, such as ``"laplacian2d"`` or ``"hpcg"``, or a dict of weights by offsets, slowest
+    axis first: ``{(0, 0): 4, (-1, 0): -1, (1, 0): -1, (0, -1): -1, (0, 1): -1}``. Rows are cells, in C order.
     """
 
     def __init__(
@@ -96,15 +96,16 @@ def cg(
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by conjugate gradients, for a symmetric positive definite matrix.
 
-    ``A`` is a sparse matrix of scipy, a dense array, or an ``ab.GridOperator``; ``b`` has one value a row, or the shape
-    of the operator's domain. The run ends when ``|b - A x| <= max(rtol |b|, atol)``, or after ``maxiter`` iterations (10
-    a row unless given). ``M`` names a preconditioner: ``"jacobi"``, ``"block-jacobi:8"``, ``"chebyshev:3"``.
+    ``A`` is a sparse matrix of scipy, a dense array, or an ``ab.GridOperator``; ``b`` has one value a row, or
+    the shape of the operator's domain. The run ends when ``|b - A x| <= max(rtol |b|, atol)``, or after
+    ``maxiter`` iterations (10 a row unless given). ``M`` names a preconditioner: ``"jacobi"``,
+    ``"block-jacobi:8"``, ``"chebyshev:3"``.
 
-    ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``, because
-    scipy's own gets the solution, which stays on the device here.
+    ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``,
+    because scipy's own gets the solution, which stays on the device here.
 
-    Returns the solution and ``info``: 0 where it converged, else the number of iterations done, with a warning
-    ``ab.NotConverged`` that says why. A matrix that the method cannot take raises ``ab.Invalid``.
+    Returns the solution and ``info``: 0 where it converged, else the number of iterations done, with a
+    warning ``ab.NotConverged`` that says why. A matrix that the method cannot take raises ``ab.Invalid``.
     """
     return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
 
@@ -122,7 +123,8 @@ def bicgstab(
     callback_type: str | None = None,
     backend: str = "auto",
 ) -> tuple[NDArray[Any], int]:
-    """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of ``ab.cg``."""
+    """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of "
+    "``ab.cg``."""
     return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
 
 
@@ -142,7 +144,8 @@ def gmres(
 ) -> tuple[NDArray[Any], int]:
     """Solves ``A x = b`` by GMRES, which starts anew after ``restart`` iterations (20 unless given).
 
-    ``maxiter`` counts these cycles, as scipy's does. The other arguments and the results are those of ``ab.cg``.
+    ``maxiter`` counts these cycles, as scipy's does. The other arguments and the results are those of
+    ``ab.cg``.
     """
     rows = _rows(A)
     cycle = max(1, min(20 if restart is None else int(restart), rows))
@@ -171,7 +174,8 @@ def _solve(
         )
     if M is not None and not isinstance(M, str):
         raise Invalid(
-            f"M: {type(M).__name__} cannot run on the device; name a preconditioner: \"jacobi\", \"block-jacobi:8\" or "
+            f'M: {type(M).__name__} cannot run on the device; name a preconditioner: "jacobi", '
+            '"block-jacobi:8" or '
             '"chebyshev:3"'
         )
     matrix, dtype = _matrix(A)
@@ -193,9 +197,14 @@ def _solve(
 def _rows(A: Any) -> int:
     shape = getattr(A, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
-        raise Invalid(f"A: {type(A).__name__} is no matrix; give a sparse matrix of scipy, a dense array or ab.GridOperator")
+        raise Invalid(
+            f"A: {type(A).__name__} is no matrix; give a sparse matrix of scipy, a dense array or "
+            "ab.GridOperator"
+        )
     if shape[0] != shape[1] or shape[0] == 0:
-        raise Invalid(f"A: it has {shape[0]} rows and {shape[1]} columns; give a square matrix with a row at least")
+        raise Invalid(
+            f"A: it has {shape[0]} rows and {shape[1]} columns; give a square matrix with a row at least"
+        )
     return int(shape[0])
 
 
@@ -210,7 +219,8 @@ def _matrix(A: Any) -> tuple[Any, np.dtype[Any]]:
         return _dense(A)
     else:
         raise Invalid(
-            f"A: {type(A).__name__} is known by its products alone, which cannot run on the device; give a sparse matrix of "
+            f"A: {type(A).__name__} is known by its products alone, which cannot run on the device; give "
+            "a sparse matrix of "
             "scipy, a dense array or ab.GridOperator"
         )
     if not rows.has_canonical_format:

@@ -28,14 +28,15 @@ def from_sympy(
 ) -> Program:
     """Makes a stencil of sympy's equations.
 
-    Each equation is ``Eq(u.diff(t), …)`` or ``Eq(u.diff(t, 2), …)`` with ``u = Function("u")(t, x, y)``; the first argument
-    is the time, the others the axes, slowest first. Derivatives in space, of any degree and mixed ones too, become
-    central differences of an even ``order`` of accuracy. Steps in time are explicit: ``u + dt * …`` for the first
-    derivative, ``2 * u - u_before + dt**2 * …`` for the second, where ``u_before`` is a field of its own that starts as
-    the values one step earlier.
+    Each equation is ``Eq(u.diff(t), …)`` or ``Eq(u.diff(t, 2), …)`` with ``u = Function("u")(t, x, y)``; the
+    first argument is the time, the others the axes, slowest first. Derivatives in space, of any degree and
+    mixed ones too, become central differences of an even ``order`` of accuracy. Steps in time are explicit:
+    ``u + dt * …`` for the first derivative, ``2 * u - u_before + dt**2 * …`` for the second, where
+    ``u_before`` is a field of its own that starts as the values one step earlier.
 
-    ``dt`` and the spacings are parameters of the stencil, named ``dt`` and ``dx``, ``dy``, … by their axes. Other symbols
-    are parameters too, with ``parameters`` as their defaults. Functions that have no equation are coefficients::
+    ``dt`` and the spacings are parameters of the stencil, named ``dt`` and ``dx``, ``dy``, … by their axes.
+    Other symbols are parameters too, with ``parameters`` as their defaults. Functions that have no equation
+    are coefficients::
 
         t, x, y, a = sympy.symbols("t x y a")
         u = sympy.Function("u")(t, x, y)
@@ -46,7 +47,9 @@ def from_sympy(
     except ImportError:
         raise Error("sympy is not installed; install it by: pip install sympy") from None
     if order < 2 or order % 2:
-        raise Invalid(f"order: {order} is no even number above 0; central differences have the orders 2, 4, 6, …")
+        raise Invalid(
+            f"order: {order} is no even number above 0; central differences have the orders 2, 4, 6, …"
+        )
     given = [equations] if isinstance(equations, sympy.Eq) else list(equations)
     system = System(sympy, given, order)
     defaults = system.defaults(spacing, dt, parameters)
@@ -69,9 +72,14 @@ class System:
             unknown, degree = left.expr, left.derivative_count
             self._place(unknown)
             if any(variable != self.time for variable in left.variables) or degree > 2:
-                raise Invalid(f"{equation}: its left side is {left}; write u.diff({self.time}) or u.diff({self.time}, 2) there")
+                raise Invalid(
+                    f"{equation}: its left side is {left}; write u.diff({self.time}) or "
+                    f"u.diff({self.time}, 2) there"
+                )
             if unknown.func.__name__ in self.steps:
-                raise Invalid(f"{equation}: there is another equation for {unknown.func.__name__}; write one a field")
+                raise Invalid(
+                    f"{equation}: there is another equation for {unknown.func.__name__}; write one a field"
+                )
             self.steps[unknown.func.__name__] = (degree, right)
             functions |= right.atoms(sympy.core.function.AppliedUndef) | {unknown}
         if not self.steps:
@@ -86,7 +94,9 @@ class System:
 
     def _sides(self, equation: Any) -> tuple[Any, Any]:
         if not isinstance(equation, self.sympy.Eq) or not isinstance(equation.lhs, self.sympy.Derivative):
-            raise Invalid(f"{equation}: it has no derivative in time on its left side; write sympy.Eq(u.diff(t), …)")
+            raise Invalid(
+                f"{equation}: it has no derivative in time on its left side; write sympy.Eq(u.diff(t), …)"
+            )
         return equation.lhs, equation.rhs.doit()
 
     def _place(self, function: Any) -> None:
@@ -97,26 +107,38 @@ class System:
         if self.time is None:
             self.time, self.axes = arguments[0], tuple(axes)
         if tuple(axes) != self.axes or not 1 <= len(self.axes) <= 3:
-            raise Invalid(f"{function}: functions are of the time and of 1 to 3 axes, the same for all; write u(t, x, y) or the like")
+            raise Invalid(
+                f"{function}: functions are of the time and of 1 to 3 axes, the same for all; write u(t, "
+                "x, y) or the like"
+            )
 
     def defaults(
         self, spacing: float | Mapping[Any, float], dt: float, parameters: Mapping[str, float]
     ) -> dict[str, float]:
         """Returns the parameters with their defaults."""
-        widths = {str(axis): width for axis, width in spacing.items()} if isinstance(spacing, Mapping) else None
+        widths = (
+            {str(axis): width for axis, width in spacing.items()} if isinstance(spacing, Mapping) else None
+        )
         own = {"dt": float(dt)}
         for axis in map(str, self.axes):
             if widths is not None and axis not in widths:
-                raise Invalid(f"spacing: it has none for the axis {axis}; give one for each of {', '.join(map(str, self.axes))}")
+                raise Invalid(
+                    f"spacing: it has none for the axis {axis}; give one for each of "
+                    f"{', '.join(map(str, self.axes))}"
+                )
             own["d" + axis] = float(widths[axis] if widths is not None else spacing)  # type: ignore[arg-type]
         names = [str(symbol) for symbol in self.symbols]
         for name in names:
             if name not in parameters and name not in own:
-                raise Invalid(f"{name}: the equations use it, and it has no value; give {name}=… to from_sympy")
+                raise Invalid(
+                    f"{name}: the equations use it, and it has no value; give {name}=… to from_sympy"
+                )
             own[name] = float(parameters[name]) if name in parameters else own[name]
         for name in parameters:
             if name not in names:
-                raise Invalid(f"{name}: the equations have no such symbol; they have {', '.join(names) or 'none'}")
+                raise Invalid(
+                    f"{name}: the equations have no such symbol; they have {', '.join(names) or 'none'}"
+                )
         return own
 
     def function(self, name: str, defaults: Mapping[str, float]) -> Any:
@@ -165,7 +187,10 @@ class Translation:
             return float(e)
         if e.is_Symbol:
             if str(e) not in self.known:
-                raise Invalid(f"{e}: time and axes stand in the equations only as those of functions; give a coefficient instead")
+                raise Invalid(
+                    f"{e}: time and axes stand in the equations only as those of functions; give a "
+                    "coefficient instead"
+                )
             return self.known[str(e)]
         if isinstance(e, sympy.Derivative):
             return self._difference(e)
@@ -181,9 +206,15 @@ class Translation:
             return whole
         if isinstance(e, sympy.Piecewise):
             return self._piecewise(e)
-        comparison = {">": "__gt__", ">=": "__ge__", "<": "__lt__", "<=": "__le__"}.get(getattr(e, "rel_op", ""))
+        comparison = {">": "__gt__", ">=": "__ge__", "<": "__lt__", "<=": "__le__"}.get(
+            getattr(e, "rel_op", "")
+        )
         if comparison is not None:
-            first = operands[0] if isinstance(operands[0], Expr) else 0.0 * next(iter(self.known.values())) + operands[0]
+            first = (
+                operands[0]
+                if isinstance(operands[0], Expr)
+                else 0.0 * next(iter(self.known.values())) + operands[0]
+            )
             return getattr(first, comparison)(operands[1])
         functions: dict[str, Any] = {
             "Abs": absolute,
@@ -210,7 +241,10 @@ class Translation:
     def _piecewise(self, e: Any) -> Any:
         *pieces, (last, condition) = e.args
         if condition != self.system.sympy.true:
-            raise Invalid(f"{e}: its last piece has a condition, so that it may have no value; end it with (value, True)")
+            raise Invalid(
+                f"{e}: its last piece has a condition, so that it may have no value; end it with (value, "
+                "True)"
+            )
         whole = self.of(last)
         for value, holds in reversed(pieces):
             whole = where(self.of(holds), self.of(value), whole)
@@ -221,11 +255,16 @@ class Translation:
         system = self.system
         function = e.expr
         if not isinstance(function, system.sympy.core.function.AppliedUndef):
-            raise Invalid(f"{e}: derivatives are of functions; call doit() on the equation, or write the product rule out")
+            raise Invalid(
+                f"{e}: derivatives are of functions; call doit() on the equation, or write the product "
+                "rule out"
+            )
         degrees = {axis: 0 for axis in system.axes}
         for variable, count in e.variable_count:
             if variable not in degrees:
-                raise Invalid(f"{e}: on the right side there is a derivative in {variable}; leave it to the left one")
+                raise Invalid(
+                    f"{e}: on the right side there is a derivative in {variable}; leave it to the left one"
+                )
             degrees[variable] += int(count)
         field: Field = self.known[function.func.__name__]
         taps: list[tuple[tuple[int, ...], float]] = [((), 1.0)]

@@ -16,9 +16,9 @@ __all__ = ["View"]
 class View:
     """A field's values in the memory of a CUDA device, without a copy, within a ``with`` block.
 
-    ``cupy.asarray(view)``, ``torch.as_tensor(view, device="cuda")`` and Numba take it by ``__cuda_array_interface__``.
-    What they make of it is to be read, or copied, before the block ends: later steps overwrite the memory. While the
-    block lasts, the simulation neither runs nor writes.
+    ``cupy.asarray(view)``, ``torch.as_tensor(view, device="cuda")`` and Numba take it by
+    ``__cuda_array_interface__``. What they make of it is to be read, or copied, before the block ends: later
+    steps overwrite the memory. While the block lasts, the simulation neither runs nor writes.
     """
 
     def __init__(self, simulation: Simulation, field: str) -> None:
@@ -40,7 +40,9 @@ class View:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         lent = self._lent
         if lent is None:
-            raise Invalid(f"the view of {self._field}: its block has ended; use it within `with sim.view(…) as view`")
+            raise Invalid(
+                f"the view of {self._field}: its block has ended; use it within `with sim.view(…) as view`"
+            )
         return {
             "shape": tuple(lent.shape),
             "typestr": lent.typestr,

@@ -26,7 +26,9 @@ def taps(boundary: str) -> Callable[[Array], Any]:
     def of(values: Array) -> Any:
         pad = dict(PADS[boundary])
         radius = 2
-        padded = np.pad(values, radius, mode=pad["mode"], **{key: pad[key] for key in pad if key not in ("mode", "odd")})
+        padded = np.pad(
+            values, radius, mode=pad["mode"], **{key: pad[key] for key in pad if key not in ("mode", "odd")}
+        )
         if pad.get("odd"):
             # numpy's odd reflection is about the edge's value; Abide's is about zero.
             sign = np.ones_like(padded)
@@ -62,8 +64,11 @@ def random() -> np.random.Generator:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was skipped."""
-    count = {name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")}
+    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was "
+    "skipped."""
+    count = {
+        name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")
+    }
     for report in terminalreporter.stats.get("skipped", []):
         terminalreporter.write_line("skipped: python: " + str(report.longrepr[2]).removeprefix("Skipped: "))
     failed = count["failed"] + count["error"]

@@ -86,7 +86,11 @@ STARTS: list[tuple[dict[str, Any], type[ab.Error], str]] = [
     ({"u": np.ones((8, 9, 2))}, ab.Invalid, "axes"),
     ({"k": np.ones((3, 9))}, ab.Invalid, "input of field k: its size is 3x9, the domain's is 8x9"),
     ({"w": 1.0}, ab.Unknown, "no field and no parameter named `w`; known: u, k, weight"),
-    ({"u": "noise", "shape": (4, 4)}, ab.Unknown, "no start is named `noise`; known: random:SEED, gaussian, point"),
+    (
+        {"u": "noise", "shape": (4, 4)},
+        ab.Unknown,
+        "no start is named `noise`; known: random:SEED, gaussian, point",
+    ),
     ({"u": np.ones((8, 9), complex)}, ab.Invalid, "its values are complex128"),
     ({"u": np.array([["a"]])}, ab.Invalid, "give float32 or float64"),
     ({"u": object()}, ab.Invalid, "field u"),

@@ -33,8 +33,9 @@ def interrupted(work: Callable[[], object], after: float) -> float:
         os.kill(os.getpid(), signal.SIGINT)
 
     timer = threading.Timer(after, press)
-    timer.start()
     try:
+        # It may be pressed before all is begun.
+        timer.start()
         work()
     except KeyboardInterrupt:
         return time.monotonic() - pressed

@@ -125,7 +125,10 @@ def faulty(*stages: Any) -> Any:
         (faulty(), "it has no stage; yield or return"),
         (faulty(lambda u, w, a, b: u), "which is no stage; yield a dict"),
         (faulty(lambda u, w, a, b: {"u": u, "a": ab.max(u)}), "write a stage for each"),
-        (faulty(lambda u, w, a, b: {"a": ab.max(u), "b": 2.0 * a}), "b is computed from a, which the same stage sets"),
+        (
+            faulty(lambda u, w, a, b: {"a": ab.max(u), "b": 2.0 * a}),
+            "b is computed from a, which the same stage sets",
+        ),
         (faulty(lambda u, w, a, b: {"a": ab.max(u + w[0])}), "say where its values stand"),
         (faulty(lambda u, w, a, b: {"u": u + a}), "a"),
         (faulty(lambda u, w, a, b: {"u": u + w}), "say by `at` which value is meant"),
@@ -134,7 +137,10 @@ def faulty(*stages: Any) -> Any:
         (faulty(lambda u, w, a, b: {"a": ab.max(u, margins={"q": (1, 1)})}), "no axis is named `q`"),
         (faulty(lambda u, w, a, b: ab.stage({"a": 1.0}, at=[(1,)])), "leave where and at out"),
         (faulty(lambda u, w, a, b: ab.stage({"u": u}, at=[(1, 2)])), "it has 2 indices on 1 axes"),
-        (lambda u=ab.field(on="corners"): u, "no place of a field is named `corners`; known: cells, nodes, x-faces"),
+        (
+            lambda u=ab.field(on="corners"): u,
+            "no place of a field is named `corners`; known: cells, nodes, x-faces",
+        ),
         (lambda u=ab.field(on="y-faces"): u, "no place of a field is named `y-faces`"),
         (lambda u, n=ab.extent("y"): u * n, "no axis is named `y`"),
     ],

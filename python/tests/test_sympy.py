@@ -15,7 +15,9 @@ LAPLACE = u.diff(y, 2) + u.diff(x, 2)
 
 
 def test_second_order_is_the_common_stencil() -> None:
-    heat = ab.from_sympy(sympy.Eq(u.diff(t), a * LAPLACE - u**3 + u), boundary="periodic", dt=0.05, a=0.7, spacing=0.5)
+    heat = ab.from_sympy(
+        sympy.Eq(u.diff(t), a * LAPLACE - u**3 + u), boundary="periodic", dt=0.05, a=0.7, spacing=0.5
+    )
     assert heat.fields == ("u",) and heat.parameters == {"dt": 0.05, "dy": 0.5, "dx": 0.5, "a": 0.7}
     w: Array = np.random.default_rng(1).random((15, 22))
     sim = heat.start(u=w, backend="cpu")
@@ -31,7 +33,10 @@ def test_errors_fall_with_the_order(order: int) -> None:
     def error(n: int) -> float:
         h = 2 * np.pi / n
         rates = ab.from_sympy(
-            sympy.Eq(u.diff(t), u.diff(x, y) + u.diff(x, 2) + u.diff(y)), order=order, spacing=h, boundary="periodic"
+            sympy.Eq(u.diff(t), u.diff(x, y) + u.diff(x, 2) + u.diff(y)),
+            order=order,
+            spacing=h,
+            boundary="periodic",
         )
         Y, X = np.meshgrid(h * np.arange(n), h * np.arange(n), indexing="ij")
         w = np.sin(X) * np.cos(Y)
