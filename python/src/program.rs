@@ -201,20 +201,7 @@ fn places<const D: usize>(points: &[Vec<usize>]) -> PyResult<Vec<[usize; D]>> {
 
 /// Reads `cells`, `nodes`, `x-faces` or `x-edges`.
 fn centring(text: &str, dimensions: usize) -> PyResult<Centring> {
-    let axes = &["z", "y", "x"][3_usize.saturating_sub(dimensions)..];
-    let axis = |name: &str| axes.iter().position(|axis| *axis == name);
-    let found = match text.rsplit_once('-') {
-        None if text == "cells" => Some(Centring::CELL),
-        None if text == "nodes" => Some(Centring::NODE),
-        Some((name, "faces")) => axis(name).map(|axis| Centring::face(dimensions, axis)),
-        Some((name, "edges")) => axis(name).map(|axis| Centring::edge(dimensions, axis)),
-        _ => None,
-    };
-    found.ok_or_else(|| {
-        let of = |what: &'static str| axes.iter().map(move |axis| format!("{axis}-{what}"));
-        let plain = ["cells", "nodes"].map(str::to_owned).into_iter();
-        exception(Error::unknown("place of a field", text, plain.chain(of("faces")).chain(of("edges"))))
-    })
+    Centring::parse(text, dimensions).map_err(exception)
 }
 
 /// Reads a start: a number, or a name such as `random:7`.

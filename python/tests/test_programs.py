@@ -139,9 +139,9 @@ def faulty(*stages: Any) -> Any:
         (faulty(lambda u, w, a, b: ab.stage({"u": u}, at=[(1, 2)])), "it has 2 indices on 1 axes"),
         (
             lambda u=ab.field(on="corners"): u,
-            "no place of a field is named `corners`; known: cells, nodes, x-faces",
+            "no place of values is named `corners`; known: cells, nodes, x-faces",
         ),
-        (lambda u=ab.field(on="y-faces"): u, "no place of a field is named `y-faces`"),
+        (lambda u=ab.field(on="y-faces"): u, "no place of values is named `y-faces`"),
         (lambda u, n=ab.extent("y"): u * n, "no axis is named `y`"),
     ],
 )
