@@ -1,9 +1,10 @@
-//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu` and `web`.
+//! A developer's daily tasks with Abide: `cargo xtask test`, `fuzz`, `chaos`, `gpu`, `python` and `web`.
 
 mod cargo;
 mod chaos;
 mod fuzz;
 mod gpu;
+mod python;
 mod setup;
 mod summary;
 mod test;
@@ -33,6 +34,8 @@ enum Task {
     Gpu(gpu::Gpu),
     /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
     Chaos(chaos::Chaos),
+    /// Build the package for Python into the folder target/python/ and run its tests
+    Python,
     /// Build the page that runs Abide in a browser into the folder target/web/
     Web(web::Web),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(),
+        Task::Python => python::check(&mut summary::Counts::default()),
         Task::Web(web) => web.run(),
     };
     match outcome {

@@ -1,5 +1,5 @@
 //! The tests' needs besides Rust: a Vulkan driver, a C++ compiler, CUDA's run-time compiler, a browser,
-//! rustfmt and clippy.
+//! Python, rustfmt and clippy.
 //!
 //! Each is looked for first. Only missing ones are installed, and every installation is announced.
 
@@ -25,6 +25,12 @@ const WINDOW_PACKAGES: [&str; 8] = [
     "libxrandr2",
     "libx11-xcb1",
 ];
+
+/// The interpreter on the path.
+pub const PYTHON: &str = "python3";
+
+/// Debian's packages of the interpreter and of virtual environments.
+const PYTHON_PACKAGES: [&str; 2] = ["python3", "python3-venv"];
 
 /// Names of Chromium's programs.
 const BROWSERS: [&str; 5] = [
@@ -137,6 +143,21 @@ pub fn cpp() -> Result<()> {
     }
     println!("installing: g++ (a C++ compiler; none was found)");
     apt_install(&["g++"]).context("the tests run CUDA kernels as C++ and no compiler could be installed")
+}
+
+/// Installs Python with its virtual environments, if it is missing.
+pub fn python() -> Result<()> {
+    // An old one is there and of no use: nothing newer can be installed beside it without asking.
+    let is_new = ["-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))"];
+    if answers(PYTHON, &is_new) {
+        return Ok(());
+    }
+    println!("installing: {} (Python with virtual environments; none was found)", PYTHON_PACKAGES.join(" "));
+    apt_install(&PYTHON_PACKAGES).context("the package pyabide needs Python 3.11 or newer")?;
+    if !answers(PYTHON, &is_new) {
+        bail!("{PYTHON} is older than 3.11, which pyabide needs; put a newer one first on the path");
+    }
+    Ok(())
 }
 
 /// Returns the folder of NVRTC: the one that the environment names, else the project's own, filled if it is

@@ -66,6 +66,7 @@ pub fn run(test: &Test) -> Result<bool> {
         succeeds(cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
     });
 
+    steps.run("Python", crate::python::check);
     steps.run("page in a browser", |_| crate::web::check());
     if test.full {
         // Compiled as released: the decks are of millions of cells.
@@ -98,16 +99,16 @@ impl Steps {
 }
 
 /// Runs a command, shows its output and counts the test results in it.
-fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start cargo")?;
-    let Some(output) = child.stdout.take() else { bail!("cargo has no output") };
+pub fn counted(command: &mut Command, counts: &mut Counts) -> Result<bool> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start the tests")?;
+    let Some(output) = child.stdout.take() else { bail!("the tests have no output") };
     for line in BufReader::new(output).split(b'\n') {
-        let line = line.context("cannot read cargo's output")?;
+        let line = line.context("cannot read the tests' output")?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
         counts.read(&line);
     }
-    Ok(child.wait().context("cargo was interrupted")?.success())
+    Ok(child.wait().context("the tests were interrupted")?.success())
 }
 
 /// Runs each example in an empty folder of its own.

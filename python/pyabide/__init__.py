@@ -1,0 +1,131 @@
+"""Iterative computations on grids, at the speed of the chip: stencils, programs and solvers.
+
+A stencil is a function, recorded once::
+
+    import pyabide as ab
+
+    @ab.stencil(2, boundary="periodic")
+    def heat(u, kappa=0.1):
+        return u + kappa * (u[-1, 0] + u[0, -1] + u[0, 1] + u[1, 0] - 4 * u)
+
+    sim = heat.start(u="random:1", shape=(512, 512))
+    print(sim.run(1000))
+    sim.png().save("heat.png")
+
+It runs on NVIDIA GPUs by CUDA, on others by Vulkan or Metal, and on the CPU, with numpy's bits on CUDA and
+the CPU.
+"""
+
+from . import _nvrtc
+
+# Before the library looks for it.
+_nvrtc.offer()
+
+from ._pyabide import Plan, Report, __version__
+from .checkpoints import resume
+from .declare import dot, end_of_step, extent, field, max, min, parameter, scalar, stage, sum, temporary
+from .devices import Device, Entry, catalogue, devices
+from .errors import (
+    CompileError,
+    Defect,
+    DeviceError,
+    Error,
+    FileError,
+    Invalid,
+    Limit,
+    Unavailable,
+    Unknown,
+    Unsupported,
+)
+from .expressions import (
+    Expr,
+    Field,
+    absolute,
+    cos,
+    exp,
+    floor,
+    fma,
+    index,
+    laplacian,
+    log,
+    maximum,
+    minimum,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+from .fields import FieldValues
+from .pictures import Movie, Picture
+from .programs import Program, plan, program, start, stencil
+from .simulation import Frame, Parameters, Records, Simulation
+from .solvers import GridOperator, NotConverged, bicgstab, cg, gmres
+from .symbolic import from_sympy
+from .views import View
+
+__all__ = [
+    "CompileError",
+    "Defect",
+    "Device",
+    "DeviceError",
+    "Entry",
+    "Error",
+    "Expr",
+    "Field",
+    "FieldValues",
+    "FileError",
+    "Frame",
+    "GridOperator",
+    "Invalid",
+    "Limit",
+    "Movie",
+    "NotConverged",
+    "Parameters",
+    "Picture",
+    "Plan",
+    "Program",
+    "Records",
+    "Report",
+    "Simulation",
+    "Unavailable",
+    "Unknown",
+    "Unsupported",
+    "View",
+    "__version__",
+    "absolute",
+    "bicgstab",
+    "catalogue",
+    "cg",
+    "cos",
+    "devices",
+    "dot",
+    "end_of_step",
+    "exp",
+    "extent",
+    "field",
+    "floor",
+    "fma",
+    "from_sympy",
+    "gmres",
+    "index",
+    "laplacian",
+    "log",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "parameter",
+    "plan",
+    "program",
+    "resume",
+    "scalar",
+    "sin",
+    "sqrt",
+    "stage",
+    "start",
+    "stencil",
+    "sum",
+    "tanh",
+    "temporary",
+    "where",
+]

@@ -1,0 +1,52 @@
+"""Boundaries as Python says them: a word, or a dict of axes, sides and fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias, Union
+
+from .errors import Invalid
+
+Boundary: TypeAlias = Union[str, float, Mapping[str, Union[str, float, Mapping[str, Union[str, float]]]]]
+"""``"periodic"``, a number for what is seen beyond, or a dict.
+
+A dict's keys are axes (``"x"``), sides (``"x-"``, ``"x+"``) or fields; a field's value may be a dict of axes
+and sides again.
+"""
+
+_SIDES = {axis + side for axis in "xyz" for side in ("", "-", "+")}
+
+
+def text(boundary: Boundary, fields: tuple[str, ...] = ()) -> str:
+    """Returns a boundary as Abide reads it, as in ``y=periodic,x-=mirror,u:x=-reflect``."""
+    if not isinstance(boundary, Mapping):
+        return _word(boundary)
+    parts = []
+    for name, value in boundary.items():
+        is_side = name in _SIDES and name not in fields
+        if isinstance(value, Mapping):
+            if is_side:
+                raise Invalid(
+                    f"boundary: {name} is a side, and a dict stands there; give it a word, or name a field"
+                )
+            parts += [f"{name}:{side}={_word(word)}" for side, word in value.items()]
+        elif is_side:
+            parts.append(f"{name}={_word(value)}")
+        else:
+            parts.append(f"{name}:{_word(value)}")
+    if not parts:
+        raise Invalid(
+            'boundary: the dict is empty; give a word for an axis, as in {"x": "periodic"}, or leave it out'
+        )
+    return ",".join(parts)
+
+
+def _word(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"constant={float(value)!r}"
+    raise Invalid(
+        f'boundary: {value!r} is neither a word nor a number; write "periodic", "mirror", "clamp", "fixed", '
+        '"constant=0" or the like'
+    )

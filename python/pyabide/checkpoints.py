@@ -1,0 +1,30 @@
+"""Going on from checkpoints."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from . import _pyabide
+from .errors import Invalid
+from .programs import Program
+from .simulation import Simulation
+
+__all__ = ["resume"]
+
+
+def resume(path: str | PathLike[str], program: Program | None = None, *, backend: str = "auto") -> Simulation:
+    """Goes on from a checkpoint, with the bits of a run that was never interrupted.
+
+    A checkpoint has the values but no formulas: for a program of your own, give the program too. Entries of
+    the catalogue are found by their names.
+    """
+    if program is not None:
+        return program.resume(path, backend=backend)
+    name = _pyabide.program_of(fspath(path))
+    if name not in {entry[0] for entry in _pyabide.catalogue()}:
+        raise Invalid(
+            f"{fspath(path)}: it holds a run of `{name}`, which is no entry of the catalogue; give the "
+            "program too, as in "
+            f"ab.resume(path, {name})"
+        )
+    return Simulation(_pyabide.start(name, [], {"resume": fspath(path), "backend": backend}), None)

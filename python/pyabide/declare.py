@@ -1,0 +1,193 @@
+"""What the arguments of a program's function stand for, and what its stages do.
+
+Declarations are the defaults of arguments::
+
+    def sound(p=ab.field(start="gaussian"), v=ab.field(on="x-faces"), dx=0.01, dt=ab.scalar()):
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Any, Union
+
+from .boundaries import Boundary
+from .expressions import Expr, Operand
+
+__all__ = [
+    "dot",
+    "end_of_step",
+    "extent",
+    "field",
+    "max",
+    "min",
+    "parameter",
+    "scalar",
+    "stage",
+    "sum",
+    "temporary",
+]
+
+
+@dataclass(frozen=True)
+class FieldPart:
+    """A declared field."""
+
+    on: str
+    start: Any
+    boundary: Boundary | None
+    components: int
+
+
+@dataclass(frozen=True)
+class TemporaryPart:
+    """A declared temporary."""
+
+    on: str
+
+
+@dataclass(frozen=True)
+class ScalarPart:
+    """A declared computed scalar."""
+
+    initial: float | None
+    about: str
+
+
+@dataclass(frozen=True)
+class ExtentPart:
+    """A declared extent of the domain."""
+
+    axis: str
+    about: str
+
+
+@dataclass(frozen=True)
+class ParameterPart:
+    """A declared parameter."""
+
+    default: float
+    about: str
+
+
+Part = Union[FieldPart, TemporaryPart, ScalarPart, ExtentPart, ParameterPart]
+
+
+# Checkers see the arguments of a program's function as what they are while it is recorded: hence `Any`.
+
+
+def field(
+    on: str = "cells", *, start: Any = None, boundary: Boundary | None = None, components: int = 0
+) -> Any:
+    """Declares a field, which lives from step to step.
+
+    ``on`` is ``"cells"``, ``"nodes"``, ``"x-faces"`` (normal to x), ``"x-edges"`` (along x), or the same of y
+    and z. Node i is the low end of cell i, and face i lies between the cells i - 1 and i. ``start`` is a
+    number or a name such as ``"random:1"``, ``"gaussian"``, ``"point"``; a run that gives none starts with
+    it. ``boundary`` is the field's own. With ``components``, the function gets a list of as many fields.
+    """
+    return FieldPart(on, start, boundary, components)
+
+
+def temporary(on: str = "cells") -> Any:
+    """Declares a temporary, an intermediate of a step that has no state and no boundary.
+
+    A stage sets it, and later stages of the same step read it; beyond the domain it is its formula there.
+    """
+    return TemporaryPart(on)
+
+
+def scalar(initial: float | None = None, about: str = "") -> Any:
+    """Declares a computed scalar, which stages make and which lives from step to step.
+
+    Without a value before the first step, a stage must make it before another one uses it.
+    """
+    return ScalarPart(initial, about)
+
+
+def extent(axis: str, about: str = "") -> Any:
+    """Declares a scalar that is the number of the domain's cells along ``"x"``, ``"y"`` or ``"z"``."""
+    return ExtentPart(axis, about)
+
+
+def parameter(default: float, about: str = "") -> Any:
+    """Declares a parameter with its meaning; a number alone as default is one without."""
+    return ParameterPart(float(default), about)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A formula that is reduced to a scalar."""
+
+    how: str
+    value: Expr
+    on: str | None
+    margins: Mapping[str, tuple[int, int]]
+
+
+def max(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
+    """Reduces a formula to its largest value, for a scalar of a stage.
+
+    ``on`` says where the values stand, as in ``ab.field``; unless given, where the formula's fields do.
+    ``margins`` leaves values out at the sides of axes: ``{"x": (1, 0)}`` the first along x.
+    """
+    return Reduction("max", value, on, margins or {})
+
+
+def min(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
+    """Reduces a formula to its smallest value; the arguments are those of ``ab.max``."""
+    return Reduction("min", value, on, margins or {})
+
+
+def sum(
+    value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
+) -> Reduction:
+    """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of "
+    "``ab.max``."""
+    return Reduction("sum", value, on, margins or {})
+
+
+def dot(a: Expr, b: Expr, *, on: str | None = None) -> Reduction:
+    """Reduces two formulas to the sum of their products."""
+    return Reduction("sum", a * b, on, {})
+
+
+@dataclass(frozen=True)
+class Stage:
+    """New values of some fields, or of some scalars, with what is said besides."""
+
+    values: Mapping[str, Operand | Reduction]
+    name: str = ""
+    where: Expr | None = None
+    at: Sequence[Sequence[int]] = attribute(default_factory=list)
+
+
+def stage(
+    values: Mapping[str, Operand | Reduction],
+    *,
+    name: str = "",
+    where: Expr | None = None,
+    at: Sequence[Sequence[int]] = (),
+) -> Stage:
+    """Describes a stage of a program: the new values by name, and more than a plain dict can say.
+
+    Where ``where`` is 0, the old values stay. With ``at``, only the values at these indices are set, as by a
+    source; each has one number an axis, slowest first.
+    """
+    return Stage(values, name, where, at)
+
+
+class EndOfStep:
+    """The type of ``end_of_step``."""
+
+    def __repr__(self) -> str:
+        return "end_of_step"
+
+
+end_of_step = EndOfStep()
+"""Yielded between stages, it ends a step: what follows is the next one, and the steps are taken in turn."""

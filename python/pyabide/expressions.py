@@ -1,0 +1,489 @@
+"""Formulas, recorded as they are written.
+
+A function of a stencil is called once, with objects in the place of arrays. What is done with them is noted
+on a tape, in order, and Abide makes its kernels from that. Nothing is reassociated and no multiply-add is
+fused, so a formula has the bits that numpy gives it.
+
+Arithmetic among parameters and numbers alone is Python's: it is done in float64 on the host and rounded to
+the run's type once, as numpy does with Python's floats.
+"""
+
+from __future__ import annotations
+
+import numbers
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, Union
+
+import numpy as np
+
+from .errors import Invalid
+from .formulas import Op, shown_offset, text
+
+__all__ = [
+    "Expr",
+    "Field",
+    "absolute",
+    "cos",
+    "exp",
+    "floor",
+    "fma",
+    "index",
+    "laplacian",
+    "log",
+    "maximum",
+    "minimum",
+    "sin",
+    "sqrt",
+    "tanh",
+    "where",
+]
+
+Number: TypeAlias = Union[int, float, "np.integer[Any]", "np.floating[Any]", "np.bool_"]
+Operand: TypeAlias = Union["Expr", Number]
+
+_COMPARISONS = {"Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"}
+_HIGHEST_POWER = 64
+_recording = threading.local()
+
+
+class Tape:
+    """The operations of one program, operands before what uses them; equal ones stand once."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.ops: list[Op] = []
+        self.on_host: list[bool] = []
+        """Of each operation: whether it is of parameters and numbers alone."""
+        self._numbers: dict[Op, int] = {}
+        self.parameters: set[str] = set()
+
+    def __enter__(self) -> Tape:
+        self._outer: Tape | None = getattr(_recording, "tape", None)
+        _recording.tape = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _recording.tape = self._outer
+
+    def add(self, *op: Any) -> Expr:
+        # The key of a constant is its text, because 0.0 and -0.0 are equal and NaN is not.
+        key = (op[0], repr(op[1])) if op[0] == "constant" else op
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self.ops)
+            self._numbers[key] = number
+            self.ops.append(op)
+            self.on_host.append(self._is_on_host(op))
+        return Expr(self, number)
+
+    def _is_on_host(self, op: Op) -> bool:
+        match op[0]:
+            case "constant":
+                return True
+            case "scalar":
+                return op[1] in self.parameters
+            case "tap" | "index":
+                return False
+            case _:
+                return all(self.on_host[operand] for operand in op[1:])
+
+    def expression(self, value: Operand) -> Expr:
+        """Returns an operand as an expression on this tape."""
+        if isinstance(value, Expr):
+            if value._tape is not self:
+                raise Invalid(
+                    "a formula: one of its values belongs to another program; use the arguments of this "
+                    "function"
+                )
+            return Expr(self, value._number)
+        if isinstance(value, np.ndarray) and value.ndim > 0:
+            raise Invalid(
+                "a formula: an array cannot stand in it; make the array a field, which is an argument of "
+                "the function "
+                "that is not returned, and give it to start"
+            )
+        if isinstance(value, (numbers.Real, np.bool_)) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            return self.add("constant", float(value))
+        raise Invalid(
+            f"a formula: {value!r} of type {type(value).__name__} cannot stand in it; use fields, "
+            "parameters and numbers"
+        )
+
+
+def current() -> Tape:
+    """Returns the tape of the function that is being recorded."""
+    tape: Tape | None = getattr(_recording, "tape", None)
+    if tape is None:
+        raise Invalid(
+            "a formula: no program is being recorded; call this in a function of @stencil or @program"
+        )
+    return tape
+
+
+class Expr:
+    """A formula of fields, parameters and numbers.
+
+    It has Python's arithmetic and comparisons, and numpy's functions that Abide has too, as in
+    ``np.sqrt(u)``. Comparisons give 1 where they hold and 0 where they do not.
+    """
+
+    __slots__ = ("_number", "_tape")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, tape: Tape, number: int) -> None:
+        self._tape = tape
+        self._number = number
+
+    def _unary(self, op: str) -> Expr:
+        return self._tape.add(op, self._number)
+
+    def _binary(self, op: str, right: Operand, swapped: bool = False) -> Expr:
+        a, b = self._number, self._tape.expression(right)._number
+        return self._tape.add(op, b, a) if swapped else self._tape.add(op, a, b)
+
+    def __add__(self, right: Operand) -> Expr:
+        return self._binary("Add", right)
+
+    def __radd__(self, left: Operand) -> Expr:
+        return self._binary("Add", left, swapped=True)
+
+    def __sub__(self, right: Operand) -> Expr:
+        return self._binary("Sub", right)
+
+    def __rsub__(self, left: Operand) -> Expr:
+        return self._binary("Sub", left, swapped=True)
+
+    def __mul__(self, right: Operand) -> Expr:
+        return self._binary("Mul", right)
+
+    def __rmul__(self, left: Operand) -> Expr:
+        return self._binary("Mul", left, swapped=True)
+
+    def __truediv__(self, right: Operand) -> Expr:
+        return self._binary("Div", right)
+
+    def __rtruediv__(self, left: Operand) -> Expr:
+        return self._binary("Div", left, swapped=True)
+
+    def __floordiv__(self, right: Operand) -> Expr:
+        return floor(self / right)
+
+    def __mod__(self, right: Operand) -> Expr:
+        raise Invalid("a formula: there is no remainder; write a - b * ab.floor(a / b)")
+
+    def __neg__(self) -> Expr:
+        return self._unary("Neg")
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __abs__(self) -> Expr:
+        return self._unary("Abs")
+
+    def __pow__(self, power: Operand) -> Expr:
+        if self._is_of_the_host(power):
+            return self._binary("Pow", power)
+        if isinstance(power, Expr):
+            return self._binary("Pow", power)
+        if float(power) == 0.5:
+            return self._unary("Sqrt")
+        if float(power).is_integer() and abs(float(power)) <= _HIGHEST_POWER:
+            return self._product(int(power))
+        return self._binary("Pow", power)
+
+    def __rpow__(self, base: Operand) -> Expr:
+        return self._binary("Pow", base, swapped=True)
+
+    def _is_of_the_host(self, other: Operand) -> bool:
+        """Tells whether an operation with the other operand is one of parameters and numbers alone."""
+        own, on_host = self._tape.on_host[self._number], not isinstance(other, Expr)
+        return own and (on_host or self._tape.on_host[self._tape.expression(other)._number])
+
+    def _product(self, power: int) -> Expr:
+        """Returns a whole power as products from the left: u * u * u."""
+        if power == 0:
+            return self._tape.expression(1.0)
+        product: Expr = Expr(self._tape, self._number)
+        for _ in range(abs(power) - 1):
+            product = product * self
+        return product if power > 0 else 1.0 / product
+
+    def __lt__(self, right: Operand) -> Expr:
+        return self._binary("Less", right)
+
+    def __le__(self, right: Operand) -> Expr:
+        return self._binary("LessEqual", right)
+
+    def __gt__(self, right: Operand) -> Expr:
+        return self._binary("Greater", right)
+
+    def __ge__(self, right: Operand) -> Expr:
+        return self._binary("GreaterEqual", right)
+
+    def __eq__(self, right: object) -> Expr:  # type: ignore[override]
+        return self._binary("Equal", right)  # type: ignore[arg-type]
+
+    def __ne__(self, right: object) -> Expr:  # type: ignore[override]
+        return self._binary("NotEqual", right)  # type: ignore[arg-type]
+
+    def __and__(self, right: Operand) -> Expr:
+        return self._condition() * self._tape.expression(right)._condition()
+
+    def __or__(self, right: Operand) -> Expr:
+        return maximum(self._condition(), self._tape.expression(right)._condition())
+
+    def __invert__(self) -> Expr:
+        return self._condition() == 0.0
+
+    def _condition(self) -> Expr:
+        """Returns this, if it is a comparison or made of some."""
+        waiting, seen = [self._number], set[int]()
+        while waiting:
+            number = waiting.pop()
+            op = self._tape.ops[number]
+            if number in seen or op[0] in _COMPARISONS:
+                continue
+            seen.add(number)
+            if op[0] not in {"Mul", "Max"}:
+                raise Invalid(
+                    "a formula: & | and ~ join comparisons, as in (u > 0) & (v < 1); compare the value first"
+                )
+            waiting.extend(op[1:])
+        return self
+
+    def __bool__(self) -> bool:
+        raise Invalid(
+            "a formula: it is neither true nor false while it is recorded, so `if`, `and`, `or` and "
+            "`not` cannot ask it; "
+            "write ab.where(condition, yes, no), and & | ~ between comparisons"
+        )
+
+    def __float__(self) -> float:
+        raise Invalid(
+            "a formula: it has no value while it is recorded, so it is no number for Python's own "
+            "functions; use ab.sqrt, "
+            "ab.exp and the like"
+        )
+
+    def __int__(self) -> int:
+        return int(self.__float__())
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise Invalid(
+            "a formula: it is no array while it is recorded; use its operators, ab.where, ab.sqrt and "
+            "the like"
+        )
+
+    def __iter__(self) -> Any:
+        raise Invalid(
+            "a formula: it cannot be walked through; name the neighbours by their offsets, as in u[-1, 0]"
+        )
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Expr:
+        function = _UFUNCS.get(ufunc.__name__)
+        if function is None or method != "__call__" or options:
+            known = ", ".join(sorted(_UFUNCS))
+            asked = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+            raise Invalid(
+                f"a formula: np.{asked} cannot stand in it; of numpy's functions it may use: {known}"
+            )
+        return function(*inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Expr:
+        name = getattr(function, "__name__", str(function))
+        if name == "where" and len(args) == 3 and not options:
+            return where(*args)
+        raise Invalid(
+            f"a formula: np.{name} cannot stand in it; write it by operators, ab.where, ab.sqrt and the like"
+        )
+
+    def __getitem__(self, offset: Any) -> Expr:
+        raise Invalid(
+            "a formula: only a field has neighbours, not a formula of fields; write a function of the "
+            "field, as in "
+            "lap = lambda w: w[-1] + w[1] - 2 * w, or declare a temporary"
+        )
+
+    def __repr__(self) -> str:
+        return text(self._tape.ops, self._number)
+
+
+class Field(Expr):
+    """A field or temporary: by itself its value at the cell, by offsets in brackets that of a neighbour.
+
+    ``u[-1, 0]`` is the value one cell before along the slowest axis. There is one offset for each axis.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, tape: Tape, name: str) -> None:
+        super().__init__(tape, tape.add("tap", name, None)._number)
+        self.name = name
+
+    def __getitem__(self, offset: Any) -> Expr:
+        given = offset if isinstance(offset, tuple) else (offset,)
+        if len(given) != self._tape.dimensions or not all(_is_whole(number) for number in given):
+            axes = self._tape.dimensions
+            zeros = ", ".join(["-1", "0", "0"][:axes])
+            raise Invalid(
+                f"{self.name}[{shown_offset(offset)}]: the brackets hold a whole number for each of the {axes} "
+                "axes, slowest first; "
+                f"write {self.name}[{zeros}] or the like"
+            )
+        limited = tuple(max(-(2**31), min(2**31 - 1, int(number))) for number in given)
+        return self._tape.add("tap", self.name, limited)
+
+    def along(self, axis: int, distance: int) -> Expr:
+        """Returns the value some cells away along one axis, 0 for the slowest."""
+        if not 0 <= axis < self._tape.dimensions:
+            raise Invalid(
+                f"axis {axis}: the program has {self._tape.dimensions} axes; use one of them, 0 for the "
+                "slowest"
+            )
+        return self[tuple(distance if own == axis else 0 for own in range(self._tape.dimensions))]
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def _tape_of(values: Iterable[Any]) -> Tape:
+    for value in values:
+        if isinstance(value, Expr):
+            return value._tape
+    return current()
+
+
+def sqrt(x: Operand) -> Expr:
+    """Returns the square root, correctly rounded."""
+    return _tape_of([x]).expression(x)._unary("Sqrt")
+
+
+def absolute(x: Operand) -> Expr:
+    """Returns the value without its sign."""
+    return _tape_of([x]).expression(x)._unary("Abs")
+
+
+def floor(x: Operand) -> Expr:
+    """Returns the greatest whole number that is not greater."""
+    return _tape_of([x]).expression(x)._unary("Floor")
+
+
+def exp(x: Operand) -> Expr:
+    """Returns e to this power; backends and numpy agree to a few units in the last place only."""
+    return _tape_of([x]).expression(x)._unary("Exp")
+
+
+def log(x: Operand) -> Expr:
+    """Returns the natural logarithm; backends and numpy agree to a few units in the last place only."""
+    return _tape_of([x]).expression(x)._unary("Log")
+
+
+def sin(x: Operand) -> Expr:
+    """Returns the sine of radians; backends and numpy agree to a few units in the last place only."""
+    return _tape_of([x]).expression(x)._unary("Sin")
+
+
+def cos(x: Operand) -> Expr:
+    """Returns the cosine of radians; backends and numpy agree to a few units in the last place only."""
+    return _tape_of([x]).expression(x)._unary("Cos")
+
+
+def tanh(x: Operand) -> Expr:
+    """Returns the hyperbolic tangent; backends and numpy agree to a few units in the last place only."""
+    return _tape_of([x]).expression(x)._unary("Tanh")
+
+
+def minimum(a: Operand, b: Operand) -> Expr:
+    """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for "
+    "reductions."""
+    return _tape_of([a, b]).expression(a)._binary("Min", b)
+
+
+def maximum(a: Operand, b: Operand) -> Expr:
+    """Returns the larger of two values at each cell; ``b`` where either is NaN. See ``ab.max`` for "
+    "reductions."""
+    return _tape_of([a, b]).expression(a)._binary("Max", b)
+
+
+def where(condition: Operand, yes: Operand, no: Operand) -> Expr:
+    """Returns ``yes`` where the condition is not 0, else ``no``."""
+    tape = _tape_of([condition, yes, no])
+    operands = [tape.expression(value)._number for value in (condition, yes, no)]
+    return tape.add("select", *operands)
+
+
+def fma(a: Operand, b: Operand, c: Operand) -> Expr:
+    """Returns ``a * b + c``, rounded once; numpy has nothing like it."""
+    tape = _tape_of([a, b, c])
+    return tape.add("fma", *(tape.expression(value)._number for value in (a, b, c)))
+
+
+def index(axis: int) -> Expr:
+    """Returns the cell's index along an axis, 0 for the slowest, as a number that counts from 0."""
+    tape = current()
+    if not 0 <= axis < tape.dimensions:
+        raise Invalid(
+            f"axis {axis}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest"
+        )
+    return tape.add("index", int(axis))
+
+
+def laplacian(u: Field) -> Expr:
+    """Returns the sum of the nearest neighbours less as many times the cell.
+
+    Neighbours are added slowest axis first, from the low sides and then back from the high ones.
+    """
+    dimensions = u._tape.dimensions
+    terms = [u.along(axis, -1) for axis in range(dimensions)]
+    terms += [u.along(axis, 1) for axis in reversed(range(dimensions))]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total - 2.0 * dimensions * u
+
+
+def _on_either(method: str) -> Callable[[Operand, Operand], Expr]:
+    def call(a: Operand, b: Operand) -> Expr:
+        tape = _tape_of([a, b])
+        result: Expr = getattr(tape.expression(a), method)(
+            tape.expression(b) if isinstance(b, np.ndarray) else b
+        )
+        return result
+
+    return call
+
+
+_UFUNCS: dict[str, Callable[..., Expr]] = {
+    "absolute": absolute,
+    "add": _on_either("__add__"),
+    "cos": cos,
+    "divide": _on_either("__truediv__"),
+    "equal": _on_either("__eq__"),
+    "exp": exp,
+    "fabs": absolute,
+    "float_power": _on_either("__pow__"),
+    "floor": floor,
+    "greater": _on_either("__gt__"),
+    "greater_equal": _on_either("__ge__"),
+    "less": _on_either("__lt__"),
+    "less_equal": _on_either("__le__"),
+    "log": log,
+    "logical_and": _on_either("__and__"),
+    "logical_not": lambda a: ~_tape_of([a]).expression(a),
+    "logical_or": _on_either("__or__"),
+    "maximum": maximum,
+    "minimum": minimum,
+    "multiply": _on_either("__mul__"),
+    "negative": lambda a: -a,
+    "not_equal": _on_either("__ne__"),
+    "positive": lambda a: a,
+    "power": _on_either("__pow__"),
+    "reciprocal": lambda a: 1.0 / a,
+    "sin": sin,
+    "sqrt": sqrt,
+    "square": lambda a: a * a,
+    "subtract": _on_either("__sub__"),
+    "tanh": tanh,
+}

@@ -1,0 +1,345 @@
+"""Programs: functions that were recorded, and the runs that they start."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from . import _pyabide, boundaries
+from .arguments import dtype_name, extents, number_of
+from .boundaries import Boundary
+from .errors import Invalid, Unknown
+from .fields import starts
+from .formulas import Op, evaluate
+from .recording import Recorder
+from .simulation import Simulation
+
+__all__ = ["Program", "plan", "program", "start", "stencil"]
+
+
+class Program:
+    """A recorded stencil or program, to be started.
+
+    Its name is the function's. ``fields``, ``parameters`` and ``scalars`` are what the arguments declare.
+    """
+
+    def __init__(self, recorded: Recorder) -> None:
+        self.name = recorded.name
+        self.dimensions = recorded.tape.dimensions
+        self.boundary = recorded.boundary
+        self.until = recorded.until
+        self.parameters: dict[str, float] = dict(recorded.parameters)
+        self._ops: tuple[Op, ...] = tuple(recorded.tape.ops)
+        self._derived = tuple(recorded.derived.values())
+        self._starts = frozenset(recorded.with_start)
+        self._core = recorded.define()
+        self.fields: tuple[str, ...] = tuple(self._core.fields)
+        self.scalars: tuple[str, ...] = tuple(self._core.scalars)
+
+    def start(
+        self,
+        *,
+        shape: Iterable[int] | None = None,
+        dtype: Any = None,
+        backend: str = "auto",
+        boundary: Boundary | None = None,
+        until: str | None = None,
+        marks: tuple[str, float] | None = None,
+        record: int | None = None,
+        probes: Iterable[tuple[str, Iterable[int]]] = (),
+        execution: str = "auto",
+        cache: str = "auto",
+        depth: int | str = "auto",
+        tune: str = "kept",
+        pin: bool = False,
+        **values: Any,
+    ) -> Simulation:
+        """Starts a simulation.
+
+        ``values`` are the starts of fields and the values of parameters and scalars, by name. A field starts
+        from an array (float32 or float64, any strides, from numpy or anything with ``__dlpack__`` in the
+        host's memory), a number, or a name such as ``"random:1"``, ``"gaussian"`` or ``"point"``.
+
+        Extents (in cells, slowest axis first) and type are those of the arrays, unless ``shape`` and
+        ``dtype`` say otherwise. ``backend`` is ``"auto"``, ``"cuda"``, ``"wgpu"`` or ``"cpu"``. ``until``
+        ends a run by a scalar, as in ``"time >= 1.5"``. ``record`` notes the scalars each so many steps, and
+        ``probes`` values of fields, for ``Simulation.records``.
+
+        Raises ``ab.Error``, mostly as a ``ValueError``, with a sentence that says what to change.
+        """
+        fields, parameters, scalars = self._sorted(values)
+        missing = [name for name in self.fields if name not in fields and _base(name) not in self._starts]
+        if missing:
+            raise Invalid(
+                f"{self.name}: nothing is said of the start of {', '.join(missing)}; give an array, a "
+                "number, or a name such "
+                f'as {missing[0]}="random:1"'
+            )
+        given, array_shape, array_dtype = starts(fields)
+        options = self._options(parameters, shape, dtype or array_dtype, boundary, until)
+        options |= {
+            "scalars": list(scalars.items()),
+            "backend": backend,
+            "marks": marks,
+            "record": record,
+            "probes": [(name, list(index)) for name, index in probes],
+            "execution": execution,
+            "cache": cache,
+            "depth": str(depth),
+            "tune": tune,
+            "pin": pin,
+        }
+        if shape is None and array_shape is None:
+            raise Invalid(
+                f"{self.name}: the domain has no extents; give an array, or shape=({self._example()})"
+            )
+        return Simulation(_pyabide.start(self._core, given, options), self)
+
+    def resume(
+        self, path: str | PathLike[str], *, backend: str = "auto", until: str | None = None
+    ) -> Simulation:
+        """Goes on from a checkpoint of this program, to the bit."""
+        options = {"resume": fspath(path), "backend": backend, "until": until or self.until}
+        simulation = Simulation(_pyabide.start(self._core, [], options), self)
+        return simulation
+
+    def plan(
+        self,
+        shape: Iterable[int],
+        *,
+        dtype: Any = "float32",
+        device: str | None = None,
+        backend: str = "auto",
+        boundary: Boundary | None = None,
+        execution: str = "auto",
+        cache: str = "auto",
+        depth: int | str = "auto",
+    ) -> _pyabide.Plan:
+        """Plans how a device would run this, without running it.
+
+        ``device`` is one that need not be here: ``"v100"``, ``"a100"``, ``"h100"`` or ``"h200"``.
+        """
+        options = self._options({}, shape, dtype, boundary, None)
+        options |= {
+            "device": device,
+            "backend": backend,
+            "execution": execution,
+            "cache": cache,
+            "depth": str(depth),
+        }
+        return _pyabide.plan(self._core, options)
+
+    def _options(
+        self,
+        parameters: Mapping[str, float],
+        shape: Iterable[int] | None,
+        dtype: Any,
+        boundary: Boundary | None,
+        until: str | None,
+    ) -> dict[str, Any]:
+        chosen = self.boundary if boundary is None else boundary
+        return {
+            "parameters": list(self._with_derived(self.parameters | dict(parameters)).items()),
+            "shape": extents(shape),
+            "dtype": dtype_name(dtype),
+            "boundary": None if chosen is None else boundaries.text(chosen, self.fields),
+            "until": until or self.until,
+        }
+
+    def _with_derived(
+        self, parameters: Mapping[str, float], changed: frozenset[str] | None = None
+    ) -> dict[str, float]:
+        """Returns the parameters with the values that are computed from them; with ``changed``, those "
+        "alone."""
+        own = {name: value for name, value in parameters.items() if changed is None or name in changed}
+        for derived in self._derived:
+            if changed is None or derived.uses & changed:
+                try:
+                    own[derived.name] = evaluate(self._ops, derived.number, dict(parameters))
+                except (ArithmeticError, ValueError) as error:
+                    raise Invalid(
+                        f"{self.name}: {derived.name} has no value ({error}); give other parameters"
+                    ) from None
+        return own
+
+    def _sorted(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
+        """Sorts values by what they are for: fields, parameters, scalars."""
+        fields: dict[str, Any] = {}
+        parameters: dict[str, float] = {}
+        scalars: dict[str, float] = {}
+        for name, value in values.items():
+            if name in self.fields or name in {_base(field) for field in self.fields}:
+                fields |= _components(name, value, self.fields)
+            elif name in self.parameters:
+                parameters[name] = number_of(name, value)
+            elif name in self.scalars:
+                scalars[name] = number_of(name, value)
+            else:
+                known = ", ".join([*self.fields, *self.parameters, *self.scalars])
+                raise Unknown(f"{self.name} has no field and no parameter named `{name}`; known: {known}")
+        return fields, parameters, scalars
+
+    def _example(self) -> str:
+        return ", ".join(["64"] * self.dimensions) + ("," if self.dimensions == 1 else "")
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise Invalid(
+            f"{self.name}: a recorded program is no function any more; start it by {self.name}.start(…)"
+        )
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value}" for name, value in self.parameters.items())
+        flops, size, radius = self._core.footprint
+        where = f"radius {max(radius)}, {flops} operations and {size} bytes a cell and step in float32"
+        return f"<{self.name}({', '.join(self.fields)}{parameters}), {self.dimensions} axes, {where}>"
+
+
+def _base(field: str) -> str:
+    return field.split("[")[0]
+
+
+def _components(name: str, value: Any, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Returns the starts of all components of a field; of a list, one for each."""
+    own = [field for field in fields if _base(field) == name]
+    if name in fields:
+        return {name: value}
+    if isinstance(value, (list, tuple)):
+        if len(value) != len(own):
+            raise Invalid(
+                f"the start of field {name}: {len(value)} values for {len(own)} components; give one for each"
+            )
+        return dict(zip(own, value, strict=True))
+    return dict.fromkeys(own, value)
+
+
+def stencil(dimensions: int, *, boundary: Boundary | None = None) -> Callable[[Callable[..., Any]], Program]:
+    """Records a function as a stencil on 1 to 3 axes.
+
+    Arguments without default are fields, those with a number are parameters. The function is called once. It
+    returns the new value of its field, or a dict of the new values; a field that it does not return is a
+    coefficient. ``boundary`` is ``"fixed"`` unless given::
+
+        @ab.stencil(2, boundary="mirror")
+        def heat(u, kappa=0.1):
+            return u + kappa * (u[-1, 0] + u[0, -1] + u[0, 1] + u[1, 0] - 4 * u)
+    """
+
+    def record(function: Callable[..., Any]) -> Program:
+        if inspect.isgeneratorfunction(function):
+            raise Invalid(
+                f"{function.__name__}: a stencil returns its new values; what yields stages is made by "
+                "@ab.program"
+            )
+        return _recorded(function, dimensions, boundary, None)
+
+    return _called_rightly("stencil", dimensions, record)
+
+
+def program(
+    dimensions: int, *, boundary: Boundary | None = None, until: str | None = None
+) -> Callable[[Callable[..., Any]], Program]:
+    """Records a function as a program of several stages.
+
+    The arguments declare what there is: ``ab.field(…)``, ``ab.temporary(…)``, ``ab.scalar(…)``,
+    ``ab.extent(…)``, a number for a parameter. The function yields the stages of a step in order, each a dict
+    of new values by name: of fields and temporaries, or of scalars, which may be reductions such as
+    ``ab.max(u)``. All values of a stage are computed from those before it. ``yield ab.end_of_step`` begins
+    another step of a cycle. ``until`` ends a run by a scalar, as in ``"time >= 1.5"``::
+
+        @ab.program(1, boundary="mirror", until="time >= 1e-3")
+        def sound(p=ab.field(start="gaussian"), c=ab.field(start=340.0), v=ab.field(on="x-faces", boundary="-reflect"),
+                  dx=0.01, fastest=ab.scalar(), dt=ab.scalar(), time=ab.scalar(0.0)):
+            yield {"fastest": ab.max(c)}
+            yield {"dt": 0.5 * dx / fastest}
+            yield {"v": v - dt * (p[0] - p[-1]) / dx}
+            yield {"p": p - dt * c * c * (v[1] - v[0]) / dx}
+            yield {"time": time + dt}
+    """
+    return _called_rightly(
+        "program", dimensions, lambda function: _recorded(function, dimensions, boundary, until)
+    )
+
+
+def _called_rightly(
+    name: str, dimensions: Any, record: Callable[[Callable[..., Any]], Program]
+) -> Callable[[Callable[..., Any]], Program]:
+    if callable(dimensions):
+        raise Invalid(f"@ab.{name}: the number of axes is missing; write @ab.{name}(2) or the like")
+    return record
+
+
+def _recorded(
+    function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
+) -> Program:
+    recorder = Recorder(function, dimensions, boundary, until)
+    recorder.record()
+    return Program(recorder)
+
+
+def start(
+    model: str | Program,
+    *,
+    shape: Iterable[int] | None = None,
+    dtype: Any = None,
+    backend: str = "auto",
+    boundary: Boundary | None = None,
+    until: str | None = None,
+    **values: Any,
+) -> Simulation:
+    """Starts an entry of the catalogue by name, as in ``ab.start("gray-scott", shape=(512, 512),
+    feed=0.037)``.
+
+    The arguments are those of ``Program.start``; fields that are not given have the entry's own start, and
+    ``shape`` that of the arrays or the entry's default. ``ab.catalogue()`` lists the entries.
+    """
+    if isinstance(model, Program):
+        return model.start(
+            shape=shape, dtype=dtype, backend=backend, boundary=boundary, until=until, **values
+        )
+    more: dict[str, Any] = {
+        name: values.pop(name)
+        for name in ("marks", "record", "execution", "cache", "tune", "pin")
+        if name in values
+    }
+    more["depth"] = str(values.pop("depth", "auto"))
+    more["probes"] = [(name, list(index)) for name, index in values.pop("probes", ())]
+    numbers = {name: number_of(name, value) for name, value in values.items() if name in _parameters(model)}
+    fields = {name: value for name, value in values.items() if name not in numbers}
+    given, _, array_dtype = starts(fields)
+    options = more | {
+        "parameters": list(numbers.items()),
+        "shape": extents(shape),
+        "dtype": dtype_name(dtype or array_dtype),
+        "boundary": None if boundary is None else boundaries.text(boundary, tuple(fields)),
+        "until": until,
+        "backend": backend,
+    }
+    return Simulation(_pyabide.start(model, given, options), None)
+
+
+def _parameters(name: str) -> set[str]:
+    for entry, _, _, _, parameters in _pyabide.catalogue():
+        if entry == name:
+            return {parameter for parameter, _ in parameters}
+    return set()
+
+
+def plan(
+    model: str | Program, shape: Iterable[int], *, device: str | None = None, **options: Any
+) -> _pyabide.Plan:
+    """Plans how a device would run a program or an entry of the catalogue, without running it.
+
+    ``device`` is one that need not be here (``"v100"``, ``"a100"``, ``"h100"``, ``"h200"``); unless given, it
+    is the best one here. Other options are those of ``Program.plan``. Print the plan to see why it is so.
+    """
+    if isinstance(model, Program):
+        return model.plan(shape, device=device, **options)
+    boundary = options.pop("boundary", None)
+    dtype = dtype_name(options.pop("dtype", "float32"))
+    if "depth" in options:
+        options["depth"] = str(options["depth"])
+    options |= {"shape": extents(shape), "dtype": dtype, "device": device}
+    options["boundary"] = None if boundary is None else boundaries.text(boundary)
+    return _pyabide.plan(model, options)

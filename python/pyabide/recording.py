@@ -1,0 +1,295 @@
+"""From a function to a program: its arguments declared, its formulas recorded, its stages sorted."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _pyabide, boundaries, declare
+from .arguments import number_of
+from .boundaries import Boundary
+from .declare import ExtentPart, FieldPart, ParameterPart, Reduction, ScalarPart, Stage, TemporaryPart
+from .errors import Invalid, Unknown
+from .expressions import Field, Tape
+from .formulas import Op, evaluate, text
+
+RESERVED = (
+    "backend",
+    "boundary",
+    "cache",
+    "depth",
+    "dtype",
+    "execution",
+    "marks",
+    "model",
+    "pin",
+    "probes",
+    "record",
+    "self",
+    "shape",
+    "tune",
+    "until",
+)
+"""Arguments of ``start``, which no field and no parameter may be named after."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A value that the host computes from parameters, and the kernels read as one."""
+
+    name: str
+    number: int
+    uses: frozenset[str]
+
+
+class Recorder:
+    """Records a function: declares its arguments, calls it once, and sorts what it returns or yields."""
+
+    def __init__(
+        self, function: Callable[..., Any], dimensions: int, boundary: Boundary | None, until: str | None
+    ) -> None:
+        self.name = function.__name__
+        if dimensions not in (1, 2, 3):
+            raise Invalid(
+                f"{self.name}: {dimensions!r} axes are asked for; give 1, 2 or 3, as in @ab.stencil(2)"
+            )
+        self.function = function
+        self.tape = Tape(dimensions)
+        self.boundary = boundary
+        self.until = until
+        self.parts: list[tuple[Any, ...]] = []
+        self.kinds: dict[str, str] = {}
+        """Of each field and temporary: where it stands."""
+        self.parameters: dict[str, float] = {}
+        self.made: set[str] = set()
+        """The computed scalars."""
+        self.with_start: set[str] = set()
+        self.derived: dict[int, Derived] = {}
+        self.steps: list[list[tuple[Any, ...]]] = [[]]
+
+    def define(self) -> _pyabide.Program:
+        word = boundaries.text(self.boundary, tuple(self.kinds)) if self.boundary is not None else None
+        own = word if word is not None and not {":", "="} & set(word.removeprefix("constant=")) else None
+        derived = [
+            ("parameter", part.name, self._value(part), "of other parameters")
+            for part in self.derived.values()
+        ]
+        steps = [step for step in self.steps if step]
+        # The tape's numbers stay as they are: where a formula of parameters stood, there is now the parameter.
+        ops = list(self.tape.ops)
+        for part in self.derived.values():
+            ops[part.number] = ("scalar", part.name)
+        return _pyabide.Program.define(self.name, self.tape.dimensions, own, self.parts + derived, ops, steps)
+
+    def _value(self, part: Derived) -> float:
+        try:
+            return evaluate(self.tape.ops, part.number, self.parameters)
+        except (ArithmeticError, ValueError):
+            # The defaults need not go together; whatever a run gives is checked then.
+            return 0.0
+
+    def record(self) -> None:
+        arguments = [
+            self._declare(argument) for argument in inspect.signature(self.function).parameters.values()
+        ]
+        with self.tape:
+            returned = self.function(*arguments)
+            if inspect.isgenerator(returned):
+                for stage in returned:
+                    self._add(stage)
+            else:
+                self._add(self._only(returned))
+        if not any(self.steps):
+            raise Invalid(f"{self.name}: it has no stage; yield or return the new values of its fields")
+        self._derive()
+
+    def _declare(self, argument: inspect.Parameter) -> Any:
+        name, part = argument.name, argument.default
+        if argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD, argument.KEYWORD_ONLY):
+            raise Invalid(
+                f"{self.name}: the argument {name} stands for many, or by name alone; write each field "
+                "as one argument"
+            )
+        if name in RESERVED:
+            raise Invalid(
+                f"{self.name}: {name} is an argument of start, so no field and no parameter can be named "
+                "so; rename it"
+            )
+        if part is argument.empty:
+            part = declare.field()
+        match part:
+            case FieldPart():
+                return self._field(name, part)
+            case TemporaryPart():
+                self.parts.append(("temporary", name, part.on))
+                self.kinds[name] = part.on
+                return Field(self.tape, name)
+            case ScalarPart():
+                initial = None if part.initial is None else number_of(name, part.initial)
+                self.parts.append(("scalar", name, initial, part.about))
+                self.made.add(name)
+            case ExtentPart():
+                axes = ["z", "y", "x"][3 - self.tape.dimensions :]
+                if part.axis not in axes:
+                    raise Unknown(f"{self.name}: no axis is named `{part.axis}`; known: {', '.join(axes)}")
+                self.parts.append(("extent", name, axes.index(part.axis), part.about))
+            case _:
+                own = part if isinstance(part, ParameterPart) else ParameterPart(number_of(name, part), "")
+                self.parts.append(("parameter", name, own.default, own.about))
+                self.parameters[name] = own.default
+                self.tape.parameters.add(name)
+        return self.tape.add("scalar", name)
+
+    def _field(self, name: str, part: FieldPart) -> Field | list[Field]:
+        own = boundaries.text(part.boundary) if part.boundary is not None else None
+        self.parts.append(("field", name, part.on, part.components, part.start, own))
+        if part.start is not None:
+            self.with_start.add(name)
+        names = [f"{name}[{component}]" for component in range(part.components)] or [name]
+        self.kinds |= dict.fromkeys(names, part.on)
+        fields = [Field(self.tape, each) for each in names]
+        return fields if part.components else fields[0]
+
+    def _only(self, returned: Any) -> Any:
+        if isinstance(returned, (Mapping, Stage)):
+            return returned
+        fields = [name for name in self.kinds]
+        if returned is None:
+            raise Invalid(
+                f"{self.name}: it returns nothing; return the new value of "
+                f"{fields[0] if fields else 'its field'}"
+            )
+        if len(fields) != 1:
+            listed = ", ".join(fields) or "none"
+            raise Invalid(
+                f"{self.name}: it returns one formula, and its fields are {listed}; return a dict of the "
+                "new values, as in " + "{" + f'"{fields[0] if fields else "u"}": …' + "}"
+            )
+        return {fields[0]: returned}
+
+    def _add(self, described: Any) -> None:
+        if isinstance(described, declare.EndOfStep):
+            self.steps.append([])
+            return
+        stage = Stage(described) if isinstance(described, Mapping) else described
+        if not isinstance(stage, Stage):
+            raise Invalid(
+                f"{self.name}: it yields {described!r}, which is no stage; yield a dict of new values by "
+                "name, or ab.stage(…)"
+            )
+        fields = {name: value for name, value in stage.values.items() if name in self.kinds}
+        scalars = {name: value for name, value in stage.values.items() if name in self.made}
+        unknown = [name for name in stage.values if name not in fields and name not in scalars]
+        if unknown or not stage.values:
+            known = ", ".join([*self.kinds, *self.made])
+            reason = f"`{unknown[0]}` is no field and no scalar" if unknown else "a stage sets nothing"
+            raise Unknown(f"{self.name}: {reason}; what a stage can set: {known}")
+        if fields and scalars:
+            raise Invalid(
+                f"{self.name}: a stage sets the field {next(iter(fields))} and the scalar "
+                f"{next(iter(scalars))}; write a stage "
+                "for each"
+            )
+        if fields:
+            self._update(stage, fields)
+        else:
+            self._scalars(stage, scalars)
+
+    def _update(self, stage: Stage, fields: Mapping[str, Any]) -> None:
+        sets = []
+        for name, value in fields.items():
+            if isinstance(value, Reduction):
+                raise Invalid(
+                    f"{self.name}: the field {name} gets a reduction; declare a scalar for it by ab.scalar()"
+                )
+            sets.append((name, self._number(value)))
+        mask = None if stage.where is None else self._number(stage.where)
+        name = stage.name or (self.name if not self.steps[0] else f"{self.name}: {', '.join(fields)}")
+        points = [[int(index) for index in point] for point in stage.at]
+        self.steps[-1].append(("set", name, sets, mask, points))
+
+    def _scalars(self, stage: Stage, scalars: Mapping[str, Any]) -> None:
+        if stage.where is not None or stage.at:
+            raise Invalid(f"{self.name}: a stage of scalars has no places; leave where and at out")
+        before: list[str] = []
+        for name, value in scalars.items():
+            formula = value.value if isinstance(value, Reduction) else value
+            number = self._number(formula)
+            used = [other for other in before if other in self._names(number, "scalar")]
+            if used:
+                raise Invalid(
+                    f"{self.name}: {name} is computed from {used[0]}, which the same stage sets; write a "
+                    "stage for each"
+                )
+            before.append(name)
+            if isinstance(value, Reduction):
+                on = value.on or self._place(name, number)
+                self.steps[-1].append(("reduce", name, value.how, on, self._margins(value.margins), number))
+            else:
+                self.steps[-1].append(("compute", name, number))
+
+    def _number(self, value: Any) -> int:
+        return self.tape.expression(value)._number
+
+    def _names(self, number: int, kind: str) -> set[str]:
+        """Returns the names of a kind that a formula uses."""
+        return {self.tape.ops[at][1] for at in self._needed([number]) if self.tape.ops[at][0] == kind}
+
+    def _needed(self, outputs: Iterable[int]) -> set[int]:
+        needed, waiting = set[int](), list(outputs)
+        while waiting:
+            at = waiting.pop()
+            if at not in needed:
+                needed.add(at)
+                waiting.extend(_operands(self.tape.ops[at]))
+        return needed
+
+    def _place(self, scalar: str, number: int) -> str:
+        """Returns where the values of a reduction stand, unless that is said."""
+        places = {self.kinds[name] for name in self._names(number, "tap")}
+        if len(places) > 1:
+            raise Invalid(
+                f"{self.name}: {scalar} is reduced from fields on {' and '.join(sorted(places))}; say "
+                "where its values stand by "
+                'on="cells" or the like'
+            )
+        return places.pop() if places else "cells"
+
+    def _margins(self, margins: Mapping[str, tuple[int, int]]) -> list[list[int]]:
+        axes = ["z", "y", "x"][3 - self.tape.dimensions :]
+        for axis in margins:
+            if axis not in axes:
+                raise Unknown(f"{self.name}: no axis is named `{axis}`; known: {', '.join(axes)}")
+        return [[int(count) for count in margins.get(axis, (0, 0))] for axis in axes]
+
+    def _derive(self) -> None:
+        """Finds the largest formulas of parameters alone, which the host computes as Python does."""
+        tape = self.tape
+        outputs = [number for step in self.steps for stage in step for number in _outputs(stage)]
+        found = {number for number in outputs if tape.on_host[number]}
+        for at in self._needed(outputs):
+            if not tape.on_host[at]:
+                found |= {operand for operand in _operands(tape.ops[at]) if tape.on_host[operand]}
+        taken = {part[1] for part in self.parts}
+        for number in sorted(found):
+            uses = self._names(number, "scalar")
+            if tape.ops[number][0] in {"constant", "scalar"} or not uses:
+                continue
+            name = text(tape.ops, number, limit=60)
+            while name in taken:
+                name += "'"
+            taken.add(name)
+            self.derived[number] = Derived(name, number, frozenset(uses))
+
+
+def _operands(op: Op) -> tuple[int, ...]:
+    return () if op[0] in {"constant", "scalar", "tap", "index"} else op[1:]
+
+
+def _outputs(stage: tuple[Any, ...]) -> list[int]:
+    if stage[0] == "set":
+        return [number for _, number in stage[2]] + ([] if stage[3] is None else [stage[3]])
+    number: int = stage[-1]
+    return [number]

@@ -1,0 +1,345 @@
+"""Simulations: programs that run on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _pyabide
+from .arguments import number_of, steps_of
+from .errors import Error, Invalid, Unknown
+from .fields import FieldValues, array
+from .pictures import Movie, Picture, movie
+from .views import View
+
+if TYPE_CHECKING:
+    import xarray
+
+    from .programs import Program
+
+__all__ = ["Frame", "Parameters", "Records", "Simulation"]
+
+Report = _pyabide.Report
+Plan = _pyabide.Plan
+
+
+class Simulation:
+    """A program, its fields on a device, and the steps done so far.
+
+    ``sim["u"]`` is a copy of a field, and ``sim["u"] = array`` replaces it. A simulation may be used from
+    several threads; calls wait for one another, and none holds Python's lock while it computes.
+    """
+
+    def __init__(self, core: _pyabide.Simulation, program: Program | None) -> None:
+        self._core = core
+        self._program = program
+        self._views: list[View] = []
+        self._extents = {name: tuple(extents) for name, extents in core.fields}
+
+    def run(self, steps: int, *, seconds: float | None = None) -> Report:
+        """Advances some steps and reports: steps, seconds, GCells/s, plan, scalars, notes.
+
+        A run of ``until`` may end earlier, and so does one that lasts ``seconds``. Ctrl-C raises
+        ``KeyboardInterrupt`` after the steps that are under way; the simulation then stands at ``sim.step``
+        and goes on from there.
+        """
+        self._check_views()
+        return self._core.run(steps_of("steps", steps), seconds)
+
+    def frames(
+        self, total: int, *, every: int, progress: bool | None = None, seconds: float | None = None
+    ) -> Iterator[Frame]:
+        """Runs ``total`` steps, and yields a frame after each ``every`` steps and after the last one.
+
+        Between frames, fields and parameters may be read and set. A bar shows the progress where tqdm is
+        installed, unless ``progress`` is false. The run ends early where ``until`` ends it.
+        """
+        total, every = steps_of("total", total), steps_of("every", every)
+        if every == 0:
+            raise Invalid("every: 0 steps between frames are none; give 1 or more")
+        return self._frames(total, every, progress, seconds)
+
+    def _frames(
+        self, total: int, every: int, progress: bool | None, seconds: float | None
+    ) -> Iterator[Frame]:
+        done, bar = 0, _bar(total, progress)
+        try:
+            while done < total:
+                asked = min(every, total - done)
+                report = self.run(asked, seconds=seconds)
+                done += report.steps
+                if bar is not None:
+                    bar.set_postfix_str(f"{report.gcells_per_s:.3g} GCells/s", refresh=False)
+                    bar.update(report.steps)
+                yield Frame(self, report)
+                if report.steps < asked:
+                    return
+        finally:
+            if bar is not None:
+                bar.close()
+
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        values: NDArray[Any] = self._core.read(field)
+        return values
+
+    def __setitem__(self, field: str, values: Any) -> None:
+        self._check_views()
+        own = array(field, values)
+        extents = self._extents.get(field)
+        if own.ndim == 0 and extents is not None:
+            own = np.full(extents, own)
+        self._core.write(field, own)
+
+    def field(self, field: str) -> FieldValues:
+        """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as "
+        "picture."""
+        values = self[field]
+        return FieldValues(values, field, self.step, ("z", "y", "x")[3 - values.ndim :])
+
+    def view(self, field: str) -> View:
+        """Returns a field's values where they lie on a CUDA device: ``with sim.view("u") as u:
+        cupy.asarray(u)``.
+
+        Other backends lend no memory; ``field`` gives a copy everywhere.
+        """
+        return View(self, field)
+
+    def _check_views(self) -> None:
+        if self._views:
+            raise Invalid(
+                f"the simulation: {self._views[0]!r} reads its memory; leave the block of `with "
+                "sim.view(…)` before it goes on"
+            )
+
+    def window(self, field: str, *ranges: slice) -> NDArray[Any]:
+        """Returns a copy of a part of a field: ``sim.window("u", slice(10, 20), slice(0, 5))``."""
+        extents = self._extents.get(field)
+        if extents is None:
+            raise Unknown(f"no field is named `{field}`; known: {', '.join(self.fields)}")
+        if len(ranges) != len(extents):
+            raise Invalid(f"window: {len(ranges)} slices are given on {len(extents)} axes; give one an axis")
+        bounds = [own.indices(extent) for own, extent in zip(ranges, extents, strict=True)]
+        if any(step != 1 or low >= high for low, high, step in bounds):
+            raise Invalid(
+                "window: a slice is empty or has a step; give slices of one value at least, without steps"
+            )
+        values: NDArray[Any] = self._core.window(
+            field, [low for low, _, _ in bounds], [high for _, high, _ in bounds]
+        )
+        return values
+
+    def xarray(self, field: str) -> xarray.DataArray:
+        """Returns a copy of a field as an ``xarray.DataArray``; xarray must be installed."""
+        return self.field(field).xarray()
+
+    def png(self, field: str | None = None, *, range: tuple[float, float] | None = None) -> Picture:
+        """Returns a picture of a field in false colours; of the program's first, unless named."""
+        return self.field(field or self._core.shown).png(range)
+
+    def movie(
+        self,
+        total: int,
+        *,
+        every: int,
+        field: str | None = None,
+        range: tuple[float, float] | None = None,
+        progress: bool | None = None,
+    ) -> Movie:
+        """Runs ``total`` steps and returns a movie of a field, with a picture each ``every`` steps."""
+        shown = field or self._core.shown
+        frames = self.frames(total, every=every, progress=progress)
+        return movie((frame.simulation[shown] for frame in frames), range)
+
+    def checkpoint(self, path: str | PathLike[str]) -> None:
+        """Writes all fields, parameters and the step to a file, from which ``resume`` goes on to the bit."""
+        self._core.checkpoint(fspath(path))
+
+    def records(self) -> Records:
+        """Returns the rows recorded since the last call, by the names of their columns; see ``record`` "
+        "of ``start``."""
+        columns, rows = self._core.records()
+        steps = np.array([step for step, _ in rows], dtype=np.uint64)
+        values = np.array([own for _, own in rows], dtype=np.float64).reshape(
+            len(rows), max(len(columns) - 1, 0)
+        )
+        return Records(columns, steps, values)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters by name; setting one holds for the steps that follow."""
+        return Parameters(self)
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The computed scalars by name, as they are now."""
+        return dict(self._core.scalars())
+
+    @property
+    def step(self) -> int:
+        """The steps done since the start, those before a checkpoint included."""
+        return self._core.step
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(self._extents)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the domain in cells, slowest axis first."""
+        return tuple(self._core.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of all fields: float32 or float64."""
+        return np.dtype("float32" if self._core.dtype == "f32" else "float64")
+
+    @property
+    def backend(self) -> str:
+        """The backend that runs it: ``"cuda"``, ``"wgpu"`` or ``"cpu"``."""
+        return self._core.backend
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that runs; print it to see why it is so."""
+        return self._core.plan()
+
+    @property
+    def notes(self) -> list[str]:
+        """Where the simulation differs from what was asked, and why."""
+        return self._core.notes
+
+    @property
+    def non_finite(self) -> int:
+        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long "
+        "as a step or so."""
+        return self._core.non_finite()
+
+    def __repr__(self) -> str:
+        extents = "×".join(map(str, self.shape))
+        fields = ", ".join(self.fields)
+        return f"<{self._core.program} of {fields} on {extents} cells in {self.dtype}, {self.backend}, step {self.step}>"
+
+    def _repr_html_(self) -> str:
+        import base64
+        import html
+
+        shown = self._core.shown
+        image = base64.b64encode(self.png()).decode()
+        words = html.escape(f"{repr(self)[1:-1]}; shown: {shown}")
+        return f'<figure><img src="data:image/png;base64,{image}"><figcaption>{words}</figcaption></figure>'
+
+
+class Frame:
+    """A simulation as it stands at a step of ``Simulation.frames``."""
+
+    def __init__(self, simulation: Simulation, report: Report) -> None:
+        self.simulation = simulation
+        self.report = report
+        self.step = simulation.step
+
+    def __getitem__(self, field: str) -> FieldValues:
+        """Returns a copy of a field's values. The frame must be read before the run goes on."""
+        if self.simulation.step != self.step:
+            raise Invalid(
+                f"the frame is of step {self.step}, and the simulation is at step "
+                f"{self.simulation.step}; read a frame in the "
+                "loop, before the next one"
+            )
+        return self.simulation.field(field)
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """The computed scalars at this step."""
+        return self.report.scalars
+
+    def __repr__(self) -> str:
+        return f"<frame of step {self.step}>"
+
+
+class Parameters(MutableMapping[str, float]):
+    """The parameters of a simulation by name. Setting one holds for the steps that follow."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+
+    def _own(self) -> dict[str, float]:
+        program = self._simulation._program
+        everything = dict(self._simulation._core.parameters())
+        return everything if program is None else {name: everything[name] for name in program.parameters}
+
+    def __getitem__(self, name: str) -> float:
+        own = self._own()
+        if name not in own:
+            raise _unknown(name, own)
+        return own[name]
+
+    def __setitem__(self, name: str, value: float) -> None:
+        self.update({name: value})
+
+    def update(self, *others: Any, **values: Any) -> None:
+        """Sets several parameters at once."""
+        changed = {name: number_of(name, value) for name, value in dict(*others, **values).items()}
+        own = self._own()
+        for name in changed:
+            if name not in own:
+                raise _unknown(name, own)
+        program = self._simulation._program
+        everything = changed if program is None else program._with_derived(own | changed, frozenset(changed))
+        self._simulation._core.set_parameters(list(everything.items()))
+
+    def __delitem__(self, name: str) -> None:
+        raise Invalid(f"parameter {name}: a program keeps its parameters; set another value")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own())
+
+    def __len__(self) -> int:
+        return len(self._own())
+
+    def __repr__(self) -> str:
+        return repr(self._own())
+
+
+class Records:
+    """Rows that a run recorded: the steps, and the values of each column by its name."""
+
+    def __init__(self, columns: list[str], steps: NDArray[np.uint64], values: NDArray[np.float64]) -> None:
+        self.columns = columns
+        self.steps = steps
+        self.values = values
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in self.columns:
+            raise Unknown(f"no column is named `{column}`; known: {', '.join(self.columns) or 'none'}")
+        at = self.columns.index(column)
+        return self.steps if at == 0 else self.values[:, at - 1]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {', '.join(self.columns)}>"
+
+
+def _unknown(name: str, own: dict[str, float]) -> Unknown:
+    return Unknown(f"no parameter is named `{name}`; known: {', '.join(own) or 'none'}")
+
+
+def _bar(total: int, progress: bool | None) -> Any:
+    """Returns a bar, if it is wanted or not forbidden, and there is one."""
+    if progress is False:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        if progress:
+            raise Error(
+                "tqdm is not installed; install it by: pip install tqdm, or leave progress out"
+            ) from None
+        return None
+    return tqdm(total=total, unit="step")

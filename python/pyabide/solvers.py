@@ -1,0 +1,254 @@
+"""Systems of linear equations, with the signatures of ``scipy.sparse.linalg``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _pyabide, boundaries
+from .arguments import dtype_name, extents
+from .boundaries import Boundary
+from .errors import Invalid, Limit
+
+__all__ = ["GridOperator", "NotConverged", "bicgstab", "cg", "gmres"]
+
+
+class NotConverged(UserWarning):
+    """The warning of a solver that ended without a solution; ``info`` is then above 0."""
+
+
+class GridOperator:
+    """A matrix that is never stored: one step of a linear stencil on a domain, boundary and all.
+
+    ``stencil`` is a name, such as ``"laplacian2d"`` or ``"hpcg"``, or a dict of weights by offsets, slowest
+    axis first: ``{(0, 0): 4, (-1, 0): -1, (1, 0): -1, (0, -1): -1, (0, 1): -1}``. Rows are cells, in C order.
+    """
+
+    def __init__(
+        self,
+        stencil: str | Mapping[Any, float],
+        shape: Sequence[int],
+        *,
+        boundary: Boundary = 0.0,
+        dtype: Any = "float64",
+    ) -> None:
+        given: Any = stencil
+        if not isinstance(stencil, str):
+            given = [
+                (list(offset) if isinstance(offset, tuple) else [offset], float(weight))
+                for offset, weight in stencil.items()
+            ]
+        name = dtype_name(dtype) or "f64"
+        self._core = _pyabide.GridOperator(given, extents(shape) or [], boundaries.text(boundary), name)
+        self.extents = tuple(self._core.extents)
+        self._assembled: Any = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        cells = int(np.prod(self.extents))
+        return cells, cells
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of weights and vectors."""
+        return np.dtype("float32" if self._core.dtype == "f32" else "float64")
+
+    def tocsr(self) -> Any:
+        """Returns the matrix as ``scipy.sparse.csr_array``; scipy must be installed."""
+        from scipy.sparse import csr_array
+
+        offsets, columns, values = self._core.assemble()
+        return csr_array((values, columns, offsets), shape=self.shape)
+
+    def matvec(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Returns the product with a vector, by scipy, so that its solvers take the operator too."""
+        if self._assembled is None:
+            self._assembled = self.tocsr()
+        product: NDArray[Any] = self._assembled @ x
+        return product
+
+    __matmul__ = matvec
+
+    def __repr__(self) -> str:
+        return f"<operator on {'×'.join(map(str, self.extents))} cells in {self.dtype}>"
+
+
+Callback = Callable[[float], object]
+
+
+def cg(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: str | None = None,
+    callback: Callback | None = None,
+    callback_type: str | None = None,
+    backend: str = "auto",
+) -> tuple[NDArray[Any], int]:
+    """Solves ``A x = b`` by conjugate gradients, for a symmetric positive definite matrix.
+
+    ``A`` is a sparse matrix of scipy, a dense array, or an ``ab.GridOperator``; ``b`` has one value a row, or
+    the shape of the operator's domain. The run ends when ``|b - A x| <= max(rtol |b|, atol)``, or after
+    ``maxiter`` iterations (10 a row unless given). ``M`` names a preconditioner: ``"jacobi"``,
+    ``"block-jacobi:8"``, ``"chebyshev:3"``.
+
+    ``callback`` gets the norm of the residual after each iteration, and wants ``callback_type="residual"``,
+    because scipy's own gets the solution, which stays on the device here.
+
+    Returns the solution and ``info``: 0 where it converged, else the number of iterations done, with a
+    warning ``ab.NotConverged`` that says why. A matrix that the method cannot take raises ``ab.Invalid``.
+    """
+    return _solve("cg", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
+
+
+def bicgstab(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: str | None = None,
+    callback: Callback | None = None,
+    callback_type: str | None = None,
+    backend: str = "auto",
+) -> tuple[NDArray[Any], int]:
+    """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of "
+    "``ab.cg``."""
+    return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
+
+
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int | None = None,
+    maxiter: int | None = None,
+    M: str | None = None,
+    callback: Callback | None = None,
+    callback_type: str | None = None,
+    backend: str = "auto",
+) -> tuple[NDArray[Any], int]:
+    """Solves ``A x = b`` by GMRES, which starts anew after ``restart`` iterations (20 unless given).
+
+    ``maxiter`` counts these cycles, as scipy's does. The other arguments and the results are those of
+    ``ab.cg``.
+    """
+    rows = _rows(A)
+    cycle = max(1, min(20 if restart is None else int(restart), rows))
+    most = 10 * rows if maxiter is None else int(maxiter)
+    told = "residual" if callback_type in ("pr_norm", "legacy") else callback_type
+    return _solve(f"gmres:{cycle}", A, b, x0, rtol, atol, most * cycle, M, callback, told, backend)
+
+
+def _solve(
+    method: str,
+    A: Any,
+    b: Any,
+    x0: Any,
+    rtol: float,
+    atol: float,
+    maxiter: int | None,
+    M: Any,
+    callback: Callback | None,
+    callback_type: str | None,
+    backend: str,
+) -> tuple[NDArray[Any], int]:
+    if callback is not None and callback_type != "residual":
+        raise Invalid(
+            "callback: scipy's gets the solution of each iteration, which stays on the device here; say "
+            'callback_type="residual" for one that gets the norm of the residual'
+        )
+    if M is not None and not isinstance(M, str):
+        raise Invalid(
+            f'M: {type(M).__name__} cannot run on the device; name a preconditioner: "jacobi", '
+            '"block-jacobi:8" or '
+            '"chebyshev:3"'
+        )
+    matrix, dtype = _matrix(A)
+    rows = _rows(A)
+    right = _vector("b", b, rows, dtype)
+    first = np.zeros(rows, dtype) if x0 is None else _vector("x0", x0, rows, dtype)
+    iterations = 10 * rows if maxiter is None else int(maxiter)
+    if iterations < 0:
+        raise Invalid(f"maxiter: {iterations} is below 0; give 1 or more")
+    solution, unfinished, why, _ = _pyabide.solve(
+        method, matrix, right, first, float(rtol), float(atol), iterations, M or "none", backend, callback
+    )
+    if unfinished is None:
+        return solution, 0
+    warnings.warn(why, NotConverged, stacklevel=3)
+    return solution, unfinished
+
+
+def _rows(A: Any) -> int:
+    shape = getattr(A, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise Invalid(
+            f"A: {type(A).__name__} is no matrix; give a sparse matrix of scipy, a dense array or "
+            "ab.GridOperator"
+        )
+    if shape[0] != shape[1] or shape[0] == 0:
+        raise Invalid(
+            f"A: it has {shape[0]} rows and {shape[1]} columns; give a square matrix with a row at least"
+        )
+    return int(shape[0])
+
+
+def _matrix(A: Any) -> tuple[Any, np.dtype[Any]]:
+    """Returns the matrix as Abide takes it, and its type."""
+    if isinstance(A, GridOperator):
+        return A._core, A.dtype
+    _rows(A)
+    if hasattr(A, "tocsr"):
+        rows = A.tocsr()
+    elif isinstance(A, np.ndarray):
+        return _dense(A)
+    else:
+        raise Invalid(
+            f"A: {type(A).__name__} is known by its products alone, which cannot run on the device; give "
+            "a sparse matrix of "
+            "scipy, a dense array or ab.GridOperator"
+        )
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    values = _values(rows.data)
+    offsets, columns = rows.indptr.astype(np.int64), rows.indices.astype(np.int64)
+    return (int(rows.shape[1]), offsets, columns, values), values.dtype
+
+
+def _dense(A: NDArray[Any]) -> tuple[Any, np.dtype[Any]]:
+    values = _values(A)
+    filled = values != 0
+    offsets = np.concatenate([[0], np.cumsum(filled.sum(axis=1))]).astype(np.int64)
+    columns = np.nonzero(filled)[1].astype(np.int64)
+    return (int(values.shape[1]), offsets, columns, values[filled]), values.dtype
+
+
+def _values(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind not in "fiub":
+        raise Invalid(f"A: its entries are {values.dtype}; give float32 or float64")
+    return values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
+
+
+def _vector(name: str, values: Any, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    own = np.asarray(values)
+    if own.dtype.kind not in "fiub":
+        raise Invalid(f"{name}: its values are {own.dtype}; give float32 or float64")
+    if own.size != rows:
+        raise Limit(f"{name}: it has {own.size} values and the matrix {rows} rows; give one value a row")
+    return np.ascontiguousarray(own.reshape(-1), dtype)

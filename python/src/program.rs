@@ -1,0 +1,218 @@
+//! Programs from what Python recorded of them.
+
+use std::sync::Arc;
+
+use abide::program::{Centring, Definition, Reduction, Region, Scope, Start};
+use abide::{Boundary, Error};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::errors::{exception, raise};
+use crate::formula::Tape;
+use crate::guard::caught;
+
+/// A checked program.
+#[pyclass(frozen, module = "pyabide._pyabide")]
+pub struct Program(pub Arc<abide::Program>);
+
+#[pymethods]
+impl Program {
+    /// Builds a program of declared parts and of the stages of each step, whose formulas are numbers on the
+    /// tape.
+    #[staticmethod]
+    #[pyo3(signature = (name, dimensions, boundary, parts, tape, steps))]
+    fn define(
+        name: &str,
+        dimensions: usize,
+        boundary: Option<&str>,
+        parts: Vec<Bound<'_, PyTuple>>,
+        tape: Vec<Bound<'_, PyTuple>>,
+        steps: Vec<Vec<Bound<'_, PyTuple>>>,
+    ) -> PyResult<Program> {
+        caught(|| {
+            let tape = Tape::read(&tape)?;
+            let mut definition = Definition::new(name, dimensions);
+            if let Some(boundary) = boundary {
+                definition.boundary(boundary.parse::<Boundary>().map_err(exception)?);
+            }
+            for part in &parts {
+                declare(&mut definition, dimensions, part)?;
+            }
+            for stages in &steps {
+                let mut step = definition.step();
+                for stage in stages {
+                    add(&mut step, dimensions, &tape, stage)?;
+                }
+            }
+            Ok(Program(Arc::new(definition.build().map_err(exception)?)))
+        })
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn dimensions(&self) -> usize {
+        self.0.dimensions()
+    }
+
+    /// The names of the fields.
+    #[getter]
+    fn fields(&self) -> Vec<String> {
+        self.0.fields().to_vec()
+    }
+
+    /// Name, default and meaning of each parameter.
+    #[getter]
+    fn parameters(&self) -> Vec<(String, f64, String)> {
+        let own = self.0.parameters().iter();
+        own.map(|parameter| (parameter.name.clone(), parameter.default, parameter.about.clone())).collect()
+    }
+
+    /// The names of the computed scalars.
+    #[getter]
+    fn scalars(&self) -> Vec<String> {
+        self.0.scalars().iter().map(|scalar| scalar.name.clone()).collect()
+    }
+
+    /// Whether every schedule can run it.
+    #[getter]
+    fn is_plain(&self) -> bool {
+        self.0.is_plain()
+    }
+
+    /// Operations, bytes in float32 and the radius along each axis, of a cell and step.
+    #[getter]
+    fn footprint(&self) -> (usize, usize, Vec<usize>) {
+        let radius = self.0.radius();
+        let own = radius[3 - self.0.dimensions()..].to_vec();
+        (self.0.flops(), self.0.bytes(abide::DType::F32), own)
+    }
+}
+
+fn declare(definition: &mut Definition, dimensions: usize, part: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let kind: String = part.get_item(0)?.extract()?;
+    match kind.as_str() {
+        "field" => {
+            type Field<'py> = (String, String, String, usize, Option<Bound<'py, PyAny>>, Option<String>);
+            let (_, name, on, components, start, boundary): Field<'_> = part.extract()?;
+            let centring = centring(&on, dimensions)?;
+            match components {
+                0 => definition.field(&name, centring),
+                count => definition.components(&name, count, centring),
+            };
+            if let Some(start) = start {
+                definition.start(&name, start_of(&start)?);
+            }
+            if let Some(boundary) = boundary {
+                definition.boundary_of(&name, &boundary);
+            }
+        }
+        "temporary" => {
+            let (_, name, on): (String, String, String) = part.extract()?;
+            definition.temporary(&name, centring(&on, dimensions)?);
+        }
+        "parameter" => {
+            let (_, name, default, about): (String, String, f64, String) = part.extract()?;
+            definition.parameter(&name, default, &about);
+        }
+        "scalar" => {
+            let (_, name, initial, about): (String, String, Option<f64>, String) = part.extract()?;
+            definition.scalar(&name, initial, &about);
+        }
+        "extent" => {
+            let (_, name, axis, about): (String, String, usize, String) = part.extract()?;
+            definition.extent(&name, axis, &about);
+        }
+        _ => return Err(raise("Defect", format!("no part of a program is named `{kind}`"))),
+    }
+    Ok(())
+}
+
+fn add(
+    step: &mut abide::program::Step<'_>,
+    dimensions: usize,
+    tape: &Tape,
+    stage: &Bound<'_, PyTuple>,
+) -> PyResult<()> {
+    let kind: String = stage.get_item(0)?.extract()?;
+    match kind.as_str() {
+        "set" => {
+            type Set = (String, String, Vec<(String, usize)>, Option<usize>, Vec<Vec<usize>>);
+            let (_, name, sets, mask, points): Set = stage.extract()?;
+            let outputs: Vec<usize> = sets.iter().map(|(_, value)| *value).chain(mask).collect();
+            tape.check(outputs.iter().copied())?;
+            let define = |s: &Scope<'_>| {
+                let values = tape.replay(s, &outputs);
+                for ((field, _), value) in sets.iter().zip(&values) {
+                    s.set(field, *value);
+                }
+                if let (Some(_), Some(mask)) = (mask, values.last()) {
+                    s.only_where(*mask);
+                }
+            };
+            match (points.is_empty(), dimensions) {
+                (true, _) => step.stage(&name, define),
+                (_, 1) => step.points(&name, &places::<1>(&points)?, define),
+                (_, 2) => step.points(&name, &places::<2>(&points)?, define),
+                _ => step.points(&name, &places::<3>(&points)?, define),
+            };
+        }
+        "reduce" => {
+            type Reduce = (String, String, String, String, Vec<[usize; 2]>, usize);
+            let (_, scalar, how, on, margins, value): Reduce = stage.extract()?;
+            tape.check([value].into_iter())?;
+            let mut region = Region::from(centring(&on, dimensions)?);
+            for (axis, [low, high]) in margins.into_iter().enumerate() {
+                region = region.without(3 - dimensions + axis, low, high);
+            }
+            let how = match how.as_str() {
+                "min" => Reduction::Min,
+                "max" => Reduction::Max,
+                _ => Reduction::Sum,
+            };
+            step.reduce(&scalar, how, region, |s| tape.replay(s, &[value])[0]);
+        }
+        "compute" => {
+            let (_, scalar, value): (String, String, usize) = stage.extract()?;
+            tape.check([value].into_iter())?;
+            step.compute(&scalar, |s| tape.replay(s, &[value])[0]);
+        }
+        _ => return Err(raise("Defect", format!("no stage is named `{kind}`"))),
+    }
+    Ok(())
+}
+
+/// Returns points of as many indices as there are axes.
+fn places<const D: usize>(points: &[Vec<usize>]) -> PyResult<Vec<[usize; D]>> {
+    let place = |point: &Vec<usize>| {
+        let own: Result<[usize; D], _> = point.clone().try_into();
+        let reason = || format!("it has {} indices on {D} axes", point.len());
+        own.map_err(|_| {
+            exception(Error::invalid(format!("point {point:?}"), reason(), "give one index an axis"))
+        })
+    };
+    points.iter().map(place).collect()
+}
+
+/// Reads `cells`, `nodes`, `x-faces` or `x-edges`.
+fn centring(text: &str, dimensions: usize) -> PyResult<Centring> {
+    Centring::parse(text, dimensions).map_err(exception)
+}
+
+/// Reads a start: a number, or a name such as `random:7`.
+pub fn start_of(start: &Bound<'_, PyAny>) -> PyResult<Start> {
+    if let Ok(name) = start.extract::<String>() {
+        return name.parse().map_err(exception);
+    }
+    let reason = || format!("it is {}", start.get_type());
+    let value: f64 = start.extract().map_err(|_| {
+        let change = "give an array, a number, or a name such as \"random:1\"";
+        exception(Error::invalid("the start of a field", reason(), change))
+    })?;
+    Ok(Start::Constant(value))
+}

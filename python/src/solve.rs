@@ -1,0 +1,141 @@
+//! Solves of systems of linear equations.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use abide::solve::{Matrix, Method, Parameters, Report, Solve, SolverError};
+use abide::sparse::{Csr, Offsets};
+use abide::{Array, Choice, Error};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+use crate::arrays::{given, numpy};
+use crate::errors::{exception, raise, solver_exception};
+use crate::guard::caught;
+use crate::operator::GridOperator;
+use crate::report::json;
+
+/// A matrix: an operator on a grid, or compressed rows (columns, row offsets, column of each entry, values).
+#[derive(FromPyObject)]
+pub enum Given<'py> {
+    Operator(Py<GridOperator>),
+    Rows(usize, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, Bound<'py, PyAny>),
+}
+
+impl Given<'_> {
+    fn matrix(&self) -> PyResult<Matrix> {
+        let (columns, offsets, indices, values) = match self {
+            Given::Operator(operator) => return Ok(operator.get().0.clone().into()),
+            Given::Rows(columns, offsets, indices, values) => (*columns, offsets, indices, values),
+        };
+        let wrong = |what: &str| {
+            let reason = format!("{what} is negative or above what 32 bits hold");
+            exception(Error::invalid("sparse matrix", reason, "give a smaller matrix"))
+        };
+        let offsets =
+            offsets.as_array().iter().map(|&offset| u64::try_from(offset)).collect::<Result<_, _>>();
+        let offsets = offsets.map_err(|_| wrong("a row offset"))?;
+        let indices = indices.as_array().iter().map(|&index| u32::try_from(index)).collect::<Result<_, _>>();
+        let indices = indices.map_err(|_| wrong("a column"))?;
+        let values = given(values)?.values;
+        let made =
+            Offsets::narrowest(offsets).and_then(|offsets| Csr::new(columns, offsets, indices, values));
+        made.map(Matrix::from).map_err(exception)
+    }
+}
+
+/// What a solve returns: the solution, the iterations where it did not converge, why so, and the report as
+/// JSON.
+type Solved<'py> = (Bound<'py, PyAny>, Option<usize>, String, String);
+
+/// Solves `A x = b` from `x`. `callback` gets the residual's norm of each iterate.
+#[pyfunction]
+#[pyo3(signature = (method, matrix, b, x, relative, absolute, iterations, preconditioner, backend, callback = None))]
+#[allow(clippy::too_many_arguments)]
+pub fn solve<'py>(
+    py: Python<'py>,
+    method: &str,
+    matrix: Given<'py>,
+    b: &Bound<'py, PyAny>,
+    x: &Bound<'py, PyAny>,
+    relative: f64,
+    absolute: f64,
+    iterations: usize,
+    preconditioner: &str,
+    backend: &str,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<Solved<'py>> {
+    let method: Method = method.parse().map_err(exception)?;
+    let choice: Choice = backend.parse().map_err(exception)?;
+    let preconditioner = preconditioner.parse().map_err(exception)?;
+    let (matrix, b, mut x) = caught(|| Ok((matrix.matrix()?, given(b)?.values, given(x)?.values)))?;
+    let parameters = Parameters { relative, absolute, iterations, ..Parameters::DEFAULT };
+    let (x, outcome): (Array, Result<Report, SolverError>) = interruptible(py, move |stop| {
+        let describe = Solve::new(matrix).method(method).preconditioner(preconditioner).backend(choice);
+        let mut system = describe.parameters(parameters).open().map_err(solver_exception)?;
+        let mut failed = None;
+        let mut observe = |iteration: usize, residual: f64| {
+            let callback = callback.as_ref().filter(|_| iteration > 0);
+            match callback.map(|callback| Python::attach(|py| callback.call1(py, (residual,)))) {
+                Some(Err(error)) => failed = Some(error),
+                _ if !stop.load(Ordering::Relaxed) => return ControlFlow::Continue(()),
+                _ => {}
+            }
+            ControlFlow::Break(())
+        };
+        let outcome = system.solve_observed(&b, &mut x, &mut observe);
+        match failed {
+            Some(error) => Err(error),
+            None => Ok((x, outcome)),
+        }
+    })?;
+    let rows = x.len();
+    let (report, why) = match outcome {
+        Ok(report) => return Ok((numpy(py, x, &[rows])?, None, String::new(), json(&report)?)),
+        Err(error) => {
+            let why = error.to_string();
+            match error {
+                SolverError::Breakdown { report, .. }
+                | SolverError::Stagnation { report }
+                | SolverError::NotFinite { report, .. }
+                | SolverError::NotConverged { report, .. } => (report, why),
+                other => return Err(solver_exception(other)),
+            }
+        }
+    };
+    Ok((numpy(py, x, &[rows])?, Some(report.iterations.max(1)), why, json(&report)?))
+}
+
+/// The time between two looks at whether Ctrl-C was pressed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Calls `work` on a thread of its own. `work` is told to stop when a signal's handler raises, whose exception
+/// is the result.
+///
+/// Only the interpreter's main thread sees signals, and a solver may call its observer on any of its own.
+fn interruptible<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> PyResult<R> + Send,
+) -> PyResult<R> {
+    py.detach(|| {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| caught(|| work(&stop)));
+            let mut begun = Instant::now();
+            while !worker.is_finished() {
+                std::thread::sleep(Duration::from_micros(200));
+                if begun.elapsed() < LOOK {
+                    continue;
+                }
+                begun = Instant::now();
+                if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                    stop.store(true, Ordering::Relaxed);
+                    let _ = worker.join();
+                    return Err(raised);
+                }
+            }
+            worker.join().unwrap_or_else(|_| Err(raise("Defect", "a solver's thread ended early".to_owned())))
+        })
+    })
+}

@@ -1,0 +1,24 @@
+"""The programs in the documents run as they stand there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def programs() -> list[tuple[str, str]]:
+    found = []
+    for name in ("README.md", "docs/python.md", "python/README.md"):
+        text = (ROOT / name).read_text()
+        for block in re.finditer(r"```python\n(.*?)```", text, re.DOTALL):
+            line = text.count("\n", 0, block.start()) + 1
+            found.append((f"{name}:{line}", block[1]))
+    return found
+
+
+@pytest.mark.parametrize(("place", "program"), programs(), ids=[place for place, _ in programs()])
+def test_a_program_runs(place: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, place, "exec"), {"__name__": "document"})
