@@ -41,11 +41,11 @@ from .expressions import (
     Expr,
     Field,
     absolute,
+    coord,
     cos,
     exp,
     floor,
     fma,
-    index,
     laplacian,
     log,
     maximum,
@@ -56,6 +56,7 @@ from .expressions import (
     where,
 )
 from .fields import FieldValues
+from .models import load, loads
 from .pictures import Movie, Picture
 from .programs import Program, plan, program, start, stencil
 from .simulation import Frame, Parameters, Records, Simulation
@@ -96,6 +97,7 @@ __all__ = [
     "bicgstab",
     "catalogue",
     "cg",
+    "coord",
     "cos",
     "devices",
     "dot",
@@ -107,8 +109,9 @@ __all__ = [
     "fma",
     "from_sympy",
     "gmres",
-    "index",
     "laplacian",
+    "load",
+    "loads",
     "log",
     "max",
     "maximum",

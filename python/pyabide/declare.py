@@ -164,7 +164,7 @@ class Stage:
     values: Mapping[str, Operand | Reduction]
     name: str = ""
     where: Expr | None = None
-    at: Sequence[Sequence[int]] = attribute(default_factory=list)
+    points: Sequence[Sequence[int]] = attribute(default_factory=list)
 
 
 def stage(
@@ -172,14 +172,14 @@ def stage(
     *,
     name: str = "",
     where: Expr | None = None,
-    at: Sequence[Sequence[int]] = (),
+    points: Sequence[Sequence[int]] = (),
 ) -> Stage:
     """Describes a stage of a program: the new values by name, and more than a plain dict can say.
 
-    Where ``where`` is 0, the old values stay. With ``at``, only the values at these indices are set, as by a
+    Where ``where`` is 0, the old values stay. With ``points``, only the values at these indices are set, as by a
     source; each has one number an axis, slowest first.
     """
-    return Stage(values, name, where, at)
+    return Stage(values, name, where, points)
 
 
 class EndOfStep:

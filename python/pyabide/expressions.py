@@ -24,11 +24,11 @@ __all__ = [
     "Expr",
     "Field",
     "absolute",
+    "coord",
     "cos",
     "exp",
     "floor",
     "fma",
-    "index",
     "laplacian",
     "log",
     "maximum",
@@ -83,7 +83,7 @@ class Tape:
                 return True
             case "scalar":
                 return op[1] in self.parameters
-            case "tap" | "index":
+            case "tap" | "coord":
                 return False
             case _:
                 return all(self.on_host[operand] for operand in op[1:])
@@ -420,14 +420,14 @@ def fma(a: Operand, b: Operand, c: Operand) -> Expr:
     return tape.add("fma", *(tape.expression(value)._number for value in (a, b, c)))
 
 
-def index(axis: int) -> Expr:
+def coord(axis: int) -> Expr:
     """Returns the cell's index along an axis, 0 for the slowest, as a number that counts from 0."""
     tape = current()
     if not 0 <= axis < tape.dimensions:
         raise Invalid(
             f"axis {axis}: the program has {tape.dimensions} axes; use one of them, 0 for the slowest"
         )
-    return tape.add("index", int(axis))
+    return tape.add("coord", int(axis))
 
 
 def laplacian(u: Field) -> Expr:

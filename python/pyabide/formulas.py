@@ -50,8 +50,8 @@ def text(ops: Sequence[Op], number: int, limit: int = 400) -> str:
                 return str(op[1])
             case "tap":
                 return str(op[1]) if op[2] is None else f"{op[1]}[{shown_offset(op[2])}]"
-            case "index":
-                return f"index({op[1]})"
+            case "coord":
+                return f"coord({op[1]})"
             case "Neg":
                 return f"-{shown(op[1])}"
             case sign if sign in _SIGNS:

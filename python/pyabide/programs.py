@@ -37,6 +37,26 @@ class Program:
         self._core = recorded.define()
         self.fields: tuple[str, ...] = tuple(self._core.fields)
         self.scalars: tuple[str, ...] = tuple(self._core.scalars)
+        self._defaults: Mapping[str, Any] = {}
+
+    @classmethod
+    def of_text(
+        cls, core: _pyabide.Program, parameters: Mapping[str, float], defaults: Mapping[str, Any]
+    ) -> Program:
+        """Makes the program of a model file, with what ``start`` takes where it is told nothing else."""
+        own = cls.__new__(cls)
+        own.name, own.dimensions = core.name, core.dimensions
+        own.boundary, own.until = defaults.get("boundary"), defaults.get("until")
+        own.parameters = {name: default for name, default, _ in core.parameters} | dict(parameters)
+        own._ops, own._derived = (), ()
+        own.fields, own.scalars = tuple(core.fields), tuple(core.scalars)
+        own._starts = frozenset(_base(field) for field in own.fields)
+        own._core, own._defaults = core, dict(defaults)
+        return own
+
+    def text(self) -> str:
+        """Returns the program as the text of a model file, which ``ab.loads`` and ``abide run`` read."""
+        return self._core.text()
 
     def start(
         self,
@@ -78,10 +98,13 @@ class Program:
                 f'as {missing[0]}="random:1"'
             )
         given, array_shape, array_dtype = starts(fields)
-        options = self._options(parameters, shape, dtype or array_dtype, boundary, until)
+        if shape is None and array_shape is None:
+            shape = self._defaults.get("shape")
+        dtype = dtype or array_dtype or self._defaults.get("dtype")
+        options = self._options(parameters, shape, dtype, boundary, until)
         options |= {
             "scalars": list(scalars.items()),
-            "backend": backend,
+            "backend": self._defaults.get("backend", backend) if backend == "auto" else backend,
             "marks": marks,
             "record": record,
             "probes": [(name, list(index)) for name, index in probes],

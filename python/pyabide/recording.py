@@ -207,12 +207,12 @@ class Recorder:
             sets.append((name, self._number(value)))
         mask = None if stage.where is None else self._number(stage.where)
         name = stage.name or (self.name if not self.steps[0] else f"{self.name}: {', '.join(fields)}")
-        points = [[int(index) for index in point] for point in stage.at]
+        points = [[int(index) for index in point] for point in stage.points]
         self.steps[-1].append(("set", name, sets, mask, points))
 
     def _scalars(self, stage: Stage, scalars: Mapping[str, Any]) -> None:
-        if stage.where is not None or stage.at:
-            raise Invalid(f"{self.name}: a stage of scalars has no places; leave where and at out")
+        if stage.where is not None or stage.points:
+            raise Invalid(f"{self.name}: a stage of scalars has no places; leave where and points out")
         before: list[str] = []
         for name, value in scalars.items():
             formula = value.value if isinstance(value, Reduction) else value
@@ -285,7 +285,7 @@ class Recorder:
 
 
 def _operands(op: Op) -> tuple[int, ...]:
-    return () if op[0] in {"constant", "scalar", "tap", "index"} else op[1:]
+    return () if op[0] in {"constant", "scalar", "tap", "coord"} else op[1:]
 
 
 def _outputs(stage: tuple[Any, ...]) -> list[int]:

@@ -17,7 +17,7 @@ pub enum Op {
     Scalar(String),
     /// A field's value at an offset; at the place of the value itself where there is none.
     Tap(String, Option<Vec<i32>>),
-    Index(usize),
+    Coord(usize),
     Unary(Unary, usize),
     Binary(Binary, usize, usize),
     Fma(usize, usize, usize),
@@ -27,7 +27,7 @@ pub enum Op {
 impl Op {
     fn operands(&self) -> impl Iterator<Item = usize> {
         let (list, len) = match *self {
-            Op::Constant(_) | Op::Scalar(_) | Op::Tap(..) | Op::Index(_) => ([0; 3], 0),
+            Op::Constant(_) | Op::Scalar(_) | Op::Tap(..) | Op::Coord(_) => ([0; 3], 0),
             Op::Unary(_, a) => ([a, 0, 0], 1),
             Op::Binary(_, a, b) => ([a, b, 0], 2),
             Op::Fma(a, b, c) | Op::Select(a, b, c) => ([a, b, c], 3),
@@ -85,7 +85,7 @@ impl Tape {
                 Op::Scalar(name) => scope.param(name),
                 Op::Tap(field, None) => scope.field(field).here(),
                 Op::Tap(field, Some(offset)) => scope.field(field).at_slice(offset),
-                Op::Index(axis) => scope.coord(*axis),
+                Op::Coord(axis) => scope.coord(*axis),
                 Op::Unary(op, a) => graph.add(Node::Unary(*op, id(a))),
                 Op::Binary(op, a, b) => graph.add(Node::Binary(*op, id(a), id(b))),
                 Op::Fma(a, b, c) => graph.add(Node::Fma(id(a), id(b), id(c))),
@@ -104,7 +104,7 @@ fn operation(entry: &Bound<'_, PyTuple>) -> PyResult<Op> {
         "constant" => Op::Constant(entry.get_item(1)?.extract()?),
         "scalar" => Op::Scalar(entry.get_item(1)?.extract()?),
         "tap" => Op::Tap(entry.get_item(1)?.extract()?, entry.get_item(2)?.extract()?),
-        "index" => Op::Index(operand(1)?),
+        "coord" => Op::Coord(operand(1)?),
         "fma" => Op::Fma(operand(1)?, operand(2)?, operand(3)?),
         "select" => Op::Select(operand(1)?, operand(2)?, operand(3)?),
         name => {

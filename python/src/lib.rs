@@ -38,7 +38,7 @@ mod _pyabide {
     #[pymodule_export]
     use crate::operator::GridOperator;
     #[pymodule_export]
-    use crate::program::Program;
+    use crate::program::{Program, load, loads};
     #[pymodule_export]
     use crate::report::{Plan, Report};
     #[pymodule_export]

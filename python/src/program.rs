@@ -1,9 +1,10 @@
 //! Programs from what Python recorded of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use abide::program::{Centring, Definition, Reduction, Region, Scope, Start};
-use abide::{Boundary, Error};
+use abide::{Boundary, Error, text};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -77,6 +78,11 @@ impl Program {
     #[getter]
     fn scalars(&self) -> Vec<String> {
         self.0.scalars().iter().map(|scalar| scalar.name.clone()).collect()
+    }
+
+    /// The program as the text of a model file.
+    fn text(&self) -> PyResult<String> {
+        caught(|| text::write(&self.0).map_err(exception))
     }
 
     /// Whether every schedule can run it.
@@ -155,11 +161,9 @@ fn add(
                     s.only_where(*mask);
                 }
             };
-            match (points.is_empty(), dimensions) {
-                (true, _) => step.stage(&name, define),
-                (_, 1) => step.points(&name, &places::<1>(&points)?, define),
-                (_, 2) => step.points(&name, &places::<2>(&points)?, define),
-                _ => step.points(&name, &places::<3>(&points)?, define),
+            match points.is_empty() {
+                true => step.stage(&name, define),
+                false => step.points_slice(&name, &points, define),
             };
         }
         "reduce" => {
@@ -187,18 +191,6 @@ fn add(
     Ok(())
 }
 
-/// Returns points of as many indices as there are axes.
-fn places<const D: usize>(points: &[Vec<usize>]) -> PyResult<Vec<[usize; D]>> {
-    let place = |point: &Vec<usize>| {
-        let own: Result<[usize; D], _> = point.clone().try_into();
-        let reason = || format!("it has {} indices on {D} axes", point.len());
-        own.map_err(|_| {
-            exception(Error::invalid(format!("point {point:?}"), reason(), "give one index an axis"))
-        })
-    };
-    points.iter().map(place).collect()
-}
-
 /// Reads `cells`, `nodes`, `x-faces` or `x-edges`.
 fn centring(text: &str, dimensions: usize) -> PyResult<Centring> {
     Centring::parse(text, dimensions).map_err(exception)
@@ -215,4 +207,20 @@ pub fn start_of(start: &Bound<'_, PyAny>) -> PyResult<Start> {
         exception(Error::invalid("the start of a field", reason(), change))
     })?;
     Ok(Start::Constant(value))
+}
+
+/// Reads a model file; returns its program, and the options of its table `run`.
+#[pyfunction]
+pub fn load(path: PathBuf) -> PyResult<(Program, Vec<String>)> {
+    caught(|| abide::io::model::read(&path).map(made).map_err(exception))
+}
+
+/// Reads the text of a model file, which `source` names in errors.
+#[pyfunction]
+pub fn loads(text: &str, source: &str) -> PyResult<(Program, Vec<String>)> {
+    caught(|| text::read(text, source).map(made).map_err(exception))
+}
+
+fn made(model: text::Model) -> (Program, Vec<String>) {
+    (Program(Arc::new(model.program)), model.options)
 }

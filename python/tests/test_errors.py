@@ -54,7 +54,7 @@ RECORDING: list[tuple[Callable[..., Any], str]] = [
     (lambda u, a="x": u, "'x' is no number"),
     (lambda u: u[2000, 0], "offset of a tap: 2000 asked, the limit is 1024"),
     (lambda u: u[10**12, 0], "offset of a tap"),
-    (lambda u: ab.index(2) * u, "axis 2: the program has 2 axes"),
+    (lambda u: ab.coord(2) * u, "axis 2: the program has 2 axes"),
     (lambda u: {"u": ab.max(u)}, "declare a scalar for it"),
     (lambda a=1.0: a, "its fields are none"),
 ]

@@ -65,7 +65,7 @@ def test_temporaries_masks_points_and_steps() -> None:
     ):
         yield {"flux": k * (u[0, 0] - u[0, -1])}
         yield ab.stage({"u": u + flux[0, 1] - flux[0, 0]}, name="diffuse", where=wall == 0)
-        yield ab.stage({"u": u + 1.0}, at=[(3, 4), (0, 0)])
+        yield ab.stage({"u": u + 1.0}, points=[(3, 4), (0, 0)])
         yield {"count": count + 1.0, "total": ab.sum(u / nx, margins={"y": (1, 0)})}
         yield ab.end_of_step
         yield {"u": u * 0.5}
@@ -135,8 +135,8 @@ def faulty(*stages: Any) -> Any:
         (faulty(lambda u, w, a, b: {"u": u, "w": w}), "write a stage for each"),
         (faulty(lambda u, w, a, b: {"a": u}), "a scalar is no function of the field u"),
         (faulty(lambda u, w, a, b: {"a": ab.max(u, margins={"q": (1, 1)})}), "no axis is named `q`"),
-        (faulty(lambda u, w, a, b: ab.stage({"a": 1.0}, at=[(1,)])), "leave where and at out"),
-        (faulty(lambda u, w, a, b: ab.stage({"u": u}, at=[(1, 2)])), "it has 2 indices on 1 axes"),
+        (faulty(lambda u, w, a, b: ab.stage({"a": 1.0}, points=[(1,)])), "leave where and points out"),
+        (faulty(lambda u, w, a, b: ab.stage({"u": u}, points=[(1, 2)])), "it has 1 points of 2 indices on 1 axes"),
         (
             lambda u=ab.field(on="corners"): u,
             "no place of values is named `corners`; known: cells, nodes, x-faces",

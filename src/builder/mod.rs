@@ -145,7 +145,7 @@ impl Builder {
         self
     }
 
-    /// Sets a field's initial values, cast to the run's type: an [`Array`] or a vector in the order of the
+    /// Sets a field's initial values, cast to the run's type: an [`Array`](crate::Array) or a vector in the order of the
     /// cells, an `ndarray`, or what [`io::read`] returned.
     pub fn input(mut self, field: &str, values: impl Into<Values>) -> Self {
         self.initial.push((field.to_owned(), Initial::Values(values.into())));
