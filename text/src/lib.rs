@@ -30,7 +30,7 @@
 //! ```
 //!
 //! The whole language is described in `docs/models.md`. No operation is added, left out or moved: a formula has
-//! the bits of the same formula in Rust. [`read`] and [`write`] are each other's inverse: what is read back has
+//! the bits of the same formula in Rust. [`read`] and [`write()`] are each other's inverse: what is read back has
 //! the same graph.
 
 mod document;
