@@ -88,7 +88,7 @@ impl Given {
         for (name, values) in &options {
             all.push_str(&match values.as_slice() {
                 [] => format!("{name} = true\n"),
-                values => text::line(name, values),
+                values => text::option(name, values),
             });
         }
         Staged::new(path)?.fill(|out| out.write_all(all.as_bytes()))?.commit()

@@ -51,7 +51,7 @@ use abide_core::{Error, Result};
 use document::{Entry, Item, Table};
 use fault::Fault;
 
-pub use write::{line, write};
+pub use write::{option, write};
 
 /// What a model file says.
 #[derive(Debug, Clone)]

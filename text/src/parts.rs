@@ -10,8 +10,7 @@ use crate::formula::{self, Meaning};
 pub(crate) fn fields(p: &mut Definition, table: Table<'_>, dimensions: usize) -> Result<(), Fault> {
     for Entry { key, at, item } in table.entries() {
         let is_known = p.fields().iter().any(|field| field == key);
-        let part =
-            if item.is_table() && item.table()?.get("random").is_none() { Some(item.table()?) } else { None };
+        let part = if item.is_table() { Some(item.table()?) } else { None };
         let on = match part.and_then(|part| part.get("on")) {
             Some(on) => centring(on, dimensions)?,
             None => Centring::CELL,

@@ -90,13 +90,13 @@ pub fn write(program: &Program) -> Result<String> {
 }
 
 /// Returns the line of the table `run` for an option with these values.
-pub fn line(option: &str, values: &[String]) -> String {
+pub fn option(name: &str, values: &[String]) -> String {
     let is_whole = |value: &String| value.parse::<i64>().is_ok_and(|number| number.to_string() == *value);
     let written = |value: &String| if is_whole(value) { value.clone() } else { quoted(value) };
     let quoted: Vec<String> = values.iter().map(written).collect();
     match quoted.as_slice() {
-        [value] => format!("{option} = {value}\n"),
-        values => format!("{option} = [{}]\n", values.join(", ")),
+        [value] => format!("{name} = {value}\n"),
+        values => format!("{name} = [{}]\n", values.join(", ")),
     }
 }
 
