@@ -49,11 +49,26 @@ impl Case {
         Ok(Case { problem, fields, steps: STEPS })
     }
 
-    /// Returns the fields after the steps, by the definition.
+    /// Makes a case of [`STEPS`] steps with the program's own start, for programs whose fields belong together.
+    pub fn of_start(problem: Problem) -> Result<Case> {
+        problem.check()?;
+        let fields = (0..problem.program.fields().len())
+            .map(|f| problem.program.start(f).fill(&problem.shape_of(f)?, problem.dtype))
+            .collect::<Result<_>>()?;
+        Ok(Case { problem, fields, steps: STEPS })
+    }
+
+    /// Returns the fields after the steps, by the definition, and behind them the computed scalars.
     pub fn reference(&self) -> Result<Vec<Array>> {
-        let mut fields = self.fields.clone();
-        abide_cpu::reference::advance(&self.problem, &mut fields, self.steps)?;
-        Ok(fields)
+        self.after(self.steps)
+    }
+
+    /// Returns what [`Case::reference`] returns, after other steps.
+    fn after(&self, steps: u64) -> Result<Vec<Array>> {
+        let mut values = self.fields.clone();
+        let scalars = advance(&self.problem, &mut values, steps)?;
+        values.extend((!scalars.is_empty()).then_some(Array::F64(scalars)));
+        Ok(values)
     }
 
     /// Returns the steps of the calls that advance the case by a plan. The first call has a single step. The
@@ -65,8 +80,8 @@ impl Case {
         [1, all.max(self.steps.saturating_sub(1))]
     }
 
-    /// Returns the largest difference of any value after the [`Case::calls`] of a plan, in the value's own
-    /// units in the last place; `expected` are the fields after the case's own steps, by the definition.
+    /// Returns the largest difference of any value or scalar after the [`Case::calls`] of a plan, in its own
+    /// units in the last place; `expected` is the case's own [`Case::reference`].
     pub fn run(&self, backend: &dyn Backend, plan: &Plan, expected: &[Array]) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let calls = self.calls(plan);
@@ -75,10 +90,12 @@ impl Case {
         let more = calls.iter().sum::<u64>().saturating_sub(self.steps);
         let ulp = if more == 0 {
             distance(&found, expected)
-        } else {
+        } else if self.problem.is_plain() {
             let mut expected = expected.to_vec();
             abide_cpu::reference::advance(&self.problem, &mut expected, more)?;
             distance(&found, &expected)
+        } else {
+            distance(&found, &self.after(self.steps + more)?)
         };
         Ok(Difference { ulp: ulp as f64, bound: 0.0 })
     }
@@ -89,15 +106,18 @@ impl Case {
     pub fn run_by_steps(&self, name: &str, backend: &dyn Backend, plan: &Plan) -> Result<Difference> {
         let mut session = backend.open(&self.problem, plan, self.fields.clone())?;
         let mut worst = Difference { ulp: 0.0, bound: 0.0 };
+        let mut problem = self.problem.clone();
         for _ in 0..self.steps {
-            let mut expected = self.read(session.as_mut())?;
+            let mut expected = self.fields(session.as_mut())?;
             let before = largest(&expected);
+            problem.scalars = session.scalars()?;
             session.advance(1)?;
-            abide_cpu::reference::advance(&self.problem, &mut expected, 1)?;
+            advance(&problem, &mut expected, 1)?;
             let magnitude = before.max(largest(&expected));
-            let unit = ulp(magnitude, self.problem.dtype);
-            let bound = backend::ulp_bound_per_step(name, &self.problem, magnitude)?;
-            let ulp = farthest(&self.read(session.as_mut())?, &expected) / unit;
+            let unit = ulp(magnitude, problem.dtype);
+            let bound = backend::ulp_bound_per_step(name, &problem, magnitude)?;
+            let ulp = farthest(&self.fields(session.as_mut())?, &expected) / unit;
+            problem.first_step += 1;
             let now = Difference { ulp, bound };
             if now.share() >= worst.share() {
                 worst = now;
@@ -115,7 +135,15 @@ impl Case {
         Ok(worst)
     }
 
+    /// Reads the fields, and behind them the computed scalars.
     fn read(&self, session: &mut dyn Session) -> Result<Vec<Array>> {
+        let mut values = self.fields(session)?;
+        let scalars = session.scalars()?;
+        values.extend((!scalars.is_empty()).then_some(Array::F64(scalars)));
+        Ok(values)
+    }
+
+    fn fields(&self, session: &mut dyn Session) -> Result<Vec<Array>> {
         (0..self.fields.len()).map(|field| session.read(field)).collect()
     }
 
@@ -126,12 +154,20 @@ impl Case {
     }
 }
 
+/// Advances fields by the definition, and returns the computed scalars.
+fn advance(problem: &Problem, fields: &mut [Array], steps: u64) -> Result<Vec<f64>> {
+    match problem.is_plain() {
+        true => abide_cpu::reference::advance(problem, fields, steps).map(|()| Vec::new()),
+        false => abide_cpu::reference::run_program(problem, fields, steps, |_, _, _| {}),
+    }
+}
+
 /// A difference and its bound, in units in the last place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// The difference.
     pub ulp: f64,
-    /// The bound.
+    /// The bound; infinite where none can be stated.
     pub bound: f64,
 }
 
@@ -215,10 +251,21 @@ pub fn cases(entry: &Entry, dtype: DType) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Makes the cases of a program.
+/// Makes the cases of a program. One that is not plain keeps its own boundary and start, on every size that
+/// they allow.
 pub fn cases_of(program: &Arc<Program>, dtype: DType) -> Result<Vec<Case>> {
     let sizes = sizes(program.dimensions());
     let mut cases = Vec::new();
+    if !program.is_plain() {
+        for size in sizes {
+            let mut problem = Problem::unchecked(program.clone(), Shape::new(size)?, dtype);
+            problem.boundaries = Boundaries::all(program.boundary());
+            if problem.check().is_ok() {
+                cases.push(Case::of_start(problem)?);
+            }
+        }
+        return Ok(cases);
+    }
     let mut turn = program.radius()[2] + program.fields().len();
     for boundaries in boundaries() {
         // A domain thinner than the radius has no periodic or mirror boundary; the next size is tried then.
@@ -267,7 +314,7 @@ pub struct Finding {
 impl Finding {
     /// Returns whether the difference is within the bound and there are no errors.
     pub fn holds(&self) -> bool {
-        self.largest <= self.bound && self.errors.is_empty()
+        self.largest <= self.bound && self.largest.is_finite() && self.errors.is_empty()
     }
 }
 
@@ -322,12 +369,12 @@ pub fn present(choice: Choice) -> (Vec<(&'static str, Opened)>, Vec<Skipped>) {
     all
 }
 
-/// Compares every backend present, or one backend, with the reference for every plain entry of the catalogue;
+/// Compares every backend present, or one backend, with the reference for every entry of the catalogue;
 /// `observe` is told how many of all entries are done.
 pub fn verify(choice: Choice, mut observe: impl FnMut(usize, usize)) -> Result<Verification> {
     abide_cpu::start_threads()?;
     let (present, skipped) = present(choice);
-    let entries: Vec<&Entry> = catalogue::plain().collect();
+    let entries: Vec<&Entry> = catalogue::entries().collect();
     let mut findings = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
         for dtype in [DType::F32, DType::F64] {
@@ -365,9 +412,13 @@ fn compare(
     };
     let backend = opened.backend.as_ref();
     let variants = backend::variants(name)?;
+    // Programs that are not plain have a single way to run.
+    let suits =
+        |case: &Case, options: &Options| case.problem.is_plain() || options.execution == Execution::Stepwise;
     let runs: Vec<(&Case, &Vec<Array>, Options)> = cases
         .iter()
         .flat_map(|(case, expected)| variants.iter().map(move |&o| (case, expected, o)))
+        .filter(|(case, _, options)| suits(case, options))
         .collect();
     // Cases run side by side, because most of the time goes into compiling kernels.
     let differences: Vec<Result<Option<Difference>>> = runs
@@ -495,6 +546,21 @@ mod tests {
             }
             assert_eq!(taken.into_iter().collect::<Vec<_>>(), passes, "depth {depth}");
         }
+    }
+
+    /// CloverLeaf's fields and scalars, on the CPU with the reference's bits; a scalar that is off is found.
+    #[test]
+    fn programs_are_compared_with_their_scalars() {
+        let entry = catalogue::find("cloverleaf").unwrap();
+        let opened = backend::open("cpu").unwrap();
+        let with_reference = |case: Case| (case.clone(), case.reference().unwrap());
+        let mut cases: Vec<_> = cases(entry, DType::F64).unwrap().into_iter().map(with_reference).collect();
+        assert!(cases.len() >= 4, "{}", cases.len());
+        let compared = compare("cpu", &opened, entry, DType::F64, &cases).unwrap();
+        assert!(compared.holds() && compared.runs == cases.len(), "{compared:?}");
+        let Some(Array::F64(scalars)) = cases[1].1.last_mut() else { panic!("no scalars") };
+        scalars[0] = scalars[0].next_up();
+        assert_eq!(compare("cpu", &opened, entry, DType::F64, &cases).unwrap().largest, 1.0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const ABOUT: &str = "\
 Runs every stencil and model at awkward sizes, under every boundary, in both types, on every backend that is here (with \
 every execution, cache policy and some depths it has), and compares with the reference: code that reads like the definition. CPU and \
 CUDA must have its bits; for wgpu, whose drivers may fuse operations, the bound in units in the last place (ulp) is \
-stated. Absent backends are skipped by name; ABIDE_REQUIRE=wgpu,cuda makes that a failure.";
+stated, unless a comparison may fall either way. Absent backends are skipped by name; ABIDE_REQUIRE=wgpu,cuda makes that a failure.";
 
 /// The arguments of `verify`.
 #[derive(Args)]
@@ -128,6 +128,7 @@ fn cell(finding: &Finding) -> String {
         f if !f.errors.is_empty() => "error".to_owned(),
         f if f.runs == 0 => "refused".to_owned(),
         f if f.bound == 0.0 => f.largest.to_string(),
+        f if f.bound.is_infinite() => format!("{:.1}, no bound", f.largest),
         f => format!("{:.1} of {:.1}", f.largest, f.bound),
     }
 }
