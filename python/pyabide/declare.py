@@ -147,8 +147,8 @@ def min(
 def sum(
     value: Expr, *, on: str | None = None, margins: Mapping[str, tuple[int, int]] | None = None
 ) -> Reduction:
-    """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of "
-    "``ab.max``."""
+    """Reduces a formula to the sum of its values, in one fixed tree; the arguments are those of
+    ``ab.max``."""
     return Reduction("sum", value, on, margins or {})
 
 

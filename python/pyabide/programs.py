@@ -174,8 +174,8 @@ class Program:
     def _with_derived(
         self, parameters: Mapping[str, float], changed: frozenset[str] | None = None
     ) -> dict[str, float]:
-        """Returns the parameters with the values that are computed from them; with ``changed``, those "
-        "alone."""
+        """Returns the parameters with the values that are computed from them; with ``changed``, those
+        alone."""
         own = {name: value for name, value in parameters.items() if changed is None or name in changed}
         for derived in self._derived:
             if changed is None or derived.uses & changed:

@@ -123,8 +123,8 @@ def bicgstab(
     callback_type: str | None = None,
     backend: str = "auto",
 ) -> tuple[NDArray[Any], int]:
-    """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of "
-    "``ab.cg``."""
+    """Solves ``A x = b`` by stabilised bi-conjugate gradients; arguments and results are those of
+    ``ab.cg``."""
     return _solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, callback, callback_type, backend)
 
 

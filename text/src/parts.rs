@@ -135,7 +135,7 @@ pub(crate) fn check_at(p: &Definition, at: std::ops::Range<usize>) -> Result<(),
     p.fault().map_or(Ok(()), |fault| Err(Fault::of(at, fault.clone())))
 }
 
-/// Returns where values stand, as in `faces x`.
+/// Returns where values stand, as in `x-faces`.
 pub(crate) fn centring(item: Item<'_>, dimensions: usize) -> Result<Centring, Fault> {
     Centring::parse(item.string()?, dimensions).map_err(|error| Fault::of(item.at(), error))
 }
