@@ -316,7 +316,8 @@ impl<'g> Meaning<'_, 'g> {
             "coord" => {
                 takes(1)?;
                 let text = arguments.as_str().trim();
-                return self.axis(text, &at).map(|axis| self.scope.coord(axis).into());
+                let axis = axis(text, self.scope.dimensions(), at)?;
+                return Ok(self.scope.coord(axis).into());
             }
             "laplacian" => {
                 takes(1)?;
@@ -355,13 +356,6 @@ impl<'g> Meaning<'_, 'g> {
             }
         };
         Ok(expr.into())
-    }
-
-    /// Returns the number of an axis, counted from the slowest.
-    fn axis(&self, name: &str, at: &Range<usize>) -> Result<usize, Fault> {
-        let axes = 3 - self.scope.dimensions()..3;
-        let axis = axes.clone().position(|axis| axis_name(axis) == name);
-        axis.ok_or_else(|| Fault::unknown(at.clone(), "axis", name, axes.map(axis_name)))
     }
 
     /// Returns a field's value, a parameter's, a scalar's or that of a local name.
@@ -423,6 +417,13 @@ impl<'g> Meaning<'_, 'g> {
             }
         }
     }
+}
+
+/// Returns the number of an axis of `dimensions`, counted from the slowest.
+pub(crate) fn axis(name: &str, dimensions: usize, at: Range<usize>) -> Result<usize, Fault> {
+    let axes = 3 - dimensions..3;
+    let axis = axes.clone().position(|axis| axis_name(axis) == name);
+    axis.ok_or_else(|| Fault::unknown(at, "axis", name, axes.map(axis_name)))
 }
 
 fn binary<'g>(operator: Binary, left: Expr<'g>, right: Expr<'g>) -> Expr<'g> {

@@ -112,7 +112,7 @@ pub(crate) fn scalars(p: &mut Definition, table: Table<'_>, dimensions: usize) -
             let about = part.get("about").map_or(Ok(""), Item::string)?;
             match part.get("extent") {
                 Some(extent) => {
-                    let axis = axis(extent, dimensions)?;
+                    let axis = formula::axis(extent.string()?, dimensions, extent.at())?;
                     p.extent(key, axis, about);
                 }
                 None => {
@@ -138,13 +138,6 @@ pub(crate) fn check_at(p: &Definition, at: std::ops::Range<usize>) -> Result<(),
 /// Returns where values stand, as in `x-faces`.
 pub(crate) fn centring(item: Item<'_>, dimensions: usize) -> Result<Centring, Fault> {
     Centring::parse(item.string()?, dimensions).map_err(|error| Fault::of(item.at(), error))
-}
-
-/// Returns the number of an axis, counted from the slowest.
-fn axis(item: Item<'_>, dimensions: usize) -> Result<usize, Fault> {
-    let (name, axes) = (item.string()?, 3 - dimensions..3);
-    let named = axes.clone().position(|axis| abide_core::domain::axis_name(axis) == name);
-    named.ok_or_else(|| Fault::unknown(item.at(), "axis", name, axes.map(abide_core::domain::axis_name)))
 }
 
 /// Returns an initial state: a number, words such as `random:1`, or a table such as `{ random = 1, low = 0.0,
