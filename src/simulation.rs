@@ -223,6 +223,12 @@ impl Simulation {
         device_buffer(&self.problem, self.session.as_ref(), name)
     }
 
+    /// Returns the buffer of [`Simulation::device_buffer`] for a caller that writes into it before the next
+    /// step; `None` where the backend has none for writing: CUDA has.
+    pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
+        device_buffer_mut(&self.problem, self.session.as_mut(), name)
+    }
+
     /// Replaces a field's values.
     pub fn write(&mut self, name: &str, values: &Array) -> Result<()> {
         write(&self.problem, self.session.as_mut(), name, values)
@@ -301,6 +307,11 @@ impl Running<'_> {
         device_buffer(self.problem, self.session, name)
     }
 
+    /// Returns a field's buffer for writing, as [`Simulation::device_buffer_mut`] does.
+    pub fn device_buffer_mut<B: 'static>(&mut self, name: &str) -> Result<Option<B>> {
+        device_buffer_mut(self.problem, self.session, name)
+    }
+
     /// Counts the values of all fields that are NaN or infinite, where they lie.
     pub fn non_finite(&mut self) -> Result<u64> {
         non_finite(self.problem, self.session)
@@ -342,6 +353,15 @@ fn scalars(problem: &Problem, session: &mut dyn Session) -> Result<Vec<(String, 
 fn device_buffer<B: 'static>(problem: &Problem, session: &dyn Session, name: &str) -> Option<B> {
     let field = problem.program.field(name).ok()?;
     Some(*session.device_buffer(field)?.downcast::<B>().ok()?)
+}
+
+fn device_buffer_mut<B: 'static>(
+    problem: &Problem,
+    session: &mut dyn Session,
+    name: &str,
+) -> Result<Option<B>> {
+    let buffer = session.device_buffer_mut(problem.program.field(name)?)?;
+    Ok(buffer.and_then(|buffer| buffer.downcast::<B>().ok()).map(|buffer| *buffer))
 }
 
 fn non_finite(problem: &Problem, session: &mut dyn Session) -> Result<u64> {

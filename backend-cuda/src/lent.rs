@@ -1,17 +1,22 @@
-//! Device memory lent to other code: what it must know to read a field where it lies.
+//! Device memory shared with other code: a session's fields where they lie, and copies of them.
 
 use std::sync::Arc;
 
-use abide_core::DType;
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use abide_core::{DType, Error, Result};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys};
 
+use crate::driver::during;
+use crate::memory::ask_for;
+use crate::rows::{Place, copy};
 use crate::window::Layout;
 
-/// The values of a field in device memory, for other code on the same device. The memory lives as long as this
-/// does, also where the session has ended; later steps of the session overwrite it.
+/// The values of a field in device memory, for other code on the same device: where a session has them, or a
+/// copy. The memory lives as long as this does, also where the session has ended; later steps of the session
+/// overwrite its own.
 ///
-/// The context is the device's primary one. Values are there once the session's stream has come so far: record an
-/// event on [`DeviceBuffer::stream`] and let your own stream wait for it.
+/// The context is the device's primary one, which CUDA's runtime shares. The values are there when this is
+/// handed out. What other code has begun to do with them must have ended before the session goes on, and before
+/// the last clone of this goes: [`DeviceBuffer::wait`].
 #[derive(Clone)]
 pub struct DeviceBuffer {
     memory: Arc<CudaSlice<u8>>,
@@ -54,5 +59,75 @@ impl DeviceBuffer {
     /// Returns the session's stream, a `CUstream`.
     pub fn stream(&self) -> usize {
         self.stream.cu_stream() as usize
+    }
+
+    /// Returns a copy in memory of its own, without gaps between rows. An error where the device has no memory
+    /// left for it.
+    pub fn copy(&self) -> Result<DeviceBuffer> {
+        let Layout { extents, dtype, .. } = self.layout;
+        let bytes = extents.iter().product::<usize>() * dtype.bytes();
+        self.bind()?;
+        ask_for(self.stream.context(), bytes as u128)?;
+        // SAFETY: the copy below writes all values before this is handed out.
+        let memory = unsafe { self.stream.alloc::<u8>(bytes) }.map_err(during("allocating a copy"))?;
+        let layout = Layout { pitch: extents[2], ..self.layout };
+        let packed = DeviceBuffer::new(&Arc::new(memory), &self.stream, layout);
+        // SAFETY: this buffer has its values at these strides, and lives until the copy has ended.
+        unsafe { packed.fill(self.address(), self.strides().map(|stride| stride as i64)) }?;
+        Ok(packed)
+    }
+
+    /// Replaces the values by those of other code on the same device: the first lies at `address`, the next
+    /// along each of the three padded axes `strides` values further. What the device is doing ends first, so
+    /// they may still be under way. An error where neighbours along the last axis are not neighbours in memory.
+    ///
+    /// # Safety
+    ///
+    /// Values of this buffer's type lie at all these places until the call returns.
+    pub unsafe fn fill(&self, address: u64, strides: [i64; 3]) -> Result<()> {
+        let Layout { extents, dtype, .. } = self.layout;
+        if extents[2] > 1 && strides[2] != 1 {
+            let reason = format!("its values lie {} apart along the last axis", strides[2]);
+            let change = "give a contiguous copy, as by cupy.ascontiguousarray or torch's .contiguous()";
+            return Err(Error::invalid("an array in device memory", reason, change));
+        }
+        self.wait()?;
+        self.check(address)?;
+        let bytes = dtype.bytes() as i64;
+        let from = Place { address, strides: strides.map(|stride| stride * bytes) };
+        let strides = self.strides().map(|stride| stride as i64 * bytes);
+        let to = Place { address: self.address(), strides };
+        // SAFETY: as promised; this buffer has its values at its strides.
+        unsafe { copy(&to, &from, extents, dtype.bytes(), &self.stream) }.map_err(during("copying a field"))?;
+        self.stream.synchronize().map_err(during("copying a field"))
+    }
+
+    /// Fails if an address is of no memory of this device, for which copies would end the process.
+    fn check(&self, address: u64) -> Result<()> {
+        let mut device: i32 = -1;
+        let attribute = sys::CUpointer_attribute_enum::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: the attribute is one integer.
+        let known = unsafe { sys::cuPointerGetAttribute((&raw mut device).cast(), attribute, address) };
+        if known.result().is_ok() && usize::try_from(device) == Ok(self.device()) {
+            return Ok(());
+        }
+        let reason = format!("it does not lie on device {}, which runs the simulation", self.device());
+        Err(Error::invalid("an array in device memory", reason, "copy it to that device first"))
+    }
+
+    /// Reads the values, without gaps between rows.
+    pub fn read(&self) -> Result<abide_core::Array> {
+        self.bind()?;
+        // SAFETY: the buffer has its layout.
+        unsafe { self.layout.read(self.address(), [[0; 3], self.layout.extents], &self.stream) }
+    }
+
+    /// Waits for all that the device has been asked to do in the primary context, by other code too.
+    pub fn wait(&self) -> Result<()> {
+        self.stream.context().synchronize().map_err(during("waiting for the device"))
+    }
+
+    fn bind(&self) -> Result<()> {
+        self.stream.context().bind_to_thread().map_err(during("binding the context"))
     }
 }

@@ -29,6 +29,7 @@ mod memory;
 mod nvrtc;
 mod persistent;
 mod program;
+mod rows;
 mod session;
 mod stepwise;
 mod streaming;

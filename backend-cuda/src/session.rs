@@ -107,6 +107,10 @@ impl Session for CudaSession {
         self.fields.lend(field).map(|buffer| Box::new(buffer) as Box<dyn Any>)
     }
 
+    fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
+        Ok(self.device_buffer(field))
+    }
+
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {
         set_parameter(&mut self.fields.problem, parameter, value)?;
         self.parameters = parameter_bytes(&self.fields.problem);

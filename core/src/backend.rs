@@ -120,6 +120,13 @@ pub trait Session: Send {
         None
     }
 
+    /// Returns the buffer of [`Session::device_buffer`] for code that writes into it before the next step: no
+    /// other field has its values there, and a run that has ended goes on. `None` if values are not to be
+    /// written there.
+    fn device_buffer_mut(&mut self, _field: usize) -> Result<Option<Box<dyn Any>>> {
+        Ok(None)
+    }
+
     /// Returns the current values of the computed scalars, in the program's order.
     fn scalars(&mut self) -> Result<Vec<f64>> {
         Ok(Vec::new())

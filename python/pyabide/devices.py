@@ -17,15 +17,15 @@ class Device:
 
     backend: str
     kind: str = ""
-    """``"GPU"``, ``"CPU"``, or ``"software"`` for a driver that computes on the CPU, which ``"auto"`` "
-    "never takes."""
+    """``"GPU"``, ``"CPU"``, or ``"software"`` for a driver that computes on the CPU, which ``"auto"`` never
+    takes."""
     name: str = ""
     driver: str = ""
     unavailable: str = ""
     """Why the backend cannot run here; empty where it can."""
     numbers: dict[str, Any] = field(default_factory=dict, repr=False)
-    """All that the device tells: multiprocessors, bytes of its memories, bandwidths in bytes/s and the "
-    "like."""
+    """All that the device tells: multiprocessors, bytes of its memories, bandwidths in bytes/s and the
+    like."""
 
     def __bool__(self) -> bool:
         return not self.unavailable

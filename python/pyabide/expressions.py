@@ -396,14 +396,14 @@ def tanh(x: Operand) -> Expr:
 
 
 def minimum(a: Operand, b: Operand) -> Expr:
-    """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for "
-    "reductions."""
+    """Returns the smaller of two values at each cell; ``b`` where either is NaN. See ``ab.min`` for
+    reductions."""
     return _tape_of([a, b]).expression(a)._binary("Min", b)
 
 
 def maximum(a: Operand, b: Operand) -> Expr:
-    """Returns the larger of two values at each cell; ``b`` where either is NaN. See ``ab.max`` for "
-    "reductions."""
+    """Returns the larger of two values at each cell; ``b`` where either is NaN. See ``ab.max`` for
+    reductions."""
     return _tape_of([a, b]).expression(a)._binary("Max", b)
 
 

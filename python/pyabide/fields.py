@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _pyabide
 from .errors import Error, Invalid
+from .exchange import is_on_gpu, type_on_gpu
 from .pictures import Picture, picture
+from .views import capsule
 
 if TYPE_CHECKING:
     import xarray
@@ -18,25 +21,21 @@ __all__ = ["FieldValues"]
 
 
 def array(name: str, values: Any) -> NDArray[Any]:
-    """Returns values as an array of float32 or float64, of numpy's own byte order; copied only where "
-    "they must be."""
-    if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
-        try:
-            values = np.from_dlpack(values)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise Invalid(
-                f"field {name}: {type(values).__name__} hands nothing over to the host ({error}); bring "
-                "it there first, as by "
-                ".get() of CuPy or .cpu() of torch"
-            ) from None
+    """Returns values as an array of float32 or float64, of numpy's own byte order; copied only where
+    they must be."""
+    is_foreign = not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__")
     try:
+        # An array on a GPU that comes to the host by itself, as JAX's, does so by __array__.
+        if is_foreign and not is_on_gpu(values):
+            values = np.from_dlpack(values)
         own = np.asarray(values)
+        if own.dtype.kind == "O" and is_foreign:
+            raise TypeError("it does not come to the host by itself")
     except Error:
         raise
-    except (TypeError, ValueError) as error:
-        raise Invalid(
-            f"field {name}: {type(values).__name__} makes no array ({error}); give numpy's"
-        ) from None
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        change = "bring it to the host, as by .get() of CuPy or .cpu() of torch" if is_foreign else "give numpy's"
+        raise Invalid(f"field {name}: {type(values).__name__} makes no array ({error}); {change}") from None
     if own.dtype.kind not in "fiub" or own.dtype.itemsize > 8:
         raise Invalid(f"field {name}: its values are {own.dtype}; give float32 or float64")
     if not own.dtype.isnative or own.dtype.type not in (np.float32, np.float64):
@@ -44,48 +43,79 @@ def array(name: str, values: Any) -> NDArray[Any]:
     return own
 
 
-def starts(fields: Mapping[str, Any]) -> tuple[list[tuple[str, Any]], tuple[int, ...] | None, str | None]:
-    """Returns the starts of fields, the extents of one of their arrays and the type of all, if there "
-    "are arrays."""
-    given: list[tuple[str, Any]] = []
-    shape: tuple[int, ...] | None = None
-    types: set[str] = set()
-    for name, value in fields.items():
-        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-            given.append((name, value))
-            continue
-        own = array(name, value)
-        if own.ndim == 0:
-            given.append((name, float(own)))
-            continue
-        given.append((name, own))
-        types.add(own.dtype.name)
-        shape = own.shape if shape is None else shape
-    dtype = "float64" if "float64" in types else "float32" if types else None
-    return given, shape, dtype
+class Starts:
+    """The starts of fields, with the extents of one of their arrays and the type of all, if there are arrays."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.given: list[tuple[str, Any]] = []
+        self.on_gpu: dict[str, Any] = {}
+        self.shape: tuple[int, ...] | None = None
+        types: set[str] = set()
+        for name, value in fields.items():
+            if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+                self.given.append((name, value))
+                continue
+            if is_on_gpu(value):
+                shape, dtype = type_on_gpu(value)
+                self.on_gpu[name] = value
+                # It is copied there once the simulation has its memory.
+                self.given.append((name, 0.0))
+            else:
+                own = array(name, value)
+                if own.ndim == 0:
+                    self.given.append((name, float(own)))
+                    continue
+                self.given.append((name, own))
+                shape, dtype = own.shape, own.dtype.name
+            types.add(dtype)
+            self.shape = shape if self.shape is None else self.shape
+        self.dtype = "float64" if "float64" in types else "float32" if types else None
+
+    @property
+    def shape_on_gpu(self) -> tuple[int, ...] | None:
+        """The extents of one of the arrays on a GPU, where no other tells them."""
+        is_told = any(isinstance(value, np.ndarray) for _, value in self.given)
+        return None if is_told or not self.on_gpu else self.shape
 
 
 class FieldValues:
-    """The values of a field at a step: a copy in the host's memory, to be had in several forms.
+    """A copy of a field's values at a step, to be had in several forms.
 
-    ``np.asarray(values)`` and ``np.from_dlpack(values)`` give it without another copy, also to torch and JAX.
+    It lies where the simulation runs: on a CUDA device in packed rows, else in the host's memory. ``np.asarray``
+    brings it to the host, once. ``from_dlpack`` of CuPy, torch and JAX, or of numpy on the host, takes it where it
+    is, without another copy.
     """
 
-    def __init__(self, values: NDArray[Any], name: str, step: int, axes: tuple[str, ...]) -> None:
-        self.values = values
+    def __init__(
+        self,
+        values: NDArray[Any] | _pyabide.Lent,
+        name: str,
+        step: int,
+    ) -> None:
+        self._lent = values if isinstance(values, _pyabide.Lent) else None
+        self._values = None if isinstance(values, _pyabide.Lent) else values
+        self._shape = tuple(values.shape)
         self.name = name
         self.step = step
-        self.axes = axes
+        self.axes = ("z", "y", "x")[3 - len(self._shape) :]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values in the host's memory."""
+        if self._values is None:
+            assert self._lent is not None
+            self._values = self._lent.read()
+        return self._values
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents, slowest axis first."""
-        return self.values.shape
+        return self._shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the values."""
-        return self.values.dtype
+        return self.values.dtype if self._lent is None else np.dtype(self._lent.typestr)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -95,18 +125,28 @@ class FieldValues:
         own = self.values if dtype is None else self.values.astype(dtype, copy=False)
         return own.copy() if copy and own is self.values else own
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.values.__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if self._lent is None or (dl_device is not None and dl_device[0] == 1):
+            # Versions of numpy before 2.1 know no options.
+            known: dict[str, Any] = {"max_version": max_version, "copy": copy}
+            return self.values.__dlpack__(**{name: own for name, own in known.items() if own is not None})
+        return capsule(self._lent, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        device = self.values.__dlpack_device__()
-        return (int(device[0]), int(device[1]))
+        return (1, 0) if self._lent is None else (2, self._lent.device)
 
     def __getitem__(self, index: Any) -> Any:
         return self.values[index]
 
     def __len__(self) -> int:
-        return len(self.values)
+        return int(self._shape[0])
 
     def xarray(self) -> xarray.DataArray:
         """Returns the values as an ``xarray.DataArray`` with axes named z, y, x; xarray must be installed."""

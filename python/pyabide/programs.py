@@ -11,7 +11,7 @@ from . import _pyabide, boundaries
 from .arguments import dtype_name, extents, number_of
 from .boundaries import Boundary
 from .errors import Invalid, Unknown
-from .fields import starts
+from .fields import Starts
 from .formulas import Op, evaluate
 from .recording import Recorder
 from .simulation import Simulation
@@ -97,10 +97,10 @@ class Program:
                 "number, or a name such "
                 f'as {missing[0]}="random:1"'
             )
-        given, array_shape, array_dtype = starts(fields)
-        if shape is None and array_shape is None:
-            shape = self._defaults.get("shape")
-        dtype = dtype or array_dtype or self._defaults.get("dtype")
+        started = Starts(fields)
+        if shape is None:
+            shape = self._defaults.get("shape") if started.shape is None else started.shape_on_gpu
+        dtype = dtype or started.dtype or self._defaults.get("dtype")
         options = self._options(parameters, shape, dtype, boundary, until)
         options |= {
             "scalars": list(scalars.items()),
@@ -114,11 +114,11 @@ class Program:
             "tune": tune,
             "pin": pin,
         }
-        if shape is None and array_shape is None:
+        if shape is None and started.shape is None:
             raise Invalid(
                 f"{self.name}: the domain has no extents; give an array, or shape=({self._example()})"
             )
-        return Simulation(_pyabide.start(self._core, given, options), self)
+        return _started(self._core, self, started, options)
 
     def resume(
         self, path: str | PathLike[str], *, backend: str = "auto", until: str | None = None
@@ -330,16 +330,25 @@ def start(
     more["probes"] = [(name, list(index)) for name, index in values.pop("probes", ())]
     numbers = {name: number_of(name, value) for name, value in values.items() if name in _parameters(model)}
     fields = {name: value for name, value in values.items() if name not in numbers}
-    given, _, array_dtype = starts(fields)
+    started = Starts(fields)
     options = more | {
         "parameters": list(numbers.items()),
-        "shape": extents(shape),
-        "dtype": dtype_name(dtype or array_dtype),
+        "shape": extents(started.shape_on_gpu if shape is None else shape),
+        "dtype": dtype_name(dtype or started.dtype),
         "boundary": None if boundary is None else boundaries.text(boundary, tuple(fields)),
         "until": until,
         "backend": backend,
     }
-    return Simulation(_pyabide.start(model, given, options), None)
+    return _started(model, None, started, options)
+
+
+def _started(
+    model: _pyabide.Program | str, program: Program | None, started: Starts, options: dict[str, Any]
+) -> Simulation:
+    simulation = Simulation(_pyabide.start(model, started.given, options), program)
+    for name, values in started.on_gpu.items():
+        simulation[name] = values
+    return simulation
 
 
 def _parameters(name: str) -> set[str]:

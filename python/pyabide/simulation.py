@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from . import _pyabide
 from .arguments import number_of, steps_of
 from .errors import Error, Invalid, Unknown
+from .exchange import handed_over, is_on_gpu
 from .fields import FieldValues, array
 from .pictures import Movie, Picture, movie
 from .views import View
@@ -88,6 +89,9 @@ class Simulation:
 
     def __setitem__(self, field: str, values: Any) -> None:
         self._check_views()
+        if self.backend == "cuda" and is_on_gpu(values):
+            self._core.fill(field, handed_over(field, values))
+            return
         own = array(field, values)
         extents = self._extents.get(field)
         if own.ndim == 0 and extents is not None:
@@ -95,14 +99,17 @@ class Simulation:
         self._core.write(field, own)
 
     def field(self, field: str) -> FieldValues:
-        """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as "
-        "picture."""
-        values = self[field]
-        return FieldValues(values, field, self.step, ("z", "y", "x")[3 - values.ndim :])
+        """Returns a copy of a field's values, to be had as numpy array, by DLPack, as xarray or as picture.
+
+        On CUDA the copy is made on the device, for CuPy, torch and JAX to take where it is; where the device
+        has no memory for it, ``sim["u"]`` copies to the host at once.
+        """
+        lent = self._core.copy(field)
+        return FieldValues(self[field] if lent is None else lent, field, self.step)
 
     def view(self, field: str) -> View:
-        """Returns a field's values where they lie on a CUDA device: ``with sim.view("u") as u:
-        cupy.asarray(u)``.
+        """Returns a field's values where they lie on a CUDA device, to be read and written: ``with
+        sim.view("u") as u: cupy.from_dlpack(u)[:, 0] = 1``.
 
         Other backends lend no memory; ``field`` gives a copy everywhere.
         """
@@ -134,11 +141,14 @@ class Simulation:
 
     def xarray(self, field: str) -> xarray.DataArray:
         """Returns a copy of a field as an ``xarray.DataArray``; xarray must be installed."""
-        return self.field(field).xarray()
+        return self._on_host(field).xarray()
 
     def png(self, field: str | None = None, *, range: tuple[float, float] | None = None) -> Picture:
         """Returns a picture of a field in false colours; of the program's first, unless named."""
-        return self.field(field or self._core.shown).png(range)
+        return self._on_host(field or self._core.shown).png(range)
+
+    def _on_host(self, field: str) -> FieldValues:
+        return FieldValues(self[field], field, self.step)
 
     def movie(
         self,
@@ -159,8 +169,8 @@ class Simulation:
         self._core.checkpoint(fspath(path))
 
     def records(self) -> Records:
-        """Returns the rows recorded since the last call, by the names of their columns; see ``record`` "
-        "of ``start``."""
+        """Returns the rows recorded since the last call, by the names of their columns; see ``record``
+        of ``start``."""
         columns, rows = self._core.records()
         steps = np.array([step for step, _ in rows], dtype=np.uint64)
         values = np.array([own for _, own in rows], dtype=np.float64).reshape(
@@ -215,8 +225,8 @@ class Simulation:
 
     @property
     def non_finite(self) -> int:
-        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long "
-        "as a step or so."""
+        """How many values of all fields are NaN or infinite, counted where they lie: it takes as long
+        as a step or so."""
         return self._core.non_finite()
 
     def __repr__(self) -> str:

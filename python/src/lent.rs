@@ -1,11 +1,17 @@
-//! Memory of a GPU that a simulation lends, described for other packages on the same device.
+//! Memory of a GPU that a simulation lends to other packages on the same device.
 
 use abide::DType;
 use abide_cuda::DeviceBuffer;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
-/// A field's values where they lie on a CUDA device. The memory stays alive as long as this; later steps
-/// overwrite it.
+use crate::arrays::numpy;
+use crate::dlpack;
+use crate::errors::exception;
+use crate::guard::detached;
+
+/// A field's values in the memory of a CUDA device: where the simulation has them, or a copy. The memory stays
+/// alive as long as this.
 #[pyclass(frozen, module = "pyabide._pyabide")]
 pub struct Lent {
     buffer: DeviceBuffer,
@@ -15,6 +21,11 @@ pub struct Lent {
 impl Lent {
     pub fn new(buffer: DeviceBuffer, axes: usize) -> Lent {
         Lent { buffer, axes }
+    }
+
+    /// The values from one to the next along each axis.
+    fn steps(&self) -> Vec<usize> {
+        self.buffer.strides()[3 - self.axes..].to_vec()
     }
 }
 
@@ -36,7 +47,7 @@ impl Lent {
     #[getter]
     fn strides(&self) -> Vec<usize> {
         let bytes = self.buffer.dtype().bytes();
-        self.buffer.strides()[3 - self.axes..].iter().map(|stride| stride * bytes).collect()
+        self.steps().iter().map(|step| step * bytes).collect()
     }
 
     /// The type of the values as numpy writes it.
@@ -48,7 +59,7 @@ impl Lent {
         }
     }
 
-    /// The stream on which the values are computed, a `CUstream`.
+    /// The stream on which the values were computed, a `CUstream`.
     #[getter]
     fn stream(&self) -> usize {
         self.buffer.stream()
@@ -58,5 +69,21 @@ impl Lent {
     #[getter]
     fn device(&self) -> usize {
         self.buffer.device()
+    }
+
+    /// A copy of the values in numpy's memory.
+    fn read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let values = detached(py, || self.buffer.read().map_err(exception))?;
+        numpy(py, values, &self.shape())
+    }
+
+    /// Waits for all that the device was asked to do, by other packages too.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.buffer.wait().map_err(exception))
+    }
+
+    /// A capsule of DLPack, of its versioned kind or the one before.
+    fn capsule<'py>(&self, py: Python<'py>, is_versioned: bool) -> PyResult<Bound<'py, PyCapsule>> {
+        dlpack::export(py, &self.buffer, &self.shape(), &self.steps(), is_versioned)
     }
 }

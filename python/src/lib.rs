@@ -7,6 +7,7 @@
 
 mod arrays;
 mod devices;
+mod dlpack;
 mod errors;
 mod formula;
 mod guard;

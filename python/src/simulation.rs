@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use abide::backend::Pace;
 use abide::{DType, Error, Shape};
+use abide_cuda::DeviceBuffer;
 use pyo3::prelude::*;
 
 use crate::arrays::{given, numpy};
+use crate::dlpack::Array;
 use crate::errors::{exception, raise};
 use crate::guard::caught;
 use crate::lent::Lent;
@@ -175,14 +177,24 @@ impl Simulation {
         numpy(py, values, extents)
     }
 
-    /// A field's values where they lie on a CUDA device.
+    /// A field's values where they lie on a CUDA device, to be read and written.
     fn lend(&self, py: Python<'_>, name: &str) -> PyResult<Lent> {
         let axes = self.extents(name)?.len();
-        let buffer = self.with(py, |simulation| Ok(simulation.device_buffer(name)))?;
-        buffer.map(|buffer| Lent::new(buffer, axes)).ok_or_else(|| {
+        let lent = |simulation: &mut abide::Simulation| simulation.device_buffer_mut(name).map_err(exception);
+        self.with(py, lent)?.map(|buffer| Lent::new(buffer, axes)).ok_or_else(|| {
             let (who, reason) = (format!("backend {}", self.backend), "it lends no memory to other packages");
             exception(Error::unsupported(who, reason, "take a copy by sim.field, or run on CUDA"))
         })
+    }
+
+    /// A copy of a field's values on the CUDA device; `None` on other backends.
+    fn copy(&self, py: Python<'_>, name: &str) -> PyResult<Option<Lent>> {
+        let axes = self.extents(name)?.len();
+        let buffer = self.with(py, |simulation| {
+            let lent = simulation.device_buffer::<DeviceBuffer>(name);
+            lent.map(|buffer| buffer.copy()).transpose().map_err(exception)
+        })?;
+        Ok(buffer.map(|buffer| Lent::new(buffer, axes)))
     }
 
     /// Replaces a field's values.
@@ -200,6 +212,36 @@ impl Simulation {
             let values =
                 if values.dtype() == dtype { values } else { values.cast(dtype).map_err(exception)? };
             simulation.write(name, &values).map_err(exception)
+        })
+    }
+
+    /// Replaces a field's values by those of another package's array on the same CUDA device.
+    fn fill(&self, py: Python<'_>, name: &str, array: Array<'_>) -> PyResult<()> {
+        let (extents, dtype) = (self.extents(name)?, self.dtype);
+        let refused = |reason: String, change: &str| {
+            Err(exception(Error::invalid(format!("field {name}"), reason, change)))
+        };
+        // What keeps the values in place goes after the copy has ended.
+        let (from, _keeper) = array.values()?;
+        if from.shape != extents {
+            let reason = format!("the array's shape is {:?}, the field's is {extents:?}", from.shape);
+            return refused(reason, "give an array of the field's shape");
+        }
+        if from.dtype != dtype {
+            let reason = format!("the array is {}, the run is {dtype}", from.dtype);
+            return refused(reason, "convert it on the device first, as by .astype or .to");
+        }
+        let mut strides = [0; 3];
+        strides[3 - extents.len()..].copy_from_slice(&from.strides);
+        self.with(py, |simulation| {
+            match simulation.device_buffer_mut::<DeviceBuffer>(name).map_err(exception)? {
+                // SAFETY: who made the array promises that the values are there, until the keeper goes.
+                Some(buffer) => unsafe { buffer.fill(from.address, strides) }.map_err(exception),
+                None => {
+                    let reason = format!("the array lies on a GPU, the simulation runs on {}", self.backend);
+                    refused(reason, "bring it to the host first, as by .get() of CuPy or .cpu() of torch")
+                }
+            }
         })
     }
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import pyabide as ab
+
 Array = NDArray[Any]
 
 # The modes of numpy.pad by the names of Abide's boundaries.
@@ -53,6 +55,17 @@ def taps(boundary: str) -> Callable[[Array], Any]:
     return of
 
 
+def cuda() -> Any:
+    """Returns what is known of CUDA's device."""
+    return next(device for device in ab.devices() if device.backend == "cuda")
+
+
+@pytest.fixture(params=["cpu", "cuda"] if cuda() else ["cpu"])
+def backend(request: pytest.FixtureRequest) -> Any:
+    """The backends that have numpy's bits: those that are here."""
+    return request.param
+
+
 @pytest.fixture(params=["float32", "float64"])
 def dtype(request: pytest.FixtureRequest) -> Any:
     return np.dtype(request.param)
@@ -64,13 +77,14 @@ def random() -> np.random.Generator:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was "
-    "skipped."""
+    """Tells the results as cargo's runners do, so that they are counted with theirs, and names what was
+    skipped."""
     count = {
         name: len(terminalreporter.stats.get(name, [])) for name in ("passed", "failed", "error", "skipped")
     }
-    for report in terminalreporter.stats.get("skipped", []):
-        terminalreporter.write_line("skipped: python: " + str(report.longrepr[2]).removeprefix("Skipped: "))
+    skipped = terminalreporter.stats.get("skipped", [])
+    for reason in sorted({str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped}):
+        terminalreporter.write_line(f"skipped: python: {reason}")
     failed = count["failed"] + count["error"]
     verdict = "FAILED" if failed else "ok"
     terminalreporter.write_line(

@@ -20,7 +20,7 @@ def same(left: Array, right: Array) -> None:
 
 
 @pytest.mark.parametrize("shape", [(31, 45), (1, 64), (97, 101)])
-def test_gray_scott_by_roll(shape: tuple[int, int], dtype: Any, random: np.random.Generator) -> None:
+def test_gray_scott_by_roll(backend: str, shape: tuple[int, int], dtype: Any, random: np.random.Generator) -> None:
     @ab.stencil(2, boundary="periodic")
     def gray_scott(u, v, du=0.16, dv=0.08, feed=0.03, kill=0.062):  # type: ignore[no-untyped-def]
         lap = lambda w: w[-1, 0] + w[0, -1] + w[0, 1] + w[1, 0] - 4 * w  # noqa: E731
@@ -28,7 +28,7 @@ def test_gray_scott_by_roll(shape: tuple[int, int], dtype: Any, random: np.rando
         return {"u": u + du * lap(u) - r + feed * (1 - u), "v": v + dv * lap(v) + r - (feed + kill) * v}
 
     u, v = random.random(shape).astype(dtype), random.random(shape).astype(dtype)
-    sim = gray_scott.start(u=u, v=v, feed=0.037, backend="cpu")
+    sim = gray_scott.start(u=u, v=v, feed=0.037, backend=backend)
     sim.run(40)
 
     def lap(w: Array) -> Any:
@@ -45,13 +45,13 @@ def test_gray_scott_by_roll(shape: tuple[int, int], dtype: Any, random: np.rando
 
 @pytest.mark.parametrize("boundary", PLANE)
 @pytest.mark.parametrize("shape", [(33, 17), (2, 51)])
-def test_heat(boundary: str, shape: tuple[int, int], dtype: Any, random: np.random.Generator) -> None:
+def test_heat(backend: str, boundary: str, shape: tuple[int, int], dtype: Any, random: np.random.Generator) -> None:
     @ab.stencil(2, boundary=boundary)
     def heat(u, kappa=0.1):  # type: ignore[no-untyped-def]
         return u + kappa * (u[-1, 0] + u[0, -1] + u[0, 1] + u[1, 0] - 4 * u)
 
     u = random.random(shape).astype(dtype)
-    sim = heat.start(u=u, backend="cpu")
+    sim = heat.start(u=u, backend=backend)
     sim.run(30)
     for _ in range(30):
         w = taps_of_radius_one(boundary, u)
@@ -80,14 +80,14 @@ class Narrow:
 
 
 @pytest.mark.parametrize("boundary", PLANE)
-def test_wave_in_space(boundary: str, dtype: Any, random: np.random.Generator) -> None:
+def test_wave_in_space(backend: str, boundary: str, dtype: Any, random: np.random.Generator) -> None:
     @ab.stencil(3, boundary=boundary)
     def wave(u, before, courant=0.4):  # type: ignore[no-untyped-def]
         lap = u[-1, 0, 0] + u[0, -1, 0] + u[0, 0, -1] + u[0, 0, 1] + u[0, 1, 0] + u[1, 0, 0] - 6 * u
         return {"u": 2 * u - before + courant**2 * lap, "before": u}
 
     u, before = (random.random((9, 13, 21)).astype(dtype) for _ in range(2))
-    sim = wave.start(u=u, before=before, courant=0.37, backend="cpu")
+    sim = wave.start(u=u, before=before, courant=0.37, backend=backend)
     sim.run(25)
     for _ in range(25):
         w = taps(boundary)(u)
@@ -98,7 +98,7 @@ def test_wave_in_space(boundary: str, dtype: Any, random: np.random.Generator) -
 
 
 @pytest.mark.parametrize("boundary", PLANE)
-def test_perona_malik(boundary: str, dtype: Any, random: np.random.Generator) -> None:
+def test_perona_malik(backend: str, boundary: str, dtype: Any, random: np.random.Generator) -> None:
     def step(u: Any, w: Any, edge: Any) -> Any:
         total: Any = 0.0
         for offset in [(-1, 0), (0, -1), (0, 1), (1, 0)]:
@@ -111,7 +111,7 @@ def test_perona_malik(boundary: str, dtype: Any, random: np.random.Generator) ->
         return step(u, u, edge)
 
     u = random.random((29, 41)).astype(dtype)
-    sim = perona.start(u=u, edge=0.05, backend="cpu")
+    sim = perona.start(u=u, edge=0.05, backend=backend)
     sim.run(20)
     for _ in range(20):
         u = step(u, taps(boundary)(u), 0.05)
@@ -119,7 +119,7 @@ def test_perona_malik(boundary: str, dtype: Any, random: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("boundary", PLANE)
-def test_advection(boundary: str, dtype: Any, random: np.random.Generator) -> None:
+def test_advection(backend: str, boundary: str, dtype: Any, random: np.random.Generator) -> None:
     """Upwind, of the second order with a limiter: comparisons, np.where, np.minimum and a coefficient."""
 
     def flux(w: Any, at: int, c: Any) -> Any:
@@ -134,7 +134,7 @@ def test_advection(boundary: str, dtype: Any, random: np.random.Generator) -> No
 
     u = random.random(203).astype(dtype)
     c = (0.2 + 0.6 * random.random(203)).astype(dtype)
-    sim = advect.start(u=u, c=c, backend="cpu")
+    sim = advect.start(u=u, c=c, backend=backend)
     sim.run(50)
     for _ in range(50):
         w = taps(boundary)(u)
@@ -143,13 +143,13 @@ def test_advection(boundary: str, dtype: Any, random: np.random.Generator) -> No
 
 
 @pytest.mark.parametrize("shape", [(7,), (64,), (129,)])
-def test_fixed_keeps_the_outermost_cells(shape: tuple[int], dtype: Any, random: np.random.Generator) -> None:
+def test_fixed_keeps_the_outermost_cells(backend: str, shape: tuple[int], dtype: Any, random: np.random.Generator) -> None:
     @ab.stencil(1)
     def smooth(u):  # type: ignore[no-untyped-def]
         return 0.25 * u[-1] + 0.5 * u + 0.25 * u[1]
 
     u = random.random(shape).astype(dtype)
-    sim = smooth.start(u=u, backend="cpu")
+    sim = smooth.start(u=u, backend=backend)
     sim.run(33)
     for _ in range(33):
         new = u.copy()
@@ -158,13 +158,13 @@ def test_fixed_keeps_the_outermost_cells(shape: tuple[int], dtype: Any, random: 
     same(sim["u"], u)
 
 
-def test_boundaries_of_axes_sides_and_fields(random: np.random.Generator) -> None:
+def test_boundaries_of_axes_sides_and_fields(backend: str, random: np.random.Generator) -> None:
     @ab.stencil(2, boundary={"y": "periodic", "x-": "mirror", "x+": 1.5})
     def mean(u):  # type: ignore[no-untyped-def]
         return 0.25 * (u[-1, 0] + u[0, -1] + u[0, 1] + u[1, 0])
 
     u = random.random((11, 13))
-    sim = mean.start(u=u, backend="cpu")
+    sim = mean.start(u=u, backend=backend)
     sim.run(9)
     for _ in range(9):
         w = np.pad(u, ((1, 1), (0, 0)), mode="wrap")
@@ -173,13 +173,13 @@ def test_boundaries_of_axes_sides_and_fields(random: np.random.Generator) -> Non
     same(sim["u"], u)
 
 
-def test_constants_and_parameters_are_rounded_as_numpy_does() -> None:
+def test_constants_and_parameters_are_rounded_as_numpy_does(backend: str) -> None:
     @ab.stencil(1)
     def scale(u, a=0.1, b=0.7):  # type: ignore[no-untyped-def]
         return (a + b) / (1 - a) * u * np.float32(0.3) + 2 * b
 
     u = np.linspace(0, 1, 33, dtype=np.float32)
-    sim = scale.start(u=u, a=0.3, backend="cpu")
+    sim = scale.start(u=u, a=0.3, backend=backend)
     sim.run(1)
     a, b = 0.3, 0.7
     same(sim["u"], (a + b) / (1 - a) * u * np.float32(0.3) + 2 * b)
@@ -190,14 +190,14 @@ def test_constants_and_parameters_are_rounded_as_numpy_does() -> None:
     assert dict(sim.parameters) == {"a": 0.3, "b": 0.123}
 
 
-def test_numpy_scalars_on_the_left_and_functions_of_numpy() -> None:
+def test_numpy_scalars_on_the_left_and_functions_of_numpy(backend: str) -> None:
     @ab.stencil(1, boundary="periodic")
     def mix(u):  # type: ignore[no-untyped-def]
         u2 = np.float64(2) * u[1] + np.sqrt(u) - np.float32(0.5) / (1 + np.square(u))
         return np.maximum(u2, np.int64(0)) + ((u > 0.5) & ~(u < 0.7)) * np.negative(u) + 1 / u**2 + u**0.5
 
     u = np.random.default_rng(1).random(50) + 0.1
-    sim = mix.start(u=u, backend="cpu")
+    sim = mix.start(u=u, backend=backend)
     sim.run(1)
     u2 = 2 * np.roll(u, -1) + np.sqrt(u) - 0.5 / (1 + u * u)
     same(sim["u"], np.maximum(u2, 0) + ((u > 0.5) & ~(u < 0.7)) * -u + 1 / (u * u) + np.sqrt(u))

@@ -26,10 +26,10 @@ def sound(  # type: ignore[no-untyped-def]
     yield {"time": time + dt}
 
 
-def test_acoustics_have_numpys_bits(dtype: Any) -> None:
+def test_acoustics_have_numpys_bits(backend: str, dtype: Any) -> None:
     random = np.random.default_rng(2)
     p, c = random.random(200).astype(dtype), (300 + 50 * random.random(200)).astype(dtype)
-    sim = sound.start(p=p, c=c, dx=0.02, backend="cpu")
+    sim = sound.start(p=p, c=c, dx=0.02, backend=backend)
     assert sound.scalars == ("fastest", "dt", "time") and sim["v"].shape == (201,)
     report = sim.run(10**6)
     v, time, one = np.zeros(201, dtype), dtype.type(0), dtype.type
@@ -46,13 +46,13 @@ def test_acoustics_have_numpys_bits(dtype: Any) -> None:
     assert any("time >= 0.001 after step" in note for note in report.notes)
 
 
-def test_frames_end_where_the_condition_ends_the_run() -> None:
-    sim = sound.start(shape=(200,), backend="cpu")
+def test_frames_end_where_the_condition_ends_the_run(backend: str) -> None:
+    sim = sound.start(shape=(200,), backend=backend)
     frames = list(sim.frames(10**6, every=10, progress=False))
     assert frames[-1].step == sim.step < 10**6 and frames[-1].scalars["time"] >= 1e-3
 
 
-def test_temporaries_masks_points_and_steps() -> None:
+def test_temporaries_masks_points_and_steps(backend: str) -> None:
     @ab.program(2, boundary="periodic")
     def flow(  # type: ignore[no-untyped-def]
         u,
@@ -72,7 +72,7 @@ def test_temporaries_masks_points_and_steps() -> None:
 
     random = np.random.default_rng(3)
     u, wall = random.random((9, 12)), (random.random((9, 12)) > 0.7).astype(float)
-    sim = flow.start(u=u, wall=wall, backend="cpu")
+    sim = flow.start(u=u, wall=wall, backend=backend)
     sim.run(3)
     for step in range(3):
         if step % 2:
@@ -86,13 +86,13 @@ def test_temporaries_masks_points_and_steps() -> None:
     assert sim.scalars["count"] == 2.0 and np.isclose(sim.scalars["total"], u[1:].sum() / 12, rtol=1e-12)
 
 
-def test_components() -> None:
+def test_components(backend: str) -> None:
     @ab.program(1, boundary="clamp")
     def mixture(Y=ab.field(components=3), k=0.1):  # type: ignore[no-untyped-def]
         return {y.name: y + k * (y[-1] - 2 * y + y[1]) for y in Y}
 
     values: list[Array] = [np.random.default_rng(n).random(20) for n in range(3)]
-    sim = mixture.start(Y=values, backend="cpu")
+    sim = mixture.start(Y=values, backend=backend)
     sim.run(1)
     assert sim.fields == ("Y[0]", "Y[1]", "Y[2]")
     for name, y in zip(sim.fields, values, strict=True):
@@ -100,13 +100,13 @@ def test_components() -> None:
         assert np.array_equal(sim[name], y + 0.1 * (w[:-2] - 2 * y + w[2:]))
 
 
-def test_scalars_can_be_given_and_boundaries_be_of_fields() -> None:
+def test_scalars_can_be_given_and_boundaries_be_of_fields(backend: str) -> None:
     @ab.program(1, boundary={"u": {"x-": "constant=edge"}, "x": "clamp"})
     def push(u, edge=ab.scalar(1.0)):  # type: ignore[no-untyped-def]
         yield {"u": u[-1]}
         yield {"edge": edge * 2.0}
 
-    sim = push.start(u=np.zeros(5), edge=3.0, backend="cpu")
+    sim = push.start(u=np.zeros(5), edge=3.0, backend=backend)
     sim.run(3)
     assert list(sim["u"]) == [12.0, 6.0, 3.0, 0.0, 0.0]
 

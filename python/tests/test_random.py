@@ -48,7 +48,7 @@ def number(choose: random.Random, depth: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(FORMULAS))
-def test_a_formula(seed: int, dtype: Any) -> None:
+def test_a_formula(backend: str, seed: int, dtype: Any) -> None:
     choose = random.Random(seed)
     if dtype == np.float32:
         # float64 scalars of numpy would make arrays of float64.
@@ -63,7 +63,7 @@ def test_a_formula(seed: int, dtype: Any) -> None:
 
     numbers = np.random.default_rng(seed)
     u, v = (numbers.standard_normal((13, 18)).astype(dtype) for _ in range(2))
-    sim = step.start(u=u, v=v, backend="cpu")
+    sim = step.start(u=u, v=v, backend=backend)
     for _ in range(2):
         sim.run(1)
         names = {"u": taps(boundary)(u), "v": taps(boundary)(v), **PARAMETERS}

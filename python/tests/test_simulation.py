@@ -233,22 +233,3 @@ def test_the_same_on_other_backends(backend: str) -> None:
     sim.run(20)
     close = np.array_equal if backend == "cuda" else np.allclose
     assert close(sim["u"], stepped(u, 20))
-
-
-def test_views_are_of_cuda_alone_and_hold_a_run_up() -> None:
-    sim = heat.start(u=1.0, shape=(8, 9), backend="cpu")
-    with pytest.raises(ab.Unsupported, match="take a copy by sim.field"), sim.view("u"):
-        pass
-    assert sim.run(1).steps == 1
-    device = next(device for device in ab.devices() if device.backend == "cuda")
-    if not device:
-        pytest.skip(f"cuda: {device.unavailable}")
-    sim = heat.start(u=1.0, shape=(8, 9), backend="cuda")
-    with sim.view("u") as view:
-        described = view.__cuda_array_interface__
-        assert described["shape"] == (8, 9) and described["typestr"] == "<f4" and described["strides"][1] == 4
-        with pytest.raises(ab.Invalid, match="leave the block"):
-            sim.run(1)
-    with pytest.raises(ab.Invalid, match="its block has ended"):
-        view.__cuda_array_interface__
-    assert sim.run(1).steps == 1

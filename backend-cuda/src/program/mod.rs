@@ -230,6 +230,16 @@ impl ProgramSession {
         })
     }
 
+    /// Returns the buffer in which a field lies, and no other with it.
+    fn own_buffer(&mut self, field: usize) -> Result<usize> {
+        let buffer = self.buffer(field)?;
+        let names = self.storage.fields_after(self.steps);
+        if names.iter().filter(|&&name| name == buffer).count() > 1 {
+            self.settle()?;
+        }
+        self.buffer(field)
+    }
+
     /// Gives each field a buffer of its own, by a storage that begins at the step now reached.
     fn settle(&mut self) -> Result<()> {
         let has_ended = self.end.is_some() && self.drain()?.has_ended;
@@ -336,12 +346,8 @@ impl Session for ProgramSession {
         values: &Array,
     ) -> Result<()> {
         check_values(&self.problem, field, low, high, values)?;
-        let buffer = self.buffer(field)?;
-        let names = self.storage.fields_after(self.steps);
-        if names.iter().filter(|&&name| name == buffer).count() > 1 {
-            self.settle()?;
-        }
-        self.memory.write(self.buffer(field)?, [low, high], values)?;
+        let buffer = self.own_buffer(field)?;
+        self.memory.write(buffer, [low, high], values)?;
         self.go_on()
     }
 
@@ -351,6 +357,12 @@ impl Session for ProgramSession {
 
     fn device_buffer(&self, field: usize) -> Option<Box<dyn Any>> {
         Some(Box::new(self.memory.lend(self.buffer(field).ok()?)))
+    }
+
+    fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
+        let buffer = self.own_buffer(field)?;
+        self.go_on()?;
+        Ok(Some(Box::new(self.memory.lend(buffer))))
     }
 
     fn set_parameter(&mut self, parameter: usize, value: f64) -> Result<()> {

@@ -139,6 +139,11 @@ impl Session for CutSession {
         self.inner.device_buffer(field)
     }
 
+    fn device_buffer_mut(&mut self, field: usize) -> Result<Option<Box<dyn Any>>> {
+        self.watch.go_on();
+        self.inner.device_buffer_mut(field)
+    }
+
     fn scalars(&mut self) -> Result<Vec<f64>> {
         self.inner.scalars()
     }
