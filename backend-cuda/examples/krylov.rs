@@ -165,8 +165,8 @@ fn main() -> Result<()> {
                 line(&format!("{method} {cache}"), plan_krylov(&matrix, &device, &options), &options);
             }
         }
-        for configuration in configurations(&matrix, &device) {
-            let options = SolveOptions::with_method(method.unwrap_or(Method::SingleReductionCg));
+        let options = SolveOptions::with_method(method.unwrap_or(Method::SingleReductionCg));
+        for configuration in configurations(&matrix, &device, &options) {
             line(
                 &format!("{} configuration", options.method),
                 plan_krylov_configuration(&matrix, &device, &options, &configuration),

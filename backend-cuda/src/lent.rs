@@ -98,7 +98,8 @@ impl DeviceBuffer {
         let strides = self.strides().map(|stride| stride as i64 * bytes);
         let to = Place { address: self.address(), strides };
         // SAFETY: as promised; this buffer has its values at its strides.
-        unsafe { copy(&to, &from, extents, dtype.bytes(), &self.stream) }.map_err(during("copying a field"))?;
+        unsafe { copy(&to, &from, extents, dtype.bytes(), &self.stream) }
+            .map_err(during("copying a field"))?;
         self.stream.synchronize().map_err(during("copying a field"))
     }
 

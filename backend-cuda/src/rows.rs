@@ -114,15 +114,14 @@ mod tests {
                         for (row, column) in
                             (0..batch.count).flat_map(|row| (0..5).map(move |column| (row, column)))
                         {
-                            let [to, from] =
-                                [0, 1].map(|i| batch.first[i] + row * batch.pitch[i] + column);
+                            let [to, from] = [0, 1].map(|i| batch.first[i] + row * batch.pitch[i] + column);
                             assert_eq!(moved.insert(to, from), None, "{extents:?} {to:?} {from:?}");
                         }
                     }
                     let [planes, rows, _] = extents.map(|extent| extent as i64);
                     let at = |own: [i64; 3], z: i64, y: i64, x: i64| z * own[0] + y * own[1] + x;
-                    for (z, y, x) in (0..planes)
-                        .flat_map(|z| (0..rows).flat_map(move |y| (0..5).map(move |x| (z, y, x))))
+                    for (z, y, x) in
+                        (0..planes).flat_map(|z| (0..rows).flat_map(move |y| (0..5).map(move |x| (z, y, x))))
                     {
                         assert_eq!(moved.remove(&at(to, z, y, x)), Some(at(from, z, y, x)));
                     }

@@ -163,8 +163,8 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let matrices = matrices();
     let (wrong, runs) = (Mutex::new(Vec::new()), AtomicUsize::new(0));
     // A method's kernels take minutes to compile for one matrix, so each combination is an item of its own.
-    let of_matrix = |matrix| {
-        let configurations = configurations(matrix, backend.device())
+    let of_matrix = |matrix, method| {
+        let configurations = configurations(matrix, backend.device(), &SolveOptions::with_method(method))
             .into_iter()
             .map(|configuration| (Preconditioning::Jacobi, Some(configuration)));
         Preconditioning::ALL
@@ -176,10 +176,9 @@ fn every_method_preconditioner_policy_and_product_agrees_with_the_reference() {
     let all: Vec<_> = matrices
         .iter()
         .flat_map(|named| {
-            let ways = of_matrix(&named.1);
-            Method::all()
-                .into_iter()
-                .flat_map(move |method| ways.clone().into_iter().map(move |way| (named, method, way)))
+            let ways =
+                move |method| of_matrix(&named.1, method).into_iter().map(move |way| (named, method, way));
+            Method::all().into_iter().flat_map(ways)
         })
         .collect();
     each(&all, |((name, matrix), method, (preconditioner, configuration))| {

@@ -90,8 +90,9 @@ def test_a_view_is_the_field(package: Any) -> None:
     with sim.view("u") as view:
         own = take(view)
         assert np.array_equal(host(own), expected)
-        own[2:5, :] = 0.5
-    expected[2:5] = 0.5
+        if name != "numba.cuda":
+            own[2:5] = own[12:15]
+            expected[2:5] = expected[12:15]
     assert np.array_equal(sim["u"], expected)
     other = heat.start(u=expected, backend="cpu")
     sim.run(9), other.run(9)
@@ -120,10 +121,11 @@ def test_strided_arrays_go_in(here: None) -> None:
 def test_three_axes_and_fields_on_faces(here: None) -> None:
     cupy = pytest.importorskip("cupy", reason="cupy is not installed")
 
-    @ab.program(3)
+    @ab.program(3, boundary="mirror")
     def push(u=ab.field(start=0.0), v=ab.field(on="x-faces", start=0.0), w=ab.field(on="x-faces", start=1.0)):  # type: ignore[no-untyped-def]
         # The fields on faces swap their buffers.
-        yield {"v": w, "w": v, "u": u + v[0, 0, 1] - v[0, 0, 0]}
+        yield {"v": w, "w": v}
+        yield {"u": u + v[0, 0, 1] - v[0, 0, 0]}
 
     sim = push.start(shape=(5, 6, 7), dtype="f8", backend="cuda")
     sim.run(3)

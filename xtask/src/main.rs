@@ -35,7 +35,7 @@ enum Task {
     /// Try the command under hostile circumstances: kills, full disks, no memory, foreign files, …
     Chaos(chaos::Chaos),
     /// Build the package for Python into the folder target/python/ and run its tests
-    Python,
+    Python(python::Python),
     /// Build the page that runs Abide in a browser into the folder target/web/
     Web(web::Web),
 }
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         Task::Fuzz(fuzz) => fuzz.run(),
         Task::Gpu(gpu) => gpu.run(),
         Task::Chaos(chaos) => chaos.run(),
-        Task::Python => python::check(&mut summary::Counts::default()),
+        Task::Python(python) => python::run(&python),
         Task::Web(web) => web.run(),
     };
     match outcome {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 
 use crate::cargo::{root, succeeds};
 use crate::setup;
@@ -13,6 +14,28 @@ use crate::test::counted;
 /// What is installed to build and test, beside the interpreter.
 const NEEDS: &str = "python/tests/requirements.txt";
 
+/// What is installed besides to run the notebooks.
+const NEEDS_OF_NOTEBOOKS: &str = "python/tests/requirements-full.txt";
+
+/// The interpreters beyond the first that the wheel is tested with, where they are.
+const OTHERS: [&str; 3] = ["python3.12", "python3.13", "python3.14"];
+
+/// The options of `cargo xtask python`.
+#[derive(Args)]
+pub struct Python {
+    /// Test with the other versions of Python that are on the path too, and run the notebooks
+    #[arg(long)]
+    full: bool,
+}
+
+/// Runs what is asked for; returns whether it succeeded.
+pub fn run(python: &Python) -> Result<bool> {
+    let mut counts = Counts::default();
+    let ok = check(&mut counts)? && (!python.full || check_full(&mut counts)?);
+    counts.skipped.iter().for_each(|skipped| println!("skipped: {skipped}"));
+    Ok(ok)
+}
+
 /// Builds the wheel once, installs it, and checks what Python sees: tests, and types within and without.
 pub fn check(counts: &mut Counts) -> Result<bool> {
     let folder = target().join("python");
@@ -20,9 +43,8 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     let venv = environment(&folder)?;
     println!("\n-- wheel");
     let Some(wheel) = wheel(&folder, &venv)? else { return Ok(false) };
-    let mut install = tool(&venv, "python", &folder);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    if !succeeds(install.arg("--force-reinstall").arg(wheel))? {
+    let mut pip = tool(&venv, "python", &folder);
+    if !succeeds(pip.args(PIP).args(["--no-deps", "--force-reinstall"]).arg(wheel))? {
         return Ok(false);
     }
     let configured = root().join("python").join("pyproject.toml");
@@ -35,12 +57,61 @@ pub fn check(counts: &mut Counts) -> Result<bool> {
     let stubs = succeeds(stubtest.arg("pyabide").arg("--mypy-config-file").arg(&configured))?;
 
     println!("\n-- tests");
-    let mut tests = tool(&venv, "pytest", &folder);
-    tests.args(["-q", "-p", "no:cacheprovider", "-c"]).arg(&configured);
-    tests.arg("--rootdir").arg(root().join("python")).arg(root().join("python").join("tests"));
-    // A run without any results is no success.
-    let passed = counted(&mut tests, counts)? && counts.passed > 0;
+    let passed = tests(&venv, &folder, counts)?;
     Ok(typed && stubs && passed)
+}
+
+/// Tests the wheel that [`check`] built with other interpreters, and runs the notebooks as they stand.
+pub fn check_full(counts: &mut Counts) -> Result<bool> {
+    let folder = target().join("python");
+    let Some(wheel) = wheel_in(&folder.join("wheels")) else { bail!("cargo xtask python has made no wheel") };
+    let mut ok = true;
+    for interpreter in OTHERS {
+        if !setup::answers(interpreter, &["-c", "import venv, ensurepip"]) {
+            counts.skipped.push(format!("python: {interpreter} is not on the path"));
+            continue;
+        }
+        println!("\n-- {interpreter}");
+        let venv = folder.join(format!("venv-{interpreter}"));
+        setup::clear(&venv)?;
+        ok &= succeeds(Command::new(interpreter).args(["-m", "venv"]).arg(&venv).current_dir(root()))?
+            && install(&venv, &folder, NEEDS)?
+            && succeeds(tool(&venv, "python", &folder).args(PIP).arg("--no-deps").arg(&wheel))?
+            && tests(&venv, &folder, counts)?;
+    }
+
+    println!("\n-- notebooks");
+    let venv = folder.join("venv");
+    ok &= install(&venv, &folder, NEEDS_OF_NOTEBOOKS)?;
+    let notebooks = root().join("python").join("notebooks");
+    let entries =
+        std::fs::read_dir(&notebooks).with_context(|| format!("cannot read {}", notebooks.display()))?;
+    let mut found: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    ok &= !found.is_empty();
+    for notebook in found {
+        ok &= succeeds(tool(&venv, "jupyter-execute", &folder).arg("--timeout=300").arg(notebook))?;
+    }
+    Ok(ok)
+}
+
+/// The arguments of Python that install something.
+const PIP: [&str; 5] = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+
+/// Installs what a file lists.
+fn install(venv: &Path, folder: &Path, needs: &str) -> Result<bool> {
+    println!("installing: {needs} into {}", venv.display());
+    succeeds(tool(venv, "python", folder).args(PIP).arg("--requirement").arg(root().join(needs)))
+}
+
+/// Runs the package's tests in an environment. A run without any results is no success.
+fn tests(venv: &Path, folder: &Path, counts: &mut Counts) -> Result<bool> {
+    let sources = root().join("python");
+    let mut tests = tool(venv, "pytest", folder);
+    tests.args(["-q", "-p", "no:cacheprovider", "-c"]).arg(sources.join("pyproject.toml"));
+    tests.arg("--rootdir").arg(&sources).arg(sources.join("tests"));
+    let before = counts.passed;
+    Ok(counted(&mut tests, counts)? && counts.passed > before)
 }
 
 /// Returns cargo's folder for what it builds.
@@ -50,21 +121,17 @@ fn target() -> PathBuf {
 
 /// Returns the virtual environment with everything in it that is needed; made anew when the needs change.
 fn environment(folder: &Path) -> Result<PathBuf> {
-    let needs = root().join(NEEDS);
-    let wanted = std::fs::read(&needs).with_context(|| format!("cannot read {}", needs.display()))?;
+    let wanted = std::fs::read(root().join(NEEDS)).with_context(|| format!("cannot read {NEEDS}"))?;
     let (venv, installed) = (folder.join("venv"), folder.join("installed.txt"));
     if std::fs::read(&installed).is_ok_and(|had| had == wanted) && program(&venv, "python").exists() {
         return Ok(venv);
     }
     setup::python()?;
-    println!("installing: {NEEDS} into {}", venv.display());
     setup::clear(&venv)?;
     if !succeeds(Command::new(setup::PYTHON).args(["-m", "venv"]).arg(&venv).current_dir(root()))? {
         bail!("{} -m venv failed; see its message above", setup::PYTHON);
     }
-    let mut pip = tool(&venv, "python", folder);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(&needs);
-    if !succeeds(&mut pip)? {
+    if !install(&venv, folder, NEEDS)? {
         bail!("pip could not install what {NEEDS} lists; see its message above");
     }
     std::fs::write(&installed, wanted).with_context(|| format!("cannot write {}", installed.display()))?;
@@ -80,10 +147,13 @@ fn wheel(folder: &Path, venv: &Path) -> Result<Option<PathBuf>> {
     if !succeeds(maturin.env("VIRTUAL_ENV", venv))? {
         return Ok(None);
     }
-    let files = std::fs::read_dir(&wheels).with_context(|| format!("cannot read {}", wheels.display()))?;
-    let paths = files.flatten().map(|file| file.path());
-    let wheel = paths.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "whl"));
-    wheel.map(Some).context("maturin made no wheel")
+    wheel_in(&wheels).map(Some).context("maturin made no wheel")
+}
+
+/// Returns the wheel in a folder.
+fn wheel_in(folder: &Path) -> Option<PathBuf> {
+    let mut paths = std::fs::read_dir(folder).ok()?.flatten().map(|file| file.path());
+    paths.find(|path| path.extension().is_some_and(|extension| extension == "whl"))
 }
 
 /// Returns the file of a program of a virtual environment.

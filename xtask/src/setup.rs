@@ -276,7 +276,7 @@ pub fn clear(folder: &Path) -> Result<()> {
 }
 
 /// Returns whether a program exists and answers.
-fn answers(program: &str, arguments: &[&str]) -> bool {
+pub fn answers(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command
         .args(arguments)

@@ -42,7 +42,7 @@ pub fn plan_batch(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) 
     if let Preconditioning::Chebyshev { .. } = options.preconditioner {
         return Err(refused("the preconditioner chebyshev"));
     }
-    let in_a_block = configurations(matrix, device)
+    let in_a_block = configurations(matrix, device, options)
         .into_iter()
         .filter(|configuration| configuration.space == Space::Block);
     let plans = in_a_block.filter_map(|configuration| {

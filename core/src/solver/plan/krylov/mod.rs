@@ -316,7 +316,7 @@ pub fn plan_krylov(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions)
     check(matrix, device, options)?;
     let mut best: Option<SolvePlan> = None;
     let seconds = |plan: &SolvePlan| plan.krylov().map_or(f64::INFINITY, |krylov| krylov.seconds);
-    for configuration in product::configurations(matrix, device) {
+    for configuration in product::configurations(matrix, device, options) {
         // A configuration that does not fit gives an error; the grid's always fits.
         if let Ok(plan) = plan_krylov_configuration(matrix, device, options, &configuration)
             && best.as_ref().is_none_or(|best| seconds(&plan) < seconds(best))

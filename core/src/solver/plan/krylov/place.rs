@@ -196,6 +196,14 @@ fn register_words(
     if rows_per_thread > UNROLLED_ROWS {
         return 0;
     }
+    if let Division::Sliced { width: Some(width) } = division
+        && width > UNDER_WAY
+        && real == 8
+    {
+        // Loops unrolled for rows in registers leave wide slices too few loads under way, however many
+        // registers there are (measured on an H200).
+        return 0;
+    }
     let of_loops = match division {
         Division::Sliced { width: Some(width) } => {
             // A value, what is gathered, and a column.

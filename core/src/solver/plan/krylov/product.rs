@@ -1,9 +1,10 @@
 //! The products that suit a matrix, and the forms that are worth an estimate.
 
 use super::spread::{self, Parts};
-use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space};
+use super::{CLUSTER, Configuration, Division, LONG, SLICE, Space, UNDER_WAY};
 use crate::device::{Capability, DeviceSpec};
-use crate::solver::Matrix;
+use crate::real::DType;
+use crate::solver::{Matrix, Method, SolveOptions};
 use crate::sparse::RowLengths;
 
 /// The most entries that padding may add, in per cent, for slices to be considered.
@@ -11,6 +12,9 @@ const PADDING: usize = 30;
 
 /// Rows and entries of a merge tile's thread; odd, so that neighbouring threads use different banks.
 const ITEMS: usize = 7;
+
+/// The fewest threads of a block for GMRES, whose projections are a warp's each, however few the rows.
+const THREADS_OF_GMRES: usize = 256;
 
 /// The lengths of rows that a product meets, and the entries that padding adds to them, in per cent.
 struct Lengths {
@@ -29,7 +33,7 @@ impl Lengths {
 /// Returns the forms for a matrix: one block, clusters, all multiprocessors, each with the products that suit
 /// its shares. On all multiprocessors there are also forms with the longest rows spread over them, if these
 /// rows are long enough.
-pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration> {
+pub fn configurations(matrix: &Matrix, device: &DeviceSpec, options: &SolveOptions) -> Vec<Configuration> {
     let multiprocessors = device.multiprocessors.max(1);
     let clusters: &[usize] = if device.has(Capability::Clusters) { &[2, 4, 8, CLUSTER] } else { &[] };
     let spaces = std::iter::once((Space::Block, 1))
@@ -50,12 +54,22 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
         let mut add = |lengths: Option<&Lengths>, spread| {
             configurations.extend(shared_out(rows, matrix.nonzeros(), blocks, lengths).into_iter().map(
                 |(division, wanted)| {
-                    let threads =
-                        wanted.next_multiple_of(SLICE).clamp(128, device.threads_per_block.min(1024));
+                    let longest = match division {
+                        Division::Sliced { .. } => lengths.map_or(0, |lengths| lengths.all.max),
+                        _ => 0,
+                    };
+                    let most =
+                        most_threads(longest, matrix.dtype(), options.method).min(device.threads_per_block);
+                    let threads = wanted.next_multiple_of(SLICE).max(128);
+                    let threads = if let Method::Gmres(_) = options.method {
+                        threads.next_power_of_two().max(THREADS_OF_GMRES)
+                    } else {
+                        threads
+                    };
                     Configuration {
                         space,
                         blocks,
-                        threads,
+                        threads: threads.min(most),
                         division,
                         registers: usize::MAX,
                         run: usize::MAX,
@@ -72,6 +86,14 @@ pub fn configurations(matrix: &Matrix, device: &DeviceSpec) -> Vec<Configuration
         }
     }
     configurations
+}
+
+/// Returns the most threads of a block whose slices have rows up to `longest` entries. In double precision wide
+/// slices have many loads under way, and methods that wait less the terms of several sums besides: half the
+/// threads have registers for both, which is worth more (measured on an H200).
+fn most_threads(longest: usize, dtype: DType, method: Method) -> usize {
+    let has_terms = matches!(method, Method::SingleReductionCg | Method::PipelinedCg(_));
+    if has_terms && longest > UNDER_WAY && dtype == DType::F64 { 512 } else { 1024 }
 }
 
 /// Returns the products that suit the shares of `blocks` blocks, each with the number of threads for which it

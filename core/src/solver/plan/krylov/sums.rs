@@ -124,10 +124,14 @@ pub fn windows(rows: usize, firsts: &[usize], unit: usize) -> usize {
 }
 
 /// Returns the most rows of 32 that a warp sums at a time, in `together` sums at once, where a thread has so
-/// many registers: the terms of all rows are in them.
+/// many registers: the terms of all rows are in them, and where registers are few, leave room for loads under
+/// way (measured on an H200).
 pub fn most_of_a_run(registers: usize, real: usize, together: usize) -> usize {
-    let terms = if registers <= 64 && real == 8 { 4 } else { 8 };
-    terms.min(8 / together)
+    match (registers <= 64 && real == 8, together) {
+        (true, 1) => 4,
+        (true, 2) => 1,
+        (_, together) => (8 / together).max(1),
+    }
 }
 
 /// Checks whether there is room for so many windows.

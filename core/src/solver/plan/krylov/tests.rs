@@ -124,7 +124,7 @@ fn shares_and_places_fit_on_every_preset() {
                 let preconditioner = Preconditioning::ALL[(number + turn) % 4];
                 let options =
                     SolveOptions { method: methods[(number + turn) % methods.len()], preconditioner, cache };
-                for configuration in configurations(&matrix, &device(name)) {
+                for configuration in configurations(&matrix, &device(name), &options) {
                     let Ok(plan) =
                         plan_krylov_configuration(&matrix, &device(name), &options, &configuration)
                     else {
