@@ -62,3 +62,35 @@ fn lent_memory_is_the_field() {
         }
     }
 }
+
+#[test]
+fn fields_are_copied_out_and_filled_on_the_device() {
+    let Some(backend) = present("cuda", CudaBackend::new()) else { return };
+    for (name, extents) in [("wave", &[37, 101][..]), ("3d7pt", &[5, 6, 77]), ("cloverleaf", &[13, 9])] {
+        let program = catalogue::find(name).unwrap().program(extents.len()).unwrap();
+        let problem = Problem::new(Arc::new(program), Shape::new(extents).unwrap(), DType::F64).unwrap();
+        let start: Vec<Array> = (0..problem.program.fields().len())
+            .map(|field| Array::from_fn(DType::F64, problem.values_of(field), |i| 1.0 + (i % 7) as f64 / 8.0))
+            .collect();
+        let plan = backend.plan(&problem, &Options::default()).unwrap();
+        let mut session = backend.open(&problem, &plan, start).unwrap();
+        session.advance(3).unwrap();
+        let before = session.read(0).unwrap();
+        let copy = lent(&*session, 0).copy().unwrap();
+        let [_, rows, columns] = copy.extents();
+        assert_eq!(copy.strides(), [rows * columns, columns, 1]);
+        session.advance(2).unwrap();
+        assert_eq!(copy.read().unwrap(), before, "a copy stays as it is");
+        let own: DeviceBuffer = *session.device_buffer_mut(0).unwrap().unwrap().downcast().unwrap();
+        let strides = copy.strides().map(|stride| stride as i64);
+        // SAFETY: the copy has its values at its strides.
+        unsafe { own.fill(copy.address(), strides) }.unwrap();
+        assert_eq!(session.read(0).unwrap(), before);
+        // SAFETY: refused before it is read.
+        let gaps = unsafe { own.fill(copy.address(), [strides[0], strides[1], 2]) };
+        assert!(gaps.unwrap_err().to_string().contains("2 apart along the last axis"));
+        // SAFETY: refused before it is read.
+        let host = unsafe { own.fill((&raw const strides).addr() as u64, strides) };
+        assert!(host.unwrap_err().to_string().contains("does not lie on device"));
+    }
+}
