@@ -136,9 +136,7 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
         .with(format!("{copies} times all fields"), copies * bytes);
     budget.check("choose a smaller --size or --dtype f32")?;
     let start = random(problem)?;
-    let session = |options: &Options| -> Result<Box<dyn Session>> {
-        Ok(begin_on(opened, problem, options, Host::ASKED, || copied(&start))?.session)
-    };
+    let session = |options: &Options| begin(opened, problem, options, &start);
     let mut timed = Timed::new(session(&settings.options)?, &start);
     let filling = timed.calibrate(settings.seconds)?;
     let steps = settings.steps.unwrap_or(filling.max(settings.least_steps));
@@ -237,12 +235,22 @@ fn repeat(
     Ok((runs, state))
 }
 
+/// Opens a session that begins from these values.
+pub(super) fn begin(
+    opened: &Opened,
+    problem: &Problem,
+    options: &Options,
+    start: &[Array],
+) -> Result<Box<dyn Session>> {
+    Ok(begin_on(opened, problem, options, Host::ASKED, || copied(start))?.session)
+}
+
 fn copied(fields: &[Array]) -> Result<Vec<Array>> {
     fields.iter().map(Array::try_clone).collect()
 }
 
 /// Makes random values between 0 and 1: real data, whose cost no shortcut for zeros hides.
-fn random(problem: &Problem) -> Result<Vec<Array>> {
+pub(super) fn random(problem: &Problem) -> Result<Vec<Array>> {
     let start = |field: usize| Start::Random { seed: 1 + field as u64, low: 0.0, high: 1.0 };
     (0..problem.program.fields().len())
         .map(|field| start(field).fill(&problem.shape, problem.dtype))

@@ -15,14 +15,19 @@
 //! # Ok::<(), abide::Error>(())
 //! ```
 
+mod case;
 mod check;
 mod domain;
 mod measure;
+mod regret;
 #[cfg(test)]
 mod tests;
 mod timing;
 
+pub use case::{Case, words};
 pub use check::{Check, Checked};
 pub use domain::{Domain, STENCILS, problem};
 pub use measure::{Row, Settings, ceiling, measure};
+use measure::{begin, random};
+pub use regret::{Regret, regret};
 pub use timing::{Rates, rates};

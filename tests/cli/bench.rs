@@ -145,3 +145,54 @@ fn several_steps_at_once_are_set_against_one() {
     let report = json(&place.works(&format!("{line} --json --verify off")));
     assert_eq!(report["rows"][0]["holds"].as_bool(), Some(true));
 }
+
+#[test]
+fn the_planners_choice_is_set_against_every_other_plan() {
+    let place = Place::new();
+    let line = "bench planner --backend cpu --quick --seconds 0.002 --csv planner.csv --only 2d5pt 64x64";
+    let text = place.works(&format!("{line} f32"));
+    assert!(text.contains("regret") && text.contains("problems: 1; within 10 % of the best"), "{text}");
+    let first = std::fs::read_to_string(place.path("planner.csv")).unwrap();
+    let lines = table(&first);
+    assert_eq!(lines[0], "problem,domain,dtype,boundary,chosen,best,chosen_us,best_us,regret");
+    assert!(lines.len() == 2 && lines[1].starts_with("2d5pt,64x64,f32,fixed,"), "{first}");
+    let regret: f64 = lines[1].rsplit(',').next().unwrap().parse().unwrap();
+    assert!(regret >= 1.0, "{first}");
+
+    // The row that is there is kept, and the other one is measured.
+    place.works(&format!("{line} --append"));
+    let both = std::fs::read_to_string(place.path("planner.csv")).unwrap();
+    assert_eq!((table(&both).len(), table(&both)[1]), (3, lines[1]));
+    std::fs::write(place.path("planner.csv"), both.replace("# commit: ", "# commit: another")).unwrap();
+    place.fails(&format!("{line} --append"), &["planner.csv", "leave --append out"]);
+    place.fails("bench planner --backend cpu --only 2d5pt 63x63", &["no row has all these words"]);
+    place.fails("bench planner --backend cpu --append", &["--csv"]);
+}
+
+#[test]
+fn what_a_chip_holds_is_measured_and_verified() {
+    let place = Place::new();
+    let line = "bench chip --backend cpu --quick --seconds 0.002 --only 3d7pt 32x32x32";
+    let report = json(&place.works(&format!("{line} --json --csv chip.csv")));
+    let row = &report["rows"][0];
+    assert_eq!((report["holds"].as_bool(), row["domain"].as_str()), (Some(true), Some("32x32x32")));
+    assert!(row["gcells_per_s"].as_f64().unwrap() > 0.0);
+    let results = std::fs::read_to_string(place.path("chip.csv")).unwrap();
+    assert_eq!(table(&results)[0], "problem,domain,dtype,boundary,execution,gcells_per_s,spread_percent");
+    place.fails("bench chip --backend cpu --repeats 3", &["timed runs: 3 asked", "--quick"]);
+    place.fails("bench chip --backend cpu --seconds 0", &["seconds of a timed run"]);
+}
+
+#[test]
+fn stencils_are_measured_under_any_boundary() {
+    let place = Place::new();
+    let line = format!("{QUICK} --stencil 2d5pt --dtype f32 --size 30x40 --csv results.csv");
+    let text = place.works(&format!("{line} --boundary periodic,constant=1"));
+    assert!(text.contains("periodic; ") && text.contains("constant=1; "), "{text}");
+    let text = place.works(&format!("{line} --boundary fixed,periodic --append"));
+    assert!(text.contains("1 measured") && !text.contains("periodic; "), "{text}");
+    let results = std::fs::read_to_string(place.path("results.csv")).unwrap();
+    let boundaries: Vec<_> =
+        table(&results)[1..].iter().map(|line| line.split(',').nth(3).unwrap()).collect();
+    assert_eq!(boundaries, ["periodic", "constant=1", "fixed"]);
+}

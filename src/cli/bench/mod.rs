@@ -1,9 +1,13 @@
 //! `abide bench`.
 
+mod cases;
+mod chip;
 mod labels;
+mod planner;
 mod portable;
 mod record;
 mod roofline;
+mod rows;
 mod solvers;
 mod stencils;
 mod table;
@@ -31,6 +35,10 @@ enum What {
     /// Time the linear stencils, set their rates against the hardware's limits, and compare the results to
     /// the bit
     Stencils(Box<stencils::Stencils>),
+    /// Time small domains, models and stencils that a chip can hold, and compare the results to the bit
+    Chip(chip::Chip),
+    /// Time the planner's choice against every other execution, cache policy and depth, on problems of all kinds
+    Planner(planner::Planner),
     /// Time iterations of the solvers on matrices of several kinds and sizes, and check their solutions
     Solvers(Box<solvers::Solvers>),
     /// Time several steps at once against one, on wgpu and the CPU, and hold the results to the CPU's
@@ -44,6 +52,8 @@ impl Bench {
     pub fn execute(&self) -> Ended {
         match &self.what {
             What::Stencils(args) => args.execute(),
+            What::Chip(args) => args.execute(),
+            What::Planner(args) => args.execute(),
             What::Solvers(args) => args.execute(),
             What::Portable(args) => args.execute(),
             What::Roofline(args) => args.execute(),
@@ -107,7 +117,8 @@ impl Roofline {
         targets.output(&self.output);
         self.results.iter().for_each(|path| targets.input(path, Vec::new()));
         targets.check()?;
-        let records = self.results.iter().map(|path| record::read(path)).collect::<Result<Vec<_>>>()?;
+        let records =
+            self.results.iter().map(|path| record::read::<record::Line>(path)).collect::<Result<Vec<_>>>()?;
         let mut marks = Vec::new();
         for (record, path) in records.iter().zip(&self.results) {
             if record.machine.device != records[0].machine.device {

@@ -6,6 +6,7 @@ use std::path::Path;
 use abide::backend::Opened;
 use abide::bench::Row;
 use abide::{DType, Error, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The machine and the software with which rates were measured.
@@ -101,7 +102,18 @@ impl Machine {
     }
 }
 
-/// A rate; its fields are the columns of the file, in their order.
+/// A line of a file of results; its fields are the columns, in their order.
+pub trait Columns: Clone + Serialize + DeserializeOwned {
+    /// The names of the columns.
+    const NAMES: &'static [&'static str];
+    /// The command that writes such files.
+    const COMMAND: &'static str;
+
+    /// Returns the words that name the line's problem, as [`abide::bench::words`] does.
+    fn words(&self) -> [String; 4];
+}
+
+/// A rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pub stencil: String,
@@ -136,18 +148,39 @@ impl Line {
     }
 }
 
+impl Columns for Line {
+    const NAMES: &'static [&'static str] = &[
+        "stencil",
+        "dtype",
+        "domain",
+        "boundary",
+        "steps",
+        "gcells_per_s",
+        "spread_percent",
+        "share_of_ceiling",
+        "cache",
+        "depth",
+        "plan",
+    ];
+    const COMMAND: &'static str = "abide bench stencils";
+
+    fn words(&self) -> [String; 4] {
+        [&self.stencil, &self.domain, &self.dtype, &self.boundary].map(String::clone)
+    }
+}
+
 /// A file of results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct Record<L> {
     /// The machine that was measured.
     pub machine: Machine,
-    /// The rates.
-    pub lines: Vec<Line>,
+    /// The lines.
+    pub lines: Vec<L>,
 }
 
 /// Returns the file's text; `remarks` become comments after those of the machine. A comment is one line,
 /// whatever its text.
-pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<String> {
+pub fn text<L: Columns>(machine: &Machine, remarks: &[String], lines: &[L]) -> Result<String> {
     let fault = |error: &dyn std::fmt::Display| {
         Error::invalid("the results as CSV", error.to_string(), "leave --csv out, or take --json")
     };
@@ -162,7 +195,7 @@ pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<Str
     }
     // Without lines the serialiser would leave the header out, so the header is written apart.
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    writer.write_record(COLUMNS).map_err(|e| fault(&e))?;
+    writer.write_record(L::NAMES).map_err(|e| fault(&e))?;
     for line in lines {
         writer.serialize(line).map_err(|e| fault(&e))?;
     }
@@ -171,27 +204,13 @@ pub fn text(machine: &Machine, remarks: &[String], lines: &[Line]) -> Result<Str
     Ok(text)
 }
 
-const COLUMNS: [&str; 11] = [
-    "stencil",
-    "dtype",
-    "domain",
-    "boundary",
-    "steps",
-    "gcells_per_s",
-    "spread_percent",
-    "share_of_ceiling",
-    "cache",
-    "depth",
-    "plan",
-];
-
 /// Reads a file that [`text`] made.
-pub fn read(path: &Path) -> Result<Record> {
-    let change = "give a file that `abide bench stencils --csv` wrote";
-    let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e, change))?;
+pub fn read<L: Columns>(path: &Path) -> Result<Record<L>> {
+    let change = format!("give a file that `{} --csv` wrote", L::COMMAND);
+    let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e, &change))?;
     let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
     let lines =
-        reader.deserialize().collect::<Result<Vec<Line>, _>>().map_err(|e| Error::file(path, e, change))?;
+        reader.deserialize().collect::<Result<Vec<L>, _>>().map_err(|e| Error::file(path, e, &change))?;
     Ok(Record { machine: Machine::from_comments(&text), lines })
 }
 
@@ -234,16 +253,16 @@ mod tests {
         let path = folder.path().join("results.csv");
         let remarks = ["a remark\nof two lines".to_owned()];
         std::fs::write(&path, text(&machine, &remarks, &[line.clone(), line.clone()]).unwrap()).unwrap();
-        let record = read(&path).unwrap();
+        let record = read::<Line>(&path).unwrap();
         let driver = "CUDA 13.0, kernel module 1.2".to_owned();
         assert_eq!(
             record,
             Record { machine: Machine { driver, ..machine.clone() }, lines: vec![line.clone(), line] }
         );
-        std::fs::write(&path, text(&machine, &[], &[]).unwrap()).unwrap();
-        assert_eq!(read(&path).unwrap().lines, []);
+        std::fs::write(&path, text::<Line>(&machine, &[], &[]).unwrap()).unwrap();
+        assert_eq!(read::<Line>(&path).unwrap().lines, []);
         std::fs::write(&path, "stencil,rate\n2d5pt,3\n").unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("bench stencils --csv"));
+        assert!(read::<Line>(&path).unwrap_err().to_string().contains("bench stencils --csv"));
     }
 
     #[test]

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem};
+use abide::bench::{Check, Domain, Row, STENCILS, Settings, measure, problem, words};
 use abide::catalogue;
 use abide::io::Targets;
 use abide::program::Problem;
-use abide::{Choice, DType, Error, Result, Shape};
+use abide::{Boundaries, Boundary, Choice, DType, Error, Result, Shape};
 use clap::Args;
 use serde_json::json;
 
 use super::super::problem::Manner;
 use super::super::{Ended, Ending, print, print_report};
-use super::record::{self, Line, Machine};
+use super::record::{Columns as _, Line, Machine};
+use super::rows::Rows;
 use super::{choose, judge, progress_bar, roofline, table};
 
 const EXAMPLES: &str = "\
@@ -22,6 +23,7 @@ Examples:
   abide bench stencils --stencil 2d5pt 3d7pt --dtype f64 --domains all --baseline
   abide bench stencils --stencil 2d5pt --size 3072x3072 --cache registers --steps 1000
   abide bench stencils --csv results.csv --plot roofline.svg
+  abide bench stencils --stencil 2d5pt --domains large --boundary fixed,periodic,mirror --csv results.csv --append
 
 Domains, two axes and three: on-chip 2304x2304 and 128x192x256, large 8352x8352 and 512x512x512; unfriendly, of \
 extents that no tile divides, 2311x2297 and 127x193x251, 8191x8209 and 509x521x503.
@@ -60,6 +62,10 @@ pub struct Stencils {
     #[arg(long = "size", value_name = "NxN", num_args = 1.., value_delimiter = ',')]
     sizes: Vec<Shape>,
 
+    /// Boundaries at all sides: fixed, periodic, mirror, clamp, constant=C, … [default: fixed]
+    #[arg(long = "boundary", value_name = "KIND", num_args = 1.., value_delimiter = ',')]
+    boundaries: Vec<Boundary>,
+
     /// Steps of a timed run [default: as many as take 0.3 s, 100 at least]
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
@@ -87,9 +93,8 @@ pub struct Stencils {
     #[arg(long)]
     json: bool,
 
-    /// A file for the table; each row is in it as soon as it is measured
-    #[arg(long, value_name = "FILE.csv")]
-    csv: Option<PathBuf>,
+    #[command(flatten)]
+    rows: Rows,
 
     /// A file for the roofline
     #[arg(long, value_name = "FILE.svg")]
@@ -137,6 +142,8 @@ impl Missing {
 struct Results {
     machine: Machine,
     settings: Settings,
+    /// The lines that the file has already.
+    kept: Vec<Line>,
     rows: Vec<Row>,
     missing: Vec<Missing>,
 }
@@ -147,18 +154,23 @@ impl Stencils {
         let settings = self.settings().map_err(Ending::usage)?;
         let problems = self.problems().map_err(Ending::usage)?;
         let mut targets = Targets::default();
-        self.csv.iter().for_each(|path| targets.rewritten(path, None));
+        self.rows.target(&mut targets);
         self.plot.iter().for_each(|path| targets.output(path));
         targets.check()?;
         let (opened, notes) = choose(self.backend, |_| None)?;
-        let mut results =
-            Results { machine: Machine::of(&opened), settings, rows: Vec::new(), missing: Vec::new() };
+        let machine = Machine::of(&opened);
+        let kept: Vec<Line> = self.rows.kept(&machine)?;
+        let mut results = Results { machine, settings, kept, rows: Vec::new(), missing: Vec::new() };
         if !self.json {
             print(&results.title(&notes))?;
             print(&table::header(self.baseline))?;
         }
         let bar = progress_bar(problems.len());
         for problem in problems {
+            if results.kept.iter().any(|line| line.words() == words(&problem)) {
+                bar.inc(1);
+                continue;
+            }
             bar.set_message(name_of(&problem));
             match measure(&opened, &problem, &settings) {
                 Ok(row) => results.rows.push(row),
@@ -167,13 +179,12 @@ impl Stencils {
             if !self.json {
                 bar.suspend(|| print(&results.last(&problem, self.baseline)))?;
             }
-            if let Some(path) = &self.csv {
-                super::write(path, &results.csv()?)?;
-            }
+            let lines = results.lines();
+            self.rows.write(&results.machine, &results.remarks(), &lines)?;
             bar.inc(1);
         }
         bar.finish_and_clear();
-        if let (Some(path), true) = (&self.plot, results.rows.iter().any(Row::holds)) {
+        if let (Some(path), false) = (&self.plot, results.lines().is_empty()) {
             let marks = results.lines().iter().map(roofline::Mark::of).collect::<Result<Vec<_>>>()?;
             super::write(path, &roofline::draw(&results.machine, &marks)?)?;
         }
@@ -219,6 +230,8 @@ impl Stencils {
         if domains.is_empty() {
             domains = vec![Domain::OnChip, Domain::Large];
         }
+        let boundaries =
+            if self.boundaries.is_empty() { vec![Boundary::Fixed] } else { self.boundaries.clone() };
         let mut problems: Vec<Problem> = Vec::new();
         for stencil in stencils {
             let axes = catalogue::find(stencil)?.dimensions.clone();
@@ -231,29 +244,33 @@ impl Stencils {
                 self.sizes.iter().filter(fits).copied().collect()
             };
             for dtype in &dtypes {
-                for shape in &shapes {
-                    let problem = problem(stencil, *shape, *dtype)?;
-                    let same =
-                        |p: &Problem| p.program.name() == stencil && p.shape == *shape && p.dtype == *dtype;
-                    if !problems.iter().any(same) {
+                for (shape, boundary) in
+                    shapes.iter().flat_map(|shape| boundaries.iter().map(move |own| (shape, own)))
+                {
+                    let mut problem = problem(stencil, *shape, *dtype)?;
+                    problem.boundaries = Boundaries::all(*boundary);
+                    problem.check()?;
+                    let own = words(&problem);
+                    if self.rows.ask_for(&own) && problems.iter().all(|known| words(known) != own) {
                         problems.push(problem);
                     }
                 }
             }
         }
         if problems.is_empty() {
-            return Err(Error::invalid(
-                "--size",
-                "no stencil has so many axes",
-                "give extents of two or three axes",
-            ));
+            let reason = "no stencil has so many axes, or no row all words of --only";
+            let change = "give extents of two or three axes, and words as they stand in the table";
+            return Err(Error::invalid("the rows", reason, change));
         }
         Ok(problems)
     }
 }
 
 fn name_of(problem: &Problem) -> String {
-    format!("{} {} {}", problem.program.name(), problem.dtype, problem.shape)
+    let [stencil, domain, dtype, boundary] = words(problem);
+    let boundary =
+        if boundary == Boundary::Fixed.to_string() { String::new() } else { format!(" {boundary}") };
+    format!("{stencil} {dtype} {domain}{boundary}")
 }
 
 impl Results {
@@ -276,13 +293,14 @@ impl Results {
         }
     }
 
-    /// Returns the rates that no comparison found wrong.
+    /// Returns the rates that the file has already, and those that no comparison found wrong.
     fn lines(&self) -> Vec<Line> {
-        self.rows.iter().filter(|row| row.holds()).map(Line::of).collect()
+        let measured = self.rows.iter().filter(|row| row.holds()).map(Line::of);
+        self.kept.iter().cloned().chain(measured).collect()
     }
 
-    /// Returns the file's text. Comments name wrong rates, so that nobody takes them for results.
-    fn csv(&self) -> Result<String> {
+    /// Returns the file's comments. They name wrong rates, so that nobody takes them for results.
+    fn remarks(&self) -> Vec<String> {
         let Settings { repeats, check, .. } = self.settings;
         let mut remarks = vec![format!("runs: {repeats}, all from the same values; verified: {check}")];
         for row in self.rows.iter().filter(|row| !row.holds()) {
@@ -293,7 +311,7 @@ impl Results {
         remarks.extend(
             self.missing.iter().map(|missing| format!("{} {}", name_of(&missing.problem), missing.reason())),
         );
-        record::text(&self.machine, &remarks, &self.lines())
+        remarks
     }
 
     fn json(&self) -> serde_json::Value {
@@ -312,7 +330,7 @@ impl Results {
 
     /// Returns whether there is a row, every row is right, and every missing row was refused.
     fn hold(&self) -> bool {
-        !self.rows.is_empty()
+        !(self.rows.is_empty() && self.kept.is_empty())
             && self.rows.iter().all(Row::holds)
             && self.missing.iter().all(Missing::is_refusal)
     }
@@ -339,6 +357,7 @@ impl Results {
 mod tests {
     use clap::Parser;
 
+    use super::super::record;
     use super::*;
 
     #[derive(Parser)]
@@ -365,6 +384,10 @@ mod tests {
         assert_eq!(names("--size 64x64 --dtype f32").len(), 8, "the stencils of two axes");
         assert_eq!(names("--size 64x64,8x8x8 --dtype f32").len(), 13);
         assert_eq!(names("--stencil 1d3pt --size 99 --dtype f64"), ["1d3pt f64 99"]);
+        let boundaries =
+            names("--stencil 2d5pt --dtype f32 --size 64x64 --boundary periodic,fixed,constant=1");
+        assert_eq!(boundaries, ["2d5pt f32 64x64 periodic", "2d5pt f32 64x64", "2d5pt f32 64x64 constant=1"]);
+        assert_eq!(names("--only 2d5pt,3d7pt f32").len(), 2 * 2);
     }
 
     #[test]
@@ -375,6 +398,7 @@ mod tests {
         let mut results = Results {
             machine: Machine::default(),
             settings,
+            kept: Vec::new(),
             rows: vec![row.clone(), row],
             missing: Vec::new(),
         };
@@ -384,7 +408,7 @@ mod tests {
         assert!(results.verdict().contains("1 of them WRONG"));
         assert!(results.last(&problem, false).contains("WRONG: one cell"));
         assert_eq!(results.json()["holds"], false);
-        let csv = results.csv().unwrap();
+        let csv = record::text(&results.machine, &results.remarks(), &results.lines()).unwrap();
         assert_eq!(csv.lines().filter(|line| line.starts_with("2d5pt,")).count(), 1);
         assert!(csv.contains("\n# WRONG: 2d5pt f64 16x24: one cell differs\n"), "{csv}");
 

@@ -3,6 +3,9 @@
 use abide::DType;
 use abide::bench::{Domain, Row};
 
+/// The boundary that needs no word.
+const FIXED: &str = "fixed";
+
 /// Returns the names of the columns.
 pub fn header(baseline: bool) -> String {
     let stepwise = if baseline { format!("{:>10}", "×stepwise") } else { String::new() };
@@ -29,7 +32,7 @@ pub fn row(row: &Row, baseline: bool) -> String {
         row.spread_percent,
         percent(row.share_of_ceiling),
         100.0 * row.share_of_projected_peak,
-        row.plan,
+        if row.boundary == FIXED { row.plan.clone() } else { format!("{}; {}", row.boundary, row.plan) },
     );
     for fault in row.checked.iter().flat_map(|checked| &checked.faults) {
         text += &format!("{:<9}WRONG: {fault}\n", "");
@@ -45,12 +48,17 @@ pub fn missing(stencil: &str, dtype: DType, domain: &str, reason: &str) -> Strin
 /// Returns, for each stencil and type, the best of its domains, and the rate of unfriendly extents against
 /// friendly extents of their size; empty where no stencil was measured on several domains.
 pub fn best(rows: &[Row]) -> String {
-    let mut keys: Vec<(&str, DType)> = rows.iter().map(|row| (row.stencil.as_str(), row.dtype)).collect();
-    keys.dedup();
+    let key = |row: &Row| (row.stencil.clone(), row.dtype, row.boundary.clone());
+    let mut keys = Vec::new();
+    for own in rows.iter().map(key) {
+        if !keys.contains(&own) {
+            keys.push(own);
+        }
+    }
     let mut text = String::new();
-    for (stencil, dtype) in keys {
-        let own: Vec<&Row> =
-            rows.iter().filter(|r| r.stencil == stencil && r.dtype == dtype && r.holds()).collect();
+    for own_key in keys {
+        let (stencil, dtype, boundary) = &own_key;
+        let own: Vec<&Row> = rows.iter().filter(|row| key(row) == own_key && row.holds()).collect();
         let on =
             |domain: Domain| own.iter().find(|row| row.domain == Some(domain)).map(|row| row.gcells_per_s);
         let over = |domain: Domain| match (on(domain), on(domain.friendly())) {
@@ -61,8 +69,9 @@ pub fn best(rows: &[Row]) -> String {
             continue;
         };
         if own.len() > 1 {
+            let boundary = if boundary == FIXED { String::new() } else { format!("  {boundary}") };
             text += &format!(
-                "{stencil:<9}{:<5}{:>12}{:>10}{:>11}{:>9}{:>8}\n",
+                "{stencil:<9}{:<5}{:>12}{:>10}{:>11}{:>9}{:>8}{boundary}\n",
                 dtype.name(),
                 best.shape.to_string(),
                 rate(best.gcells_per_s),

@@ -1,0 +1,150 @@
+//! What `bench chip` and `bench planner` share: they go through a list of problems, print a row for each, and keep it in
+//! a file.
+
+use abide::backend::Opened;
+use abide::bench::{Case, Settings, words};
+use abide::io::Targets;
+use abide::program::Problem;
+use abide::{Choice, Error, Result};
+use clap::Args;
+use serde_json::json;
+
+use super::super::{Ended, Ending, print, print_report};
+use super::record::{Columns, Machine};
+use super::rows::Rows;
+use super::{choose, judge, progress_bar};
+
+/// The fewest runs whose median is worth quoting.
+const LEAST_REPEATS: usize = 5;
+
+/// The arguments.
+#[derive(Args)]
+pub struct Cases {
+    /// auto, cpu, wgpu or cuda; auto takes CUDA, else a hardware adapter of wgpu, else the CPU
+    #[arg(long, default_value = "auto")]
+    backend: Choice,
+
+    #[command(flatten)]
+    rows: Rows,
+
+    /// Leave out domains of more cells
+    #[arg(long, value_name = "N")]
+    most_cells: Option<usize>,
+
+    /// Seconds of a timed run [default: 0.3; 0.05 with --quick]
+    #[arg(long, value_name = "S")]
+    seconds: Option<f64>,
+
+    /// Timed runs, 5 at least without --quick [default: 5; 3 with --quick]
+    #[arg(long, value_name = "N")]
+    repeats: Option<usize>,
+
+    /// Short runs, for a look instead of a result to quote
+    #[arg(long)]
+    quick: bool,
+
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A problem's line, how it reads, and what is wrong with it.
+pub struct Measured<L> {
+    pub line: L,
+    pub text: String,
+    pub faults: Vec<String>,
+}
+
+impl Cases {
+    /// Measures the cases one after the other. `header` stands above the rows, `tail` tells what all lines say together.
+    pub fn execute<L: Columns>(
+        &self,
+        cases: &[Case],
+        header: &str,
+        measure: impl Fn(&Opened, &Problem, &Settings) -> Result<Measured<L>>,
+        tail: impl Fn(&[L]) -> String,
+    ) -> Ended {
+        let settings = self.settings().map_err(Ending::usage)?;
+        let mut targets = Targets::default();
+        self.rows.target(&mut targets);
+        targets.check()?;
+        let mut problems = cases.iter().map(Case::problem).collect::<Result<Vec<_>>>()?;
+        problems.retain(|problem| {
+            self.rows.ask_for(&words(problem))
+                && self.most_cells.is_none_or(|most| problem.shape.cells() <= most)
+        });
+        if problems.is_empty() {
+            let reason = "no row has all these words";
+            let change = "give words as they stand in the table: 2d5pt, 64x64, f32, fixed";
+            return Err(Ending::usage(Error::invalid("--only", reason, change)));
+        }
+        let (opened, notes) = choose(self.backend, |_| None)?;
+        let machine = Machine::of(&opened);
+        let mut lines: Vec<L> = self.rows.kept(&machine)?;
+        problems.retain(|problem| lines.iter().all(|line| line.words() != words(problem)));
+        if !self.json {
+            print(&(machine.title(&notes) + "\n" + header))?;
+        }
+        let (mut remarks, mut holds, mut missing) = (Vec::new(), true, Vec::new());
+        remarks.push(format!("runs: {} of {} s", settings.repeats, settings.seconds));
+        let bar = progress_bar(problems.len());
+        for problem in &problems {
+            let name = words(problem).join(" ");
+            bar.set_message(name.clone());
+            let text = match measure(&opened, problem, &settings) {
+                Ok(Measured { line, text, faults }) if faults.is_empty() => {
+                    lines.push(line);
+                    text
+                }
+                Ok(Measured { text, faults, .. }) => {
+                    holds = false;
+                    remarks.push(format!("WRONG: {name}: {}", faults.join("; ")));
+                    text + &faults.iter().map(|fault| format!("    WRONG: {fault}\n")).collect::<String>()
+                }
+                Err(error) => {
+                    // A backend may refuse a problem, as one whose type its device does not have.
+                    let is_refusal = matches!(error, Error::Unsupported { .. });
+                    holds &= is_refusal;
+                    let words = if is_refusal { "refused" } else { "FAILED" };
+                    remarks.push(format!("{name} {words}: {error}"));
+                    missing
+                        .push(json!({ "problem": name, "refused": is_refusal, "reason": error.to_string() }));
+                    format!("{name}  {words}: {error}\n")
+                }
+            };
+            if !self.json {
+                bar.suspend(|| print(&text))?;
+            }
+            self.rows.write(&machine, &remarks, &lines)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        let ended = judge(holds);
+        if self.json {
+            let told = json!({ "machine": machine, "holds": holds, "rows": lines, "missing": missing });
+            return print_report(&told, ended);
+        }
+        print(&tail(&lines))?;
+        ended
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let base = if self.quick { Settings::quick() } else { Settings::default() };
+        let repeats = self.repeats.unwrap_or(base.repeats);
+        let least = if self.quick { 1 } else { LEAST_REPEATS };
+        if repeats < least {
+            let (limit, change) = (format!("at least {least}"), "give more, or add --quick");
+            return Err(Error::limit("timed runs", repeats, limit, change));
+        }
+        let seconds = self.seconds.unwrap_or(base.seconds);
+        if !(seconds > 0.0 && seconds <= 60.0) {
+            return Err(Error::limit(
+                "seconds of a timed run",
+                seconds,
+                "above 0, 60 at most",
+                "give another",
+            ));
+        }
+        Ok(Settings { repeats, seconds, ..base })
+    }
+}
