@@ -5,8 +5,16 @@ use std::path::Path;
 use std::process::Command;
 
 /// The sources of the binaries.
-const SOURCES: [&str; 7] =
-    ["Cargo.lock", "src", "core/src", "shaders", "backend-cpu/src", "backend-cuda/src", "backend-wgpu/src"];
+const SOURCES: [&str; 8] = [
+    "Cargo.lock",
+    "src",
+    "core/src",
+    "text/src",
+    "shaders",
+    "backend-cpu/src",
+    "backend-cuda/src",
+    "backend-wgpu/src",
+];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
