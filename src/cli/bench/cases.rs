@@ -12,10 +12,8 @@ use serde_json::json;
 use super::super::{Ended, Ending, print, print_report};
 use super::record::{Columns, Machine};
 use super::rows::Rows;
+use super::runs::Runs;
 use super::{choose, judge, progress_bar};
-
-/// The fewest runs whose median is worth quoting.
-const LEAST_REPEATS: usize = 5;
 
 /// The arguments.
 #[derive(Args)]
@@ -35,13 +33,8 @@ pub struct Cases {
     #[arg(long, value_name = "S")]
     seconds: Option<f64>,
 
-    /// Timed runs, 5 at least without --quick [default: 5; 3 with --quick]
-    #[arg(long, value_name = "N")]
-    repeats: Option<usize>,
-
-    /// Short runs, for a look instead of a result to quote
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    runs: Runs,
 
     /// Print as JSON
     #[arg(long)]
@@ -129,13 +122,8 @@ impl Cases {
     }
 
     fn settings(&self) -> Result<Settings> {
-        let base = if self.quick { Settings::quick() } else { Settings::default() };
-        let repeats = self.repeats.unwrap_or(base.repeats);
-        let least = if self.quick { 1 } else { LEAST_REPEATS };
-        if repeats < least {
-            let (limit, change) = (format!("at least {least}"), "give more, or add --quick");
-            return Err(Error::limit("timed runs", repeats, limit, change));
-        }
+        let base = if self.runs.quick { Settings::quick() } else { Settings::default() };
+        let repeats = self.runs.repeats()?;
         let seconds = self.seconds.unwrap_or(base.seconds);
         if !(seconds > 0.0 && seconds <= 60.0) {
             return Err(Error::limit(

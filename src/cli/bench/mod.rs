@@ -8,6 +8,7 @@ mod portable;
 mod record;
 mod roofline;
 mod rows;
+mod runs;
 mod solvers;
 mod stencils;
 mod table;

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::super::{Ended, Ending, once, print, print_report};
 use super::record::{Machine, significant};
+use super::runs::Runs;
 use super::{choose, judge, progress_bar};
 
 const EXAMPLES: &str = "\
@@ -44,9 +45,6 @@ const MATRICES: [&str; 9] = [
 
 /// The operator of the table that is not stored.
 const OPERATOR: &str = "laplacian2d/1000x999";
-
-/// The fewest runs whose median is worth quoting.
-const LEAST_REPEATS: usize = 5;
 
 /// The arguments of `bench solvers`.
 #[derive(Args)]
@@ -87,13 +85,8 @@ pub struct Solvers {
     #[arg(long, value_name = "N")]
     iterations: Option<usize>,
 
-    /// Timed runs, 5 at least without --quick [default: 5; 3 with --quick]
-    #[arg(long, value_name = "N")]
-    repeats: Option<usize>,
-
-    /// Short runs, for a look instead of a result to quote
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    runs: Runs,
 
     /// Print as JSON
     #[arg(long)]
@@ -232,16 +225,7 @@ impl Solvers {
         once("--method", &self.methods)?;
         once("--cache", &self.caches)?;
         once("--dtype", self.dtypes.iter().map(|dtype| dtype.name()))?;
-        let least = if self.quick { 1 } else { LEAST_REPEATS };
-        let repeats = self.repeats.unwrap_or(if self.quick { 3 } else { LEAST_REPEATS });
-        if repeats < least {
-            return Err(Error::limit(
-                "timed runs",
-                repeats,
-                format!("at least {least}"),
-                "give more, or add --quick",
-            ));
-        }
+        let repeats = self.runs.repeats()?;
         if self.iterations == Some(0) {
             return Err(Error::limit(
                 "iterations of a timed solve",
@@ -250,7 +234,7 @@ impl Solvers {
                 "give more, or leave it out",
             ));
         }
-        let seconds = if self.quick { 0.03 } else { 0.3 };
+        let seconds = if self.runs.quick { 0.03 } else { 0.3 };
         Ok(Settings { seconds, repeats, iterations: self.iterations, ..Settings::default() })
     }
 

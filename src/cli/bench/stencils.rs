@@ -15,6 +15,7 @@ use super::super::problem::Manner;
 use super::super::{Ended, Ending, print, print_report};
 use super::record::{Columns as _, Line, Machine};
 use super::rows::Rows;
+use super::runs::Runs;
 use super::{choose, judge, progress_bar, roofline, table};
 
 const EXAMPLES: &str = "\
@@ -34,9 +35,6 @@ multiply-add a point at the device's peak. Peak: what the plan projects from the
 Each run begins from the same random values. Afterwards, --verify full compares all cells: a few steps with the CPU's, \
 all timed runs with each other, and the state they left with that of a launch per step (--execution stepwise). A \
 difference is told below the row, and the command fails.";
-
-/// The fewest runs whose median is worth quoting.
-const LEAST_REPEATS: usize = 5;
 
 /// The arguments of `bench stencils`.
 #[derive(Args)]
@@ -70,13 +68,8 @@ pub struct Stencils {
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
 
-    /// Timed runs, 5 at least without --quick [default: 5; 3 with --quick]
-    #[arg(long, value_name = "N")]
-    repeats: Option<usize>,
-
-    /// Short runs, for a look instead of a result to quote
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    runs: Runs,
 
     /// Time a launch per step too, and print by what factor the plan is faster
     #[arg(long)]
@@ -198,17 +191,8 @@ impl Stencils {
     }
 
     fn settings(&self) -> Result<Settings> {
-        let base = if self.quick { Settings::quick() } else { Settings::default() };
-        let repeats = self.repeats.unwrap_or(base.repeats);
-        let least = if self.quick { 1 } else { LEAST_REPEATS };
-        if repeats < least {
-            return Err(Error::limit(
-                "timed runs",
-                repeats,
-                format!("at least {least}"),
-                "give more, or add --quick",
-            ));
-        }
+        let base = if self.runs.quick { Settings::quick() } else { Settings::default() };
+        let repeats = self.runs.repeats()?;
         if self.steps == Some(0) {
             return Err(Error::limit(
                 "steps of a timed run",
