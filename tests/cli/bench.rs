@@ -196,3 +196,42 @@ fn stencils_are_measured_under_any_boundary() {
         table(&results)[1..].iter().map(|line| line.split(',').nth(3).unwrap()).collect();
     assert_eq!(boundaries, ["periodic", "constant=1", "fixed"]);
 }
+
+/// A chain of three loops saves the arrays between them; another one shares nothing with them.
+const LOOPS: &str = r#"{"capacity": 3, "seed": 9, "kernels": [
+    {"reads": {"0": 1}, "writes": [1], "flops": 5}, {"reads": {"4": 0}, "writes": [5]},
+    {"reads": {"1": 0}, "writes": [2]}, {"reads": {"2": 0}, "writes": [1]}]}"#;
+
+#[test]
+fn loops_are_grouped_so_that_little_is_moved() {
+    let place = Place::new();
+    std::fs::write(place.path("loops.json"), LOOPS).unwrap();
+    for method in ["search", "greedy", "exhaustive"] {
+        let told = json(&place.works(&format!("bench search loops.json --method {method} --seed 4 --json")));
+        // Array 0 is loaded, 1 and 2 are stored; 4 and 5 are the other loop's.
+        assert_eq!((told["cost"].as_u64(), told["group_count"].as_u64()), (Some(40), Some(2)), "{told}");
+        assert_eq!(
+            (&told["groups"][0], told["seed"].as_u64()),
+            (&serde_json::json!([0, 2, 3]), Some(4)),
+            "{told}"
+        );
+        assert!(told["evaluations"].as_u64() > told["evaluations_computed"].as_u64());
+        assert!(told["evaluations_per_s"].as_f64() > Some(0.0) && told["seconds"].as_f64() >= Some(0.0));
+    }
+    let text = place.works("bench search loops.json --seconds 0.01");
+    assert!(text.contains("4 loops of 64 bytes per cell: 2 groups of 40 bytes, 37.5 % less"), "{text}");
+    assert!(text.contains("\n  0 2 3\n"), "{text}");
+
+    std::fs::write(place.path("word.json"), LOOPS.replace("\"0\"", "\"a\"")).unwrap();
+    std::fs::write(place.path("far.json"), LOOPS.replace("[5]", "[5000]")).unwrap();
+    let reasons: [(&str, &[&str]); 5] = [
+        ("word.json", &["word.json", "array `a` is no number"]),
+        ("far.json", &["arrays of a program to be fused: 5001 asked", "512"]),
+        ("none.json", &["none.json", "--help"]),
+        ("loops.json --method best", &["search, greedy, exhaustive"]),
+        ("loops.json --seconds -1", &["seconds"]),
+    ];
+    for (line, words) in reasons {
+        place.fails(&format!("bench search {line}"), words);
+    }
+}

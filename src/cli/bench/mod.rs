@@ -9,6 +9,7 @@ mod record;
 mod roofline;
 mod rows;
 mod runs;
+mod search;
 mod solvers;
 mod stencils;
 mod table;
@@ -44,6 +45,8 @@ enum What {
     Solvers(Box<solvers::Solvers>),
     /// Time several steps at once against one, on wgpu and the CPU, and hold the results to the CPU's
     Portable(portable::Portable),
+    /// Search for the groups of a program's loops that move the fewest bytes when each becomes one kernel
+    Search(search::Search),
     /// Draw the roofline of results that --csv wrote
     Roofline(Roofline),
 }
@@ -57,6 +60,7 @@ impl Bench {
             What::Planner(args) => args.execute(),
             What::Solvers(args) => args.execute(),
             What::Portable(args) => args.execute(),
+            What::Search(args) => args.execute(),
             What::Roofline(args) => args.execute(),
         }
     }

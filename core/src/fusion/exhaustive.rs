@@ -1,0 +1,68 @@
+//! The exhaustive yardstick.
+
+use super::Found;
+use super::cost::{Costs, NEVER};
+use super::loops::Loops;
+use super::set::Set;
+use crate::error::{Error, Result};
+
+/// The most loops whose partitions are all tried: there are 115 975 of ten.
+pub const MOST_LOOPS: usize = 10;
+
+/// Tries every partition and returns the cheapest.
+///
+/// # Errors
+///
+/// [`Error::Limit`] beyond [`MOST_LOOPS`].
+pub fn exhaustive(loops: &Loops) -> Result<Found> {
+    if loops.len() > MOST_LOOPS {
+        let change = "take the search for more";
+        return Err(Error::limit("loops whose partitions are all tried", loops.len(), MOST_LOOPS, change));
+    }
+    let mut all = All { costs: Costs::new(loops), groups: Vec::new(), best: (NEVER, Vec::new()) };
+    all.place(0);
+    let (bytes, groups) = all.best;
+    Ok(Found { bytes, groups, evaluations: all.costs.evaluations })
+}
+
+struct All<'a> {
+    costs: Costs<'a>,
+    groups: Vec<Set>,
+    best: (u64, Vec<Vec<usize>>),
+}
+
+impl All<'_> {
+    /// Puts a loop and all later ones into every group, and into one of its own.
+    fn place(&mut self, own: usize) {
+        if own == self.costs.loops().len() {
+            let bytes = self.groups.iter().map(|group| self.costs.of(group)).sum::<u64>();
+            if bytes < self.best.0
+                && let Some(ordered) = ordered(&self.groups, self.costs.loops())
+            {
+                self.best = (bytes, ordered);
+            }
+            return;
+        }
+        for number in 0..self.groups.len() {
+            self.groups[number].insert(own);
+            self.place(own + 1);
+            self.groups[number].remove(own);
+        }
+        self.groups.push(Set::of(own));
+        self.place(own + 1);
+        self.groups.pop();
+    }
+}
+
+/// Returns groups in an order in which they can run; `None` if there is none.
+pub(super) fn ordered(groups: &[Set], loops: &Loops) -> Option<Vec<Vec<usize>>> {
+    let mut left: Vec<Set> = groups.to_vec();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let next = |group: &Set| group.iter().fold(Set::default(), |set, own| set.or(loops.next(own)));
+        let is_free = |group: &Set| left.iter().all(|other| other == group || !next(other).meets(group));
+        let ready = left.iter().position(is_free)?;
+        ordered.push(left.swap_remove(ready).iter().collect());
+    }
+    Some(ordered)
+}
