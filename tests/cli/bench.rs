@@ -229,7 +229,7 @@ fn loops_are_grouped_so_that_little_is_moved() {
         ("far.json", &["arrays of a program to be fused: 5001 asked", "512"]),
         ("none.json", &["none.json", "--help"]),
         ("loops.json --method best", &["search, greedy, exhaustive"]),
-        ("loops.json --seconds -1", &["seconds"]),
+        ("loops.json --seconds 0", &["seconds of a search"]),
     ];
     for (line, words) in reasons {
         place.fails(&format!("bench search {line}"), words);
