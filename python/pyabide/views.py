@@ -42,7 +42,6 @@ class View:
         self._lent: _pyabide.Lent | None = None
 
     def __enter__(self) -> View:
-        self._simulation._check_views()
         self._lent = self._simulation._core.lend(self._field)
         self._simulation._views.append(self)
         return self

@@ -133,8 +133,8 @@ def test_three_axes_and_fields_on_faces(here: None) -> None:
     sim["v"] = cupy.asarray(values)
     assert np.array_equal(sim["v"], values) and not np.array_equal(sim["w"], values)
     assert np.array_equal(cupy.asnumpy(cupy.from_dlpack(sim.field("v"))), values)
-    with sim.view("w") as w:
-        cupy.from_dlpack(w)[...] = 2 * cupy.asarray(values)
+    with sim.view("w") as w, sim.view("v") as v:
+        cupy.from_dlpack(w)[...] = 2 * cupy.from_dlpack(v)
     assert np.array_equal(sim["w"], 2 * values) and np.array_equal(sim["v"], values)
     sim.run(1)
     assert np.array_equal(sim["v"], 2 * values)

@@ -8,6 +8,7 @@ mod memory;
 mod recorder;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -230,11 +231,11 @@ impl ProgramSession {
         })
     }
 
-    /// Returns the buffer in which a field lies, and no other with it.
+    /// Returns the buffer in which a field lies, and no other with it. Until the next step all fields stay where they
+    /// are then, so that several can be lent together.
     fn own_buffer(&mut self, field: usize) -> Result<usize> {
-        let buffer = self.buffer(field)?;
         let names = self.storage.fields_after(self.steps);
-        if names.iter().filter(|&&name| name == buffer).count() > 1 {
+        if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
             self.settle()?;
         }
         self.buffer(field)
