@@ -37,7 +37,7 @@ impl All<'_> {
         if own == self.costs.loops().len() {
             let bytes = self.groups.iter().map(|group| self.costs.of(group)).sum::<u64>();
             if bytes < self.best.0
-                && let Some(ordered) = ordered(&self.groups, self.costs.loops())
+                && let Some(ordered) = self.costs.loops().ordered(&self.groups)
             {
                 self.best = (bytes, ordered);
             }
@@ -52,17 +52,4 @@ impl All<'_> {
         self.place(own + 1);
         self.groups.pop();
     }
-}
-
-/// Returns groups in an order in which they can run; `None` if there is none.
-pub(super) fn ordered(groups: &[Set], loops: &Loops) -> Option<Vec<Vec<usize>>> {
-    let mut left: Vec<Set> = groups.to_vec();
-    let mut ordered = Vec::new();
-    while !left.is_empty() {
-        let next = |group: &Set| group.iter().fold(Set::default(), |set, own| set.or(loops.next(own)));
-        let is_free = |group: &Set| left.iter().all(|other| other == group || !next(other).meets(group));
-        let ready = left.iter().position(is_free)?;
-        ordered.push(left.swap_remove(ready).iter().collect());
-    }
-    Some(ordered)
 }

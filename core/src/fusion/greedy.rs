@@ -18,5 +18,5 @@ pub fn greedy(loops: &Loops) -> Found {
             number += 1;
         }
     }
-    Found { bytes: grouping.cost(), groups: grouping.ordered(), evaluations: costs.evaluations }
+    Found::of(&grouping, loops, costs.evaluations)
 }

@@ -22,8 +22,7 @@ struct Group {
 
 impl Group {
     fn new(loops: Set, costs: &mut Costs<'_>) -> Group {
-        let next = loops.iter().fold(Set::default(), |set, own| set.or(costs.loops().next(own)));
-        Group { loops, next, cost: costs.of(&loops) }
+        Group { loops, next: costs.loops().next_of(&loops), cost: costs.of(&loops) }
     }
 }
 
@@ -48,23 +47,6 @@ impl Grouping {
 
     pub fn len(&self) -> usize {
         self.groups.len()
-    }
-
-    /// Returns the groups in an order in which they can run.
-    pub fn ordered(&self) -> Vec<Vec<usize>> {
-        let mut left: Vec<&Group> = self.groups.iter().collect();
-        let mut ordered = Vec::new();
-        while !left.is_empty() {
-            let waits = |group: &Group| {
-                left.iter().any(|other| other.loops != group.loops && other.next.meets(&group.loops))
-            };
-            // The partition has an order, so one group waits for no other; of several, that of the first loop.
-            let ready =
-                (0..left.len()).filter(|&at| !waits(left[at])).min_by_key(|&at| left[at].loops.first());
-            let group = left.swap_remove(ready.unwrap_or(0));
-            ordered.push(group.loops.iter().collect());
-        }
-        ordered
     }
 
     /// Returns whether a group waits for one that waits for it.

@@ -110,14 +110,28 @@ impl Loops {
         (0..self.len()).filter_map(|own| self.bytes(&Set::of(own))).sum()
     }
 
-    /// Returns the loops that wait for a loop directly.
-    pub(super) fn next(&self, own: usize) -> &Set {
-        &self.next[own]
-    }
-
     /// Returns the loops that share an array with a loop.
     pub(super) fn neighbours(&self, own: usize) -> &Set {
         &self.neighbours[own]
+    }
+
+    /// Returns the loops, of whatever group, that wait for one of a group directly.
+    pub(super) fn next_of(&self, group: &Set) -> Set {
+        group.iter().fold(Set::default(), |set, own| set.or(&self.next[own]))
+    }
+
+    /// Returns groups in an order in which they can run, of several the one with the first loop before the others;
+    /// `None` if there is no order.
+    pub(super) fn ordered(&self, groups: &[Set]) -> Option<Vec<Vec<usize>>> {
+        let mut left: Vec<(Set, Set)> = groups.iter().map(|group| (*group, self.next_of(group))).collect();
+        let mut ordered = Vec::new();
+        while !left.is_empty() {
+            let is_free = |group: &Set| left.iter().all(|(other, next)| other == group || !next.meets(group));
+            let ready =
+                (0..left.len()).filter(|&at| is_free(&left[at].0)).min_by_key(|&at| left[at].0.first())?;
+            ordered.push(left.swap_remove(ready).0.iter().collect());
+        }
+        Some(ordered)
     }
 
     /// Returns the bytes that a group moves for each cell: arrays that it reads before it writes them, and arrays that

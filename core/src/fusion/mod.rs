@@ -35,3 +35,11 @@ pub struct Found {
     /// The groups whose cost was asked for.
     pub evaluations: Evaluations,
 }
+
+impl Found {
+    /// Describes a partition, which has an order.
+    fn of(grouping: &grouping::Grouping, loops: &Loops, evaluations: Evaluations) -> Found {
+        let groups: Vec<set::Set> = grouping.groups().copied().collect();
+        Found { bytes: grouping.cost(), groups: loops.ordered(&groups).unwrap_or_default(), evaluations }
+    }
+}

@@ -73,10 +73,10 @@ pub fn search(
     }
     let mut evaluations = Evaluations::default();
     islands.iter().for_each(|island| evaluations += held(island).costs.evaluations);
-    let mut leaders: Vec<Grouping> = islands.iter().map(|island| held(island).all[0].clone()).collect();
-    leaders.sort_by_key(|grouping| (grouping.cost(), grouping.len()));
-    let groups = leaders.first().map_or_else(Vec::new, Grouping::ordered);
-    Found { bytes: best, groups, evaluations }
+    let leaders = islands.iter().map(|island| held(island).all[0].clone());
+    let found = leaders.min_by_key(|grouping| (grouping.cost(), grouping.len()));
+    let found = found.unwrap_or_else(|| Grouping::alone(&mut Costs::new(loops)));
+    Found::of(&found, loops, evaluations)
 }
 
 /// Does all work in turn on this thread.
@@ -113,7 +113,6 @@ impl Island<'_> {
                 let genes = self.genes();
                 child.inject(&genes, &mut self.costs);
             }
-            // Without anything of another parent a child needs another change.
             self.mutate(&mut child);
             child.improve(&mut self.costs, &mut self.random);
             self.welcome(child);

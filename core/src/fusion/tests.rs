@@ -1,7 +1,6 @@
 //! Searches against optima that are known by enumeration.
 
 use super::cost::Costs;
-use super::exhaustive::ordered;
 use super::grouping::Grouping;
 use super::set::Set;
 use super::*;
@@ -146,12 +145,12 @@ fn groups_that_wait_for_each_other_are_refused() {
     let program = [array(&[2], 0), array(&[0, 3], 4), array(&[3], 1), array(&[1, 2], 5)];
     let loops = Loops::new(&program, 9).unwrap();
     let pairs = [[0, 3], [1, 2]].map(|pair| pair.into_iter().collect::<Set>());
-    assert_eq!(ordered(&pairs, &loops), None);
+    assert_eq!(loops.ordered(&pairs), None);
     let mut costs = Costs::new(&loops);
     let mut grouping = Grouping::alone(&mut costs);
     grouping.inject(&pairs, &mut costs);
     assert_eq!(grouping.len(), 3, "the second pair falls apart again");
-    assert!(ordered(&grouping.groups().copied().collect::<Vec<_>>(), &loops).is_some());
+    assert!(loops.ordered(&grouping.groups().copied().collect::<Vec<_>>()).is_some());
 }
 
 #[test]
