@@ -131,10 +131,7 @@ pub fn measure(opened: &Opened, problem: &Problem, settings: &Settings) -> Resul
     abide_cpu::start_threads()?;
     // The initial values, the states that two runs left, and the CPU's session and result beside them.
     let copies = if settings.check == Check::Off { 2 } else { 6 };
-    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    let budget = Budget::new("memory to measure and compare")
-        .with(format!("{copies} times all fields"), copies * bytes);
-    budget.check("choose a smaller --size or --dtype f32")?;
+    afford(problem, "memory to measure and compare", copies, "choose a smaller --size or --dtype f32")?;
     let start = random(problem)?;
     let session = |options: &Options| begin(opened, problem, options, &start);
     let mut timed = Timed::new(session(&settings.options)?, &start);
@@ -233,6 +230,12 @@ fn repeat(
         }
     }
     Ok((runs, state))
+}
+
+/// Fails if the machine has no memory for so many copies of all fields.
+pub(super) fn afford(problem: &Problem, what: &'static str, copies: u128, change: &str) -> Result<()> {
+    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
+    Budget::new(what).with(format!("{copies} times all fields"), copies * bytes).check(change)
 }
 
 /// Opens a session that begins from these values.

@@ -28,6 +28,6 @@ pub use case::{Case, words};
 pub use check::{Check, Checked};
 pub use domain::{Domain, STENCILS, problem};
 pub use measure::{Row, Settings, ceiling, measure};
-use measure::{begin, random};
+use measure::{afford, begin, random};
 pub use regret::{Regret, regret};
 pub use timing::{Rates, rates};

@@ -4,11 +4,10 @@ use serde::Serialize;
 
 use super::check::{differs, same_path};
 use super::timing::{Timed, rates};
-use super::{Settings, begin, random};
+use super::{Settings, afford, begin, random};
 use crate::backend::Opened;
-use crate::memory::Budget;
 use crate::program::Problem;
-use crate::{CachePolicy, Depth, Error, Execution, Options, Plan, Result, Tune};
+use crate::{CachePolicy, Depth, Execution, Options, Plan, Result, Tune};
 
 /// The depths that are tried beside the planner's own.
 const DEPTHS: [u32; 5] = [1, 2, 4, 8, 16];
@@ -50,10 +49,7 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     abide_cpu::start_threads()?;
     // The initial values, the sessions in turn, and two states that are compared.
     let copies = 3 + 2 * (1 + FINALISTS) as u128;
-    let bytes = problem.program.fields().len() as u128 * problem.shape.bytes(problem.dtype) as u128;
-    let budget = Budget::new("memory to time plans in turn")
-        .with(format!("{copies} times all fields"), copies * bytes);
-    budget.check("choose a smaller domain by --only")?;
+    afford(problem, "memory to time plans in turn", copies, "choose a smaller domain by --only")?;
     let start = random(problem)?;
     let own = Options { tune: Tune::Off, ..Options::default() };
     let timed = |options: &Options| -> Result<Timed<'_>> {
@@ -70,28 +66,28 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     }
     let tried = looked.len() + 1;
     looked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut runs = vec![(chosen, own)];
+    let mut runs = vec![chosen];
     for (_, options) in looked.into_iter().take(FINALISTS) {
-        runs.push((timed(&options)?, options));
+        runs.push(timed(&options)?);
     }
     let mut steps = u64::MAX;
-    for (run, _) in &mut runs {
+    for run in &mut runs {
         steps = steps.min(run.calibrate(settings.seconds)?.max(settings.least_steps));
     }
     let mut seconds = vec![Vec::new(); runs.len()];
     for _ in 0..settings.repeats {
-        for ((run, _), seconds) in runs.iter_mut().zip(&mut seconds) {
+        for (run, seconds) in runs.iter_mut().zip(&mut seconds) {
             seconds.push(run.run(steps)? / steps as f64);
         }
     }
     let median = |all: &[f64]| rates(all).map_or(f64::INFINITY, |found| found.median);
     let medians: Vec<f64> = seconds.iter().map(|all| median(all)).collect();
     let best = (0..runs.len()).min_by(|&a, &b| medians[a].total_cmp(&medians[b])).unwrap_or(0);
-    let best_plan = runs[best].0.session().plan().summary();
+    let best_plan = runs[best].session().plan().summary();
     let mut faults = Vec::new();
     if crate::backend::ulp_bound_per_step(opened.backend.name(), problem, 1.0)? == 0.0 {
-        let expected = runs[0].0.read()?;
-        for (run, _) in runs.iter_mut().skip(1) {
+        let expected = runs[0].read()?;
+        for run in runs.iter_mut().skip(1) {
             let other = run.session().plan().summary();
             let how = differs(problem, &expected, &run.read()?);
             faults.extend(how.map(|how| format!("{other}: {how}")));
@@ -100,9 +96,7 @@ pub fn regret(opened: &Opened, problem: &Problem, settings: &Settings) -> Result
     Ok(Regret {
         chosen: chosen_plan.summary(),
         best: best_plan,
-        chosen_seconds: *medians
-            .first()
-            .ok_or_else(|| Error::limit("timed runs", 0, "at least 1", "give more"))?,
+        chosen_seconds: medians[0],
         best_seconds: medians[best],
         tried,
         faults,

@@ -13,7 +13,7 @@ use super::super::{Ended, Ending, print, print_report};
 use super::record::{Columns, Machine};
 use super::rows::Rows;
 use super::runs::Runs;
-use super::{choose, judge, progress_bar};
+use super::{choose, is_refusal, judge, progress_bar, reason};
 
 /// The arguments.
 #[derive(Args)]
@@ -95,14 +95,11 @@ impl Cases {
                     text + &faults.iter().map(|fault| format!("    WRONG: {fault}\n")).collect::<String>()
                 }
                 Err(error) => {
-                    // A backend may refuse a problem, as one whose type its device does not have.
-                    let is_refusal = matches!(error, Error::Unsupported { .. });
-                    holds &= is_refusal;
-                    let words = if is_refusal { "refused" } else { "FAILED" };
-                    remarks.push(format!("{name} {words}: {error}"));
-                    missing
-                        .push(json!({ "problem": name, "refused": is_refusal, "reason": error.to_string() }));
-                    format!("{name}  {words}: {error}\n")
+                    holds &= is_refusal(&error);
+                    remarks.push(format!("{name} {}", reason(&error)));
+                    let told = json!({ "problem": name, "refused": is_refusal(&error), "reason": error.to_string() });
+                    missing.push(told);
+                    format!("{name}  {}\n", reason(&error))
                 }
             };
             if !self.json {

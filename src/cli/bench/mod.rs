@@ -146,6 +146,17 @@ impl Roofline {
     }
 }
 
+/// Returns whether an error says that the backend cannot run a problem, as one of a type that its device does not
+/// have; that is no fault.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Unsupported { .. })
+}
+
+/// Returns why a problem has no rate.
+fn reason(error: &Error) -> String {
+    format!("{}: {error}", if is_refusal(error) { "refused" } else { "FAILED" })
+}
+
 /// Returns the ending of a benchmark by whether its results hold.
 fn judge(hold: bool) -> Ended {
     if hold {

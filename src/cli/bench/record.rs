@@ -178,6 +178,11 @@ pub struct Record<L> {
     pub lines: Vec<L>,
 }
 
+/// Returns a text as a comment has it: on one line.
+pub fn one_line(words: &str) -> String {
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns the file's text; `remarks` become comments after those of the machine. A comment is one line,
 /// whatever its text.
 pub fn text<L: Columns>(machine: &Machine, remarks: &[String], lines: &[L]) -> Result<String> {
@@ -185,7 +190,6 @@ pub fn text<L: Columns>(machine: &Machine, remarks: &[String], lines: &[L]) -> R
         Error::invalid("the results as CSV", error.to_string(), "leave --csv out, or take --json")
     };
     let mut text = String::new();
-    let one_line = |words: &str| words.split_whitespace().collect::<Vec<_>>().join(" ");
     for (key, value) in machine.comments() {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "# {key}: {}", one_line(&value));

@@ -45,8 +45,7 @@ impl Rows {
         let known = record::read::<L>(path)?;
         let of = |machine: &Machine| {
             let Machine { device, backend, driver, version, commit, .. } = machine.clone();
-            let driver = driver.split_whitespace().collect::<Vec<_>>().join(" ");
-            [device, backend, driver, version, commit].join(", ")
+            [device, backend, record::one_line(&driver), version, commit].join(", ")
         };
         let (had, has) = (of(&known.machine), of(machine));
         if had != has {

@@ -16,7 +16,7 @@ use super::super::{Ended, Ending, print, print_report};
 use super::record::{Columns as _, Line, Machine};
 use super::rows::Rows;
 use super::runs::Runs;
-use super::{choose, judge, progress_bar, roofline, table};
+use super::{choose, is_refusal, judge, progress_bar, reason, roofline, table};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,18 +117,6 @@ impl FromStr for Domains {
 struct Missing {
     problem: Problem,
     error: Error,
-}
-
-impl Missing {
-    /// Returns whether the backend cannot run the problem, as for a type that its device does not have; that
-    /// is no fault.
-    fn is_refusal(&self) -> bool {
-        matches!(self.error, Error::Unsupported { .. })
-    }
-
-    fn reason(&self) -> String {
-        format!("{}: {}", if self.is_refusal() { "refused" } else { "FAILED" }, self.error)
-    }
 }
 
 /// The results of the problems so far.
@@ -270,7 +258,7 @@ impl Results {
                 problem.program.name(),
                 problem.dtype,
                 &problem.shape.to_string(),
-                &missing.reason(),
+                &reason(&missing.error),
             ),
             (None, Some(row)) => table::row(row, baseline),
             (None, None) => String::new(),
@@ -293,7 +281,9 @@ impl Results {
             remarks.push(format!("WRONG: {} {} {}: {faults}", row.stencil, row.dtype, row.shape));
         }
         remarks.extend(
-            self.missing.iter().map(|missing| format!("{} {}", name_of(&missing.problem), missing.reason())),
+            self.missing
+                .iter()
+                .map(|missing| format!("{} {}", name_of(&missing.problem), reason(&missing.error))),
         );
         remarks
     }
@@ -302,8 +292,8 @@ impl Results {
         let Settings { repeats, check, .. } = self.settings;
         let missing = self.missing.iter().map(|missing| {
             let Problem { program, dtype, shape, .. } = &missing.problem;
-            let (refused, reason) = (missing.is_refusal(), missing.error.to_string());
-            json!({ "stencil": program.name(), "dtype": dtype, "shape": shape, "refused": refused, "reason": reason })
+            let (refused, words) = (is_refusal(&missing.error), missing.error.to_string());
+            json!({ "stencil": program.name(), "dtype": dtype, "shape": shape, "refused": refused, "reason": words })
         });
         let missing: Vec<_> = missing.collect();
         json!({
@@ -316,12 +306,12 @@ impl Results {
     fn hold(&self) -> bool {
         !(self.rows.is_empty() && self.kept.is_empty())
             && self.rows.iter().all(Row::holds)
-            && self.missing.iter().all(Missing::is_refusal)
+            && self.missing.iter().all(|missing| is_refusal(&missing.error))
     }
 
     fn verdict(&self) -> String {
         let (rows, wrong) = (self.rows.len(), self.rows.iter().filter(|row| !row.holds()).count());
-        let failed = self.missing.iter().filter(|missing| !missing.is_refusal()).count();
+        let failed = self.missing.iter().filter(|missing| !is_refusal(&missing.error)).count();
         let mut text = match self.settings.check {
             Check::Off => format!("\n{rows} measured, not verified"),
             _ if wrong == 0 => format!("\n{rows} measured, verified in every cell ({})", self.settings.check),
