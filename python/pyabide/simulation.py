@@ -118,7 +118,7 @@ class Simulation:
     def _check_views(self) -> None:
         if self._views:
             raise Invalid(
-                f"the simulation: {self._views[0]!r} reads its memory; leave the block of `with "
+                f"the simulation: {self._views[0]!r} has its memory; leave the block of `with "
                 "sim.view(…)` before it goes on"
             )
 

@@ -59,12 +59,6 @@ impl Lent {
         }
     }
 
-    /// The stream on which the values were computed, a `CUstream`.
-    #[getter]
-    fn stream(&self) -> usize {
-        self.buffer.stream()
-    }
-
     /// The number of the device.
     #[getter]
     fn device(&self) -> usize {
